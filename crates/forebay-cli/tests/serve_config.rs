@@ -135,6 +135,34 @@ fn free_port() -> u16 {
 }
 
 #[test]
+fn where_one_thing_is_wrong_nothing_is_written() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    folder.holes("flash", 8 << 20);
+    let disk = |name: &str, file: &str, rest: &str| {
+        format!("[[disk]]\nname = \"{name}\"\nfile = \"{file}\"\npage_cache = true\n{rest}\n")
+    };
+    let cached = disk(
+        "one",
+        "disk",
+        "flash = \"flash\"\npolicy = \"cache:write=back:size-mib=1:format=yes\"",
+    );
+    for (before, after) in [
+        ("", disk("two", "missing", "")),
+        ("metrics = \"0.0.0.0:1\"\n", String::new()),
+        ("", disk("two", "other", "trace = \"flash\"")),
+    ] {
+        folder.holes("other", 8 << 20);
+        let text = format!("socket = \"socket\"\n{before}{cached}{after}");
+        fs::write(folder.path("serve.toml"), text).unwrap();
+        let output = serve(&folder, &["serve.toml"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(folder.read("flash").iter().all(|byte| *byte == 0), "{said}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);

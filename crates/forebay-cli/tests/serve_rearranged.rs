@@ -96,12 +96,37 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
 
     // Without a word of it clients would see what was there before.
     assert!(refused(&folder, "").contains("say rearranged = true"));
-    for keys in ["rearranged = true", learns, "rearranged = true\npolicy = \"mq-deadline\""] {
+    let policy = |name| format!("rearranged = true\npolicy = \"{name}\"");
+    let policies = ["mq-deadline", "forebay", "bfq", "cfq", "none", "kyber", "bid"].map(policy);
+    let mut ways = vec!["rearranged = true", learns];
+    ways.extend(policies.iter().map(String::as_str));
+    for keys in ways {
         let serving = start(&folder, keys);
         assert_eq!(is_rearranged(&folder), Some(true), "{keys}");
         assert!(all(&folder) == data, "{keys}");
         serving.stop();
     }
+    // A disk that has become longer is found all the same, and one that is too short is told.
+    let whole = fs::read(folder.path("disk")).unwrap();
+    let mut longer = whole.clone();
+    longer.resize(9 << 20, 0);
+    fs::write(folder.path("disk"), longer).unwrap();
+    assert!(refused(&folder, "").contains("say rearranged = true"));
+    for keys in ["rearranged = true", learns] {
+        let serving = start(&folder, keys);
+        assert!(all(&folder) == data, "{keys}");
+        serving.stop();
+    }
+    fs::write(folder.path("disk"), &whole[..7 << 20]).unwrap();
+    assert!(refused(&folder, "rearranged = true").contains("it was longer"));
+    fs::write(folder.path("disk"), &whole).unwrap();
+    for at in [(7 << 20) + 8, 7 << 20] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        fs::write(folder.path("disk"), damaged).unwrap();
+        assert!(refused(&folder, "rearranged = true").contains("damaged"));
+    }
+    fs::write(folder.path("disk"), &whole).unwrap();
     // A byte of what says where data are.
     let mut damaged = fs::read(folder.path("disk")).unwrap();
     damaged[(7 << 20) + 4100] ^= 1;

@@ -65,9 +65,9 @@ impl Policies {
                      scheduler or shaper"
                 )));
             }
-            Policies::Rearranged(lanes, Laid { at, learnt }) => {
+            Policies::Rearranged(lanes, Laid { record, learnt }) => {
                 let (learnt, len_max) = (learnt.clone(), lanes.disk_len_max);
-                let placement = Rearrange::kept_at(*at, learnt, Nanos(1), len_max);
+                let placement = Rearrange::kept_at(*record, learnt, Nanos(1), len_max);
                 Box::new(Rearranged::before(placement, build_placed(spec, lanes)?, 1))
             }
             Policies::Volume(shape) => Box::new(over(shape.array(), spec)?),
@@ -319,7 +319,7 @@ fn exports(
         if !offset.is_multiple_of(block) || !len.is_multiple_of(block) {
             return Err(unfit(format!(
                 "export '{name}': got {len} bytes at {offset}, expected multiples of the {block} bytes of \
-                 its disk's blocks; or set page-cache = true"
+                 its disk's blocks; or set page_cache = true"
             )));
         }
         if name.len() > NAME_MAX || description.len() > NAME_MAX {

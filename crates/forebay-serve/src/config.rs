@@ -208,7 +208,8 @@ impl Back {
             };
             // What is under way when a request comes has to be done within its bound too.
             let beside_iops = 1_000_000_000_u64.div_ceil(shortest.0.max(1));
-            let promised_iops: u64 = promises().map(|promise| promise.iops).sum();
+            let promised_iops: u64 =
+                promises().map(|promise| promise.iops).fold(0, u64::saturating_add);
             if promised_iops.saturating_add(beside_iops) > capacity_iops {
                 return Err(unfit(format!(
                     "'{name}': keep_iops: got {promised_iops} of all exports, and {beside_iops} for what is \

@@ -83,6 +83,8 @@ pub(crate) struct Connection {
     pub(crate) leaving: bool,
     /// It cannot be answered any more.
     pub(crate) deaf: bool,
+    /// Whether the client said that it goes: what it asked for before that is done.
+    pub(crate) took_leave: bool,
     pub(crate) unplugged: bool,
     pub(crate) under_way: u32,
     /// Bytes of its requests and answers.
@@ -115,6 +117,7 @@ impl Connection {
             receiving: false,
             leaving: false,
             deaf: false,
+            took_leave: false,
             unplugged: false,
             under_way: 0,
             held: 0,

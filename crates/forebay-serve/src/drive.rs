@@ -114,6 +114,9 @@ impl Policy for Shared {
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
         self.0.borrow().pieces(io, each);
     }
+    fn begin_stream(&mut self, stream: u32) {
+        self.0.borrow_mut().begin_stream(stream);
+    }
 }
 
 /// What clients ask for, as it arrives.

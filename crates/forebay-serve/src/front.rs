@@ -200,6 +200,9 @@ impl Front {
         self.connections[at] =
             Some(Connection::new(agreed, stream, self.all_held.clone(), lanes.pool()));
         self.tally.came(agreed.export);
+        if let (Some(policy), Streams::Connections) = (&self.policy, self.streams) {
+            policy.borrow_mut().begin_stream(stream);
+        }
         self.listen(plug, lanes);
     }
 
@@ -252,7 +255,7 @@ impl Front {
     fn take_in<L: Wired + ?Sized>(&mut self, plug: Plug, header: Header, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         if header.command == Command::Disconnect {
-            connection.leaving = true;
+            (connection.leaving, connection.took_leave) = (true, true);
             return self.let_go(plug, lanes);
         }
         if header.command == Command::Write && header.len > PAYLOAD_MAX {

@@ -24,6 +24,7 @@ pub mod hostile;
 #[cfg(test)]
 mod laws;
 mod listen;
+mod outputs;
 mod protocol;
 mod rearrange;
 mod record;

@@ -6,21 +6,24 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use forebay_core::arrange::{Arranger, Prices};
-use forebay_core::stack::rearranged::{ROWS_MAX, new_places_at, record_at};
+use forebay_core::stack::rearranged::{Found, RECORD_BYTES, ROWS_MAX, Record, found, record_at};
 use forebay_core::{Rearrangement, Request};
-use forebay_trace::{Record, open};
+use forebay_trace::open;
 
 use crate::config::{Back, Blocks, On};
-use crate::error::{Error, system, unfit};
+use crate::error::{Error, unfit};
 
 /// What jumps and bytes cost a hard disk: a seek and half a turn, and reading on.
 const PRICES: Prices = Prices { jump_s: 0.012, bytes_per_s: 150e6 };
+
+/// Bytes of a head.
+const BLOCK: u64 = 4096;
 
 /// How a disk is rearranged.
 #[derive(Clone, Debug)]
 pub(crate) struct Laid {
     /// Where the record is.
-    pub(crate) at: u64,
+    pub(crate) record: Record,
     /// What is done where there is none.
     pub(crate) learnt: Option<Rearrangement>,
 }
@@ -39,73 +42,128 @@ pub(crate) fn within(
     let (On::Target { path, .. } | On::Emulated { path, .. }) = &back.on else {
         return Ok((bytes, None));
     };
-    let record = match record_at(bytes) {
-        Some(at) => Some((at, head(path, at)?)),
-        None => None,
-    };
-    let to = record.and_then(|(_, head)| new_places_at(&head));
-    let (at, head) = match (&back.blocks, record) {
-        (Blocks::InPlace, _) => {
-            return match to {
-                None => Ok((bytes, None)),
-                Some(_) => Err(wrong(format!(
-                    "blocks of {} were rearranged and are not at their addresses; say rearranged = true",
-                    path.display()
-                ))),
-            };
-        }
-        (_, None) => {
-            return Err(wrong(format!(
-                "rearrange: {} is too short, expected more than the mebibyte of the record",
+    let disk = Disk { path, bytes };
+    let taken = taken(back);
+    let marker = taken.as_ref().ok().map(|taken| taken.next_multiple_of(BLOCK));
+    let known = disk.found(marker).map_err(wrong)?;
+    if back.blocks == Blocks::InPlace {
+        return match known {
+            None => Ok((bytes, None)),
+            Some(_) => Err(wrong(format!(
+                "blocks of {} were rearranged and are not at their addresses; say rearranged = true",
                 path.display()
-            )));
-        }
-        (_, Some(record)) => record,
+            ))),
+        };
+    }
+    if has_flash || back.read_only {
+        return Err(wrong(
+            "rearrange: got flash beside it or read_only, expected a disk alone that may be written".into(),
+        ));
+    }
+    if let Some(Found { at, to }) = known {
+        notes.push(format!("{}: is rearranged, as its record says", back.name));
+        let record = Record { at, marker: marker.unwrap_or(at) };
+        return Ok((to.min(at), Some(Laid { record, learnt: None })));
+    }
+    let Blocks::Learnt(trace) = &back.blocks else {
+        return Err(wrong(format!(
+            "rearranged: {} has no record of that, at its end or behind its exports; if its length or its exports have \
+             changed, set them back, for its blocks may be elsewhere; rearrange = \"TRACE\" begins a record",
+            path.display()
+        )));
     };
-    if has_flash {
-        return Err(wrong("rearrange: got flash beside it, expected a disk alone".into()));
-    }
-    match (&back.blocks, to) {
-        (_, Some(to)) => {
-            notes.push(format!("{}: is rearranged, as its record says", back.name));
-            Ok((to.min(at), Some(Laid { at, learnt: None })))
-        }
-        (Blocks::Learnt(trace), None) if head.iter().all(|byte| *byte == 0) => {
-            let taken = taken(back).map_err(wrong)?;
-            let Some(map) = learn(trace, taken, at, &wrong)? else {
-                notes.push(format!(
-                    "{}: nothing in {} is worth moving; blocks stay at their addresses",
-                    back.name,
-                    trace.display()
-                ));
-                return Ok((bytes, None));
-            };
-            let to = map.moves().first().map_or(at, |first| first.to);
-            notes.push(format!(
-                "{}: {} MiB in {} pieces move behind the exports whenever it is idle, then the record says so",
-                back.name,
-                map.moved_bytes().div_ceil(1 << 20),
-                map.moves().len()
-            ));
-            Ok((to, Some(Laid { at, learnt: Some(map) })))
-        }
-        (Blocks::Learnt(_), None) => Err(wrong(format!(
-            "rearrange: the last mebibyte of {} holds data, expected zeros: the record of what is moved goes there",
-            path.display()
-        ))),
-        (_, None) => Err(wrong(format!(
-            "rearranged: {} has no record of that; say rearrange = \"TRACE\" to begin, or leave it out",
-            path.display()
-        ))),
-    }
+    let taken = taken.map_err(wrong)?;
+    let marker = taken.next_multiple_of(BLOCK);
+    let at = disk.room(marker).map_err(wrong)?;
+    let Some(map) = learn(trace, (taken, marker + BLOCK, at), &wrong)? else {
+        notes.push(format!(
+            "{}: nothing in {} is worth moving; blocks stay at their addresses",
+            back.name,
+            trace.display()
+        ));
+        return Ok((bytes, None));
+    };
+    notes.push(format!(
+        "{}: {} MiB in {} pieces move behind the exports whenever it is idle, then the record says so",
+        back.name,
+        map.moved_bytes().div_ceil(1 << 20),
+        map.moves().len()
+    ));
+    Ok((marker, Some(Laid { record: Record { at, marker }, learnt: Some(map) })))
 }
 
-/// The first bytes of where a record is.
-fn head(path: &Path, at: u64) -> Result<[u8; 64], Error> {
-    let mut head = [0; 64];
-    let mut read = || File::open(path)?.read_exact_at(&mut head, at);
-    read().map_err(system(format!("reading {}", path.display())))?;
-    Ok(head)
+/// A disk, looked at before it is served.
+struct Disk<'a> {
+    path: &'a Path,
+    bytes: u64,
+}
+
+impl Disk<'_> {
+    /// The record that there is: the marker says where, whatever the disk's length is now; or else it is at the end.
+    fn found(&self, marker: Option<u64>) -> Result<Option<Found>, String> {
+        let marker = marker.filter(|at| at + BLOCK <= self.bytes);
+        for place in marker.into_iter().chain(record_at(self.bytes)) {
+            let Some(known) = found(&self.head(place)?) else { continue };
+            let name = self.path.display();
+            if known.at.checked_add(RECORD_BYTES).is_none_or(|end| end > self.bytes) {
+                return Err(format!(
+                    "{name}: got {} bytes, but it was longer when its blocks were rearranged, expected at least {}",
+                    self.bytes,
+                    known.at.saturating_add(RECORD_BYTES)
+                ));
+            }
+            let head = self.head(known.at)?;
+            if head.iter().all(|byte| *byte == 0) {
+                // The copying was cut off before its end.
+                continue;
+            }
+            if found(&head) != Some(known) {
+                return Err(format!(
+                    "{name}: the record of where its blocks are is damaged, at byte {}",
+                    known.at
+                ));
+            }
+            return Ok(Some(known));
+        }
+        Ok(None)
+    }
+
+    /// Where a record may be begun.
+    fn room(&self, marker: u64) -> Result<u64, String> {
+        let name = self.path.display();
+        let at = record_at(self.bytes).filter(|at| *at > marker + BLOCK).ok_or_else(|| {
+            format!(
+                "rearrange: {name} is too short, expected more than a mebibyte behind its exports for the record"
+            )
+        })?;
+        let was_begun = found(&self.head(marker)?).is_some_and(|known| known.at == at);
+        let is_free = |at: u64, len: u64| -> Result<bool, String> {
+            let mut bytes = vec![0; len as usize];
+            self.read(&mut bytes, at)?;
+            Ok(bytes.iter().all(|byte| *byte == 0))
+        };
+        let is_free = is_free(at, BLOCK)?
+            && (was_begun || is_free(at, RECORD_BYTES)? && is_free(marker, BLOCK)?);
+        match is_free {
+            true => Ok(at),
+            false => Err(format!(
+                "rearrange: the last mebibyte of {name} or what is behind its exports holds data, expected zeros: the \
+                 record of what is moved goes there"
+            )),
+        }
+    }
+
+    /// The first bytes of where a head may be.
+    fn head(&self, at: u64) -> Result<[u8; 64], String> {
+        let mut head = [0; 64];
+        self.read(&mut head, at)?;
+        Ok(head)
+    }
+
+    fn read(&self, to: &mut [u8], at: u64) -> Result<(), String> {
+        let read = File::open(self.path).and_then(|file| file.read_exact_at(to, at));
+        read.map_err(|error| format!("{}: reading it: {error}", self.path.display()))
+    }
 }
 
 /// Bytes that exports have, counted from the disk's begin.
@@ -122,11 +180,10 @@ fn taken(back: &Back) -> Result<u64, String> {
     ends.try_fold(0, |most, end: Result<u64, String>| Ok(most.max(end?)))
 }
 
-/// What a trace of the disk says is worth moving to between `taken` and `end`.
+/// What a trace of the disk, of whose exports `taken` is the end, says is worth moving to between `from` and `end`.
 fn learn(
     trace: &Path,
-    taken: u64,
-    end: u64,
+    (taken, from, end): (u64, u64, u64),
     wrong: &dyn Fn(String) -> Error,
 ) -> Result<Option<Rearrangement>, Error> {
     let read = |error| Error::from(forebay::Error::from(error));
@@ -149,13 +206,13 @@ fn learn(
             trace.display()
         )));
     }
-    arranger.take(taken);
+    arranger.take(from);
     let learnt = arranger.finish(end, PRICES);
     if learnt.lacks_room {
         return Err(wrong(format!(
             "rearrange: {} bytes behind the exports are not enough for what is worth moving; make the disk longer or \
              the exports shorter",
-            end.saturating_sub(taken)
+            end.saturating_sub(from)
         )));
     }
     let pieces = learnt.rearrangement.as_ref().map_or(0, |map| map.moves().len());
@@ -167,7 +224,7 @@ fn learn(
     Ok(learnt.rearrangement)
 }
 
-fn request(record: &Record) -> Request {
-    let Record { at, offset, len, stream, op, flags, .. } = *record;
+fn request(record: &forebay_trace::Record) -> Request {
+    let forebay_trace::Record { at, offset, len, stream, op, flags, .. } = *record;
     Request { at, offset, id: 0, len, stream, lane: 0, op, flags }
 }

@@ -31,11 +31,16 @@ struct Recording {
 
 impl Recording {
     /// Begins a trace that will be called `path`, of these `volumes`; `like` beside it is never written over.
-    fn begin(path: &Path, volumes: Vec<String>, like: &[&Path]) -> Result<Recording, TraceError> {
+    fn begin(
+        path: &Path,
+        volumes: Vec<String>,
+        like: &[&Path],
+        is_issued: bool,
+    ) -> Result<Recording, TraceError> {
         let kept = like.iter().fold(Kept::default(), |kept, path| kept.and_file(path));
         let writer = create(path, None, &kept)?;
         let (to, coming) = sync_channel(BUNCHES);
-        let thread = thread::spawn(move || write(writer, volumes, coming));
+        let thread = thread::spawn(move || write(writer, volumes, coming, is_issued));
         Ok(Recording {
             to,
             thread,
@@ -94,13 +99,14 @@ impl Recording {
 pub(crate) struct Asked {
     recording: Recording,
     /// Requests under way: which of all they are.
-    under_way: BTreeMap<RequestId, u64>,
+    /// Parts of a request have its name and places of their own.
+    under_way: BTreeMap<(RequestId, u64), u64>,
 }
 
 impl Asked {
     /// Of what clients ask of `name`.
     pub(crate) fn begin(path: &Path, name: &str, like: &[&Path]) -> Result<Asked, TraceError> {
-        let recording = Recording::begin(path, vec![name.to_string()], like)?;
+        let recording = Recording::begin(path, vec![name.to_string()], like, false)?;
         Ok(Asked { recording, under_way: BTreeMap::new() })
     }
 
@@ -108,13 +114,13 @@ impl Asked {
     pub(crate) fn arrived(&mut self, request: &Request) {
         if request.op != Op::Open {
             let which = self.recording.begins(request.at, request, 0);
-            self.under_way.insert(request.id, which);
+            self.under_way.insert((request.id, request.offset), which);
         }
     }
 
     /// It is answered.
     pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
-        if let Some(which) = self.under_way.remove(&done.request.id) {
+        if let Some(which) = self.under_way.remove(&(done.request.id, done.request.offset)) {
             self.recording.ends(which, done.outcome.is_ok().then(|| now - done.request.at));
         }
     }
@@ -136,14 +142,16 @@ impl Issued {
     /// Of the disks at `disks`, which are never written over.
     pub(crate) fn begin(path: &Path, disks: &[&Path]) -> Result<Issued, TraceError> {
         let names = disks.iter().map(|disk| disk.display().to_string()).collect();
-        Ok(Issued { recording: Recording::begin(path, names, disks)?, under_way: Vec::new() })
+        Ok(Issued { recording: Recording::begin(path, names, disks, true)?, under_way: Vec::new() })
     }
 
     /// A disk was given an I/O.
     pub(crate) fn started(&mut self, now: Nanos, io: &Request) {
         // What opens a policy moves nothing.
         if io.op != Op::Open {
-            let which = self.recording.begins(now, io, u32::from(io.lane));
+            // What no client asked for is stream 0.
+            let shifted = Request { stream: io.stream.wrapping_add(1), ..*io };
+            let which = self.recording.begins(now, &shifted, u32::from(io.lane));
             self.under_way.push((*io, which));
         }
     }
@@ -166,12 +174,16 @@ fn write(
     mut writer: Box<dyn Writer>,
     volumes: Vec<String>,
     coming: Receiver<Vec<Record>>,
+    is_issued: bool,
 ) -> Result<(), TraceError> {
     let mut dictionary = Dictionary { streams: Vec::new(), volumes };
     for bunch in coming {
-        let streams = bunch.iter().map(|record| record.stream + 1).max().unwrap_or(0);
-        while dictionary.streams.len() < streams as usize {
-            let name = format!("{}", dictionary.streams.len());
+        let last = bunch.iter().map(|record| record.stream as usize).max();
+        while last.is_some_and(|last| dictionary.streams.len() <= last) {
+            let name = match (dictionary.streams.len(), is_issued) {
+                (0, true) => "nobody's".to_string(),
+                (number, _) => format!("{}", number - usize::from(is_issued)),
+            };
             dictionary.streams.push(Stream { thread: None, process: None, name });
         }
         writer.write(&bunch, &dictionary)?;
@@ -184,6 +196,48 @@ mod tests {
     use forebay_core::Flags;
 
     use super::*;
+
+    #[test]
+    fn parts_of_a_request_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("came.csv");
+        let mut recording = Asked::begin(&path, "disk", &[]).unwrap();
+        let part = |offset| Request {
+            at: Nanos::from_millis(1),
+            offset,
+            id: 7,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Write,
+            flags: Flags::NONE,
+        };
+        [0, 4096, 8192].iter().for_each(|at| recording.arrived(&part(*at)));
+        for at in [4096, 0, 8192] {
+            let done = Done { request: part(at), wait: Nanos::ZERO, outcome: Ok(()), class: 0 };
+            recording.finished(Nanos::from_millis(3), &done);
+        }
+        assert!(recording.recording.waiting.is_empty() && recording.under_way.is_empty());
+        recording.finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("2000000").count(), 3, "each has its latency: {text}");
+    }
+
+    #[test]
+    fn what_no_client_asked_for_is_nobodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("issued.csv");
+        let mut recording = Issued::begin(&path, &[Path::new("disk")]).unwrap();
+        for (id, stream) in [(1, forebay_core::contract::request::BACKGROUND), (2, 0)] {
+            let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));
+            let io = Request { at, offset: id * 4096, id, len, stream, lane: 0, op, flags };
+            recording.started(Nanos(id), &io);
+        }
+        recording.finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let rows: Vec<&str> = text.lines().collect();
+        assert!(rows[1].ends_with("nobody's") && rows[2].ends_with(",0"), "{text}");
+    }
 
     #[test]
     fn a_trace_is_in_order_of_arrival_whatever_is_answered_first() {

@@ -27,6 +27,7 @@ use crate::export::Export;
 use crate::figures::Figures;
 use crate::front::{Course, Front, Newcomer, Order, Switch};
 use crate::listen::{Door, Listening};
+use crate::outputs;
 use crate::record::{Asked, Issued};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
@@ -54,7 +55,7 @@ struct Driver {
     thread: JoinHandle<Result<(), Error>>,
 }
 
-/// What a driver tells once its policy is open.
+/// What a driver tells once all that it needs is there and nothing is written yet.
 struct Ready {
     exports: Vec<Export>,
     policies: Policies,
@@ -69,6 +70,7 @@ impl Server {
     /// What is wrong with the configuration, a target, a policy or a place to listen at. Nothing was written then.
     pub fn start(config: &Config) -> Result<Server, Error> {
         refuse_doubles(config)?;
+        outputs::refuse(config)?;
         let mut server = Server {
             listening: Vec::new(),
             drivers: Vec::new(),
@@ -93,10 +95,11 @@ impl Server {
         for address in &config.listen {
             listeners.push(address.listen()?);
         }
-        let mut doors = Vec::new();
+        let (mut doors, mut drivers) = (Vec::new(), Vec::new());
         for back in &config.backs {
             let (newcomers, arriving) = channel();
-            let ready = self.drive(back, arriving)?;
+            let (ready, starting) = self.prepare(back, arriving)?;
+            drivers.push(starting);
             for at in 0..ready.exports.len() {
                 let (newcomers, waker) = (newcomers.clone(), ready.waker.clone());
                 doors.push(Door { at, newcomers, waker });
@@ -105,6 +108,15 @@ impl Server {
             self.notes.extend(ready.notes);
         }
         self.tell(config)?;
+        // All is known to be good: from here on something may be written.
+        for (nth, Starting { go, open }) in drivers.into_iter().enumerate() {
+            let _ = go.send(());
+            if open.recv().is_err() {
+                // It ended before its policy was open.
+                let ended = ended(self.drivers.remove(nth).thread).err();
+                return Err(ended.unwrap_or_else(|| unfit("its driver ended at once")));
+            }
+        }
         for (listener, address) in listeners {
             let (exports, doors) = (self.exports.clone(), doors.clone());
             self.listening.push(Listening::start(listener, address, exports, doors)?);
@@ -127,14 +139,21 @@ impl Server {
         Ok(())
     }
 
-    /// Begins to drive a back.
-    fn drive(&mut self, back: &Back, arriving: Receiver<Newcomer>) -> Result<Ready, Error> {
+    /// Opens a back on the thread that will drive it, which waits for a word before it writes anything.
+    fn prepare(
+        &mut self,
+        back: &Back,
+        arriving: Receiver<Newcomer>,
+    ) -> Result<(Ready, Starting), Error> {
         let (told, ready) = channel();
+        let (go, goes) = channel();
+        let (opened, open) = channel();
         let (orders, ordered) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (theirs, stops) = (back.clone(), Arc::clone(&stop));
         let thread = thread::Builder::new().name(format!("drive {}", back.name));
-        let work = move || driver(&theirs, Inbound { arriving, ordered, stop: stops }, told);
+        let begun = Beginning { told, goes, opened };
+        let work = move || driver(&theirs, Inbound { arriving, ordered, stop: stops }, begun);
         let thread = thread.spawn(work).map_err(system("starting a thread"))?;
         match ready.recv() {
             Ok(ready) => {
@@ -142,7 +161,7 @@ impl Server {
                     (back.clone(), ready.waker.clone(), ready.policies.clone());
                 let current = Mutex::new(back.shaped()?);
                 self.drivers.push(Driver { back, current, policies, orders, waker, stop, thread });
-                Ok(ready)
+                Ok((ready, Starting { go, open }))
             }
             // It ended before it could say anything.
             Err(_) => Err(ended(thread).err().unwrap_or_else(|| unfit("its driver ended at once"))),
@@ -244,6 +263,19 @@ impl Server {
     }
 }
 
+/// A driver that waits to begin, and tells when its policy is open.
+struct Starting {
+    go: Sender<()>,
+    open: Receiver<()>,
+}
+
+/// The driver's side of that.
+struct Beginning {
+    told: Sender<Ready>,
+    goes: Receiver<()>,
+    opened: Sender<()>,
+}
+
 /// How a driver's thread ended.
 fn ended(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
     match thread.join() {
@@ -290,11 +322,11 @@ struct Inbound {
 }
 
 /// The thread of a back: opens it, tells, and drives it until it is to stop.
-fn driver(back: &Back, inbound: Inbound, told: Sender<Ready>) -> Result<(), Error> {
+fn driver(back: &Back, inbound: Inbound, begun: Beginning) -> Result<(), Error> {
     let mut opened = Opened::open(back)?;
     match opened.lanes()? {
-        Lanes::Real(lanes) => drive(back, opened, *lanes, inbound, told),
-        Lanes::Emulated(lanes) => drive(back, opened, *lanes, inbound, told),
+        Lanes::Real(lanes) => drive(back, opened, *lanes, inbound, begun),
+        Lanes::Emulated(lanes) => drive(back, opened, *lanes, inbound, begun),
     }
 }
 
@@ -303,7 +335,7 @@ fn drive<L: Wired>(
     opened: Opened,
     mut lanes: L,
     inbound: Inbound,
-    told: Sender<Ready>,
+    begun: Beginning,
 ) -> Result<(), Error> {
     let waker = lanes.waker().map_err(system("waking the driver"))?;
     let Opened { exports, policies, stored, notes, disks, .. } = opened;
@@ -313,9 +345,14 @@ fn drive<L: Wired>(
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front =
         Front::new(exports, back.streams, stored, arriving, ordered, tally, lanes.pool());
+    let Beginning { told, goes, opened } = begun;
+    // Where nobody waits for it, or says a word, another back is wrong and nothing is served.
+    let _ = told.send(ready);
+    if goes.recv().is_err() {
+        return Ok(());
+    }
     front.open(stop, move || {
-        // Where nobody waits for it any more, the server is gone.
-        let _ = told.send(ready);
+        let _ = opened.send(());
     });
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));

@@ -507,6 +507,32 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
 }
 
 #[test]
+fn what_a_client_asked_for_before_it_took_leave_is_done() {
+    let served = emulated("fixed:200", |_| {});
+    let mut leaving = Client::simple(&served.socket(), "disk");
+    for nth in 0..60 {
+        leaving.request((WRITE, 0), nth, (nth * 65_536, 4096), &pattern(nth as u8, 4096));
+    }
+    leaving.request((DISCONNECT, 0), 0, (0, 0), &[]);
+    drop(leaving);
+    let mut other = Client::simple(&served.socket(), "disk");
+    // It is behind all of them.
+    for _ in 0..2 {
+        other.does((FLUSH, 0), (0, 0), &[]);
+    }
+    drop(other);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while served.server.figures().backs[0].disks[0].writes < 60 {
+        assert!(std::time::Instant::now() < until);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let file = served.stop();
+    for nth in 0..60 {
+        assert!(file[nth * 65_536..][..4096] == pattern(nth as u8, 4096), "write {nth}");
+    }
+}
+
+#[test]
 fn what_a_client_that_is_gone_still_wanted_is_not_done() {
     // More than one may have under way, and fewer; 50 ms each.
     for (count, policy) in

@@ -84,6 +84,9 @@ pub trait Policy {
     /// ended.
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
 
+    /// Who submits as this stream from now on is somebody else than before.
+    fn begin_stream(&mut self, _stream: u32) {}
+
     /// What it counted for itself; nothing for most.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
@@ -159,6 +162,9 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
         (**self).pieces(io, each);
+    }
+    fn begin_stream(&mut self, stream: u32) {
+        (**self).begin_stream(stream);
     }
     fn figures(&self) -> Vec<Figure> {
         (**self).figures()

@@ -584,6 +584,10 @@ impl Placement for Array {
         self.proceed(plan);
     }
 
+    fn begin_stream(&mut self, stream: u32) {
+        self.log.losses.forget(stream);
+    }
+
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
         // By how much a rule paid more in its cost model than who knows everything.

@@ -56,6 +56,9 @@ pub trait Placement {
         false
     }
 
+    /// Who submits as this stream from now on is somebody else than before.
+    fn begin_stream(&mut self, _stream: u32) {}
+
     /// What it counted; nothing for most.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
@@ -349,6 +352,10 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         } else if io.op.moves_data() {
             each(self.planned[(io.id >> 1) as u32].bytes.len(io.len));
         }
+    }
+
+    fn begin_stream(&mut self, stream: u32) {
+        self.placement.begin_stream(stream);
     }
 
     fn figures(&self) -> Vec<Figure> {

@@ -25,7 +25,7 @@ mod kept;
 
 use copying::{Copying, Step};
 use kept::Kept;
-pub use kept::{RECORD_BYTES, ROWS_MAX, new_places_at, record_at};
+pub use kept::{Found, RECORD_BYTES, ROWS_MAX, Record, found, record_at};
 
 /// A policy on a rearranged disk.
 pub type Rearranged<P> = Placed<Rearrange, P>;
@@ -74,10 +74,15 @@ impl Rearrange {
         Rearrange { copying: Some(copying), holds: false, ..Rearrange::new(map) }
     }
 
-    /// As a record on the disk says, which begins at `at` and takes [`RECORD_BYTES`]. Where there is none, `learnt` is
+    /// As a record on the disk says, which takes [`RECORD_BYTES`]. Where there is none, `learnt` is
     /// done as by [`Rearrange::moving`] and then recorded; without it opening the disk fails.
-    pub fn kept_at(at: u64, learnt: Option<Rearrangement>, from: Nanos, len_max: u32) -> Rearrange {
-        let kept = Some(Kept::new(at, learnt.is_some()));
+    pub fn kept_at(
+        record: Record,
+        learnt: Option<Rearrangement>,
+        from: Nanos,
+        len_max: u32,
+    ) -> Rearrange {
+        let kept = Some(Kept::new(record, learnt.is_some()));
         match learnt {
             Some(map) => Rearrange { kept, ..Rearrange::moving(map, from, len_max) },
             None => Rearrange { kept, holds: false, ..Rearrange::new(Rearrangement::default()) },

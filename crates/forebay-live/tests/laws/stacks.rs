@@ -4,6 +4,7 @@ use forebay_core::cache::{Lru, S3Fifo};
 use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
 use forebay_core::stack::cached::{Bound, Cached, Writing};
 use forebay_core::stack::placed::Placed;
+use forebay_core::stack::rearranged::Record;
 use forebay_core::stack::{Blocks, Rearrange, Rearranged};
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
 
@@ -171,14 +172,24 @@ pub(crate) fn kept(spec: &'static str) -> Stack {
     let to = RECORD - (64 << 10);
     let build = move || kept_rearranged(spec, to, Some(Nanos::from_micros(300)));
     let name = format!("{spec}, rearranged for good");
-    Stack { name, sectors: to / 512, ..stack(Box::new(build)) }
+    Stack { name, sectors: marker_of(to) / 512, ..stack(Box::new(build)) }
+}
+
+/// Where the other head is, before the new places.
+pub(crate) fn marker_of(to: u64) -> u64 {
+    to - 8192
 }
 
 /// As a record says; where there is none blocks move from a time on, if any is given.
 pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<dyn Policy> {
     let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
     let map = Rearrangement::laid(&rows, to).filter(|_| from.is_some());
-    let placement = Rearrange::kept_at(RECORD, map, from.unwrap_or_default(), 8192);
+    let placement = Rearrange::kept_at(
+        Record { at: RECORD, marker: marker_of(to) },
+        map,
+        from.unwrap_or_default(),
+        8192,
+    );
     Box::new(Rearranged::before(placement, build(spec, LEN_MAX).unwrap(), 1))
 }
 
@@ -240,7 +251,10 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     all.push(many_places());
     let whole = blocks("cache:size-mib=1:format=yes", 2, true);
     all.push(Stack { mends: Mends::Nothing, ..whole });
-    all.extend(["noop", "deadline"].map(kept));
+    all.extend(
+        ["noop", "deadline", "forebay", "bid:wait-ms=1", "cfq", "bfq", "kyber", "none"].map(kept),
+    );
+    all.push(kept("promised:cmin=900/0:delta-ms=5:depth=3:over=bfq"));
     all
 }
 

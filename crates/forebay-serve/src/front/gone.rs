@@ -42,9 +42,10 @@ impl Front {
         self.gone.drops = drops;
     }
 
-    /// Whether a client cannot be answered any more.
+    /// Whether a client left without a word. What one asked for before it took leave is done.
     fn is_gone(&self, plug: Plug) -> bool {
-        self.connections.get(plug as usize).and_then(Option::as_ref).is_some_and(|one| one.deaf)
+        let one = self.connections.get(plug as usize).and_then(Option::as_ref);
+        one.is_some_and(|one| one.deaf && !one.took_leave)
     }
 
     /// Whether what was not begun of a request need not be.

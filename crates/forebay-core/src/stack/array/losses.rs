@@ -33,6 +33,11 @@ impl Losses {
         (self.count, self.fault) = (self.count + 1, Some(fault));
     }
 
+    /// A stream is somebody else's, who is told as one who knows of nothing.
+    pub(super) fn forget(&mut self, stream: u32) {
+        self.told.remove(&stream);
+    }
+
     /// A flush of a stream, or a write with FUA, begins to wait.
     pub(super) fn waiter(&self, client: u32, stream: Option<u32>) -> Waiter {
         Waiter { client, stream, since: self.count }
@@ -73,6 +78,12 @@ mod tests {
                 let waiter = losses.waiter(3, Some(stream));
                 assert_eq!(losses.tell(waiter), outcome, "stream {stream}");
             }
+        }
+        // Another one takes the place of one who knows.
+        losses.forget(7);
+        for outcome in [lost, Ok(())] {
+            let waiter = losses.waiter(6, Some(7));
+            assert_eq!(losses.tell(waiter), outcome);
         }
         let after = losses.waiter(4, None);
         assert_eq!(losses.tell(after), Ok(()));

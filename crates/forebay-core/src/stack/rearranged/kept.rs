@@ -1,7 +1,8 @@
 //! A rearrangement that is found after a restart: one record on the disk says that the new places hold.
 //!
-//! The record is written once, when all is copied (docs/placement-log.md): the disk is flushed, then rows are written that say
-//! what lies where, then the head that names them, each with FUA. Until the head is durable old places hold, from then on
+//! The record is written once, when all is copied (docs/placement-log.md): the disk is flushed, then the head is written to
+//! another place too, where it is found when the disk's length has changed; then rows that say what lies where, then the head
+//! that names them, each with FUA. Until the head is durable old places hold, from then on
 //! new ones. Writes of clients wait meanwhile. A head is one sector, which no power cut tears.
 //!
 //! * What a flush covered is there after a cut in either case: copies are flushed before the head is written.
@@ -12,7 +13,7 @@
 use super::{KEPT, Rearrange};
 use crate::contract::bytes::{Buf, Bytes, Slots};
 use crate::contract::outcome::{Fault, Outcome, worst};
-use crate::contract::request::{BACKGROUND, Flags, Op, Request};
+use crate::contract::request::{Flags, Op, Request};
 use crate::rearrangement::Rearrangement;
 use crate::stack::placed::{Owner, Plan, Planned};
 
@@ -37,11 +38,29 @@ pub fn record_at(disk_bytes: u64) -> Option<u64> {
     end.checked_sub(RECORD_BYTES).filter(|at| *at > 0)
 }
 
-/// Where new places begin, as the first bytes of a record say; none where there is no record. Whether it is whole is
-/// seen when it is opened.
-pub fn new_places_at(record: &[u8]) -> Option<u64> {
-    let word = |nth: usize| Some(u64::from_le_bytes(*record.get(8 * nth..)?.first_chunk()?));
-    word(4).filter(|_| word(1) == Some(MARK))
+/// What the first bytes of a head say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where the record is.
+    pub at: u64,
+    /// Where new places begin.
+    pub to: u64,
+}
+
+/// What the first 64 bytes of a head say; none where there is none. Whether the record is whole is seen when it is opened.
+pub fn found(head: &[u8; 64]) -> Option<Found> {
+    let word =
+        |nth: usize| head[8 * nth..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    (word(1) == MARK).then(|| Found { at: word(6), to: word(4) })
+}
+
+/// Where the two heads of a record are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// That of the record itself, with rows after it.
+    pub at: u64,
+    /// The other one, which only says where the record is.
+    pub marker: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +77,7 @@ enum Phase {
     Open,
     /// All is copied.
     Flushes,
+    WritesMarker,
     WritesRows,
     WritesHead {
         tries: u32,
@@ -68,8 +88,7 @@ enum Phase {
 /// Where the record is, and how far.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
-    /// Its first byte.
-    at: u64,
+    place: Record,
     /// Whether it is begun where there is none.
     begins: bool,
     phase: Phase,
@@ -82,8 +101,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(at: u64, begins: bool) -> Kept {
-        Kept { at, begins, phase: Phase::Closed, buf: 0, early: Vec::new(), untold: None }
+    pub(super) fn new(place: Record, begins: bool) -> Kept {
+        Kept { place, begins, phase: Phase::Closed, buf: 0, early: Vec::new(), untold: None }
     }
 
     /// There is none, without its place being read.
@@ -100,7 +119,8 @@ impl Kept {
 
     /// Whether clients' writes have to wait.
     pub(super) fn is_recording(&self) -> bool {
-        matches!(self.phase, Phase::Flushes | Phase::WritesRows | Phase::WritesHead { .. })
+        use Phase::{Flushes, WritesHead, WritesMarker, WritesRows};
+        matches!(self.phase, Flushes | WritesMarker | WritesRows | WritesHead { .. })
     }
 
     fn io(&self, op: Op, skip: u32, len: u32) -> Planned {
@@ -109,10 +129,11 @@ impl Kept {
             owner: Owner::Background,
             lane: 0,
             op,
-            offset: if moves { self.at + u64::from(skip) } else { 0 },
+            offset: if moves { self.place.at + u64::from(skip) } else { 0 },
             len,
             bytes: if moves { Bytes::of(self.buf).on(skip) } else { Bytes::NONE },
-            stream: BACKGROUND,
+            // Policies know of clients' streams alone.
+            stream: 0,
             flags: if op == Op::Write { Flags::FUA } else { Flags::NONE },
             token: KEPT,
         }
@@ -138,7 +159,7 @@ enum Head {
 }
 
 /// The head at `from`.
-fn head(from: Bytes, slots: &dyn Slots) -> Result<Head, Fault> {
+fn head(from: Bytes, at: u64, slots: &dyn Slots) -> Result<Head, Fault> {
     let mut bytes = [0; BLOCK as usize];
     if !slots.get(from.len(BLOCK), &mut bytes) {
         return Err(Fault::Media);
@@ -151,7 +172,7 @@ fn head(from: Bytes, slots: &dyn Slots) -> Result<Head, Fault> {
         word.copy_from_slice(&bytes[8 * nth..][..8]);
         u64::from_le_bytes(word)
     };
-    if (word(1), word(2)) != (MARK, VERSION) {
+    if (word(1), word(2), word(6)) != (MARK, VERSION, at) {
         return Err(Fault::Refused);
     }
     let count = u32::try_from(word(3)).ok().filter(|count| (1..=ROWS_MAX as u32).contains(count));
@@ -166,7 +187,7 @@ fn rows_len(count: u32) -> u32 {
 }
 
 /// Puts the record of a rearrangement at `to`: the head, then rows.
-fn put(map: &Rearrangement, to: Bytes, slots: &mut dyn Slots) {
+fn put(map: &Rearrangement, at: u64, to: Bytes, slots: &mut dyn Slots) {
     let moves = map.moves();
     let len = rows_len(moves.len() as u32);
     slots.zero(to.len(BLOCK + len));
@@ -175,7 +196,7 @@ fn put(map: &Rearrangement, to: Bytes, slots: &mut dyn Slots) {
     slots.put(to.on(BLOCK).len(rows.len() as u32), &rows);
     let sum = slots.checksum(to.on(BLOCK).len(len)).unwrap_or(0);
     let first = moves.first().map_or(0, |row| row.to);
-    let words = [MARK, VERSION, moves.len() as u64, first, sum];
+    let words = [MARK, VERSION, moves.len() as u64, first, sum, at];
     let words: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
     slots.put(to.on(8).len(words.len() as u32), &words);
     let sum = slots.checksum(to.on(8).len(BLOCK - 8)).unwrap_or(0);
@@ -262,7 +283,7 @@ impl Rearrange {
             (Phase::ReadsHead | Phase::ReadsRows { .. } | Phase::Settles, Err(fault)) => {
                 self.opened(Err(fault), plan);
             }
-            (Phase::ReadsHead, Ok(())) => match head(io.bytes, plan.slots) {
+            (Phase::ReadsHead, Ok(())) => match head(io.bytes, kept.place.at, plan.slots) {
                 Ok(Head::Blank) if kept.begins => self.opened(Ok(()), plan),
                 Ok(Head::Blank) => self.opened(Err(Fault::Refused), plan),
                 Ok(Head::Of { count, to, sum }) => {
@@ -272,7 +293,7 @@ impl Rearrange {
                 Err(fault) => self.opened(Err(fault), plan),
             },
             (Phase::ReadsRows { count, to, sum }, Ok(())) => {
-                match map_of((count, to, sum), io.bytes, kept.at, plan.slots) {
+                match map_of((count, to, sum), io.bytes, kept.place.at, plan.slots) {
                     None => self.opened(Err(Fault::Media), plan),
                     Some(map) => {
                         kept.phase = Phase::Settles;
@@ -283,9 +304,14 @@ impl Rearrange {
             }
             (Phase::Settles, Ok(())) => self.opened(Ok(()), plan),
             (Phase::Flushes, Ok(())) => {
-                kept.phase = Phase::WritesRows;
+                kept.phase = Phase::WritesMarker;
                 kept.buf = plan.slots.take(BLOCK + rows);
-                put(&self.map, Bytes::of(kept.buf), plan.slots);
+                put(&self.map, kept.place.at, Bytes::of(kept.buf), plan.slots);
+                let io = kept.io(Op::Write, 0, BLOCK);
+                plan.io(Planned { offset: kept.place.marker, ..io });
+            }
+            (Phase::WritesMarker, Ok(())) => {
+                kept.phase = Phase::WritesRows;
                 plan.io(kept.io(Op::Write, BLOCK, rows));
             }
             (Phase::WritesRows, Ok(())) => {
@@ -305,8 +331,8 @@ impl Rearrange {
                 kept.untold = Some(fault);
                 self.recorded(Phase::Open, plan);
             }
-            // Rows without a head are nothing.
-            (Phase::WritesRows, Err(_)) => self.recorded(Phase::Open, plan),
+            // Rows without a head are nothing, nor is a marker.
+            (Phase::WritesMarker | Phase::WritesRows, Err(_)) => self.recorded(Phase::Open, plan),
             (Phase::Closed | Phase::Open | Phase::Failed(_), _) => {}
         }
     }
