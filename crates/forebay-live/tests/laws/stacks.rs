@@ -190,7 +190,8 @@ pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<d
         from.unwrap_or_default(),
         8192,
     );
-    Box::new(Rearranged::before(placement, build(spec, LEN_MAX).unwrap(), 1))
+    let set = DeviceSet { flash: None, ..lanes(1, true) };
+    Box::new(Rearranged::before(placement, build_placed(spec, &set).unwrap(), 1))
 }
 
 /// Placements that hold what the disk does not have, and are found after a restart.
