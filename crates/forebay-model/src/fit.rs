@@ -6,12 +6,13 @@ use forebay_trace::Record;
 use crate::arrivals::{self, ArrivalsFit};
 use crate::chain::{self, ChainFit, State};
 use crate::class::{CODES, Class, Kind, octave};
+use crate::ends::ENDS_MAX;
 use crate::model::Model;
 use crate::places::{FAR_EPOCHS, PlacesFit};
 use crate::sizes::SizesFit;
 use crate::space::{Space, Transitions, Volumes};
 use crate::submitters::{Submitter, Submitters, told_apart};
-use crate::trail::{Asked, ENDS_MAX, Seen, Trail, placed};
+use crate::trail::{Asked, Seen, Trail, placed};
 
 /// How finely to fit.
 #[derive(Clone, Debug)]
@@ -217,8 +218,8 @@ impl Fitter {
             }
             Kind::Far => (self.last.map(|last| last.len), last),
             _ => {
-                let end = &self.trail.ends[usize::from(asked.area)][seen.rank];
-                (Some(end.len), last.map(|_| end.stream))
+                let end = self.trail.ends[usize::from(asked.area)].get(seen.rank);
+                (end.map(|end| end.len), last.and(end.map(|end| end.stream)))
             }
         }
     }

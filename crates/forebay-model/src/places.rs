@@ -6,8 +6,9 @@ use crate::bins::{self, BIN_MAX};
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::class::{Kind, NEAR_BYTES};
 use crate::counts::Counts;
+use crate::ends::ENDS_MAX;
 use crate::space::Space;
-use crate::trail::{Asked, ENDS_MAX, Seen, Trail};
+use crate::trail::{Asked, Seen, Trail};
 
 /// Cells of the space in which new places are counted.
 pub(crate) const CELLS: u64 = 1024;

@@ -5,23 +5,10 @@
 use forebay_core::Op;
 
 use crate::class::{Kind, NEAR_BYTES};
+use crate::ends::{End, Ends};
 use crate::ground::{BLOCK_BYTES, Ground, blocks};
 use crate::past::{Past, Was};
 use crate::space::Space;
-
-/// Ends that are kept of each area.
-pub(crate) const ENDS_MAX: usize = 32;
-
-/// Where a request ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct End {
-    pub(crate) address: u64,
-    pub(crate) len: u32,
-    pub(crate) stream: u16,
-    pub(crate) op: Op,
-    /// The range it lies in.
-    pub(crate) range: u16,
-}
 
 /// A request in the model's space.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +36,7 @@ pub(crate) struct Seen {
 pub(crate) struct Trail {
     pub(crate) ground: Ground,
     pub(crate) past: Past,
-    pub(crate) ends: Vec<Vec<End>>,
+    pub(crate) ends: Vec<Ends>,
     /// Where each stream ended.
     pub(crate) stream_ends: Vec<u64>,
     /// The area of the latest request.
@@ -62,7 +49,7 @@ impl Trail {
         Trail {
             ground: Ground::new(),
             past: Past::new(ranges),
-            ends: vec![Vec::with_capacity(ends_max + 1); areas],
+            ends: vec![Ends::new(); areas],
             stream_ends: vec![u64::MAX; streams],
             area: 0,
             ends_max,
@@ -80,7 +67,7 @@ impl Trail {
         let is_used = self.ground.new_blocks(first, end) == 0;
         let was = self.ground.last(first);
         let ends = &self.ends[usize::from(asked.area)];
-        if let Some(rank) = ends.iter().position(|end| end.address == asked.address) {
+        if let Some(rank) = ends.addresses().iter().position(|&end| end == asked.address) {
             let kind = match (rank, is_used) {
                 (0, false) => Kind::ContinueNew,
                 (0, true) => Kind::ContinueUsed,
@@ -92,13 +79,13 @@ impl Trail {
         if was.is_some() {
             return Seen { kind: if is_used { Kind::Again } else { Kind::Over }, was, ..none };
         }
-        let distances = ends.iter().map(|end| asked.address.abs_diff(end.address));
+        let distances = ends.addresses().iter().map(|&end| asked.address.abs_diff(end));
         // Nearer ends count more, and later ones.
         let near = (1u64..).zip(distances).min_by_key(|(rank, far)| far.saturating_mul(*rank));
         match near {
             Some((rank, distance)) if distance < NEAR_BYTES => {
                 let rank = rank as usize - 1;
-                let ahead = asked.address.wrapping_sub(ends[rank].address) as i64;
+                let ahead = asked.address.wrapping_sub(ends.addresses()[rank]) as i64;
                 Seen { kind: Kind::Near, rank, ahead, was }
             }
             _ => Seen { kind: Kind::Far, ..none },
@@ -122,15 +109,10 @@ impl Trail {
             range: range as u16,
             goes_on: from.is_some(),
         });
-        let ends = &mut self.ends[area];
-        match from {
-            Some(rank) => drop(ends.remove(rank)),
-            None if ends.len() >= self.ends_max => drop(ends.pop()),
-            None => (),
-        }
         let (len, stream, op) = (asked.len, asked.stream, asked.op);
         let range = space.range(end) as u16;
-        ends.insert(0, End { address: end, len, stream, op, range });
+        let here = End { address: end, len, stream, op, range };
+        self.ends[area].push(here, from, self.ends_max);
         self.stream_ends[usize::from(stream)] = end;
         self.area = area;
     }
@@ -142,10 +124,10 @@ impl Trail {
         Some(u64::from(self.past.latest() - last))
     }
 
-    /// Whether the stream of an end went on nowhere else.
+    /// Whether a stream ended at an address, and nowhere since.
     #[inline]
-    pub(crate) fn is_stream_s(&self, end: &End, stream: u16) -> bool {
-        self.stream_ends[usize::from(stream)] == end.address
+    pub(crate) fn is_stream_s(&self, address: u64, stream: u16) -> bool {
+        self.stream_ends[usize::from(stream)] == address
     }
 
     /// How many blocks of a request there would be new.

@@ -245,7 +245,7 @@ impl Chooser {
     /// before the class is.
     #[inline]
     fn weigh_runs(&mut self, classes: std::ops::Range<usize>, trail: &Trail) {
-        let (Some((_, range)), Some(end)) = (self.last, trail.ends[0].first()) else { return };
+        let (Some((_, range)), Some(end)) = (self.last, trail.ends[0].get(0)) else { return };
         let ahead = self.on.has(Mechanism::GroundAhead);
         let most = self.longest.max(end.len).into();
         let used = if ahead { trail.used_ahead(end.address, most) } else { 0 };
@@ -328,7 +328,7 @@ impl Chooser {
             if weights.iter().all(|&weight| weight <= 0.0) {
                 continue;
             }
-            let fits = trail.ends[area].first().is_some_and(|end| {
+            let fits = trail.ends[area].get(0).is_some_and(|end| {
                 let alike = of.octave == crate::class::octave(end.len);
                 let len = if alike { end.len } else { of.typical_len() };
                 let is_new = trail.new_blocks(end.address, len) > 0;

@@ -9,11 +9,12 @@ use crate::bins::log2;
 use crate::class::{Class, Kind, octave};
 use crate::counts::Bag;
 use crate::dice::Dice;
+use crate::ends::{ENDS_MAX, WHOLE};
 use crate::ground::BLOCK_BYTES;
 use crate::model::Model;
 use crate::sizes::Lengths;
 use crate::space::Space;
-use crate::trail::{ENDS_MAX, Trail};
+use crate::trail::Trail;
 
 /// A place that was found.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +41,8 @@ pub(super) struct Placer {
     keys: Vec<Bag>,
     far: Vec<Bag>,
     cell_bytes: u64,
-    /// The power of two of each rank and 1.
-    rank_powers: [f32; ENDS_MAX],
+    /// By how many powers of two each two ranks (and 1) differ, twice, in parts of [`WHOLE`].
+    rank_unlike: Box<[[u32; ENDS_MAX]; ENDS_MAX]>,
     has_streams: bool,
 }
 
@@ -77,7 +78,12 @@ impl Placer {
             keys: model.places.of_class.iter().map(Bag::new).collect(),
             far: model.places.far.iter().map(Bag::new).collect(),
             cell_bytes: model.places.cell_bytes,
-            rank_powers: std::array::from_fn(|rank| log2(1 + rank as u64)),
+            rank_unlike: Box::new(std::array::from_fn(|one| {
+                std::array::from_fn(|other| {
+                    let power = |rank: usize| log2(1 + rank as u64);
+                    (2.0 * (power(one) - power(other)).abs() * WHOLE as f32) as u32
+                })
+            })),
             has_streams: model.streams.len() > 1,
         }
     }

@@ -3,10 +3,13 @@
 use super::{Found, Length, Mechanism, Placer};
 use crate::bins;
 use crate::dice::Dice;
+use crate::ends::{Unlike, WHOLE};
 use crate::ground::{BLOCK_BYTES, blocks};
 use crate::places::Nearby;
 use crate::trail::Trail;
 
+/// How much it counts that the end is of another operation, or range.
+const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3 };
 /// Places in a cell of which the one with the most room after it is taken, so that runs can begin there.
 const TRIES: usize = 6;
 /// More room than this is enough.
@@ -24,16 +27,12 @@ impl Placer {
         dice: &mut Dice,
     ) -> Option<Found> {
         let wanted = Nearby::of(self.keys[class].draw(dice)?);
-        let (op, area) = (self.classes[class].op, self.space.area_of_range(range));
-        let unlike = |rank: usize| {
-            let end = &trail.ends[area][rank];
-            let elsewhere = usize::from(end.range) != range;
-            self.unlike_rank(rank, wanted.rank)
-                + if elsewhere { 1.5 } else { 0.0 }
-                + if end.op != op { 1.0 } else { 0.0 }
-        };
-        let ranked = (0..trail.ends[area].len()).map(|rank| (unlike(rank), rank));
-        let end = trail.ends[area][ranked.min_by(|a, b| a.0.total_cmp(&b.0))?.1];
+        let (of, area) = (self.classes[class], self.space.area_of_range(range));
+        let ends = &trail.ends[area];
+        let mut far = self.rank_unlike[wanted.rank];
+        ends.unlike((of.op, of.octave, range as u16), UNLIKE, &mut far);
+        let likest = (0..ends.len()).min_by_key(|&rank| far[rank])?;
+        let end = ends.get(likest)?;
         let len = self.length(class, length, end.len, dice);
         let mut distance = bins::draw(wanted.distance, dice) * 512;
         if wanted.is_multiple {

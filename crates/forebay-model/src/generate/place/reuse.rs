@@ -96,7 +96,9 @@ impl Placer {
             return far;
         }
         let len = wanted.length.likely(was.len, class);
-        if again && wanted.how != How::Within && trail.new_blocks(was.address, len) > 0 {
+        // What is no longer than the request was lies on the ground that it used.
+        let longer = len > was.len;
+        if again && longer && wanted.how != How::Within && trail.new_blocks(was.address, len) > 0 {
             far += 3.0;
         }
         let end = was.address + u64::from(was.len);
