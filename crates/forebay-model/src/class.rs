@@ -6,7 +6,7 @@ use forebay_core::Op;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Begins where the request before it on its volume ended, at least partly on new ground.
+    /// Begins where the request before it ended, at least partly on new ground.
     ContinueNew,
     /// The same on ground that was all used before.
     ContinueUsed,

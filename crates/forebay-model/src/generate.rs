@@ -286,7 +286,7 @@ impl Cycle {
         let (number, dice) = (self.drawn, &mut self.dice);
         let class = self.chooser.class(number, now.is_write, (after, before), &self.trail, dice);
         let kind = self.model.classes[class].kind;
-        let range = self.chooser.range(class, &self.trail, dice);
+        let range = self.chooser.range(class, dice);
         let askers = &mut self.askers[class];
         let mut asked = Asked {
             address: 0,

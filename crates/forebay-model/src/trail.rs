@@ -68,11 +68,12 @@ impl Trail {
         let was = self.ground.last(first);
         let ends = &self.ends[usize::from(asked.area)];
         if let Some(rank) = ends.addresses().iter().position(|&end| end == asked.address) {
-            let kind = match (rank, is_used) {
-                (0, false) => Kind::ContinueNew,
-                (0, true) => Kind::ContinueUsed,
-                (_, false) => Kind::ResumeNew,
-                (_, true) => Kind::ResumeUsed,
+            let is_latest = rank == 0 && usize::from(asked.area) == self.area;
+            let kind = match (is_latest, is_used) {
+                (true, false) => Kind::ContinueNew,
+                (true, true) => Kind::ContinueUsed,
+                (false, false) => Kind::ResumeNew,
+                (false, true) => Kind::ResumeUsed,
             };
             return Seen { kind, rank, was, ..none };
         }

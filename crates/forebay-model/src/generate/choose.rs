@@ -33,7 +33,6 @@ pub(super) struct Chooser {
     continuing: Vec<usize>,
     longest: u32,
     ranges: usize,
-    areas_are_one: bool,
     chain: Chain,
     /// Epochs entered, and the request that enters the next.
     entered: usize,
@@ -140,7 +139,6 @@ impl Chooser {
             continuing,
             classes: model.classes.clone(),
             ranges,
-            areas_are_one: model.volumes.areas() == 1,
             entered: 0,
             next_epoch: 0,
             left: vec![0.0; classes],
@@ -227,9 +225,7 @@ impl Chooser {
         } else {
             weights.copy_from_slice(left);
         }
-        if self.areas_are_one {
-            self.weigh_runs(first..end, trail);
-        }
+        self.weigh_runs(first..end, trail);
         match dice.weighted(&self.weights[first..end]) {
             Some(found) => first + found,
             None => self.likely(first..end, dice),
@@ -241,11 +237,12 @@ impl Chooser {
         classes.start + dice.weighted(&self.counts[classes.clone()]).unwrap_or(0)
     }
 
-    /// A run that goes on stays in its range and goes to the ground that lies ahead: of one volume both are known
-    /// before the class is.
+    /// A run that goes on stays in its range and goes to the ground that lies ahead: both are known before the
+    /// class is.
     #[inline]
     fn weigh_runs(&mut self, classes: std::ops::Range<usize>, trail: &Trail) {
-        let (Some((_, range)), Some(end)) = (self.last, trail.ends[0].get(0)) else { return };
+        let latest = trail.ends[trail.area].get(0);
+        let (Some((_, range)), Some(end)) = (self.last, latest) else { return };
         let ahead = self.on.has(Mechanism::GroundAhead);
         let most = self.longest.max(end.len).into();
         let used = if ahead { trail.used_ahead(end.address, most) } else { 0 };
@@ -282,9 +279,8 @@ impl Chooser {
 
     /// The range of a request of this class.
     #[inline]
-    pub(super) fn range(&mut self, class: usize, trail: &Trail, dice: &mut Dice) -> usize {
-        if self.areas_are_one
-            && self.classes[class].kind.continues()
+    pub(super) fn range(&mut self, class: usize, dice: &mut Dice) -> usize {
+        if self.classes[class].kind.continues()
             && let Some((_, range)) = self.last
         {
             return range;
@@ -308,36 +304,10 @@ impl Chooser {
                 *weight *= moves[transition as usize] * unlikely;
             }
         }
-        if !self.areas_are_one && self.on.has(Mechanism::GroundAhead) {
-            self.weigh_areas(class, trail);
-        }
         dice.weighted(&self.weights[..ranges])
             .or_else(|| dice.weighted(&self.left_of[class * ranges..][..ranges]))
             .or_else(|| dice.weighted(&self.of_range))
             .unwrap_or(0)
-    }
-
-    /// A run goes on where an area has the ground for it ahead.
-    fn weigh_areas(&mut self, class: usize, trail: &Trail) {
-        let of = self.classes[class];
-        if !of.kind.continues() {
-            return;
-        }
-        let per_area = self.ranges / trail.ends.len();
-        for (area, weights) in self.weights[..self.ranges].chunks_mut(per_area).enumerate() {
-            if weights.iter().all(|&weight| weight <= 0.0) {
-                continue;
-            }
-            let fits = trail.ends[area].get(0).is_some_and(|end| {
-                let alike = of.octave == crate::class::octave(end.len);
-                let len = if alike { end.len } else { of.typical_len() };
-                let is_new = trail.new_blocks(end.address, len) > 0;
-                is_new == (of.kind == crate::class::Kind::ContinueNew)
-            });
-            if !fits {
-                weights.iter_mut().for_each(|weight| *weight *= 0.01);
-            }
-        }
     }
 
     /// A request of this class came to this range.

@@ -29,9 +29,12 @@ impl Placer {
         }
         let of = self.classes[class];
         let is_used = matches!(of.kind, Kind::ContinueUsed | Kind::ResumeUsed);
-        let area = self.space.area_of_range(range);
+        let area = match of.kind.continues() {
+            true => trail.area,
+            false => self.space.area_of_range(range),
+        };
         let ends = &trail.ends[area];
-        let is_chosen = !of.kind.continues() || trail.ends.len() > 1;
+        let is_chosen = !of.kind.continues();
         let weights = Unlike { range: if is_chosen { 4 * WHOLE } else { 0 }, ..UNLIKE };
         let mut keys = self.rank_unlike[wanted.rank];
         ends.unlike((of.op, of.octave, range as u16), weights, &mut keys);
