@@ -21,16 +21,29 @@ pub(crate) struct Sizes {
     pub(crate) lengths: Counts,
     /// Of those whose reference has their octave, how many are as long as it, and all of them.
     same: (u32, u32),
-    /// The sector of a block at which new places begin.
+    /// At which sector of a block they begin, by how many sectors more than whole blocks they have.
     sectors: Counts,
 }
 
 /// Collects them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct SizesFit {
     lengths: FxHashMap<u32, u32>,
     same: (u32, u32),
-    sectors: [u32; SECTORS as usize],
+    sectors: [u32; (SECTORS * SECTORS) as usize],
+}
+
+impl Default for SizesFit {
+    fn default() -> SizesFit {
+        let sectors = [0; (SECTORS * SECTORS) as usize];
+        SizesFit { lengths: FxHashMap::default(), same: (0, 0), sectors }
+    }
+}
+
+/// The number of the first of the sectors at which what is so long may begin.
+#[inline]
+fn odd(len: u32) -> u64 {
+    u64::from(len) % BLOCK_BYTES / SECTOR * u64::from(SECTORS)
 }
 
 impl SizesFit {
@@ -51,10 +64,9 @@ impl SizesFit {
         }
     }
 
-    /// A place that is not where another request ended.
     #[inline]
-    pub(crate) fn add_place(&mut self, address: u64) {
-        self.sectors[(address % BLOCK_BYTES / SECTOR) as usize] += 1;
+    pub(crate) fn add_place(&mut self, address: u64, len: u32) {
+        self.sectors[(odd(len) + address % BLOCK_BYTES / SECTOR) as usize] += 1;
     }
 
     pub(crate) fn finish(self) -> Sizes {
@@ -79,7 +91,7 @@ impl Sizes {
         }
         let all = u64::from(u32::MAX);
         let same = [bytes.number(all, "requests as long")?, bytes.number(all, "requests alike")?];
-        let sectors = Counts::get(bytes, SECTORS - 1, "sector of a block")?;
+        let sectors = Counts::get(bytes, SECTORS * SECTORS - 1, "sector of a block")?;
         Ok(Sizes { lengths, same: (same[0] as u32, same[1] as u32), sectors })
     }
 }
@@ -117,9 +129,12 @@ impl Lengths {
         self.lengths.draw(dice).unwrap_or(0)
     }
 
-    /// How far into a block a place begins, in bytes.
+    /// How far into a block a place of so many bytes begins, in bytes.
     #[inline]
-    pub(crate) fn sector(&mut self, dice: &mut Dice) -> u64 {
-        self.sectors.draw(dice).map_or(0, |sector| u64::from(sector) * SECTOR)
+    pub(crate) fn sector(&mut self, len: u32, dice: &mut Dice) -> u64 {
+        let first = odd(len) as u32;
+        let found = self.sectors.draw_between(first, first + SECTORS - 1, dice);
+        let found = found.or_else(|| self.sectors.draw(dice));
+        found.map_or(0, |sector| u64::from(sector % SECTORS) * SECTOR)
     }
 }

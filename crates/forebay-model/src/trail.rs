@@ -64,11 +64,12 @@ impl Trail {
             return none;
         }
         let (first, end) = blocks(asked.address, asked.len);
-        let is_used = self.ground.new_blocks(first, end) == 0;
         let was = self.ground.last(first);
         let ends = &self.ends[usize::from(asked.area)];
         if let Some(rank) = ends.addresses().iter().position(|&end| end == asked.address) {
             let is_latest = rank == 0 && usize::from(asked.area) == self.area;
+            let (first, end) = ahead(asked.address, asked.len);
+            let is_used = self.ground.new_blocks(first, end) == 0;
             let kind = match (is_latest, is_used) {
                 (true, false) => Kind::ContinueNew,
                 (true, true) => Kind::ContinueUsed,
@@ -77,6 +78,7 @@ impl Trail {
             };
             return Seen { kind, rank, was, ..none };
         }
+        let is_used = self.ground.new_blocks(first, end) == 0;
         if was.is_some() {
             return Seen { kind: if is_used { Kind::Again } else { Kind::Over }, was, ..none };
         }
@@ -118,10 +120,10 @@ impl Trail {
         self.area = area;
     }
 
-    /// How many requests ago the block at an address was used.
+    /// How many requests ago the block that lies ahead of an end was used.
     #[inline]
-    pub(crate) fn age(&self, address: u64) -> Option<u64> {
-        let last = self.ground.last(address / BLOCK_BYTES)?;
+    pub(crate) fn age(&self, end: u64) -> Option<u64> {
+        let last = self.ground.last(ahead(end, 1).0)?;
         Some(u64::from(self.past.latest() - last))
     }
 
@@ -138,15 +140,23 @@ impl Trail {
         self.ground.new_blocks(first, end)
     }
 
-    /// Bytes after an end that were all used, up to `max`.
+    /// Bytes after an end that were all used, up to `max`; none where the block that lies ahead is new.
     #[inline]
-    pub(crate) fn used_ahead(&self, address: u64, max: u64) -> u64 {
-        let first = address / BLOCK_BYTES;
-        // The block that the end lies in is its own.
-        let own = u64::from(!address.is_multiple_of(BLOCK_BYTES));
-        let stretch = self.ground.stretch(first + own, true, max / BLOCK_BYTES);
-        (first + own + stretch) * BLOCK_BYTES - address
+    pub(crate) fn used_ahead(&self, end: u64, max: u64) -> u64 {
+        let first = ahead(end, 1).0;
+        match self.ground.stretch(first, true, max / BLOCK_BYTES + 1) {
+            0 => 0,
+            stretch => (first + stretch) * BLOCK_BYTES - end,
+        }
     }
+}
+
+/// The blocks that lie ahead of an end, for a request of `len` bytes that goes on there, first and end: at least one,
+/// but for the block that the end lies in, which is used by what ended there.
+#[inline]
+pub(crate) fn ahead(end: u64, len: u32) -> (u64, u64) {
+    let first = end.div_ceil(BLOCK_BYTES);
+    (first, blocks(end, len).1.max(first + 1))
 }
 
 /// The space and range of a record's place.

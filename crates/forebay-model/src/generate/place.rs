@@ -130,7 +130,7 @@ impl Placer {
 
     /// How far into a block a new place begins; whole blocks where the grain is no finer.
     #[inline]
-    fn past_block(&mut self, class: usize, dice: &mut Dice) -> u64 {
-        if self.grain < BLOCK_BYTES { self.lengths[class].sector(dice) } else { 0 }
+    fn past_block(&mut self, class: usize, len: u32, dice: &mut Dice) -> u64 {
+        if self.grain < BLOCK_BYTES { self.lengths[class].sector(len, dice) } else { 0 }
     }
 }

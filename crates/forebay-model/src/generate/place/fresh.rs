@@ -43,13 +43,14 @@ impl Placer {
             true => end.address.saturating_sub(distance),
             false => end.address + distance,
         };
-        if !wanted.is_multiple {
-            address = match self.grain < BLOCK_BYTES {
-                true if distance < BLOCK_BYTES => address / 512 * 512,
-                true => address / BLOCK_BYTES * BLOCK_BYTES + self.past_block(class, dice),
-                false => address / self.grain * self.grain,
-            };
-        }
+        address = match self.grain < BLOCK_BYTES {
+            true if distance >= BLOCK_BYTES => {
+                address / BLOCK_BYTES * BLOCK_BYTES + self.past_block(class, len, dice)
+            }
+            true => address / 512 * 512,
+            false if wanted.is_multiple => address,
+            false => address / self.grain * self.grain,
+        };
         let address = address.min(self.space.end().saturating_sub(len.into()));
         let (first, last) = blocks(address, len);
         let mut found = address;
@@ -77,7 +78,7 @@ impl Placer {
         dice: &mut Dice,
     ) -> Found {
         let cell = self.cell(range, number, dice);
-        let into = self.past_block(class, dice);
+        let into = self.past_block(class, len, dice);
         let step = self.grain.max(BLOCK_BYTES);
         let (begin, end) = (cell * self.cell_bytes, (cell + 1) * self.cell_bytes);
         let tries = if self.on.has(Mechanism::Room) { TRIES } else { 1 };

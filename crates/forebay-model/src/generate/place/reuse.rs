@@ -43,7 +43,8 @@ impl Placer {
             true => bins::draw(age, dice).min(last_age),
             false => dice.below(latest),
         };
-        let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, dice));
+        let likely = length.drawn.unwrap_or(self.classes[class].typical_len());
+        let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, likely, dice));
         let wanted = Wanted { class, range, how, age: log2(1 + age), into, length };
         let number = (latest - age) as u32;
         let (mut best, mut least) = (0, f32::INFINITY);

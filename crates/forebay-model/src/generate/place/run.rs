@@ -5,9 +5,8 @@ use super::{Found, Length, Mechanism, Placer};
 use crate::class::Kind;
 use crate::dice::Dice;
 use crate::ends::{End, Unlike, WHOLE};
-use crate::ground::blocks;
 use crate::places::{Run, age_octave};
-use crate::trail::Trail;
+use crate::trail::{Trail, ahead};
 
 /// How much it counts that an end is of another operation, length or, where that is chosen, range.
 const UNLIKE: Unlike = Unlike { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE };
@@ -59,7 +58,7 @@ impl Placer {
             }
             keys[rank] = u32::MAX;
             let Some(end) = ends.get(rank) else { break };
-            let (first, last) = blocks(end.address, length.drawn.unwrap_or(end.len));
+            let (first, last) = ahead(end.address, length.drawn.unwrap_or(end.len));
             let new = trail.ground.new_blocks(first, last);
             let wrong = match is_used {
                 true if new > 0 => 2.0,
