@@ -50,6 +50,12 @@ pub(crate) fn age_octave(age: Option<u64>) -> u32 {
     age.map_or(0, |age| 1 + (age + 1).ilog2())
 }
 
+/// The ages of an octave above 0, the least and the greatest.
+pub(crate) fn octave_ages(octave: u32) -> (u64, u64) {
+    let least = 1u64 << octave.saturating_sub(1);
+    (least - 1, 2 * least - 2)
+}
+
 /// What is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reuse {

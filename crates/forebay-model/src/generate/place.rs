@@ -107,7 +107,7 @@ impl Placer {
         let found = match of.kind {
             Kind::Again | Kind::Over => self.reuse((class, range), length, stream, trail, dice),
             Kind::Near => self.near((class, range), length, trail, dice),
-            kind if kind.goes_on() => self.run((class, range), length, trail, dice),
+            kind if kind.goes_on() => self.run((class, range), length, stream, trail, dice),
             _ => None,
         };
         found.unwrap_or_else(|| {

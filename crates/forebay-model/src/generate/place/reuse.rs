@@ -30,13 +30,26 @@ impl Placer {
     /// The place; none where nothing was used yet.
     pub(super) fn reuse(
         &mut self,
-        (class, range): (usize, usize),
+        class: (usize, usize),
         length: Length,
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
-        let Reuse { age, how } = Reuse::of(self.keys[class].draw(dice)?);
+        let wanted = Reuse::of(self.keys[class.0].draw(dice)?);
+        self.used(class, wanted, length, stream, trail, dice)
+    }
+
+    /// A place that was used about as long ago as wanted.
+    pub(super) fn used(
+        &mut self,
+        (class, range): (usize, usize),
+        Reuse { age, how }: Reuse,
+        length: Length,
+        stream: u16,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Option<Found> {
         let latest = u64::from(trail.past.latest());
         let last_age = latest.checked_sub(1)?;
         let age = match self.on.has(Mechanism::Ages) {
@@ -68,7 +81,7 @@ impl Placer {
     #[inline]
     fn unsuited(&self, wanted: &Wanted, number: u32, was: &Was, trail: &Trail, least: f32) -> f32 {
         let class = self.classes[wanted.class];
-        let again = class.kind == Kind::Again;
+        let again = class.kind != Kind::Over;
         let age = u64::from(trail.past.latest() - number);
         let mut far = 8.0 * (log2(1 + age) - wanted.age).abs();
         if usize::from(was.range) != wanted.range && self.on.has(Mechanism::ReuseRange) {
@@ -99,7 +112,7 @@ impl Placer {
         let len = wanted.length.likely(was.len, class);
         // What is no longer than the request was lies on the ground that it used.
         let longer = len > was.len;
-        if again && longer && wanted.how != How::Within && trail.new_blocks(was.address, len) > 0 {
+        if again && longer && trail.new_blocks(was.address, len) > 0 {
             far += 3.0;
         }
         let end = was.address + u64::from(was.len);
@@ -118,7 +131,7 @@ impl Placer {
         trail: &Trail,
         dice: &mut Dice,
     ) -> u64 {
-        let again = self.classes[wanted.class].kind == Kind::Again;
+        let again = self.classes[wanted.class].kind != Kind::Over;
         let (grain, end) = (self.grain, was.address + u64::from(was.len));
         let address = match wanted.how {
             How::Within if again => self.held(wanted, (number, was), len, trail, dice),
@@ -153,7 +166,10 @@ impl Placer {
             let place = begin + dice.below(steps) * grain;
             wanted.into.map_or(place, |into| place / BLOCK_BYTES * BLOCK_BYTES + into)
         });
-        let found = places.find(|place| trail.ground.last(place / BLOCK_BYTES) == Some(number));
+        let found = places.find(|&place| {
+            trail.ground.last(place / BLOCK_BYTES) == Some(number)
+                && trail.new_blocks(place, len) == 0
+        });
         found.unwrap_or(was.address)
     }
 }

@@ -2,10 +2,11 @@
 //! ahead, stream, operation, length and range.
 
 use super::{Found, Length, Mechanism, Placer};
+use crate::bins;
 use crate::class::Kind;
 use crate::dice::Dice;
 use crate::ends::{End, Unlike, WHOLE};
-use crate::places::{Run, age_octave};
+use crate::places::{How, Reuse, Run, age_octave, octave_ages};
 use crate::trail::{Trail, ahead};
 
 /// How much it counts that an end is of another operation, length or, where that is chosen, range.
@@ -19,6 +20,7 @@ impl Placer {
         &mut self,
         (class, range): (usize, usize),
         length: Length,
+        stream: u16,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
@@ -73,7 +75,15 @@ impl Placer {
                 (best, least, best_wrong) = (Some(rank), far, wrong);
             }
         }
-        let rank = best.filter(|_| is_used || best_wrong <= WRONG_MAX)?;
+        let Some(rank) = best.filter(|_| best_wrong <= WRONG_MAX) else {
+            // Ground used as long ago, where no run ended.
+            let (low, high) = octave_ages(wanted.age);
+            let age = bins::bin(dice.between(low, high));
+            let reuse = Reuse { age, how: How::Continuation };
+            let found =
+                is_used.then(|| self.used((class, range), reuse, length, stream, trail, dice));
+            return found.flatten();
+        };
         let end = ends.get(rank)?;
         let len = self.length(class, length, end.len, dice);
         Some(Found {
