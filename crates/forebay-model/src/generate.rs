@@ -318,6 +318,16 @@ impl Cycle {
             asked.address = found.address.min(end - u64::from(asked.len)).max(begin);
             asked.area = self.space.area(volume) as u16;
             (record.offset, record.len, record.volume) = (asked.address - begin, asked.len, volume);
+            if std::env::var("FB_K").is_ok() {
+                let s = self.trail.see(&asked);
+                eprintln!(
+                    "{:?}{} {:?} via{}",
+                    kind,
+                    if asked.op == forebay_core::Op::Write { 'w' } else { 'r' },
+                    s.kind,
+                    found.from.is_some()
+                );
+            }
             let range = self.space.range(asked.address);
             let from = found.from.filter(|_| found.area == usize::from(asked.area));
             self.trail.push(&asked, &self.space, from);

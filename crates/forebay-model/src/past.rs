@@ -135,7 +135,7 @@ impl Past {
     /// The same over all ranges.
     #[inline]
     pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &Was)) {
-        let last = self.latest.min(number + (LOOKED_AT as u32 - 1));
+        let last = self.latest.min(number + (LOOKED_AT_OF_ALL - 1));
         let (mut next, mut left) = (number.max(self.oldest()), count / 2);
         while next <= last && left > 0 {
             let (at, bit) = (self.place(next) / 64, self.place(next) % 64);
@@ -147,7 +147,7 @@ impl Past {
                 (next, left) = (next + 1, left - 1);
             }
         }
-        let first = self.oldest().max(number.saturating_sub(LOOKED_AT as u32));
+        let first = self.oldest().max(number.saturating_sub(LOOKED_AT_OF_ALL));
         let (mut end, mut left) = (number, count / 2);
         while end > first && left > 0 {
             let (at, bit) = (self.place(end - 1) / 64, self.place(end - 1) % 64);
@@ -162,8 +162,9 @@ impl Past {
     }
 }
 
-/// Requests looked at for some that hold blocks.
+/// Requests looked at for some that hold blocks: of a range, and of all, 64 of which are one look.
 const LOOKED_AT: usize = 100;
+const LOOKED_AT_OF_ALL: u32 = 4096;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -211,8 +212,8 @@ mod tests {
                 let in_range = |number: &u32| usize::from(plain[*number as usize - 1].0) == range;
                 let mut found = Vec::new();
                 past.near(number, count, |number, _| found.push(number));
-                let after = (number..=latest).take(LOOKED_AT).filter(is_there).take(count / 2);
-                let before = (1..number).rev().take(LOOKED_AT).filter(is_there).take(count / 2);
+                let after = (number..=latest).filter(is_there).take(count / 2);
+                let before = (1..number).rev().filter(is_there).take(count / 2);
                 prop_assert_eq!(&found, &after.chain(before).collect::<Vec<u32>>());
                 found.clear();
                 past.near_in(range, number, count, |number, _| found.push(number));

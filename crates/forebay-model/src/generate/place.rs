@@ -64,6 +64,16 @@ impl Length {
             None => class.typical_len(),
         }
     }
+
+    /// How long it is at most after one of `reference` bytes.
+    #[inline]
+    fn at_most(self, reference: u32) -> u32 {
+        match self.drawn {
+            Some(len) => len,
+            None if octave(reference) == self.octave => reference,
+            None => 512 << self.octave,
+        }
+    }
 }
 
 impl Placer {

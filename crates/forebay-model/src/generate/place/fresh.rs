@@ -63,7 +63,7 @@ impl Placer {
         Some(Found { address: found, len, from: None, area, stream: end.stream, stays: false })
     }
 
-    fn end_block(&self) -> u64 {
+    pub(super) fn end_block(&self) -> u64 {
         self.space.end() / BLOCK_BYTES
     }
 

@@ -6,6 +6,7 @@ use crate::bins;
 use crate::class::Kind;
 use crate::dice::Dice;
 use crate::ends::{End, Unlike, WHOLE};
+use crate::ground::BLOCK_BYTES;
 use crate::places::{How, Reuse, Run, age_octave, octave_ages};
 use crate::trail::{Trail, ahead};
 
@@ -13,6 +14,9 @@ use crate::trail::{Trail, ahead};
 const UNLIKE: Unlike = Unlike { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE };
 /// Beyond this share of wrong ground no end will do for a run on new ground.
 const WRONG_MAX: f32 = 0.5;
+/// How far beyond used ground new ground is looked for, and for how many requests as long it has room.
+const BEYOND_BLOCKS: u64 = 16_384;
+const ROOM: u64 = 8;
 
 impl Placer {
     /// The place; none where no recent end has new ground ahead and that is wanted.
@@ -60,7 +64,7 @@ impl Placer {
             }
             keys[rank] = u32::MAX;
             let Some(end) = ends.get(rank) else { break };
-            let (first, last) = ahead(end.address, length.drawn.unwrap_or(end.len));
+            let (first, last) = ahead(end.address, length.at_most(end.len));
             let new = trail.ground.new_blocks(first, last);
             let wrong = match is_used {
                 true if new > 0 => 2.0,
@@ -76,13 +80,11 @@ impl Placer {
             }
         }
         let Some(rank) = best.filter(|_| best_wrong <= WRONG_MAX) else {
-            // Ground used as long ago, where no run ended.
-            let (low, high) = octave_ages(wanted.age);
-            let age = bins::bin(dice.between(low, high));
-            let reuse = Reuse { age, how: How::Continuation };
-            let found =
-                is_used.then(|| self.used((class, range), reuse, length, stream, trail, dice));
-            return found.flatten();
+            let at = (class, range);
+            return match is_used {
+                true => self.elsewhere(at, wanted, length, stream, trail, dice),
+                false => self.beyond(at, ends.get(best?)?, length, trail, dice),
+            };
         };
         let end = ends.get(rank)?;
         let len = self.length(class, length, end.len, dice);
@@ -94,6 +96,40 @@ impl Placer {
             stream: end.stream,
             stays: wanted.is_own,
         })
+    }
+
+    /// Where no end has used ground ahead: ground that was used as long ago.
+    fn elsewhere(
+        &mut self,
+        at: (usize, usize),
+        wanted: Run,
+        length: Length,
+        stream: u16,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Option<Found> {
+        let (low, high) = octave_ages(wanted.age);
+        let age = bins::bin(dice.between(low, high));
+        let reuse = Reuse { age, how: How::Continuation };
+        self.used(at, reuse, length, stream, trail, dice)
+    }
+
+    /// Where no end has new ground ahead: the next beyond the used ground, with room to go on.
+    fn beyond(
+        &mut self,
+        (class, _): (usize, usize),
+        end: End,
+        length: Length,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Option<Found> {
+        let (first, last) = ahead(end.address, length.at_most(end.len));
+        let high = self.end_block().min(first + BEYOND_BLOCKS);
+        let room = |count| trail.ground.room(first, count, first, high);
+        let free = room((last - first) * ROOM).or_else(|| room(last - first))?;
+        let len = self.length(class, length, end.len, dice);
+        let address = free * BLOCK_BYTES + self.past_block(class, len, dice);
+        Some(Found { address, len, from: None, area: trail.area, stream: end.stream, stays: false })
     }
 
     /// How unlike an end is to the wanted one by how long ago the ground ahead was used.
