@@ -117,13 +117,7 @@ pub struct Fitter {
     sizes: Vec<SizesFit>,
     places: PlacesFit,
     submitters: Vec<Submitters>,
-    pub scratch: [(u64, u64, u64, u64, u64); 18],
 }
-fn blocks_of(a: u64, l: u32) -> u64 {
-    let (f, e) = crate::ground::blocks(a, l);
-    e - f
-}
-
 impl Fitter {
     /// Begins. The survey has at least one request.
     pub fn new(survey: Survey, options: &FitOptions) -> Fitter {
@@ -142,7 +136,6 @@ impl Fitter {
             sizes: vec![SizesFit::default(); CODES],
             places: PlacesFit::new(CODES, &space),
             submitters: vec![Submitters::default(); CODES],
-            scratch: [(0, 0, 0, 0, 0); 18],
             survey,
             volumes,
             space,
@@ -184,15 +177,6 @@ impl Fitter {
         let seen = self.trail.see(&asked);
         let class = Class { kind: seen.kind, op: record.op, octave: octave(record.len) };
         let code = class.code();
-        if seen.kind != Kind::Nowhere {
-            let n = self.trail.new_blocks(address, record.len);
-            let e = &mut self.scratch[seen.kind as usize * 2 + usize::from(record.op == Op::Write)];
-            e.0 += 1;
-            e.1 += n;
-            e.2 += blocks_of(address, record.len);
-            e.3 += u64::from(address % 4096 != 0);
-            e.4 += u64::from((address + u64::from(record.len)) % 4096 != 0);
-        }
         self.arrivals.add(at_ns, record.op == Op::Write);
         let state = State { code, range, at_ns };
         self.chain.add(state, epoch, |from, to| self.transitions.of(from, to));

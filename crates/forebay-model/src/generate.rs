@@ -7,11 +7,13 @@
 mod choose;
 mod place;
 
+use std::collections::VecDeque;
+
 use forebay_core::{Flags, Nanos};
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, trace};
 
 use crate::arrivals::{Arrival, Clock};
-use crate::chain::gap_class;
+use crate::chain::{AROUND, gap_class, pace_class};
 use crate::class::Kind;
 use crate::dice::Dice;
 use crate::model::Model;
@@ -221,7 +223,10 @@ struct Cycle {
     space: Space,
     dice: Dice,
     clock: Clock,
-    upcoming: Option<Arrival>,
+    /// Arrivals around the next, which is as many as [`AROUND`] on, or fewer where the cycle begins.
+    around: VecDeque<Arrival>,
+    /// Where the next is among them.
+    at: usize,
     /// When the cycle began, and when its latest request came.
     begun_ns: u64,
     last_ns: u64,
@@ -239,7 +244,7 @@ impl Cycle {
         let space = Space::new(&model.volumes);
         let mut dice = Dice::new(options.seed);
         let mut clock = Clock::new(&model.arrivals);
-        let upcoming = clock.next(&mut dice);
+        let around = (0..=AROUND).map_while(|_| clock.next(&mut dice)).collect();
         Cycle {
             trail: new_trail(&model, &space),
             chooser: Chooser::new(&model, options.mechanisms),
@@ -250,7 +255,8 @@ impl Cycle {
             space,
             dice,
             clock,
-            upcoming,
+            around,
+            at: 0,
             begun_ns: 0,
             last_ns: 0,
             drawn: 0,
@@ -266,25 +272,39 @@ impl Cycle {
         let gap_ns = (duration_ns / self.model.requests).next_multiple_of(tick_ns);
         self.begun_ns = self.begun_ns.saturating_add(duration_ns).saturating_add(gap_ns);
         self.clock = Clock::new(&self.model.arrivals);
-        self.upcoming = self.clock.next(&mut self.dice);
+        self.around = (0..=AROUND).map_while(|_| self.clock.next(&mut self.dice)).collect();
+        self.at = 0;
         self.trail = new_trail(&self.model, &self.space);
         self.chooser = Chooser::new(&self.model, self.mechanisms);
         self.drawn = 0;
         self.last_ns = 0;
     }
 
+    /// Goes on to the next arrival.
+    #[inline]
+    fn step(&mut self) {
+        self.around.extend(self.clock.next(&mut self.dice));
+        match self.at < AROUND {
+            true => self.at += 1,
+            false => drop(self.around.pop_front()),
+        }
+    }
+
     #[inline]
     fn next(&mut self) -> Record {
-        if self.upcoming.is_none() {
+        if self.at == self.around.len() {
             self.begin();
         }
-        // A clock has at least one arrival.
-        let now = self.upcoming.unwrap_or(Arrival { at_ns: 0, is_write: false });
-        self.upcoming = self.clock.next(&mut self.dice);
+        let now = self.around[self.at];
         let after = gap_class(now.at_ns - self.last_ns);
-        let before = self.upcoming.map_or(0, |next| gap_class(next.at_ns - now.at_ns));
+        let next = self.around.get(self.at + 1);
+        let before = next.map_or(0, |next| gap_class(next.at_ns - now.at_ns));
+        let (first, last) = (self.around[0], self.around[self.around.len() - 1]);
+        let pace = pace_class(last.at_ns - first.at_ns, self.around.len() - 1);
+        self.step();
         let (number, dice) = (self.drawn, &mut self.dice);
-        let class = self.chooser.class(number, now.is_write, (after, before), &self.trail, dice);
+        let class =
+            self.chooser.class(number, now.is_write, (after, before, pace), &self.trail, dice);
         let kind = self.model.classes[class].kind;
         let range = self.chooser.range(class, dice);
         let askers = &mut self.askers[class];
@@ -318,16 +338,6 @@ impl Cycle {
             asked.address = found.address.min(end - u64::from(asked.len)).max(begin);
             asked.area = self.space.area(volume) as u16;
             (record.offset, record.len, record.volume) = (asked.address - begin, asked.len, volume);
-            if std::env::var("FB_K").is_ok() {
-                let s = self.trail.see(&asked);
-                eprintln!(
-                    "{:?}{} {:?} via{}",
-                    kind,
-                    if asked.op == forebay_core::Op::Write { 'w' } else { 'r' },
-                    s.kind,
-                    found.from.is_some()
-                );
-            }
             let range = self.space.range(asked.address);
             let from = found.from.filter(|_| found.area == usize::from(asked.area));
             self.trail.push(&asked, &self.space, from);

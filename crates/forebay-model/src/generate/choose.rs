@@ -16,6 +16,10 @@ const SMOOTH: f64 = 0.02;
 /// A run that would go on to the other kind of ground, or where its class has come as often as it did.
 const WRONG_GROUND: f32 = 0.005;
 const USED_UP: f32 = 0.05;
+/// Of an epoch's budget of a class, what may be drawn beyond it; none in the last of all, and before that in as many
+/// epochs less and less.
+const SLACK: f32 = 0.5;
+const FADING_EPOCHS: f32 = 16.0;
 
 /// How much more often than by chance.
 fn lift(count: f64, expected: f64) -> f32 {
@@ -39,6 +43,8 @@ pub(super) struct Chooser {
     next_epoch: u64,
     /// Left of the epoch's budgets, and what that of ranges was.
     left: Vec<f32>,
+    /// What of it is lent.
+    lent: Vec<f32>,
     left_ranges: Vec<f32>,
     of_range: Vec<f32>,
     counts: Vec<f32>,
@@ -47,6 +53,7 @@ pub(super) struct Chooser {
     /// By class of gap and class.
     after: Vec<f32>,
     before: Vec<f32>,
+    paces: Vec<f32>,
     transitions: Transitions,
     /// By class and transition: how much more often than by chance it is made, and by that class.
     moves: Vec<f32>,
@@ -142,12 +149,14 @@ impl Chooser {
             entered: 0,
             next_epoch: 0,
             left: vec![0.0; classes],
+            lent: vec![0.0; classes],
             left_ranges: vec![0.0; ranges],
             of_range: vec![0.0; ranges],
             counts: counts.iter().map(|&count| count as f32).collect(),
             follows: lifts(&chain.follows, &counts, on.has(Mechanism::Follows)),
             after: lifts(&chain.after, &sums(&chain.after), has_gaps),
             before: lifts(&chain.before, &sums(&chain.before), has_gaps),
+            paces: lifts(&chain.paces, &sums(&chain.paces), has_gaps),
             moves,
             unlikely: turn(&by_range, ranges, classes)
                 .iter()
@@ -183,10 +192,17 @@ impl Chooser {
         self.entered += 1;
         let epochs = self.chain.epochs.len() as u64;
         self.next_epoch = (self.entered as u64 * self.requests).div_ceil(epochs);
-        // What is left over comes in the next; what came too early is taken off, of ranges only.
+        // What is left over comes in the next; what came too early is taken off. Up to half as much again as the epoch has is
+        // lent, less near the end: else what bursts have used up would be missed by the next, and what is left be forced
+        // on times that it does not suit.
+        let slack = ((epochs - self.entered as u64) as f32 / FADING_EPOCHS).min(SLACK);
+        for (left, lent) in self.left.iter_mut().zip(&mut self.lent) {
+            *left -= std::mem::take(lent);
+        }
         self.of_range.fill(0.0);
         for &(class, count) in &epoch.classes.0 {
-            self.left[class as usize] += count as f32;
+            self.lent[class as usize] = slack * count as f32;
+            self.left[class as usize] += (1.0 + slack) * count as f32;
         }
         for &(range, count) in &epoch.ranges.0 {
             self.left_ranges[range as usize] += count as f32;
@@ -200,7 +216,7 @@ impl Chooser {
         &mut self,
         number: u64,
         is_write: bool,
-        (after, before): (usize, usize),
+        (after, before, pace): (usize, usize, usize),
         trail: &Trail,
         dice: &mut Dice,
     ) -> usize {
@@ -215,12 +231,13 @@ impl Chooser {
         let classes = self.classes.len();
         let after = &self.after[after * classes..][first..end];
         let before = &self.before[before * classes..][first..end];
+        let paces = &self.paces[pace * classes..][first..end];
         let left = &self.left[first..end];
         let weights = &mut self.weights[first..end];
         if let Some((last, _)) = self.last {
             let follows = &self.follows[last * classes..][first..end];
             for (at, weight) in weights.iter_mut().enumerate() {
-                *weight = left[at] * follows[at] * after[at] * before[at];
+                *weight = left[at].max(0.0) * follows[at] * after[at] * before[at] * paces[at];
             }
         } else {
             weights.copy_from_slice(left);
@@ -313,7 +330,7 @@ impl Chooser {
     /// A request of this class came to this range.
     #[inline]
     pub(super) fn done(&mut self, class: usize, range: usize) {
-        self.left[class] = (self.left[class] - 1.0).max(0.0);
+        self.left[class] -= 1.0;
         self.left_ranges[range] -= 1.0;
         let left_of = &mut self.left_of[class * self.ranges + range];
         *left_of = (*left_of - 1.0).max(0.0);
