@@ -342,6 +342,18 @@ mod tests {
         assert!(changes < 1500, "{changes} changes of 132");
     }
 
+    /// Runs of three writes and three reads end where no halving of a block does.
+    #[test]
+    fn what_came_before_is_gone_on_with() {
+        let list: Vec<(u64, bool)> = (0..20_000).map(|n| (n * 1000, n / 3 % 2 == 0)).collect();
+        let drawn = drawn(&fitted(&list, 16), 2);
+        let lone = drawn.windows(3).filter(|three| {
+            three[0].is_write != three[1].is_write && three[1].is_write != three[2].is_write
+        });
+        let lone = lone.count();
+        assert!(lone < 1000, "{lone} requests stand alone, none of the trace");
+    }
+
     #[test]
     fn half_the_blocks_have_all_that_they_had() {
         let arrivals = fitted(&bursts(7_000), 7);

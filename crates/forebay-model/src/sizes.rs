@@ -138,3 +138,26 @@ impl Lengths {
         found.map_or(0, |sector| u64::from(sector % SECTORS) * SECTOR)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_lie_on_blocks_as_those_of_their_length_did() {
+        let mut fit = SizesFit::default();
+        for _ in 0..20 {
+            fit.add(512, None, false);
+            fit.add_place(3 * 512, 512);
+            fit.add(4096, None, false);
+            fit.add_place(10 * 4096, 4096);
+        }
+        let (mut lengths, mut dice) = (Lengths::new(&fit.finish()), Dice::new(1));
+        for _ in 0..20 {
+            assert_eq!(
+                (lengths.sector(512, &mut dice), lengths.sector(8192, &mut dice)),
+                (1536, 0)
+            );
+        }
+    }
+}

@@ -165,3 +165,15 @@ pub(crate) fn placed(space: &Space, volume: u32, offset: u64) -> (u64, usize) {
     let address = space.address(volume, offset);
     (address, space.range(address))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_that_an_end_lies_in_is_not_ahead() {
+        assert_eq!((ahead(4096, 512), ahead(4608, 512)), ((1, 2), (2, 3)));
+        assert_eq!((ahead(4608, 4096), ahead(4608, 8192)), ((2, 3), (2, 4)));
+        assert_eq!(ahead(0, 8192), (0, 2));
+    }
+}

@@ -51,10 +51,11 @@ impl Placer {
         dice: &mut Dice,
     ) -> Option<Found> {
         let latest = u64::from(trail.past.latest());
-        let last_age = latest.checked_sub(1)?;
+        // What is no longer remembered counts as the oldest that is.
+        let last_age = latest.checked_sub(trail.past.oldest().into())?;
         let age = match self.on.has(Mechanism::Ages) {
             true => bins::draw(age, dice).min(last_age),
-            false => dice.below(latest),
+            false => dice.below(last_age + 1),
         };
         let likely = length.drawn.unwrap_or(self.classes[class].typical_len());
         let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, likely, dice));
