@@ -18,7 +18,7 @@ import forebay
 from forebay import reproduce
 
 #: As `forebay generate --without` names them.
-MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "ground-ahead", "staying", "ages",
+MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "staying", "ages",
               "reuse-range", "ranks", "same-size", "room"]
 FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean, factor", "disk p99, factor",
            "flash mean, factor"]

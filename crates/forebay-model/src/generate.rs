@@ -34,8 +34,6 @@ pub enum Mechanism {
     Transitions,
     /// How often each class comes in each range.
     RangeClasses,
-    /// Looking at the ground ahead before a run goes on.
-    GroundAhead,
     /// Whether ranges agree with runs that go on.
     Staying,
     /// How long ago ground was used that is used again.
@@ -52,12 +50,11 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Mechanism; 11] = [
+    pub const ALL: [Mechanism; 10] = [
         Mechanism::Follows,
         Mechanism::Gaps,
         Mechanism::Transitions,
         Mechanism::RangeClasses,
-        Mechanism::GroundAhead,
         Mechanism::Staying,
         Mechanism::Ages,
         Mechanism::ReuseRange,
@@ -73,7 +70,6 @@ impl Mechanism {
             Mechanism::Gaps => "gaps",
             Mechanism::Transitions => "transitions",
             Mechanism::RangeClasses => "range-classes",
-            Mechanism::GroundAhead => "ground-ahead",
             Mechanism::Staying => "staying",
             Mechanism::Ages => "ages",
             Mechanism::ReuseRange => "reuse-range",
@@ -303,8 +299,7 @@ impl Cycle {
         let pace = pace_class(last.at_ns - first.at_ns, self.around.len() - 1);
         self.step();
         let (number, dice) = (self.drawn, &mut self.dice);
-        let class =
-            self.chooser.class(number, now.is_write, (after, before, pace), &self.trail, dice);
+        let class = self.chooser.class(number, now.is_write, (after, before, pace), dice);
         let kind = self.model.classes[class].kind;
         let range = self.chooser.range(class, dice);
         let askers = &mut self.askers[class];

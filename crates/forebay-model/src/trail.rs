@@ -139,16 +139,6 @@ impl Trail {
         let (first, end) = blocks(address, len);
         self.ground.new_blocks(first, end)
     }
-
-    /// Bytes after an end that were all used, up to `max`; none where the block that lies ahead is new.
-    #[inline]
-    pub(crate) fn used_ahead(&self, end: u64, max: u64) -> u64 {
-        let first = ahead(end, 1).0;
-        match self.ground.stretch(first, true, max / BLOCK_BYTES + 1) {
-            0 => 0,
-            stretch => (first + stretch) * BLOCK_BYTES - end,
-        }
-    }
 }
 
 /// The blocks that lie ahead of an end, for a request of `len` bytes that goes on there, first and end: at least one,

@@ -9,12 +9,10 @@ use crate::counts::Counts;
 use crate::dice::Dice;
 use crate::model::Model;
 use crate::space::Transitions;
-use crate::trail::Trail;
 
 /// What is added to counts and what they would be by chance, so that what never came is not impossible.
 const SMOOTH: f64 = 0.02;
-/// A run that would go on to the other kind of ground, or where its class has come as often as it did.
-const WRONG_GROUND: f32 = 0.005;
+/// A run that would go on where its class has come as often as it did.
 const USED_UP: f32 = 0.05;
 /// Of an epoch's budget of a class, what may be drawn beyond it; none in the last of all, and before that in as many
 /// epochs less and less.
@@ -33,9 +31,8 @@ pub(super) struct Chooser {
     classes: Vec<Class>,
     /// The first class that writes.
     writes: usize,
-    /// Those of runs that go on, and the longest that they are likely to be.
+    /// Those of runs that go on.
     continuing: Vec<usize>,
-    longest: u32,
     ranges: usize,
     chain: Chain,
     /// Epochs entered, and the request that enters the next.
@@ -136,14 +133,11 @@ impl Chooser {
             }
         }
         let continuing = (0..classes).filter(|&class| model.classes[class].kind.continues());
-        let continuing: Vec<usize> = continuing.collect();
-        let typical = continuing.iter().map(|&class| model.classes[class].typical_len());
         Chooser {
             on,
             requests: model.requests,
             writes: model.classes.partition_point(|class| !class.is_write()),
-            longest: typical.max().unwrap_or(0),
-            continuing,
+            continuing: continuing.collect(),
             classes: model.classes.clone(),
             ranges,
             entered: 0,
@@ -217,7 +211,6 @@ impl Chooser {
         number: u64,
         is_write: bool,
         (after, before, pace): (usize, usize, usize),
-        trail: &Trail,
         dice: &mut Dice,
     ) -> usize {
         self.enter(number);
@@ -242,7 +235,9 @@ impl Chooser {
         } else {
             weights.copy_from_slice(left);
         }
-        self.weigh_runs(first..end, trail);
+        if self.on.has(Mechanism::Staying) {
+            self.weigh_runs(first..end);
+        }
         match dice.weighted(&self.weights[first..end]) {
             Some(found) => first + found,
             None => self.likely(first..end, dice),
@@ -254,43 +249,20 @@ impl Chooser {
         classes.start + dice.weighted(&self.counts[classes.clone()]).unwrap_or(0)
     }
 
-    /// A run that goes on stays in its range and goes to the ground that lies ahead: both are known before the
-    /// class is.
+    /// A run that goes on stays in its range, which is known before the class is.
     #[inline]
-    fn weigh_runs(&mut self, classes: std::ops::Range<usize>, trail: &Trail) {
-        let latest = trail.ends[trail.area].get(0);
-        let (Some((_, range)), Some(end)) = (self.last, latest) else { return };
-        let ahead = self.on.has(Mechanism::GroundAhead);
-        let most = self.longest.max(end.len).into();
-        let used = if ahead { trail.used_ahead(end.address, most) } else { 0 };
-        let stays = self.on.has(Mechanism::Staying);
+    fn weigh_runs(&mut self, classes: std::ops::Range<usize>) {
+        let Some((_, range)) = self.last else { return };
         let stay = match self.left_ranges[range] {
             left if left > 0.0 => (left / self.of_range[range].max(1e-9)).min(2.0) + 0.02,
             _ => 0.02,
         };
         let first = self.continuing.partition_point(|&class| class < classes.start);
-        for &class in &self.continuing[first..] {
-            if class >= classes.end {
-                break;
+        for &class in self.continuing[first..].iter().take_while(|&&class| class < classes.end) {
+            if self.left_of[class * self.ranges + range] <= 0.0 {
+                self.weights[class] *= USED_UP;
             }
-            let of = self.classes[class];
-            if self.weights[class] <= 0.0 {
-                continue;
-            }
-            if ahead {
-                let alike = of.octave == crate::class::octave(end.len);
-                let needed = if alike { end.len } else { of.typical_len() };
-                let fits = used >= u64::from(needed);
-                if fits != (of.kind == crate::class::Kind::ContinueUsed) {
-                    self.weights[class] *= WRONG_GROUND;
-                }
-            }
-            if stays {
-                if self.left_of[class * self.ranges + range] <= 0.0 {
-                    self.weights[class] *= USED_UP;
-                }
-                self.weights[class] *= stay;
-            }
+            self.weights[class] *= stay;
         }
     }
 
