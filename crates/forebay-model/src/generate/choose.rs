@@ -44,7 +44,8 @@ pub(super) struct Chooser {
     lent: Vec<f32>,
     left_ranges: Vec<f32>,
     of_range: Vec<f32>,
-    counts: Vec<f32>,
+    /// Left of each class in all.
+    unspent: Vec<f32>,
     /// By class before and class.
     follows: Vec<f32>,
     /// By class of gap and class.
@@ -146,7 +147,7 @@ impl Chooser {
             lent: vec![0.0; classes],
             left_ranges: vec![0.0; ranges],
             of_range: vec![0.0; ranges],
-            counts: counts.iter().map(|&count| count as f32).collect(),
+            unspent: counts.iter().map(|&count| count as f32).collect(),
             follows: lifts(&chain.follows, &counts, on.has(Mechanism::Follows)),
             after: lifts(&chain.after, &sums(&chain.after), has_gaps),
             before: lifts(&chain.before, &sums(&chain.before), has_gaps),
@@ -244,9 +245,9 @@ impl Chooser {
         }
     }
 
-    /// A class by how often it comes in all, where no budget is left.
+    /// A class by how often it still comes in all, where no budget is left.
     fn likely(&self, classes: std::ops::Range<usize>, dice: &mut Dice) -> usize {
-        classes.start + dice.weighted(&self.counts[classes.clone()]).unwrap_or(0)
+        classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
     }
 
     /// A run that goes on stays in its range, which is known before the class is.
@@ -303,6 +304,10 @@ impl Chooser {
     #[inline]
     pub(super) fn done(&mut self, class: usize, range: usize) {
         self.left[class] -= 1.0;
+        self.unspent[class] -= 1.0;
+        if self.unspent[class] <= 0.0 {
+            (self.unspent[class], self.left[class]) = (0.0, f32::NEG_INFINITY);
+        }
         self.left_ranges[range] -= 1.0;
         let left_of = &mut self.left_of[class * self.ranges + range];
         *left_of = (*left_of - 1.0).max(0.0);
