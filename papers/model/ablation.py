@@ -19,7 +19,7 @@ from forebay import reproduce
 
 #: As `forebay generate --without` names them.
 MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "staying", "ages",
-              "reuse-range", "ranks", "same-size", "room"]
+              "reuse-range", "ranks", "room"]
 FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean, factor", "disk p99, factor",
            "flash mean, factor"]
 

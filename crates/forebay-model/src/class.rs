@@ -95,12 +95,6 @@ impl Class {
     pub(crate) fn is_write(self) -> bool {
         self.op == Op::Write
     }
-
-    /// Bytes that a request of the class has about.
-    #[inline]
-    pub(crate) fn typical_len(self) -> u32 {
-        (512u32 << self.octave) / 4 * 3
-    }
 }
 
 #[cfg(test)]

@@ -42,15 +42,13 @@ pub enum Mechanism {
     ReuseRange,
     /// Which of the recent ends is gone on from.
     Ranks,
-    /// Lengths like that of the request gone on from.
-    SameSize,
     /// Room for runs where new ground begins.
     Room,
 }
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Mechanism; 10] = [
+    pub const ALL: [Mechanism; 9] = [
         Mechanism::Follows,
         Mechanism::Gaps,
         Mechanism::Transitions,
@@ -59,7 +57,6 @@ impl Mechanism {
         Mechanism::Ages,
         Mechanism::ReuseRange,
         Mechanism::Ranks,
-        Mechanism::SameSize,
         Mechanism::Room,
     ];
 
@@ -74,7 +71,6 @@ impl Mechanism {
             Mechanism::Ages => "ages",
             Mechanism::ReuseRange => "reuse-range",
             Mechanism::Ranks => "ranks",
-            Mechanism::SameSize => "same-size",
             Mechanism::Room => "room",
         }
     }
@@ -232,7 +228,6 @@ struct Cycle {
     placer: Placer,
     askers: Vec<Askers>,
     stream: u16,
-    last_len: u32,
 }
 
 impl Cycle {
@@ -257,7 +252,6 @@ impl Cycle {
             last_ns: 0,
             drawn: 0,
             stream: 0,
-            last_len: 0,
         }
     }
 
@@ -325,8 +319,7 @@ impl Cycle {
             asked.stream = askers.stream(self.stream, false, dice);
             self.chooser.done(class, self.chooser.last_range());
         } else {
-            let reference = (self.stream, self.last_len);
-            let found = self.placer.place(class, range, number, reference, &self.trail, dice);
+            let found = self.placer.place(class, range, number, self.stream, &self.trail, dice);
             asked.stream = askers.stream(found.stream, found.stays, dice);
             let (begin, end, volume) = self.space.volume_at(found.address);
             asked.len = found.len.min(u32::try_from(end - begin).unwrap_or(u32::MAX)).max(1);
@@ -341,7 +334,6 @@ impl Cycle {
         record.stream = asked.stream.into();
         record.flags = Flags(askers.flags(dice));
         self.stream = asked.stream;
-        self.last_len = asked.len;
         self.last_ns = now.at_ns;
         self.drawn += 1;
         record

@@ -6,7 +6,7 @@ mod run;
 
 use super::{Mechanism, Mechanisms};
 use crate::bins::log2;
-use crate::class::{Class, Kind, octave};
+use crate::class::{Class, Kind};
 use crate::counts::Bag;
 use crate::dice::Dice;
 use crate::ends::{ENDS_MAX, WHOLE};
@@ -46,36 +46,6 @@ pub(super) struct Placer {
     has_streams: bool,
 }
 
-/// The length of a request while its place is looked for.
-#[derive(Clone, Copy)]
-struct Length {
-    /// What was drawn, unless it is to be as long as what the place is found by.
-    drawn: Option<u32>,
-    octave: u8,
-}
-
-impl Length {
-    /// How long it is likely to be after one of `reference` bytes.
-    #[inline]
-    fn likely(self, reference: u32, class: Class) -> u32 {
-        match self.drawn {
-            Some(len) => len,
-            None if octave(reference) == self.octave => reference,
-            None => class.typical_len(),
-        }
-    }
-
-    /// How long it is at most after one of `reference` bytes.
-    #[inline]
-    fn at_most(self, reference: u32) -> u32 {
-        match self.drawn {
-            Some(len) => len,
-            None if octave(reference) == self.octave => reference,
-            None => 512 << self.octave,
-        }
-    }
-}
-
 impl Placer {
     pub(super) fn new(model: &Model, space: &Space, on: Mechanisms) -> Placer {
         Placer {
@@ -98,44 +68,26 @@ impl Placer {
         }
     }
 
-    /// A place for request `number` in about this range, after one of this stream and length.
+    /// A place for request `number` in about this range, after one of this stream.
     #[inline]
     pub(super) fn place(
         &mut self,
         class: usize,
         range: usize,
         number: u64,
-        (stream, last_len): (u16, u32),
+        stream: u16,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Found {
         let of = self.classes[class];
-        let lengths = &mut self.lengths[class];
-        let is_same = self.on.has(Mechanism::SameSize) && lengths.is_same(dice);
-        let drawn = (!is_same).then(|| lengths.draw(dice));
-        let length = Length { drawn, octave: of.octave };
+        let len = self.lengths[class].draw(dice).max(1);
         let found = match of.kind {
-            Kind::Again | Kind::Over => self.reuse((class, range), length, stream, trail, dice),
-            Kind::Near => self.near((class, range), length, trail, dice),
-            kind if kind.goes_on() => self.run((class, range), length, stream, trail, dice),
+            Kind::Again | Kind::Over => self.reuse((class, range), len, stream, trail, dice),
+            Kind::Near => self.near((class, range), len, trail, dice),
+            kind if kind.goes_on() => self.run((class, range), len, stream, trail, dice),
             _ => None,
         };
-        found.unwrap_or_else(|| {
-            let len = self.length(class, length, last_len, dice);
-            self.far((class, range), len, number, stream, trail, dice)
-        })
-    }
-
-    /// The length, now that it is known what the place is found by.
-    #[inline]
-    fn length(&mut self, class: usize, length: Length, reference: u32, dice: &mut Dice) -> u32 {
-        let lengths = &mut self.lengths[class];
-        let len = match length.drawn {
-            Some(len) => len,
-            None if octave(reference) == length.octave && lengths.take(reference) => reference,
-            None => lengths.draw(dice),
-        };
-        len.max(1)
+        found.unwrap_or_else(|| self.far((class, range), len, number, stream, trail, dice))
     }
 
     /// How far into a block a new place begins; whole blocks where the grain is no finer.

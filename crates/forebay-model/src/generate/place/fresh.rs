@@ -1,6 +1,6 @@
 //! New ground: near a recent end, or anywhere in the wanted range, by the cells that were used first.
 
-use super::{Found, Length, Mechanism, Placer};
+use super::{Found, Mechanism, Placer};
 use crate::bins;
 use crate::dice::Dice;
 use crate::ends::{Unlike, WHOLE};
@@ -22,7 +22,7 @@ impl Placer {
     pub(super) fn near(
         &mut self,
         (class, range): (usize, usize),
-        length: Length,
+        len: u32,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
@@ -33,7 +33,6 @@ impl Placer {
         ends.unlike((of.op, of.octave, range as u16), UNLIKE, &mut far);
         let likest = (0..ends.len()).min_by_key(|&rank| far[rank])?;
         let end = ends.get(likest)?;
-        let len = self.length(class, length, end.len, dice);
         let mut distance = bins::draw(wanted.distance, dice) * 512;
         if wanted.is_multiple {
             let times = (distance + u64::from(len) / 2) / u64::from(len);

@@ -1,7 +1,7 @@
 //! Using ground again: of the requests of about the wanted age, half of them in the wanted range, the one that suits
 //! best.
 
-use super::{Found, Length, Mechanism, Placer};
+use super::{Found, Mechanism, Placer};
 use crate::bins::{self, log2};
 use crate::class::{Kind, octave};
 use crate::dice::Dice;
@@ -23,7 +23,7 @@ struct Wanted {
     age: f32,
     /// How far into a block it begins, where that is told.
     into: Option<u64>,
-    length: Length,
+    len: u32,
 }
 
 impl Placer {
@@ -31,13 +31,13 @@ impl Placer {
     pub(super) fn reuse(
         &mut self,
         class: (usize, usize),
-        length: Length,
+        len: u32,
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
         let wanted = Reuse::of(self.keys[class.0].draw(dice)?);
-        self.used(class, wanted, length, stream, trail, dice)
+        self.used(class, wanted, len, stream, trail, dice)
     }
 
     /// A place that was used about as long ago as wanted.
@@ -45,7 +45,7 @@ impl Placer {
         &mut self,
         (class, range): (usize, usize),
         Reuse { age, how }: Reuse,
-        length: Length,
+        len: u32,
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
@@ -57,9 +57,8 @@ impl Placer {
             true => bins::draw(age, dice).min(last_age),
             false => dice.below(last_age + 1),
         };
-        let likely = length.drawn.unwrap_or(self.classes[class].typical_len());
-        let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, likely, dice));
-        let wanted = Wanted { class, range, how, age: log2(1 + age), into, length };
+        let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, len, dice));
+        let wanted = Wanted { class, range, how, age: log2(1 + age), into, len };
         let number = (latest - age) as u32;
         let (mut best, mut least) = (0, f32::INFINITY);
         let mut look = |number: u32, was: &Was| {
@@ -73,7 +72,6 @@ impl Placer {
         }
         trail.past.near(number, LOOKED_AT, &mut look);
         let was = *trail.past.get(best)?;
-        let len = self.length(class, length, was.len, dice);
         let address = self.within(&wanted, (best, &was), len, trail, dice);
         Some(Found { address, len, from: None, area: trail.area, stream, stays: false })
     }
@@ -110,7 +108,7 @@ impl Placer {
         if far >= least {
             return far;
         }
-        let len = wanted.length.likely(was.len, class);
+        let len = wanted.len;
         // What is no longer than the request was lies on the ground that it used.
         let longer = len > was.len;
         if again && longer && trail.new_blocks(was.address, len) > 0 {

@@ -1,7 +1,7 @@
 //! Going on where a recent request ended: the end that is most like the wanted one, by rank, the age of the ground
 //! ahead, stream, operation, length and range.
 
-use super::{Found, Length, Mechanism, Placer};
+use super::{Found, Mechanism, Placer};
 use crate::bins;
 use crate::class::Kind;
 use crate::dice::Dice;
@@ -23,7 +23,7 @@ impl Placer {
     pub(super) fn run(
         &mut self,
         (class, range): (usize, usize),
-        length: Length,
+        len: u32,
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
@@ -64,7 +64,7 @@ impl Placer {
             }
             keys[rank] = u32::MAX;
             let Some(end) = ends.get(rank) else { break };
-            let (first, last) = ahead(end.address, length.at_most(end.len));
+            let (first, last) = ahead(end.address, len);
             let new = trail.ground.new_blocks(first, last);
             let wrong = match is_used {
                 true if new > 0 => 2.0,
@@ -82,12 +82,11 @@ impl Placer {
         let Some(rank) = best.filter(|_| best_wrong <= WRONG_MAX) else {
             let at = (class, range);
             return match is_used {
-                true => self.elsewhere(at, wanted, length, stream, trail, dice),
-                false => self.beyond(at, ends.get(best?)?, length, trail, dice),
+                true => self.elsewhere(at, wanted, len, stream, trail, dice),
+                false => self.beyond(at, ends.get(best?)?, len, trail, dice),
             };
         };
         let end = ends.get(rank)?;
-        let len = self.length(class, length, end.len, dice);
         Some(Found {
             address: end.address,
             len,
@@ -103,7 +102,7 @@ impl Placer {
         &mut self,
         at: (usize, usize),
         wanted: Run,
-        length: Length,
+        len: u32,
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
@@ -111,7 +110,7 @@ impl Placer {
         let (low, high) = octave_ages(wanted.age);
         let age = bins::bin(dice.between(low, high));
         let reuse = Reuse { age, how: How::Continuation };
-        self.used(at, reuse, length, stream, trail, dice)
+        self.used(at, reuse, len, stream, trail, dice)
     }
 
     /// Where no end has new ground ahead: the next beyond the used ground, with room to go on.
@@ -119,15 +118,14 @@ impl Placer {
         &mut self,
         (class, _): (usize, usize),
         end: End,
-        length: Length,
+        len: u32,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
-        let (first, last) = ahead(end.address, length.at_most(end.len));
+        let (first, last) = ahead(end.address, len);
         let high = self.end_block().min(first + BEYOND_BLOCKS);
         let room = |count| trail.ground.room(first, count, first, high);
         let free = room((last - first) * ROOM).or_else(|| room(last - first))?;
-        let len = self.length(class, length, end.len, dice);
         let address = free * BLOCK_BYTES + self.past_block(class, len, dice);
         Some(Found { address, len, from: None, area: trail.area, stream: end.stream, stays: false })
     }
