@@ -150,18 +150,21 @@ class Deadly(Processes):
     """Work at once; whoever is asked for `deadly` takes all with it that is not done."""
 
     def __init__(self, deadly):
-        self.deadly, self.renewed = deadly, 0
+        self.deadly, self.renewed, self.is_broken = deadly, 0, False
 
     def submit(self, work, batch, *what):
+        if self.is_broken:
+            raise BrokenProcessPool("nothing is taken any more")
         future = Future()
         if any(cell.name == self.deadly for cell in batch):
+            self.is_broken = True
             future.set_exception(BrokenProcessPool("it died"))
         else:
             future.set_result(work(batch, *what))
         return future
 
     def renew(self):
-        self.renewed += 1
+        self.renewed, self.is_broken = self.renewed + 1, False
 
 
 def test_a_cell_that_kills_its_workers_fails_alone(small):

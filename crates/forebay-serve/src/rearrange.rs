@@ -6,7 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use forebay_core::arrange::{Arranger, Prices};
-use forebay_core::stack::rearranged::{Found, RECORD_BYTES, ROWS_MAX, Record, found, record_at};
+use forebay_core::stack::rearranged::{
+    Found, HEAD_BYTES, RECORD_BYTES, ROWS_MAX, Record, found, record_at,
+};
 use forebay_core::{Rearrangement, Request};
 use forebay_trace::open;
 
@@ -15,9 +17,6 @@ use crate::error::{Error, unfit};
 
 /// What jumps and bytes cost a hard disk: a seek and half a turn, and reading on.
 const PRICES: Prices = Prices { jump_s: 0.012, bytes_per_s: 150e6 };
-
-/// Bytes of a head.
-const BLOCK: u64 = 4096;
 
 /// How a disk is rearranged.
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ pub(crate) fn within(
     };
     let disk = Disk { path, bytes };
     let taken = taken(back);
-    let marker = taken.as_ref().ok().map(|taken| taken.next_multiple_of(BLOCK));
+    let marker = taken.as_ref().ok().map(|taken| taken.next_multiple_of(HEAD_BYTES));
     let known = disk.found(marker).map_err(wrong)?;
     if back.blocks == Blocks::InPlace {
         return match known {
@@ -73,9 +72,9 @@ pub(crate) fn within(
         )));
     };
     let taken = taken.map_err(wrong)?;
-    let marker = taken.next_multiple_of(BLOCK);
+    let marker = taken.next_multiple_of(HEAD_BYTES);
     let at = disk.room(marker).map_err(wrong)?;
-    let Some(map) = learn(trace, (taken, marker + BLOCK, at), &wrong)? else {
+    let Some(map) = learn(trace, (taken, marker + HEAD_BYTES, at), &wrong)? else {
         notes.push(format!(
             "{}: nothing in {} is worth moving; blocks stay at their addresses",
             back.name,
@@ -101,7 +100,7 @@ struct Disk<'a> {
 impl Disk<'_> {
     /// The record that there is: the marker says where, whatever the disk's length is now; or else it is at the end.
     fn found(&self, marker: Option<u64>) -> Result<Option<Found>, String> {
-        let marker = marker.filter(|at| at + BLOCK <= self.bytes);
+        let marker = marker.filter(|at| at + HEAD_BYTES <= self.bytes);
         for place in marker.into_iter().chain(record_at(self.bytes)) {
             let Some(known) = found(&self.head(place)?) else { continue };
             let name = self.path.display();
@@ -131,7 +130,7 @@ impl Disk<'_> {
     /// Where a record may be begun.
     fn room(&self, marker: u64) -> Result<u64, String> {
         let name = self.path.display();
-        let at = record_at(self.bytes).filter(|at| *at > marker + BLOCK).ok_or_else(|| {
+        let at = record_at(self.bytes).filter(|at| *at > marker + HEAD_BYTES).ok_or_else(|| {
             format!(
                 "rearrange: {name} is too short, expected more than a mebibyte behind its exports for the record"
             )
@@ -142,8 +141,8 @@ impl Disk<'_> {
             self.read(&mut bytes, at)?;
             Ok(bytes.iter().all(|byte| *byte == 0))
         };
-        let is_free = is_free(at, BLOCK)?
-            && (was_begun || is_free(at, RECORD_BYTES)? && is_free(marker, BLOCK)?);
+        let is_free = is_free(at, HEAD_BYTES)?
+            && (was_begun || is_free(at, RECORD_BYTES)? && is_free(marker, HEAD_BYTES)?);
         match is_free {
             true => Ok(at),
             false => Err(format!(

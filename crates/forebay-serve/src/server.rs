@@ -410,12 +410,9 @@ impl Tapes<'_> {
         spec: &str,
         policies: &Policies,
     ) -> Result<(AnyPolicy, Option<Tape>), Error> {
-        let Some(path) = &self.back.tape else { return Ok((policy, None)) };
-        let Policies::Placed(lanes) = policies else {
-            return Err(unfit(format!(
-                "'{}': tape: got a volume or a rearranged disk, expected a disk whose blocks are in place",
-                self.back.name
-            )));
+        // Of others a tape was refused.
+        let (Some(path), Policies::Placed(lanes)) = (&self.back.tape, policies) else {
+            return Ok((policy, None));
         };
         self.begun += 1;
         let path = match self.begun {

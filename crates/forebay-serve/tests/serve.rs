@@ -282,14 +282,20 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
     served.stop();
 }
 
-#[test]
-fn a_volume_whose_policy_is_switched_has_what_was_answered() {
-    let folder = tempfile::tempdir().unwrap();
-    let drives: Vec<PathBuf> = (0..6).map(|nth| folder.path().join(format!("{nth}"))).collect();
+/// The drives of a new volume.
+fn volume(folder: &Path) -> Vec<PathBuf> {
+    let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
     drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
     let (level, overwrite) = (Level::RAID6, false);
     let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
     forebay_volume::create(&drives, how).unwrap();
+    drives
+}
+
+#[test]
+fn a_volume_whose_policy_is_switched_has_what_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path());
     let (back, socket) = (Back::of("", On::Volume(drives)), folder.path().join("socket"));
     let listen = vec![Address::Unix(socket.clone())];
     let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
@@ -323,11 +329,7 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
 #[test]
 fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     let folder = tempfile::tempdir().unwrap();
-    let drives: Vec<PathBuf> = (0..6).map(|nth| folder.path().join(format!("{nth}"))).collect();
-    drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
-    let (level, overwrite) = (Level::RAID6, false);
-    let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
-    forebay_volume::create(&drives, how).unwrap();
+    let drives = volume(folder.path());
     let socket = folder.path().join("socket");
     let start = |on: On| {
         let listen = vec![Address::Unix(socket.clone())];

@@ -25,7 +25,7 @@ mod kept;
 
 use copying::{Copying, Step};
 use kept::Kept;
-pub use kept::{Found, RECORD_BYTES, ROWS_MAX, Record, found, record_at};
+pub use kept::{Found, HEAD_BYTES, RECORD_BYTES, ROWS_MAX, Record, found, record_at};
 
 /// A policy on a rearranged disk.
 pub type Rearranged<P> = Placed<Rearrange, P>;

@@ -76,7 +76,7 @@ fn an_hour_of_ingest_is_all_there() {
 
 /// Some 40 seconds: `make day`.
 #[test]
-#[ignore = "long"]
+#[ignore = "long; make day"]
 fn a_day_of_ingest_is_all_there() {
     lives(86_400);
 }

@@ -63,6 +63,7 @@ mod tests {
     use super::super::Level;
     use super::super::bench::{Bench, created};
     use super::*;
+    use crate::contract::policy::Policy;
     use crate::contract::request::{Flags, Op};
 
     #[test]
@@ -109,6 +110,15 @@ mod tests {
         let mut bench = written(false);
         bench.lose(&[0, 2]);
         assert_eq!(bench.flush(0), Ok(()), "two of six may go");
+    }
+
+    #[test]
+    fn who_takes_the_place_of_one_that_knows_is_told() {
+        let mut bench = written(false);
+        bench.lose(&[0, 2, 5]);
+        assert_eq!([bench.flush(0), bench.flush(0)], [Err(Fault::Gone), Ok(())]);
+        bench.policy.begin_stream(0);
+        assert_eq!([bench.flush(0), bench.flush(0)], [Err(Fault::Gone), Ok(())]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! The record is written once, when all is copied (docs/placement-log.md): the disk is flushed, then the head is written to
 //! another place too, where it is found when the disk's length has changed; then rows that say what lies where, then the head
-//! that names them, each with FUA. Until the head is durable old places hold, from then on
-//! new ones. Writes of clients wait meanwhile. A head is one sector, which no power cut tears.
+//! that names them, each with FUA. Until the head is durable old places hold, from then on new ones. Writes of clients wait
+//! meanwhile. A head is one sector, which no power cut tears.
 //!
 //! * What a flush covered is there after a cut in either case: copies are flushed before the head is written.
 //! * A flush that fails for the copying's sake is told to the next flush of a client, and the copying is abandoned.
@@ -20,8 +20,9 @@ use crate::stack::placed::{Owner, Plan, Planned};
 /// How the head begins, after its sum, and the format's version.
 const MARK: u64 = u64::from_le_bytes(*b"forebayR");
 const VERSION: u64 = 1;
-/// Bytes of the head, and what rows are a multiple of.
-const BLOCK: u32 = 4096;
+/// Bytes of a head, and what rows are a multiple of.
+pub const HEAD_BYTES: u64 = 4096;
+const BLOCK: u32 = HEAD_BYTES as u32;
 /// Bytes of a row: the first byte of an old place, and how many move.
 const ROW: u32 = 16;
 /// How often the head is written to a disk that refuses it.
@@ -30,11 +31,11 @@ const TRIES_MAX: u32 = 4;
 /// Bytes of a record.
 pub const RECORD_BYTES: u64 = 1 << 20;
 /// Rows that a record holds.
-pub const ROWS_MAX: usize = ((RECORD_BYTES - BLOCK as u64) / ROW as u64) as usize;
+pub const ROWS_MAX: usize = ((RECORD_BYTES - HEAD_BYTES) / ROW as u64) as usize;
 
 /// Where the record of a disk of so many bytes is: in its last blocks; none on a disk that is too short.
 pub fn record_at(disk_bytes: u64) -> Option<u64> {
-    let end = disk_bytes / u64::from(BLOCK) * u64::from(BLOCK);
+    let end = disk_bytes / HEAD_BYTES * HEAD_BYTES;
     end.checked_sub(RECORD_BYTES).filter(|at| *at > 0)
 }
 

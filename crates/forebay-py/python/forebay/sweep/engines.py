@@ -41,13 +41,23 @@ def drive(
             alone = bool(waiting) and waiting[-1][0].name in deaths
             while waiting and len(flying) < (1 if alone else _IN_FLIGHT):
                 batch = waiting.pop()
-                flying[engine.submit(answer_all, batch, storage)] = batch
+                try:
+                    flying[engine.submit(answer_all, batch, storage)] = batch
+                except BrokenExecutor:
+                    # A worker has died that those under way will tell of.
+                    waiting.append(batch)
+                    if not isinstance(engine, Processes):
+                        raise
+                    if not flying:
+                        engine.renew()
+                    break
                 if alone:
                     break
             if not flying:
                 continue
             ended, _ = wait(flying, return_when=FIRST_COMPLETED)
             lost: list[Batch] = []
+            why: Exception | None = None
             for future in ended:
                 batch = flying.pop(future)
                 error = future.exception()
@@ -55,10 +65,10 @@ def drive(
                     keep(future.result())
                 elif isinstance(error, Exception):
                     lost.append(batch)
-                    why = error
+                    why = why if isinstance(why, BrokenExecutor) else error
                 else:
                     raise error
-            if not lost:
+            if why is None:
                 continue
             if isinstance(why, BrokenExecutor):
                 # All that was under way is lost with it.
