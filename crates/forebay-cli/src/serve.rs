@@ -1,5 +1,6 @@
 //! `forebay serve`.
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -67,6 +68,11 @@ const EXAMPLES: &str = "Examples:
 /// How often it looks whether it is to stop.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Says something, and goes on where nobody is left to listen.
+fn tell(what: &str) {
+    let _ = writeln!(io::stderr(), "forebay: {what}");
+}
+
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
@@ -75,13 +81,14 @@ impl Serve {
         let outcome = interrupt::shortens(Second::Ends, |stop| {
             let server = Server::start(&config)?;
             for note in server.notes() {
-                eprintln!("forebay: {note}");
+                tell(note);
             }
             for address in server.addresses() {
-                eprintln!("forebay: serving {} at {address}", self.what.display());
+                tell(&format!("serving {} at {address}", self.what.display()));
             }
             while !stop.load(Ordering::Relaxed) && !server.is_broken() {
                 thread::sleep(TICK);
+                server.said().iter().for_each(|said| tell(said));
                 if interrupt::hung_up() {
                     self.reread(&server);
                 }
@@ -94,11 +101,11 @@ impl Serve {
     /// Reads the policies again. What is wrong leaves all as it is.
     fn reread(&self, server: &Server) {
         if !self.is_config() {
-            return eprintln!("forebay: SIGHUP: there is no configuration to read again");
+            return tell("SIGHUP: there is no configuration to read again");
         }
         match file::read(&self.what) {
-            Ok(now) => server.reread(&now).iter().for_each(|said| eprintln!("forebay: {said}")),
-            Err(error) => eprintln!("forebay: {error}; all stays as it is"),
+            Ok(now) => server.reread(&now).iter().for_each(|said| tell(said)),
+            Err(error) => tell(&format!("{error}; all stays as it is")),
         }
     }
 
@@ -130,6 +137,14 @@ impl Serve {
             }
             return Ok(file::read(&self.what)?);
         }
+        if self.emulate.is_some() && (self.depth.is_some() || self.buffered) {
+            return Err(forebay_serve::Error::Unfit(
+                "--emulate: got --depth or --buffered beside it, which do nothing then: the device says how many I/Os it takes, and \
+                 bytes go through the page cache"
+                    .into(),
+            )
+            .into());
+        }
         let path = self.what.clone();
         let on = match &self.emulate {
             Some(name) => {
@@ -156,6 +171,6 @@ impl Serve {
             tape: self.tape.clone(),
             ..base
         };
-        Ok(Config { listen, metrics: None, backs: vec![back] })
+        Ok(Config { file: None, listen, metrics: None, backs: vec![back] })
     }
 }

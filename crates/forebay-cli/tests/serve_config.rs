@@ -91,7 +91,7 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     serving.signal("-HUP");
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
     let policy = after["backs"][0]["policy"].as_str().unwrap();
-    assert!(policy.starts_with("promised:cmin=5000/0:") && policy.ends_with("over=mq-deadline"));
+    assert!(policy.starts_with("promised:cmin=5000/0/0:") && policy.ends_with("over=mq-deadline"));
     // Promises are re-read with it; what is open is not, and that is said.
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
     fs::write(folder.path("serve.toml"), promise("keep_iops = 7000").replace("run.", "other."))
@@ -99,7 +99,7 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     serving.signal("-HUP");
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 2));
     let back = &after["backs"][0];
-    assert!(back["policy"].as_str().unwrap().starts_with("promised:cmin=7000/0:"), "{after}");
+    assert!(back["policy"].as_str().unwrap().starts_with("promised:cmin=7000/0/0:"), "{after}");
     assert_eq!(
         (&back["exports"][0]["keep_iops"], &back["exports"][0]["kept"]),
         (&7000.into(), &0.into())
@@ -132,6 +132,8 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     let (told, _) = command::json(&mut command::forebay(&["describe", trace.to_str().unwrap()]));
     let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
     assert_eq!(moved, 8 << 20, "{told}");
+    let (last, before) = last_two_ns(&folder, "issued.parquet");
+    assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     let (last, before) = last_two_ns(&folder, "asked.parquet");
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     // By whatever I/Os, the disk was given as much.
@@ -263,7 +265,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.lines().count() == 1 && said.contains(part), "no {part:?} in: {said}");
     };
-    refused("cache:write=back", "the flash is blank, or another's");
+    refused("cache:write=back", "flash is blank, expected one with a log");
     fs::write(folder.path("serve.toml"), cached("cache:write=back:format=yes:id=7")).unwrap();
     let serving = Serving::start(&folder, &["serve.toml"]);
     let data: Vec<u8> = (0..2_u32 << 20).map(|nth| (nth / 7 % 251 + 1) as u8).collect();
@@ -278,6 +280,10 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     assert!(folder.read("disk")[..data.len()] != data[..], "all of it is on the disk: {said}");
 
     refused("cache:write=back:id=8", "another's");
+    // What only the flash has such a policy would not show, or overwrite.
+    for policy in ["noop", "cache:write=through:id=7", "cache:write=around:id=7"] {
+        refused(policy, "has the log of a cache or tiers (id 7)");
+    }
     fs::write(folder.path("serve.toml"), cached("cache:write=back:id=7")).unwrap();
     let serving = Serving::start(&folder, &["serve.toml"]);
     does(&folder, "nbdcopy", &[&uri, "back"]);
@@ -288,5 +294,79 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     serving.stop();
     // The flash is another.
     folder.holes("flash", 32 << 20);
-    refused("cache:write=back:id=7", "the flash is blank, or another's");
+    refused("cache:write=back:id=7", "flash is blank, expected one with a log");
+}
+
+#[test]
+fn a_tape_that_cannot_be_written_ends_nothing() {
+    if !have(&["nbdcopy"]) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    fs::create_dir(folder.path("tapes")).unwrap();
+    let config = |policy| {
+        format!(
+            "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\npage_cache = true\n\
+             policy = \"{policy}\"\ntape = \"tapes/run.tape\"\n"
+        )
+    };
+    fs::write(folder.path("serve.toml"), config("noop")).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    fs::rename(folder.path("tapes"), folder.path("moved")).unwrap();
+    fs::write(folder.path("serve.toml"), config("mq-deadline")).unwrap();
+    serving.signal("-HUP");
+    soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
+    fs::write(folder.path("data"), vec![7; 1 << 20]).unwrap();
+    does(
+        &folder,
+        "nbdcopy",
+        &["data", &format!("nbd+unix:///data?socket={}", folder.socket().display())],
+    );
+    serving.signal("-INT");
+    let (status, said) = serving.ends();
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("'data': tape: tapes/run.2.tape: No such file"), "{said}");
+    assert!(said.contains("'data' has mq-deadline now"), "{said}");
+    assert!(folder.read("disk")[..1 << 20].iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn who_is_a_stream_is_taken_up_too() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let config = |rest| {
+        format!(
+            "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\npage_cache = true\npolicy = \"bfq\"\n{rest}"
+        )
+    };
+    fs::write(folder.path("serve.toml"), config("")).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    fs::write(folder.path("serve.toml"), config("streams = \"exports\"")).unwrap();
+    serving.signal("-HUP");
+    soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
+    serving.signal("-INT");
+    assert_eq!(serving.ends().0, Some(0));
+}
+
+#[test]
+fn a_drive_of_a_volume_is_no_disk_and_is_used_once() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("v")).unwrap();
+    for nth in 0..6 {
+        folder.holes(&format!("v/{nth}"), 32 << 20);
+    }
+    let volume = folder.path("v").display().to_string();
+    command::forebay(&["volume", "create", &volume]).assert().success();
+    let disk = "[[disk]]\nname = \"one\"\nfile = \"v/0\"\npage_cache = true\n";
+    let whole = "[[volume]]\nname = \"all\"\ndrives = [\"v\"]\n";
+    for (text, part) in [
+        (disk.to_string(), "v/0 is a drive of a volume"),
+        (format!("{disk}{whole}"), "v/0: is used by 'one' and by 'all'"),
+    ] {
+        fs::write(folder.path("serve.toml"), format!("socket = \"socket\"\n{text}")).unwrap();
+        let output = serve(&folder, &["serve.toml"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
+    }
 }

@@ -16,4 +16,5 @@ pub(crate) mod tier;
 pub use blocks::Blocks;
 pub(crate) use link::Link;
 pub(crate) use per_disk::PerDisk;
+pub use placement_log::{LABEL_BYTES, labelled_id};
 pub use rearranged::{Rearrange, Rearranged};

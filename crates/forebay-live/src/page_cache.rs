@@ -29,7 +29,12 @@ pub(crate) struct PageCache {
 impl PageCache {
     /// Whether the driver makes this write itself; `seen` reads `/proc/vmstat`.
     #[inline]
-    pub(crate) fn takes(&mut self, now: Nanos, io: &Request, seen: impl FnOnce() -> String) -> bool {
+    pub(crate) fn takes(
+        &mut self,
+        now: Nanos,
+        io: &Request,
+        seen: impl FnOnce() -> String,
+    ) -> bool {
         let is_whole =
             io.offset.is_multiple_of(PAGE_BYTES) && u64::from(io.len).is_multiple_of(PAGE_BYTES);
         if io.op != Op::Write || io.flags.has(Flags::FUA) || !is_whole {
@@ -90,7 +95,9 @@ mod tests {
         let ms = Nanos::from_millis;
         let whole = write(8192, 4096 * 60, Flags::NONE);
         let mut takes = |at, io: &Request| cache.takes(ms(at), io, || VMSTAT.into());
-        assert!(!takes(1, &write(8192, 512, Flags::NONE)) && !takes(1, &write(512, 4096, Flags::NONE)));
+        assert!(
+            !takes(1, &write(8192, 512, Flags::NONE)) && !takes(1, &write(512, 4096, Flags::NONE))
+        );
         assert!(!takes(1, &write(0, 4096, Flags::FUA)));
         assert!(!takes(1, &Request { op: Op::Read, ..whole }));
         assert_eq!([2, 3, 102].map(|at| takes(at, &whole)), [true, false, true]);

@@ -98,6 +98,9 @@ impl Address {
                 let address = listener.local_addr().map_err(system("listening"))?;
                 Ok((Listener::Tcp(listener), Address::Tcp(address)))
             }
+            Address::Unix(path) if path.as_os_str().is_empty() => {
+                Err(unfit("socket: got no name, expected a path for a socket"))
+            }
             Address::Unix(path) => {
                 let told = path.display();
                 match std::fs::symlink_metadata(path) {

@@ -4,16 +4,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_over_array, build_placed, is_placement};
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Rearrange, Rearranged};
-use forebay_core::{Device, Nanos, Policy};
+use forebay_core::{Device, Fault, Nanos, Policy};
 use forebay_live::{Emulated, LEN_MAX, Opening, RingClock, Store, Target, Uring};
-use forebay_volume::{Found, Shape, find, find_cached, status};
+use forebay_volume::{Found, Shape, find, find_cached, is_drive, status};
 
 use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
+use crate::flash;
 use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
 
@@ -37,7 +38,8 @@ pub(crate) enum Policies {
     Placed(DeviceSet),
     /// Over a disk whose blocks are rearranged.
     Rearranged(DeviceSet, Laid),
-    Volume(Shape),
+    /// Over a volume; where an array before it lost acknowledged writes, the one stream that need not be told.
+    Volume(Shape, Option<u32>),
 }
 
 /// Lanes that are not driven yet: a ring belongs to the thread that drives it.
@@ -70,7 +72,14 @@ impl Policies {
                 let placement = Rearrange::kept_at(*record, learnt, Nanos(1), len_max);
                 Box::new(Rearranged::before(placement, build_placed(spec, lanes)?, 1))
             }
-            Policies::Volume(shape) => build_over_array(spec, shape.array(), LEN_MAX)?,
+            Policies::Volume(shape, knows) => {
+                let array = shape.array();
+                let array = match knows {
+                    Some(knows) => array.owing(Fault::Media, *knows),
+                    None => array,
+                };
+                build_over_array(spec, array, LEN_MAX)?
+            }
         };
         if policy.servers().is_empty() {
             return Ok(policy);
@@ -90,7 +99,18 @@ pub(crate) fn keeps_data(spec: &str) -> bool {
 impl Policies {
     /// Whether what clients write is answered only when it is done, and what they read is kept by nobody else.
     pub(crate) fn answers_when_done(&self, spec: &str) -> bool {
-        !matches!(self, Policies::Volume(_)) && !is_placement(spec)
+        !matches!(self, Policies::Volume(..)) && !is_placement(spec)
+    }
+
+    /// The same after `policy`: what it has lost of acknowledged writes its successor tells all but the stream `knows`.
+    pub(crate) fn after(self, policy: &AnyPolicy, knows: u32) -> Policies {
+        let lost = |gauge: &Gauge| gauge.name == "losses" && gauge.value > 0.0;
+        match self {
+            Policies::Volume(shape, _) if policy.gauges().iter().any(lost) => {
+                Policies::Volume(shape, Some(knows))
+            }
+            other => other,
+        }
     }
 
     /// Whether another policy finds what this one wrote only where that is durable: a volume, and a rearranged disk, is
@@ -115,6 +135,9 @@ impl Opened {
                 let disk = target(path, back, !back.page_cache)?;
                 let stored = stored(&disk, back)?;
                 let (bytes, block) = (disk.capacity_bytes(), disk.block_bytes().unwrap_or(1));
+                if let Some(path) = flash {
+                    flash::refuse(&back.name, &back.shaped()?, path)?;
+                }
                 let flash =
                     flash.as_ref().map(|path| target(path, back, !back.page_cache)).transpose()?;
                 let room = flash.as_ref().map(|flash| (flash.capacity_bytes(), LEN_MAX));
@@ -132,6 +155,7 @@ impl Opened {
                 let len_max = LEN_MAX.min(Device::len_max(&model));
                 let (mut models, mut stores, mut room) = (vec![model], vec![disk], None);
                 if let Some((path, device)) = flash {
+                    flash::refuse(&back.name, &back.shaped()?, path)?;
                     let store = target(path, back, false)?;
                     let model = device.model.clone();
                     let bytes = store.capacity_bytes().min(Device::capacity(&model));
@@ -206,7 +230,7 @@ impl Opened {
         found: Found,
         close: impl FnOnce(Vec<Target>) -> Closed,
     ) -> Result<Opened, Error> {
-        let policies = Policies::Volume(found.shape());
+        let policies = Policies::Volume(found.shape(), None);
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
         policies.build(&back.shaped()?)?;
         let exports = exports(back, bytes, 1, false)?;
@@ -259,6 +283,13 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
             ),
             _ => format!("{}: {error}", path.display()),
         }));
+    }
+    if is_drive(path).unwrap_or(false) {
+        return Err(unfit(format!(
+            "'{}': file: {} is a drive of a volume, expected a disk of its own; a [[volume]] serves it",
+            back.name,
+            path.display()
+        )));
     }
     let writes = !back.read_only;
     let how = Opening { writes, overwrite: true, need_bytes: 0, direct };
@@ -343,3 +374,49 @@ fn exports(
 
 /// The longest string that the protocol allows.
 const NAME_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use forebay_core::contract::policy::GaugeOf;
+    use forebay_core::stack::array::Level;
+    use forebay_core::{Bytes, Completion, Cx, Lane, Piece, Request};
+    use forebay_volume::{Create, create};
+
+    use super::*;
+
+    /// Has lost so many.
+    struct Lossy(f64);
+
+    impl Policy for Lossy {
+        fn submit(&mut self, _cx: &mut Cx<'_>, _request: Request, _bytes: Bytes) {}
+        fn dispatch(&mut self, _now: Nanos, _lane: Lane) -> Option<Request> {
+            None
+        }
+        fn complete(&mut self, _cx: &mut Cx<'_>, _done: &Completion) {}
+        fn pieces(&self, _io: &Request, _each: &mut dyn FnMut(Piece)) {}
+        fn gauges(&self) -> Vec<Gauge> {
+            vec![Gauge { name: "losses", of: GaugeOf::All, value: self.0 }]
+        }
+    }
+
+    #[test]
+    fn what_a_volume_has_lost_its_next_policy_knows() {
+        let folder = tempfile::tempdir().unwrap();
+        let drives: Vec<PathBuf> = (0..6).map(|nth| folder.path().join(format!("{nth}"))).collect();
+        for drive in &drives {
+            std::fs::File::create(drive).unwrap().set_len(32 << 20).unwrap();
+        }
+        let (level, overwrite) = (Level::RAID6, false);
+        create(&drives, Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite })
+            .unwrap();
+        let policies = Policies::Volume(find(&drives, true).unwrap().shape(), None);
+        for (losses, owed) in [(0.0, 0.0), (3.0, 1.0)] {
+            let lossy: AnyPolicy = Box::new(Lossy(losses));
+            let next = policies.clone().after(&lossy, 256).build("noop").unwrap();
+            let gauge = next.gauges().into_iter().find(|gauge| gauge.name == "losses").unwrap();
+            assert_eq!(gauge.value, owed);
+        }
+    }
+}

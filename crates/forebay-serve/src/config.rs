@@ -14,6 +14,8 @@ use crate::front::Streams;
 /// Everything that a server serves.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Where it was read, if it was: that file is never written over.
+    pub file: Option<PathBuf>,
     /// Where it listens, at least one place.
     pub listen: Vec<Address>,
     /// The loopback address that answers what is counted, in Prometheus's text format.
@@ -223,8 +225,10 @@ impl Back {
                 )));
             }
         }
+        // The server's own flushes, the last of all streams, are promised nothing.
+        let own = Named::all("");
         let list = |figure: &dyn Fn(&Named) -> String| {
-            self.exports.iter().map(figure).collect::<Vec<_>>().join("/")
+            self.exports.iter().chain([&own]).map(figure).collect::<Vec<_>>().join("/")
         };
         let rates = list(&|export| export.promise.map_or(0, |promise| promise.iops).to_string());
         let bound = |promise: Promise| promise.within.0 as f64 / 1e6;

@@ -50,6 +50,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same as what a back ended with, where it does not name it already.
+    pub(crate) fn of(self, name: &str) -> Error {
+        match self {
+            Error::Beside { .. } | Error::Back { .. } => self,
+            other => Error::Back { name: name.into(), error: Box::new(other) },
+        }
+    }
+
     /// Whether the user can mend it by asking otherwise.
     pub fn is_users(&self) -> bool {
         match self {

@@ -189,7 +189,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         back.shaped().map_err(|error| wrong(*at, &error))?;
     }
     let backs = backs.into_iter().map(|(_, back)| back).collect();
-    Ok(Config { listen, metrics, backs })
+    Ok(Config { file: Some(path.to_path_buf()), listen, metrics, backs })
 }
 
 impl DiskTable {
@@ -255,6 +255,9 @@ impl VolumeTable {
             Some(name) => On::EmulatedVolume { drives, device: device(&name)? },
             None => On::Volume(drives),
         };
+        if on.is_emulated() && self.depth.is_some() {
+            return Err("depth: does nothing where a device is emulated, which says itself how many I/Os it takes; leave it out".into());
+        }
         let base = Back::of(&self.name, on);
         Ok(Back {
             policy: self.policy.unwrap_or(base.policy.clone()),
@@ -275,24 +278,28 @@ impl ExportTable {
         let size = |key: &str, text: Option<String>| {
             text.map(|text| bytes(&text).map_err(|what| format!("{key}: {what}"))).transpose()
         };
-        let promise =
-            match (self.keep_iops, self.within) {
-                (None, None) => None,
-                (Some(iops), Some(within)) => {
-                    let within = span(&within).map_err(|what| format!("within: {what}"))?;
-                    Some(Promise { iops, within })
-                }
-                (Some(_), None) => return Err(
+        let promise = match (self.keep_iops, self.within) {
+            (None, None) => None,
+            (Some(0), Some(_)) => {
+                return Err("keep_iops: got 0, expected a rate; leave it and within out where nothing is promised".into());
+            }
+            (Some(iops), Some(within)) => {
+                let within = span(&within).map_err(|what| format!("within: {what}"))?;
+                Some(Promise { iops, within })
+            }
+            (Some(_), None) => {
+                return Err(
                     "within: not given, expected a time beside keep_iops, as in within = \"10ms\""
                         .into(),
-                ),
-                (None, Some(_)) => {
-                    return Err(
-                        "keep_iops: not given, expected the rate that `forebay plan capacity` says"
-                            .into(),
-                    );
-                }
-            };
+                );
+            }
+            (None, Some(_)) => {
+                return Err(
+                    "keep_iops: not given, expected the rate that `forebay plan capacity` says"
+                        .into(),
+                );
+            }
+        };
         Ok(Named {
             name: self.name,
             description: self.description,
@@ -430,7 +437,7 @@ on = "safe"
         assert_eq!(data.exports[1].offset, 1 << 30);
         assert_eq!(
             data.shaped().unwrap(),
-            "promised:cmin=300/0:delta-ms=10/10:weight=1/3:dependencies=no:depth=4:over=forebay"
+            "promised:cmin=300/0/0:delta-ms=10/10/10:weight=1/3/1:dependencies=no:depth=4:over=forebay"
         );
         assert_eq!(config.backs[1].shaped().unwrap(), "noop");
         let emulated = WHOLE.replace("drives = [", "emulate = \"fixed:100\"\ndrives = [");
@@ -503,7 +510,7 @@ on = "safe"
             .replace("on = \"safe\"", "on = \"safe\"\nkeep_iops = 200\nwithin = \"20ms\"");
         assert_eq!(
             told(&above).unwrap().backs[1].shaped().unwrap(),
-            "promised:cmin=200:delta-ms=20:weight=1:dependencies=no:depth=9:over=noop"
+            "promised:cmin=200/0:delta-ms=20/10:weight=1/1:dependencies=no:depth=9:over=noop"
         );
         for (key, what) in [
             ("capacity_iops = 900", "'data': capacity_iops: does nothing here"),

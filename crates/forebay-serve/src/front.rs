@@ -24,6 +24,7 @@ use forebay_core::slab::Slab;
 use forebay_core::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, Request, Slots, worst};
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
+use crate::back::CLIENTS_MAX;
 use crate::connection::{AllHeld, Connection, Next, Payload, Reply, Told};
 use crate::export::Export;
 use crate::handshake::Agreed;
@@ -95,6 +96,8 @@ pub(crate) struct Front {
     gone: Gone,
     asked: Slab<Asked>,
     ready: VecDeque<Request>,
+    /// Writes that came whole while no requests were taken: they are begun when some are again.
+    held: Vec<u32>,
     moved: Vec<Moved>,
     zeros: Buf,
     now: Nanos,
@@ -104,6 +107,8 @@ pub(crate) struct Front {
     /// Whether clients are to be listened to again.
     listens: bool,
     orders: Receiver<Order>,
+    /// Switches that wait for the one under way.
+    switches: VecDeque<Switch>,
     /// The policy that follows once nothing is under way.
     next: Option<Ordered>,
     /// Whether what is there is being made durable before the end, and whether it is.
@@ -144,6 +149,7 @@ impl Front {
             gone: Gone::default(),
             asked: Slab::default(),
             ready: VecDeque::new(),
+            held: Vec::new(),
             moved: Vec::new(),
             zeros: pool.constant(Memory::zeroed(ZEROS_BYTES as usize)),
             now: Nanos::ZERO,
@@ -151,6 +157,7 @@ impl Front {
             course: Course::Held,
             listens: false,
             orders,
+            switches: VecDeque::new(),
             next: None,
             flushing: false,
             flushed: false,
@@ -223,7 +230,11 @@ impl Front {
                 if connection.received(count)
                     && let Some(payload) = connection.payload.take()
                 {
-                    self.begin(payload.asked);
+                    // What a policy got after its last flush its successor might not find.
+                    match self.course {
+                        Course::Held => self.held.push(payload.asked),
+                        _ => self.begin(payload.asked),
+                    }
                 }
                 self.read_on(plug, lanes);
             }
@@ -328,6 +339,7 @@ impl Front {
 
     /// Makes what was not begun of a request ready to be taken.
     fn begin(&mut self, name: u32) {
+        let own = self.own_stream();
         let asked = &mut self.asked[name];
         let (offset, end) = asked.rest;
         let left = end - offset;
@@ -349,7 +361,7 @@ impl Front {
             offset,
             id: u64::from(name),
             len: len as u32,
-            stream: stream.map_or(0, |connection| connection.stream),
+            stream: stream.map_or(own, |connection| connection.stream),
             lane: 0,
             op: asked.op,
             // NBD does not say who waits for a write; for one that has to be durable somebody does.
@@ -357,6 +369,14 @@ impl Front {
         });
         if more {
             self.begin(name);
+        }
+    }
+
+    /// The stream of what no client asked for, which no client is: what it hears nobody else has heard.
+    pub(crate) fn own_stream(&self) -> u32 {
+        match self.streams {
+            Streams::Connections => CLIENTS_MAX,
+            Streams::Exports => self.exports.len() as u32,
         }
     }
 

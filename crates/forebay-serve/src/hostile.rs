@@ -446,6 +446,20 @@ mod tests {
         assert_eq!(served.left, 0);
     }
 
+    #[test]
+    fn what_no_client_asked_for_is_no_clients_stream() {
+        for exports in [1, 300] {
+            let mut wire = Wire::new(Vec::new(), false);
+            let ((_, newcomers), (_, ordered)) = (channel(), channel());
+            let tally = Tally::new(&[Named::all("")], "noop", &[]);
+            let exports = (0..exports).map(|_| export(0)).collect::<Vec<_>>();
+            let (own, streams, pool) = (exports.len() as u32, Streams::Exports, &mut wire.pool);
+            let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
+            front.open(Arc::default(), || {});
+            assert_eq!(front.take().stream, own);
+        }
+    }
+
     /// Notes which streams begin.
     struct Beginnings(Sender<u32>);
 

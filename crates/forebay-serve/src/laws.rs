@@ -110,7 +110,8 @@ impl Wired for Cutting {
         let pool = self.crash.pool_mut();
         self.client.go_on();
         if let Some((piece, whole, have)) = self.receiving.take() {
-            let count = self.client.says.len().min((piece.len - have) as usize);
+            let count =
+                self.client.says.len().min((piece.len - have) as usize).min(self.client.chunk);
             pool.give_back(piece, true);
             let into = Piece { at: piece.at + have, len: count as u32, ..piece };
             pool.view_mut(into)

@@ -17,6 +17,7 @@ mod error;
 mod export;
 pub mod figures;
 pub mod file;
+mod flash;
 mod front;
 mod handshake;
 #[doc(hidden)]

@@ -4,15 +4,18 @@
 //! name where nothing is.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
 
 use forebay::tape::{Blank, Header, Tape};
 use forebay_core::catalog::DeviceSet;
 use forebay_core::contract::policy::AnyPolicy;
 
+use crate::address::Address;
 use crate::back::Policies;
 use crate::config::{Back, Blocks, Config, On};
 use crate::error::{Error, beside, unfit};
 use crate::record::{Asked, Issued};
+use crate::report;
 
 /// What a back writes beside its disks.
 pub(crate) struct Beside<'a> {
@@ -24,6 +27,9 @@ pub(crate) struct Beside<'a> {
     first: Option<Blank>,
     /// Policies so far.
     policies: u32,
+    says: Sender<String>,
+    /// The first that could not be written while all went on.
+    failed: Option<Error>,
 }
 
 impl<'a> Beside<'a> {
@@ -32,6 +38,7 @@ impl<'a> Beside<'a> {
         back: &'a Back,
         disks: &[PathBuf],
         policies: &Policies,
+        says: Sender<String>,
     ) -> Result<Beside<'a>, Error> {
         let wrong = |key| move |error| beside(&back.name, key, forebay::Error::output(error));
         let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
@@ -44,7 +51,8 @@ impl<'a> Beside<'a> {
             Policies::Placed(lanes) => Some(*lanes),
             _ => None,
         };
-        let mut begun = Beside { back, traces: (asked, issued), lanes, first: None, policies: 0 };
+        let (traces, first, policies, failed) = ((asked, issued), None, 0, None);
+        let mut begun = Beside { back, traces, lanes, first, policies, says, failed };
         begun.first = back.tape.as_ref().map(|path| begun.blank(path)).transpose()?;
         Ok(begun)
     }
@@ -61,46 +69,103 @@ impl<'a> Beside<'a> {
 
     /// Puts what `policy` does on tape, if that is asked for: on one for each policy that there is in turn, of which the
     /// first has the name that was asked for.
-    pub(crate) fn record(
-        &mut self,
-        policy: AnyPolicy,
-        spec: &str,
-    ) -> Result<(AnyPolicy, Option<Tape>), Error> {
+    pub(crate) fn record(&mut self, policy: AnyPolicy, spec: &str) -> (AnyPolicy, Option<Tape>) {
         let (Some(path), Some(lanes)) = (&self.back.tape, self.lanes) else {
-            return Ok((policy, None));
+            return (policy, None);
         };
         self.policies += 1;
         let blank = match self.first.take() {
-            Some(first) => first,
-            None => self.blank(&path.with_extension(format!("{}.tape", self.policies)))?,
+            Some(first) => Ok(first),
+            None => self.blank(&later(path, self.policies)),
         };
-        let tape = blank.begin(&Header { policy: spec.to_string(), lanes });
-        Ok((Box::new(tape.record(policy)), Some(tape)))
+        match blank {
+            Ok(blank) => {
+                let tape = blank.begin(&Header { policy: spec.to_string(), lanes });
+                (Box::new(tape.record(policy)), Some(tape))
+            }
+            // Clients are served all the same.
+            Err(error) => {
+                self.failed(error);
+                (policy, None)
+            }
+        }
     }
 
     /// Completes a tape.
-    pub(crate) fn finish_tape(&self, tape: Tape) -> Result<(), Error> {
-        tape.finish().map(drop).map_err(|error| self.unwritten("tape", error))
+    pub(crate) fn finish_tape(&mut self, tape: Tape) {
+        if let Err(error) = tape.finish() {
+            self.unwritten("tape", error);
+        }
     }
 
     /// Completes the traces.
-    pub(crate) fn finish(&self, asked: Option<Asked>, issued: Option<Issued>) -> Result<(), Error> {
-        let wrong = |key| move |error| self.unwritten(key, forebay::Error::output(error));
-        asked.map(Asked::finish).transpose().map_err(wrong("trace"))?;
-        issued.map(Issued::finish).transpose().map_err(wrong("trace_issued"))?;
-        Ok(())
+    ///
+    /// # Errors
+    /// The first that could not be written, of all of them.
+    pub(crate) fn finish(
+        mut self,
+        asked: Option<Asked>,
+        issued: Option<Issued>,
+    ) -> Result<(), Error> {
+        for (key, written) in [
+            ("trace", asked.map_or(Ok(()), Asked::finish)),
+            ("trace_issued", issued.map_or(Ok(()), Issued::finish)),
+        ] {
+            if let Err(error) = written {
+                self.unwritten(key, forebay::Error::output(error));
+            }
+        }
+        self.failed.map_or(Ok(()), Err)
     }
 
-    fn unwritten(&self, key: &'static str, error: forebay::Error) -> Error {
+    fn unwritten(&mut self, key: &'static str, error: forebay::Error) {
         let (back, error) = (self.back.name.clone(), Box::new(error));
-        Error::Beside { back, key, error, at_start: false }
+        self.failed(Error::Beside { back, key, error, at_start: false });
     }
+
+    fn failed(&mut self, mut error: Error) {
+        if let Error::Beside { at_start, .. } = &mut error {
+            *at_start = false;
+        }
+        // Where nobody asks for it, it is told at the end.
+        let _ = self.says.send(error.to_string());
+        self.failed.get_or_insert(error);
+    }
+}
+
+/// The name of the tape of the `nth` policy, from the second on.
+fn later(path: &Path, nth: u32) -> PathBuf {
+    path.with_extension(format!("{nth}.tape"))
+}
+
+/// Whether `other` is called as a later tape of `first`.
+fn is_later(other: &Path, first: &Path) -> bool {
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let (Some(own), Some(its)) = (stem(first), stem(other)) else { return false };
+    let number = its.strip_prefix(&own).and_then(|rest| rest.strip_prefix('.'));
+    other.parent() == first.parent()
+        && other.extension().is_some_and(|ending| ending == "tape")
+        && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a later tape of `tape` would take the place of `other`, or of what `other`, another tape, is followed by.
+fn are_mixed(tape: &Path, other: &Path, other_is_tape: bool) -> bool {
+    let are_alike = || later(tape, 2) == later(other, 2);
+    tape != other
+        && (is_later(other, tape) || other_is_tape && (is_later(tape, other) || are_alike()))
 }
 
 /// Refuses traces and tapes that would replace a disk, a drive, each other, or the trace that a disk is rearranged by, and
 /// tapes of what has none.
 pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     let mut taken: Vec<(PathBuf, String)> = Vec::new();
+    taken.extend(config.file.iter().map(|path| (place(path), "the configuration".into())));
+    for address in &config.listen {
+        if let Address::Unix(path) = address {
+            taken.push((place(path), "the socket".into()));
+            taken.push((place(&report::beside(path)), "where figures are asked for".into()));
+        }
+    }
     for back in &config.backs {
         let disks =
             back.on.paths().map(|path| (place(path), format!("the disk of '{}'", back.name)));
@@ -119,7 +184,22 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
             )));
         }
         for (key, path) in written(back) {
+            if path.as_os_str().is_empty() {
+                return Err(unfit(format!("'{}': {key}: got no name, expected a file", back.name)));
+            }
             let at = place(path);
+            let mixed = taken.iter().find(|(other, what)| {
+                key == "tape" && are_mixed(&at, other, what.starts_with("the tape of"))
+            });
+            if let Some((other, what)) = mixed {
+                return Err(unfit(format!(
+                    "'{}': tape: got {}, after which tapes of later policies are called, as {} is, {what}; expected another \
+                     name",
+                    back.name,
+                    path.display(),
+                    other.display()
+                )));
+            }
             if let Some((_, what)) = taken.iter().find(|(other, _)| at.starts_with(other)) {
                 return Err(unfit(format!(
                     "'{}': {key}: got {}, which is {what}, expected a file of its own",
@@ -164,16 +244,33 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("disk"), "").unwrap();
         std::fs::create_dir(at("drives")).unwrap();
+        std::fs::write(at("run.2.tape"), "").unwrap();
         let refused = |change: &dyn Fn(&mut Back)| {
             let mut back =
                 Back::of("one", On::Target { path: at("disk"), flash: Some(at("flash")) });
             change(&mut back);
             let other = Back::of("other", On::Volume(vec![at("drives")]));
-            let listen = vec![Address::Unix(at("socket"))];
-            let told = refuse(&Config { listen, metrics: None, backs: vec![back, other] });
+            let on = On::Target { path: at("run.2.tape"), flash: None };
+            let third = Back { tape: Some(at("its.one")), ..Back::of("third", on) };
+            let (file, listen) = (Some(at("c.toml")), vec![Address::Unix(at("socket"))]);
+            let backs = vec![back, other, third];
+            let told = refuse(&Config { file, listen, metrics: None, backs });
             told.err().map(|error| error.to_string())
         };
         assert_eq!(refused(&|back| back.trace = Some(at("trace"))), None);
+        assert_eq!(refused(&|back| back.tape = Some(at("run.3.tape"))), None);
+        for (tape, why) in [
+            ("c.toml", "the configuration"),
+            ("socket", "the socket"),
+            ("socket.figures", "where figures are asked for"),
+            ("run.tape", "after which tapes of later policies are called"),
+            ("its.two", "the tape of 'one'"),
+            ("its.4.tape", "the tape of 'one'"),
+        ] {
+            let said = refused(&|back| back.tape = Some(at(tape)));
+            assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{why}: {said:?}");
+        }
+        assert!(refused(&|back| back.tape = Some(PathBuf::new())).unwrap().contains("got no name"));
         for (change, why) in [
             (
                 &(|back: &mut Back| back.tape = Some(at("flash"))) as &dyn Fn(&mut Back),

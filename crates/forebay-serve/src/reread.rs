@@ -48,7 +48,8 @@ impl Back {
             Some(Named { promise, weight, .. }) => {
                 Named { promise: *promise, weight: *weight, ..one.clone() }
             }
-            None => one.clone(),
+            // Who is no longer there is promised nothing.
+            None => Named { promise: None, weight: 1, ..one.clone() },
         };
         let exports: Vec<Named> = self.exports.iter().map(export).collect();
         Back {

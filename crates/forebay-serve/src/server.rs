@@ -39,6 +39,8 @@ pub struct Server {
     started: Instant,
     telling: Vec<Telling>,
     scraped: Option<Scraped>,
+    says: Sender<String>,
+    said: Mutex<Receiver<String>>,
 }
 
 /// A back's thread.
@@ -75,7 +77,10 @@ impl Server {
     pub fn start(config: &Config) -> Result<Server, Error> {
         refuse_doubles(config)?;
         outputs::refuse(config)?;
+        let (says, said) = channel();
         let mut server = Server {
+            says,
+            said: Mutex::new(said),
             config: config.clone(),
             listening: Vec::new(),
             drivers: Vec::new(),
@@ -118,8 +123,9 @@ impl Server {
             let _ = go.send(());
             if open.recv().is_err() {
                 // It ended before its policy was open.
-                let ended = ended(self.drivers.remove(nth).thread).err();
-                return Err(ended.unwrap_or_else(|| unfit("its driver ended at once")));
+                let Driver { thread, name, .. } = self.drivers.remove(nth);
+                let ended = ended(thread).err();
+                return Err(ended.unwrap_or_else(|| unfit("its driver ended at once")).of(&name));
             }
         }
         for (listener, address) in listeners {
@@ -158,7 +164,8 @@ impl Server {
         let (theirs, stops) = (back.clone(), Arc::clone(&stop));
         let thread = thread::Builder::new().name(format!("drive {}", back.name));
         let begun = Beginning { told, goes, opened };
-        let work = move || driver(&theirs, Inbound { arriving, ordered, stop: stops }, begun);
+        let says = self.says.clone();
+        let work = move || driver(&theirs, Inbound { arriving, ordered, stop: stops, says }, begun);
         let thread = thread.spawn(work).map_err(system("starting a thread"))?;
         match ready.recv() {
             Ok(ready) => {
@@ -187,6 +194,11 @@ impl Server {
         &self.notes
     }
 
+    /// What went wrong since this was last asked and does not end it, a sentence each.
+    pub fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
+    }
+
     /// Gives a back another policy: what is under way is answered first, what comes meanwhile waits. Answers how
     /// long nothing was taken.
     ///
@@ -204,11 +216,17 @@ impl Server {
         let mut served = driver.served();
         let (current, spec) = (served.shaped()?, next.shaped()?);
         driver.policies.build(&spec)?;
-        if current == spec {
+        if current == spec && served.who() == next.who() {
             *served = next;
             return Ok(None);
         }
         if let Some(placement) = [&current, &spec].into_iter().find(|spec| keeps_data(spec)) {
+            if served.policy == next.policy {
+                return Err(unfit(format!(
+                    "'{name}': promises, weights and window over '{}' wait for a restart, for it keeps data on the flash",
+                    next.policy
+                )));
+            }
             return Err(unfit(format!(
                 "'{name}': '{placement}' keeps data on the flash that the disk does not have, expected a policy \
                  that leaves data where they are; stop the server to change it"
@@ -280,9 +298,8 @@ impl Server {
             driver.waker.wake();
         }
         for driver in self.drivers {
-            let name = driver.name;
             if let Err(error) = ended(driver.thread) {
-                worst = Err(Error::Back { name, error: Box::new(error) });
+                worst = Err(error.of(&driver.name));
             }
         }
         worst
@@ -324,7 +341,9 @@ fn refuse_doubles(config: &Config) -> Result<(), Error> {
     }
     let mut files: Vec<(PathBuf, &str)> = Vec::new();
     for back in &config.backs {
-        for path in back.on.paths() {
+        let named: Vec<PathBuf> = back.on.paths().map(PathBuf::from).collect();
+        // What cannot be looked at is told when it is opened.
+        for path in forebay_volume::drives_in(&named).unwrap_or(named) {
             // What cannot be found is told when it is opened.
             let Ok(file) = path.canonicalize() else { continue };
             if let Some((_, other)) = files.iter().find(|(known, _)| *known == file) {
@@ -345,6 +364,8 @@ struct Inbound {
     arriving: Receiver<Newcomer>,
     ordered: Receiver<Order>,
     stop: Arc<AtomicBool>,
+    /// Where sentences for the user go while it runs.
+    says: Sender<String>,
 }
 
 /// The thread of a back: opens it, tells, and drives it until it is to stop.
@@ -366,11 +387,11 @@ fn drive<L: Wired>(
     let waker = lanes.waker().map_err(system("waking the driver"))?;
     let Opened { exports, policies, stored, notes, disks, .. } = opened;
     let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
-    let Inbound { arriving, ordered, stop } = inbound;
+    let Inbound { arriving, ordered, stop, .. } = inbound;
     let tally = Tally::new(&back.exports, &back.policy, &disks);
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
-    let mut beside = Beside::begin(back, &disks, &policies)?;
+    let mut beside = Beside::begin(back, &disks, &policies, inbound.says.clone())?;
     let Beginning { told, goes, opened } = begun;
     // Where nobody waits for it, or says a word, another back is wrong and nothing is served.
     let _ = told.send(ready);
@@ -385,8 +406,7 @@ fn drive<L: Wired>(
     let (asked, issued) = beside.traces();
     let mut counting = Counting { front: Rc::clone(&front), asked, issued };
     let driven = take_turns(back, &policies, &mut lanes, &mut counting, &mut beside);
-    let written = beside.finish(counting.asked, counting.issued);
-    driven.and(written)
+    driven.and(beside.finish(counting.asked, counting.issued))
 }
 
 /// Drives one policy after another, until the server is to end.
@@ -398,20 +418,23 @@ fn take_turns<L: Wired>(
     beside: &mut Beside,
 ) -> Result<(), Error> {
     let front = Rc::clone(&counting.front);
-    let mut spec = back.shaped()?;
+    let (mut spec, mut policies) = (back.shaped()?, policies.clone());
     loop {
         // It was built before it was ordered.
-        let (policy, tape) = beside.record(policies.build(&spec)?, &spec)?;
+        let (policy, tape) = beside.record(policies.build(&spec)?, &spec);
         let policy = Rc::new(RefCell::new(policy));
         front.borrow_mut().follow(&policy, &spec);
         front.borrow_mut().may_drop(policies.answers_when_done(&spec));
         let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
         run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
-        front.borrow_mut().let_policy_go();
-        drop(policy);
-        tape.map(|tape| beside.finish_tape(tape)).transpose()?;
         let mut front = front.borrow_mut();
+        front.let_policy_go();
+        policies = policies.after(&policy.0.borrow(), front.own_stream());
+        drop(policy);
+        if let Some(tape) = tape {
+            beside.finish_tape(tape);
+        }
         if front.course() == Course::Closing {
             return closed(front.failed());
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use forebay_core::contract::policy::{Done, Figure, Gauge};
+use forebay_core::contract::request::BACKGROUND;
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
 use forebay_live::Watch;
 use hdrhistogram::Histogram;
@@ -257,7 +258,9 @@ impl Observer for Counting {
     #[inline]
     fn arrived(&mut self, request: &Request) {
         if let Some(asked) = &mut self.asked {
-            asked.arrived(request);
+            // The last flush is there, so that a simulation of the trace does it too.
+            let is_own = request.stream == self.front.borrow().own_stream();
+            asked.arrived(&Request { stream: if is_own { 0 } else { request.stream }, ..*request });
         }
     }
 
@@ -269,7 +272,10 @@ impl Observer for Counting {
         }
         front.tally.ended(completion);
         if let Some(issued) = &mut self.issued {
-            issued.ended(completion);
+            let stream = completion.io.stream;
+            let is_own = stream == front.own_stream();
+            let io = Request { stream: if is_own { BACKGROUND } else { stream }, ..completion.io };
+            issued.ended(&Completion { io, ..*completion });
         }
     }
 
@@ -290,7 +296,11 @@ impl Watch for Counting {
         }
         front.tally.started(now, io);
         if let Some(issued) = &mut self.issued {
-            issued.started(now, io);
+            let is_own = io.stream == front.own_stream();
+            issued.started(
+                now,
+                &Request { stream: if is_own { BACKGROUND } else { io.stream }, ..*io },
+            );
         }
     }
 }

@@ -37,7 +37,9 @@ impl Served {
         back.page_cache = true;
         change(&mut back);
         let listen = vec![Address::Unix(folder.path().join("socket"))];
-        let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+        let server =
+            Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] })
+                .unwrap();
         Served { server, folder }
     }
 
@@ -298,7 +300,8 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
     let drives = volume(folder.path());
     let (back, socket) = (Back::of("", On::Volume(drives)), folder.path().join("socket"));
     let listen = vec![Address::Unix(socket.clone())];
-    let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+    let server =
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap();
     let mut client = Client::simple(&socket, "");
     for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
         // Nobody flushes: no record says where it is yet.
@@ -335,7 +338,8 @@ fn a_volume_keeps_promises_once_for_all_its_drives() {
     back.capacity_iops = Some(1000);
     let socket = folder.path().join("socket");
     let listen = vec![Address::Unix(socket.clone())];
-    let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+    let server =
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap();
     let mut client = Client::simple(&socket, "");
     client.write(0, &pattern(1, 65_536));
     server.switch("", "array:adapt=bonus-malus").unwrap();
@@ -356,7 +360,7 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     let socket = folder.path().join("socket");
     let start = |on: On| {
         let listen = vec![Address::Unix(socket.clone())];
-        Server::start(&Config { listen, metrics: None, backs: vec![Back::of("", on)] })
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![Back::of("", on)] })
     };
     // 20 ms for each I/O, one at a time.
     let device = |name: &str| Box::new(forebay::devices::open(name).unwrap());
@@ -421,7 +425,9 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
         (back.policy, back.trace) = (policy.into(), Some(came.clone()));
         back.trace_issued = Some(issued.clone());
         let listen = vec![Address::Unix(folder.path().join("socket"))];
-        let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+        let server =
+            Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] })
+                .unwrap();
         let mut client = Client::structured(&folder.path().join("socket"), "");
         for nth in 0..24_u64 {
             // Some are neighbours, some are written.
@@ -457,6 +463,7 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
         File::create(&disk).unwrap().set_len(BYTES).unwrap();
         let back = Back::of("", On::Target { path: disk, flash: None });
         Server::start(&Config {
+            file: None,
             listen: vec![Address::Unix(path.into())],
             backs: vec![back],
             metrics: None,
@@ -499,7 +506,8 @@ fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
     let mut back = Back::of("disk", On::Emulated { path, device, flash: None });
     change(&mut back);
     let listen = vec![Address::Unix(folder.path().join("socket"))];
-    let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+    let server =
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap();
     Served { server, folder }
 }
 

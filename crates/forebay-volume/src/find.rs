@@ -62,6 +62,14 @@ pub(crate) fn label(path: &Path) -> Result<Option<Label>, Error> {
     Ok(None)
 }
 
+/// Whether a file or device is labelled as a drive of a volume.
+///
+/// # Errors
+/// Where it cannot be opened.
+pub fn is_drive(path: &Path) -> Result<bool, Error> {
+    Ok(label(path)?.is_some())
+}
+
 /// Opens the drives of a volume, for writing too if `writes`, and locks them.
 ///
 /// # Errors

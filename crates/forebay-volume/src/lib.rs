@@ -14,6 +14,6 @@ mod open;
 
 pub use create::{Create, DRIVES_MAX, create};
 pub use error::Error;
-pub use find::{Found, drives_in, find, find_cached};
+pub use find::{Found, drives_in, find, find_cached, is_drive};
 pub use grow::{grow, replace};
 pub use open::{Opened, Policied, Shape, check, over, status};

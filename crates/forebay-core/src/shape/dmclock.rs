@@ -32,6 +32,8 @@ pub struct Share {
 /// A stream's tags: those of its next request, had it come long ago.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
+    /// Whether it has read or written.
+    came: bool,
     reservation_span: u128,
     limit_span: u128,
     weight_span: u128,
@@ -45,6 +47,7 @@ impl Stream {
     fn new(client: &Share) -> Stream {
         let span = |iops: u64| SECOND.checked_div(u128::from(iops)).unwrap_or(0);
         Stream {
+            came: false,
             reservation_span: span(client.reservation_iops),
             limit_span: span(client.limit_iops),
             weight_span: span(client.weight.max(1)),
@@ -118,6 +121,7 @@ impl Recombine for DmClock {
     fn arrive(&mut self, _: Moment, request: &Request, _: usize, backlog: &Backlog) -> usize {
         let stream = request.stream as usize;
         self.know(stream);
+        self.streams[stream].came |= request.op.moves_data();
         if backlog.waiting(stream) == 0 {
             let known = &mut self.streams[stream];
             known.share = known.share.max(self.virtual_time);
@@ -164,7 +168,8 @@ impl Recombine for DmClock {
     /// The reservations of those that came.
     fn capacity(&self) -> Capacity {
         let of = |at: usize| self.clients.get(at).or(self.clients.last());
-        let known = (0..self.streams.len()).filter_map(of);
+        let came = (0..self.streams.len()).filter(|at| self.streams[*at].came);
+        let known = came.filter_map(of);
         let iops = known.map(|client| client.reservation_iops);
         Capacity { scaled_iops: iops.fold(0, u64::saturating_add), fixed_iops: 0 }
     }

@@ -30,6 +30,8 @@ pub struct Promise {
 #[derive(Clone, Debug)]
 struct Stream {
     promise: Promise,
+    /// Whether it has read or written.
+    came: bool,
     /// What one request of the rest takes of its share.
     span: u128,
     /// Virtual start of the next of them.
@@ -69,7 +71,7 @@ impl Promised {
             let promise = self.promises.get(self.streams.len()).or(self.promises.last());
             let promise = promise.copied().unwrap_or(Promise { kept: None, weight: 1 });
             let span = SPAN / u128::from(promise.weight.max(1));
-            self.streams.push(Stream { promise, span, share: 0 });
+            self.streams.push(Stream { promise, came: false, span, share: 0 });
         }
     }
 }
@@ -80,6 +82,7 @@ impl Recombine for Promised {
         let stream = request.stream as usize;
         self.know(stream);
         let known = &mut self.streams[stream];
+        known.came |= request.op.moves_data();
         let is_kept = known
             .promise
             .kept
@@ -128,9 +131,10 @@ impl Recombine for Promised {
         class % 2
     }
 
-    /// The promises of those that came, and one request in the shortest bound.
+    /// The promises of those that read or wrote, and one request in the shortest bound.
     fn capacity(&self) -> Capacity {
-        let kept = || self.streams.iter().filter_map(|stream| stream.promise.kept);
+        let came = || self.streams.iter().filter(|stream| stream.came);
+        let kept = || came().filter_map(|stream| stream.promise.kept);
         let shortest = kept().map(|(_, within)| within.0).min();
         Capacity {
             scaled_iops: kept().map(|(rtt, _)| rtt.rate_iops()).fold(0, u64::saturating_add),

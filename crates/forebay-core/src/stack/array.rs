@@ -176,6 +176,13 @@ impl Array {
         Array::closed(geometry, first, &numbers, true)
     }
 
+    /// The same after an array that lost acknowledged writes: the next flush of each stream but `knows` fails once. Losses are
+    /// in memory alone, and an array that takes another's place does not know who was told.
+    pub fn owing(mut self, fault: Fault, knows: u32) -> Array {
+        self.log.losses = losses::Losses::owing(fault, knows);
+        self
+    }
+
     /// The same, with levels that follow the workload by `rule`: layout `i` of `costs` is `levels[i]`.
     pub fn adapting<R>(self, rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Array
     where

@@ -34,6 +34,7 @@ use crate::stack::placed::{Owner, Plan, Planned};
 
 pub(crate) use format::{Binding, Change, Name};
 use format::{CHANGES_MAX, RECORD};
+pub use format::{LABEL_BYTES, labelled_id};
 use opening::Opening;
 
 /// How often a record that the flash refuses is written.

@@ -77,20 +77,23 @@ pub(crate) enum Course {
 impl Front {
     /// Does what other threads want, and what the end of the server asks for.
     pub(super) fn steer<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
-        // One after another: the next policy is open before another order is looked at.
-        while self.course != Course::Held
-            && let Ok(order) = self.orders.try_recv()
-        {
+        while let Ok(order) = self.orders.try_recv() {
             match order {
                 // Who asked may not wait for it.
                 Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
-                Order::Switch(_) if self.course == Course::Closing => {}
-                Order::Switch(switch) => {
-                    (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
-                    let flush = if switch.flushes { Flush::Owed } else { Flush::Done };
-                    self.next = Some(Ordered { switch, since: self.now, flush });
-                }
+                Order::Switch(switch) => self.switches.push_back(switch),
             }
+        }
+        // One after another: the next policy is open before another switch begins.
+        if self.course == Course::Open
+            && let Some(switch) = self.switches.pop_front()
+        {
+            (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
+            let flush = if switch.flushes { Flush::Owed } else { Flush::Done };
+            self.next = Some(Ordered { switch, since: self.now, flush });
+        }
+        if self.course != Course::Held && !self.flushing {
+            std::mem::take(&mut self.held).into_iter().for_each(|name| self.begin(name));
         }
         if let (Course::Held, 0, Some(next)) = (self.course, self.begun, &mut self.next)
             && next.flush == Flush::Owed
@@ -101,6 +104,7 @@ impl Front {
         self.over = self.is_over().then(|| self.over.unwrap_or(self.now));
         if self.stop.load(Ordering::Relaxed) {
             self.close(lanes.wall());
+            self.switches.clear();
         }
         if self.course == Course::Closing && !self.flushing && self.begun == 0 {
             // What was written is made durable before the end.

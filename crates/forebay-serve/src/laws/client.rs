@@ -59,6 +59,8 @@ pub(super) struct Client {
     sectors: Vec<Vec<Change>>,
     under_way: BTreeMap<u64, Asked>,
     pub(super) says: VecDeque<u8>,
+    /// Bytes of it that arrive at a time.
+    pub(super) chunk: usize,
     pub(super) heard: VecDeque<u8>,
     /// Requests that went well.
     pub(super) answered: u64,
@@ -81,6 +83,7 @@ impl Client {
             sectors: vec![vec![settled]; sectors as usize],
             under_way: BTreeMap::new(),
             says: VecDeque::new(),
+            chunk: usize::MAX,
             heard: VecDeque::new(),
             answered: 0,
             does: Does::Anything,

@@ -58,6 +58,7 @@ impl Array {
         gauges.push(gauge("drives_members", GaugeOf::All, members as u64));
         gauges.push(gauge("care_units_left", GaugeOf::All, self.care_left()));
         gauges.push(gauge("all_units", GaugeOf::All, self.table.units()));
+        gauges.push(gauge("losses", GaugeOf::All, self.log.losses.count()));
         for (lane, drive) in self.drives.states().into_iter().enumerate() {
             let of = GaugeOf::Lane(lane as Lane);
             let free_bytes = u64::from(drive.free_cells) * u64::from(self.geometry.chunk_bytes);

@@ -33,6 +33,16 @@ impl Losses {
         (self.count, self.fault) = (self.count + 1, Some(fault));
     }
 
+    /// Something was lost before this array was there, which all but `knows` are still to be told.
+    pub(super) fn owing(fault: Fault, knows: u32) -> Losses {
+        Losses { count: 1, fault: Some(fault), told: BTreeMap::from([(knows, 1)]) }
+    }
+
+    /// Losses so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// A stream is somebody else's, who is told as one who knows of nothing.
     pub(super) fn forget(&mut self, stream: u32) {
         self.told.remove(&stream);
@@ -91,6 +101,24 @@ mod tests {
         losses.add(Fault::Gone);
         let again = losses.waiter(5, Some(8));
         assert_eq!((losses.tell(again), losses.tell(after)), (Err(Fault::Gone), Err(Fault::Gone)));
+    }
+
+    #[test]
+    fn what_was_lost_before_is_owed_to_all_but_one() {
+        let mut losses = Losses::owing(Fault::Media, 9);
+        let tell = |losses: &mut Losses, stream| {
+            let waiter = losses.waiter(1, Some(stream));
+            losses.tell(waiter)
+        };
+        assert_eq!(
+            [3, 9, 3].map(|stream| tell(&mut losses, stream)),
+            [Err(Fault::Media), Ok(()), Ok(())]
+        );
+        losses.add(Fault::Gone);
+        assert_eq!(
+            [3, 9].map(|stream| tell(&mut losses, stream)),
+            [Err(Fault::Gone), Err(Fault::Gone)]
+        );
     }
 
     fn written(flushes: bool) -> Bench {

@@ -170,6 +170,14 @@ pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
     if is_blank { Labelled::Blank } else { Labelled::Otherwise }
 }
 
+/// Bytes of a label, of which two are at the begin of a flash.
+pub const LABEL_BYTES: usize = BLOCK as usize;
+
+/// The identity in a label of [`LABEL_BYTES`], if it is one; `sum` is the checksum of all but its first eight bytes.
+pub fn labelled_id(bytes: &[u8], sum: u64) -> Option<u64> {
+    label(bytes, sum).map(|binding| binding.id)
+}
+
 /// The label in bytes whose sum, without their first word, is `sum`.
 fn label(bytes: &[u8], sum: u64) -> Option<Binding> {
     let words = words(bytes);

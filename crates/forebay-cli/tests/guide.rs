@@ -1,0 +1,101 @@
+//! docs/guide.md: each command of it, in its order, in one folder.
+//!
+//! `sudo` runs what it is given, and `/dev/sda` is a loop device. Capturing needs root and a tracer that nobody uses; where that is
+//! not to be had, a part of the bundled trace stands in for what would have been captured, loudly.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+mod served;
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The blocks of commands on the page.
+fn blocks(page: &str) -> Vec<&str> {
+    let fenced = page.split("```sh\n").skip(1);
+    fenced.map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+/// Runs `text` as a person at a shell would; answers what it printed, and that it went well.
+fn run(folder: &Path, text: &str) -> Result<String, String> {
+    let bin = folder.join("bin").display().to_string();
+    let path = format!("{bin}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
+    // What is left in the background would be waited for.
+    let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
+    let shell = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &text])
+        .current_dir(folder)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&shell.stdout).into_owned();
+    let wrong = String::from_utf8_lossy(&shell.stderr).into_owned();
+    if shell.status.success() { Ok(said) } else { Err(format!("{said}\n{wrong}")) }
+}
+
+/// A folder with `forebay` and `sudo` to be found, and the traces where the page has them.
+fn prepared(folder: &Path) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    fs::create_dir(folder.join("bin")).unwrap();
+    symlink(assert_cmd::cargo::cargo_bin!("forebay"), folder.join("bin/forebay")).unwrap();
+    symlink(root.join("traces"), folder.join("traces")).unwrap();
+    let sudo = folder.join("bin/sudo");
+    fs::write(&sudo, "#!/bin/sh\nexec \"$@\"\n").unwrap();
+    fs::set_permissions(&sudo, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Captures from a loop device on which something is done meanwhile, as the page says.
+fn capture(folder: &Path, text: &str) -> Result<String, String> {
+    let around = format!(
+        "head -c 8388608 /dev/zero > image; loop=$(losetup --find --show image)\n\
+         trap 'losetup --detach $loop; kill $(jobs -p) 2>/dev/null || true' EXIT\n\
+         (for n in 1 2 3 4 5 6; do sleep 0.5; dd if=$loop of=/dev/null bs=64k iflag=direct 2>/dev/null; done) &\n{}",
+        text.replace("/dev/sda", "$loop").replace("--for 5s", "--for 4s")
+    );
+    run(folder, &around)
+}
+
+#[test]
+fn every_command_of_the_guide_does_what_it_says() {
+    if !served::have(&["nbdinfo", "nbdcopy"]) {
+        return;
+    }
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/guide.md")).unwrap();
+    let blocks = blocks(&page);
+    assert!(blocks.len() >= 7, "{}", blocks.len());
+    let folder = tempfile::tempdir().unwrap();
+    prepared(folder.path());
+    let mut printed = String::new();
+    for text in blocks {
+        let done = match text.contains("/dev/sda") {
+            false => run(folder.path(), text),
+            true => capture(folder.path(), text).or_else(|why| {
+                let mut past = io::stderr();
+                let _ = writeln!(past, "!!! the guide's capture is SKIPPED: {why}");
+                run(folder.path(), "cp traces/terasort.parquet mine.parquet")
+            }),
+        };
+        printed += &done.unwrap_or_else(|said| panic!("{text}\n{said}"));
+    }
+    // Figures that the page quotes.
+    for said in [
+        "75710 requests",
+        "119 streams",
+        "44.4 %",
+        "65.0 %",
+        "mq-deadline and nr_requests 1024",
+        "4740 IOPS",
+    ] {
+        assert!(printed.contains(said), "no {said:?} in:\n{printed}");
+    }
+    for file in ["report.html", "mine.html", "asked.parquet"] {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
+    assert!(!folder.path().join("disk.sock").exists());
+}
