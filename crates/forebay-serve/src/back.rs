@@ -136,7 +136,7 @@ impl Opened {
                 let stored = stored(&disk, back)?;
                 let (bytes, block) = (disk.capacity_bytes(), disk.block_bytes().unwrap_or(1));
                 if let Some(path) = flash {
-                    flash::refuse(&back.name, &back.shaped()?, path)?;
+                    flash::refuse(&back.name, &back.policy, path)?;
                 }
                 let flash =
                     flash.as_ref().map(|path| target(path, back, !back.page_cache)).transpose()?;
@@ -155,7 +155,7 @@ impl Opened {
                 let len_max = LEN_MAX.min(Device::len_max(&model));
                 let (mut models, mut stores, mut room) = (vec![model], vec![disk], None);
                 if let Some((path, device)) = flash {
-                    flash::refuse(&back.name, &back.shaped()?, path)?;
+                    flash::refuse(&back.name, &back.policy, path)?;
                     let store = target(path, back, false)?;
                     let model = device.model.clone();
                     let bytes = store.capacity_bytes().min(Device::capacity(&model));

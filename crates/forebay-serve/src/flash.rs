@@ -33,14 +33,14 @@ fn look(path: &Path) -> Result<Found, Error> {
     })
 }
 
-/// Refuses `spec` beside this flash where it would show a disk without what only the flash has, or where the flash has no
+/// Refuses `policy` beside this flash where it would show a disk without what only the flash has, or where the flash has no
 /// log and is not to get one.
-pub(crate) fn refuse(name: &str, spec: &str, path: &Path) -> Result<(), Error> {
+pub(crate) fn refuse(name: &str, policy: &str, path: &Path) -> Result<(), Error> {
     let told = path.display();
-    let begins = spec.contains("format=yes");
-    match (look(path)?, keeps_data(spec)) {
+    let begins = policy.contains("format=yes");
+    match (look(path)?, keeps_data(policy)) {
         (Found::Log(id), false) => Err(unfit(format!(
-            "'{name}': policy: got '{spec}', but {told} has the log of a cache or tiers (id {id}), and the disk's newest data \
+            "'{name}': policy: got '{policy}', but {told} has the log of a cache or tiers (id {id}), and the disk's newest data \
              may be there alone; expected the policy that it was served with; to be without the flash copy the export to \
              another disk first"
         ))),

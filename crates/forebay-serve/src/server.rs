@@ -220,7 +220,8 @@ impl Server {
             *served = next;
             return Ok(None);
         }
-        if let Some(placement) = [&current, &spec].into_iter().find(|spec| keeps_data(spec)) {
+        let both = [&served.policy, &next.policy];
+        if let Some(placement) = both.into_iter().find(|policy| keeps_data(policy)) {
             if served.policy == next.policy {
                 return Err(unfit(format!(
                     "'{name}': promises, weights and window over '{}' wait for a restart, for it keeps data on the flash",
