@@ -104,6 +104,41 @@ struct Division {
     writes: (u64, u64),
     /// Requests of each.
     halves: (u64, u64),
+    /// What came before the first.
+    before: Before,
+}
+
+/// The request before a stretch: how long before, and whether it wrote.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    gap_ns: u64,
+    is_write: bool,
+}
+
+/// Scales at which what came before a stretch is told: it goes on in few requests, and longer stretches follow each
+/// other as parts of one.
+const BEFORE_SCALE_MAX: u8 = 3;
+/// Classes of the gap before.
+const GAPS_BEFORE: u8 = 4;
+
+impl Before {
+    /// Whether the gap before is much shorter than the mean gap of the stretch, shorter, about as long or longer.
+    fn gap(self, scale: u8, duration_ns: u64, requests: u64) -> u8 {
+        if scale > BEFORE_SCALE_MAX {
+            return 0;
+        }
+        let gaps = self.gap_ns.saturating_mul(requests);
+        [8, 2]
+            .map(|parts| gaps.saturating_mul(parts) >= duration_ns)
+            .iter()
+            .map(|&is| u8::from(is))
+            .sum::<u8>()
+            + u8::from(gaps / 2 >= duration_ns)
+    }
+
+    fn wrote(self, scale: u8) -> u8 {
+        u8::from(scale <= BEFORE_SCALE_MAX && self.is_write)
+    }
 }
 
 impl Division {
@@ -116,7 +151,11 @@ impl Division {
     fn of_time(self) -> Option<(Key, u32)> {
         let ((first, second), requests) = (self.times, self.requests());
         let share = coarse_share(self.writes.1, requests);
-        let key = || (scale(requests), rate(first + second, requests), share);
+        let key = || {
+            let (scale, whole) = (scale(requests), first + second);
+            let before = self.before.gap(scale, whole, requests);
+            (scale, rate(whole, requests), share * GAPS_BEFORE + before)
+        };
         (first + second > 0).then(|| (key(), ratio::of(first, second)))
     }
 
@@ -134,7 +173,9 @@ impl Division {
             _ => 1 + (PARTS * (early - least) / (most - least)).min(PARTS - 1),
         };
         let class = ratio::class(self.times.0, self.times.1);
-        Some(((scale(requests), fine_share(all, requests), class), part as u32))
+        let scale = scale(requests);
+        let class = class * 2 + self.before.wrote(scale);
+        Some(((scale, fine_share(all, requests), class), part as u32))
     }
 }
 
@@ -183,6 +224,7 @@ impl Arrivals {
                 times: (first.duration_ns, rest.duration_ns),
                 writes: (first.writes, first.writes + rest.writes),
                 halves: (middle - edge(taken), edge(end) - middle),
+                before: Before::default(),
             });
             found.blocks.push(sum(&[first, rest]));
             taken = end;
@@ -244,8 +286,8 @@ impl Arrivals {
             })?;
             Ok(entries.into_iter().collect::<BTreeMap<Key, Counts>>())
         };
-        let times = map([32, 4], ratio::MAX, "divisions of time")?;
-        let writes = map([9, 4], PARTS as u32 + 1, "divisions of writes")?;
+        let times = map([32, 19], ratio::MAX, "divisions of time")?;
+        let writes = map([9, 9], PARTS as u32 + 1, "divisions of writes")?;
         Ok(Arrivals { requests, tick_ns, blocks, ends_with_write, times, writes })
     }
 }
@@ -298,6 +340,18 @@ mod tests {
         assert!(short > 18_500, "{short} short gaps of 19,800");
         let changes = drawn.windows(2).filter(|two| two[0].is_write != two[1].is_write).count();
         assert!(changes < 1500, "{changes} changes of 132");
+    }
+
+    /// Runs of three writes and three reads end where no halving of a block does.
+    #[test]
+    fn what_came_before_is_gone_on_with() {
+        let list: Vec<(u64, bool)> = (0..20_000).map(|n| (n * 1000, n / 3 % 2 == 0)).collect();
+        let drawn = drawn(&fitted(&list, 16), 2);
+        let lone = drawn.windows(3).filter(|three| {
+            three[0].is_write != three[1].is_write && three[1].is_write != three[2].is_write
+        });
+        let lone = lone.count();
+        assert!(lone < 1000, "{lone} requests stand alone, none of the trace");
     }
 
     #[test]
