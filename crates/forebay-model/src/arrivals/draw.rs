@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Arrivals, Before, Block, GAPS_BEFORE, Key, PARTS, begin, coarse_share, fine_share, possible,
-    rate, ratio, scale,
+    Arrivals, Before, Block, GAPS_BEFORE, Key, PARTS, begin, coarse_share, fine_share, nearest,
+    possible, rate, ratio, scale,
 };
 use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
@@ -35,21 +35,13 @@ impl Nearest {
             Some((latest, at)) if latest == key => at,
             _ => {
                 let known = &self.known;
-                (*self.found.entry(key).or_insert_with(|| nearest(known, key)))?
+                let find = || known.get(nearest(known.keys(), key)?).copied();
+                (*self.found.entry(key).or_insert_with(find))?
             }
         };
         self.latest = Some((key, at));
         self.bags[at].draw(dice)
     }
-}
-
-fn nearest(known: &BTreeMap<Key, usize>, key: Key) -> Option<usize> {
-    let far = |other: &Key| {
-        let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
-            .map(|(one, other)| u32::from(one.abs_diff(other)));
-        (a * 4 + b * 2 + c, *other)
-    };
-    known.iter().min_by_key(|(other, _)| far(other)).map(|(_, &at)| at)
 }
 
 /// Draws arrivals.

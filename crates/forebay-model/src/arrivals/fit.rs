@@ -111,7 +111,7 @@ impl ArrivalsFit {
         };
         self.arrivals.times = kept(self.divisions.times);
         self.arrivals.writes = kept(self.divisions.writes);
-        self.arrivals
+        self.arrivals.shared()
     }
 }
 
