@@ -396,7 +396,7 @@ mod tests {
         let (mut dice, mut at_ns) = (Dice::new(7), 0);
         let mut next = |n: u64| {
             at_ns += 10 << dice.below(20);
-            (at_ns, n / 40 % 3 == 0)
+            (at_ns, (n / 40).is_multiple_of(3))
         };
         let list: Vec<(u64, bool)> = (0..1500).map(&mut next).collect();
         let arrivals = fitted(&list, BLOCKS);
