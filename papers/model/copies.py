@@ -4,6 +4,9 @@ Two conditions, since a model whose seeds are copies of each other would pass th
 agrees with the trace no more than two seeds agree, and two seeds agree no more than the trace does with
 itself, shuffled within each of 256 parts, which is what a model knows of when things come."""
 
+from itertools import combinations
+from statistics import median
+
 import numpy as np
 import workloads
 
@@ -65,13 +68,17 @@ def excess(a: dict, b: dict) -> float:
     return max(x - y for name in a for x, y in zip(a[name], b[name], strict=True))
 
 
-def judged(trace, one, two, shifts: int = SHIFTS) -> dict:
-    """Both conditions, and by how much each holds or not."""
-    trace, one, two = map(seen, (trace, one, two))
+def judged(trace, *twins, shifts: int = SHIFTS) -> dict:
+    """Both conditions, and by how much each holds or not: agreement of the first two seeds, runs shared as the
+    median of all seeds and of all pairs of them."""
+    trace, *twins = map(seen, (trace, *twins))
+    one, two = twins[:2]
     seeds = agreement(one, two, shifts)
     copied = excess(agreement(trace, one, shifts), seeds)
     alike = excess(seeds, agreement(trace, shuffled(trace), shifts))
-    shared = [len(runs(a) & runs(b)) for a, b in ((trace, one), (one, two))]
+    own, drawn = runs(trace), [runs(twin) for twin in twins]
+    shared = [median(len(own & each) for each in drawn),
+              median(len(a & b) for a, b in combinations(drawn, 2))]
     few = shared[0] <= shared[1] * 1.1 + 5
     return {"copied": copied, "seeds": alike, "runs_shared": shared,
             "is_drawn": copied <= POINTS and few, "seeds_differ": alike <= POINTS}

@@ -13,6 +13,8 @@ from statistics import median
 
 import copies
 import fidelity
+import pyarrow as pa
+import pyarrow.parquet as pq
 import workloads
 
 import forebay
@@ -60,8 +62,23 @@ def of(workload, seeds=tuple(fidelity.SEEDS)) -> dict:
     found = {key: median(one[key] for one in each) for key in each[0]}
     found["bytes"] = workload.model().stat().st_size
     found["stored_bytes"] = workload.path.stat().st_size
-    twins = [workload.twin(seed=seed) for seed in seeds[:2]]
+    found["halves"] = halves(workload)
+    twins = [workload.twin(seed=seed) for seed in seeds]
     return found | copies.judged(workload.path, *twins)
+
+
+def halves(workload) -> float:
+    """By how much the second half of a trace differs from its first in the mean response of the disk, in per cent."""
+    rows = workload.table()
+    at_ns = rows["at_ns"].to_numpy()
+    middle, place = len(at_ns) // 2, rows.schema.get_field_index("at_ns")
+    files = []
+    for name, begin, end in (("first", 0, middle), ("second", middle, len(at_ns))):
+        part = rows.slice(begin, end - begin)
+        times = pa.array(at_ns[begin:end] - at_ns[begin], rows.schema.field(place).type)
+        files.append(workload.work / f"{workload.stem}-{name}-half.parquet")
+        pq.write_table(part.set_column(place, rows.schema.field(place), [times]), files[-1])
+    return workloads.card(*files)["responses"][0]["mean_ms"]["deviation"] * 100
 
 
 TARGETS = {
@@ -87,12 +104,12 @@ def section(listed, seeds=tuple(fidelity.SEEDS)) -> str:
     rows = [[name, f"{one['bytes'] / 1024:.1f}", f"{one['feature']:.1f}", f"{one['sequential']:.1f}",
              f"{one['bursts']:.0f} of {one['scales']:.0f}",
              f"{one['miss_ratio']:.3f} ({one['miss_ratio_own']:.3f})", f"{one['footprint']:.1f}",
-             f"{one['flash_mean']:.1f}", f"{one['disk_mean']:,.0f} ({one['disk_mean_free']:,.0f})",
+             f"{one['flash_mean']:.1f}", f"{one['disk_mean']:,.0f} ({one['disk_mean_free']:,.0f})", f"{one['halves']:+,.0f}",
              f"{one['copied']:+.1f}", f"{one['seeds']:+.1f}"]
             for name, one in found.items()]
     header = ["workload", "model, KiB", "worst feature, %", "sequential, points", "burstiness held",
               "miss ratio, error (its own)", "footprint, %", "flash mean, worst %",
-              "disk mean, % (without locality)", "copied, points", "seeds alike, points"]
+              "disk mean, % (without locality)", "of its halves, %", "copied, points", "seeds alike, points"]
     counts = [[target, f"{sum(bool(holds(one)) for one in found.values())} of {len(found)}"]
               for target, holds in TARGETS.items()]
     bursts = sum(one["bursts"] for one in found.values())
@@ -101,7 +118,8 @@ def section(listed, seeds=tuple(fidelity.SEEDS)) -> str:
     return (f"Deviations of twins, median of {len(seeds)} seeds. *Copied*: by how many points twin and trace "
             "agree more than two seeds do; *seeds alike*: by how many two seeds agree more than the trace "
             "does with itself shuffled within 1/256 of it; the most of operation, size, place and gap, "
-            "request by request or at the best shift.\n\n"
+            "request by request or at the best shift; *of its halves*: by how much the second half of the trace "
+            "differs from the first in the mean response of the disk.\n\n"
             f"{reproduce.table(header, rows)}\n{reproduce.table(['target', 'held'], counts)}")
 
 

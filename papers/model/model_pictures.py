@@ -25,10 +25,12 @@ def draw(listed, options) -> None:
         pyplot.close(figure)
 
 
-def _grid(pyplot, count):
+def _grid(pyplot, count, across, up):
     columns = min(count, 5)
-    figure, axes = pyplot.subplots(-(-count // columns), columns, squeeze=False,
+    figure, axes = pyplot.subplots(-(-count // columns), columns, squeeze=False, layout="constrained",
                                    figsize=(3.2 * columns, 2.6 * -(-count // columns)))
+    figure.supxlabel(across, fontsize=9)
+    figure.supylabel(up, fontsize=9)
     return figure, [axis for row in axes for axis in row]
 
 
@@ -43,7 +45,7 @@ def _intensity(pyplot, listed, options):
 
 
 def _activity(pyplot, listed, options):
-    figure, axes = _grid(pyplot, len(listed))
+    figure, axes = _grid(pyplot, len(listed), f"time, in {fidelity.STRETCHES}ths of the trace", "requests")
     for workload, axis in zip(listed, axes, strict=False):
         axis.step(range(fidelity.STRETCHES), fidelity.activity(workload.path), label="original")
         axis.step(range(fidelity.STRETCHES), fidelity.activity(workload.twin()), label="twin")
@@ -57,14 +59,16 @@ def _levels(pyplot, listed, options):
     for workload in listed:
         rates = levels.throughput(workload)
         axis.plot(levels.LEVELS, [rate / rates[-1] for rate in rates], marker="o", label=workload.name)
+    axis.set_xticks(levels.LEVELS)
     axis.set(xlabel="levels", ylabel="throughput over that of the last", title="Fig. 6")
     axis.legend(fontsize=7)
     return figure
 
 
 def _caches(pyplot, listed, options):
-    figure, axes = _grid(pyplot, len(listed))
+    figure, axes = _grid(pyplot, len(listed), "SSD caches", "speedup, %")
     for workload, axis in zip(listed, axes, strict=False):
+        axis.set_xticks(caching.CACHES)
         loads = (("original", workload.path), ("twin", workload.twin()),
                  ("locality-free", workload.free()))
         for name, path in loads:

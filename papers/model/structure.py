@@ -48,8 +48,10 @@ def turned_up(listed, options) -> str:
     rows = [[f"{times:g}", figure(on_disk[0], 0), figure(on_disk[1], 0), figure(on_flash[1], 0)]
             for times, on_disk, on_flash in zip(intensity.TIMES, disk, flash, strict=True)]
     header = ["times as fast", "asked for, IOPS", f"{workloads.DISK} serves", f"{options.flash} serves"]
-    return (f"The twin of {workload.name}: the disk's throughput levels off, the solid-state drive's "
-            f"does so later.\n\n{reproduce.table(header, rows)}")
+    asked, served = flash[-1]
+    later = "levels off later" if served < asked * 0.95 else "still serves all that is asked"
+    return (f"The twin of {workload.name}: the disk's throughput levels off, the solid-state drive "
+            f"{later}.\n\n{reproduce.table(header, rows)}")
 
 
 def gathered(listed) -> str:

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay::compare::Verdict;
-use forebay::model::fit::{Detail, FitOptions, Fitted, fit, judge, stands_in};
+use forebay::model::fit::{Detail, FitOptions, Fitted, fit};
+use forebay::model::judge::{Judged, judge};
 use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 
@@ -35,17 +36,13 @@ pub(crate) struct Fit {
     /// How large the model may be [default: 64, less for a short trace]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=16384))]
     budget_kib: Option<u32>,
-    /// Do not compare a twin with the trace, as is done up to a million requests
+    /// Do not compare a twin with the trace, as is done of the first million requests
     #[arg(long)]
     no_verdict: bool,
     /// How to print what was fitted
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
-
-/// Requests of a trace that is compared with a twin at once; to compare a longer one takes much longer than
-/// to fit it.
-const JUDGED_MAX: u64 = 1_000_000;
 
 #[derive(Serialize)]
 struct Summary {
@@ -59,6 +56,11 @@ struct Summary {
     reveals: Vec<String>,
     /// What a twin of it is good for; none where that was not asked.
     verdict: Option<Verdict>,
+    /// Requests of the trace and of the twin that it is told from.
+    judged_requests: Option<u64>,
+    /// The verdict in a sentence.
+    #[serde(skip)]
+    stands_in: Option<String>,
 }
 
 impl Fit {
@@ -79,7 +81,7 @@ impl Fit {
         drop(progress);
         say_notes(&self.trace, &notes);
         draft.fill(&file).map_err(forebay::Error::output)?;
-        let verdict = if self.no_verdict || model.requests > JUDGED_MAX {
+        let judged = if self.no_verdict {
             None
         } else {
             let progress = Progress::new("comparing with a twin");
@@ -98,7 +100,9 @@ impl Fit {
             classes: model.classes(),
             transitions: model.transitions(),
             reveals: model.reveals(),
-            verdict,
+            stands_in: judged.as_ref().map(Judged::stands_in),
+            judged_requests: judged.as_ref().map(|judged| judged.requests),
+            verdict: judged.map(|judged| judged.verdict),
         };
         match self.format {
             Format::Json => output::print_json(&summary)?,
@@ -111,8 +115,8 @@ impl Fit {
 impl Summary {
     fn text(&self) -> String {
         let reveals: Vec<String> = self.reveals.iter().map(|what| format!("  {what}\n")).collect();
-        let verdict = match &self.verdict {
-            Some(verdict) => format!("a twin of it {}\n", stands_in(verdict)),
+        let verdict = match &self.stands_in {
+            Some(told) => format!("a twin of it {told}\n"),
             None => String::new(),
         };
         format!(

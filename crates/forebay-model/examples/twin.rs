@@ -36,11 +36,10 @@ fn main() {
     records.iter().for_each(|record| fitter.add(record));
     let model = fitter.finish();
     let fitted = begun.elapsed();
-    let budget =
-        (std::fs::metadata(path).unwrap().len() as usize / 2).min(forebay_model::BUDGET_BYTES);
     let first = model.to_file().len();
-    let (model, file) =
-        model.within(if args.len() > 5 { budget } else { forebay_model::BUDGET_BYTES });
+    // As `forebay fit` has it.
+    let budget = forebay_model::BUDGET_BYTES.min((2 << 10) + records.len() * 5 / 4);
+    let (model, file) = model.within(budget);
     let mut mechanisms = Mechanisms::default();
     for name in args.get(4).into_iter().flat_map(|list| list.split(',')) {
         for mechanism in Mechanism::ALL {

@@ -7,7 +7,7 @@ mod draw;
 mod fit;
 mod ratio;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use draw::{Arrival, Clock};
 pub(crate) use fit::ArrivalsFit;
@@ -95,6 +95,46 @@ fn possible(writes: u64, first: u64, second: u64) -> (u64, u64) {
 /// Parts of the way from the fewest writes to the most; the two ends are parts of their own.
 const PARTS: u64 = 9;
 
+/// Divisions that are counted under a key of a scale on average, at least: with fewer, the way down to a division
+/// would tell which one it was, and so when single requests of a short trace come.
+const OF_KEY_MIN: u64 = 8;
+/// The greatest scale for which that holds: longer stretches are as long as blocks, which are told one by one.
+const SHARED_SCALE_MAX: u8 = BLOCK_MIN.ilog2() as u8;
+/// Coarser and coarser keys of times: without what came before, without the share of writes, by the power of 16 of the rate.
+const TIMES_COARSER: [fn(Key) -> Key; 4] =
+    [|k| k, |k| (k.0, k.1, k.2 / 4 * 4 + 1), |k| (k.0, k.1, 9), |k| (k.0, k.1 / 2 * 2, 9)];
+/// The same of writes.
+const WRITES_COARSER: [fn(Key) -> Key; 4] =
+    [|k| k, |k| (k.0, k.1, k.2 / 2 * 2), |k| (k.0, k.1, 4), |k| (k.0, k.1 / 2 * 2, 4)];
+
+/// The key that is nearest to one.
+fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key> {
+    known.min_by_key(|&&other| {
+        let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
+            .map(|(one, other)| u32::from(one.abs_diff(other)));
+        (a * 4 + b * 2 + c, other)
+    })
+}
+
+/// The finest keys of each scale that leave it enough divisions a key.
+fn shared(all: BTreeMap<Key, Counts>, coarser: [fn(Key) -> Key; 4]) -> BTreeMap<Key, Counts> {
+    let mut found = BTreeMap::new();
+    for scale in 0..=u8::MAX {
+        let of_scale = || all.range((scale, 0, 0)..=(scale, u8::MAX, u8::MAX));
+        let divisions: u64 = of_scale().map(|entry| entry.1.sum()).sum();
+        let suits = |key: &&fn(Key) -> Key| {
+            let keys: BTreeSet<Key> = of_scale().map(|entry| key(*entry.0)).collect();
+            scale > SHARED_SCALE_MAX || keys.len() as u64 * OF_KEY_MIN <= divisions
+        };
+        let key = coarser.iter().find(suits).unwrap_or(&coarser[3]);
+        for (&fine, counts) in of_scale() {
+            let kept: &mut Counts = found.entry(key(fine)).or_default();
+            *kept = kept.with(counts);
+        }
+    }
+    found
+}
+
 /// A stretch of requests divided in two.
 #[derive(Clone, Copy)]
 struct Division {
@@ -104,6 +144,41 @@ struct Division {
     writes: (u64, u64),
     /// Requests of each.
     halves: (u64, u64),
+    /// What came before the first.
+    before: Before,
+}
+
+/// The request before a stretch: how long before, and whether it wrote.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    gap_ns: u64,
+    is_write: bool,
+}
+
+/// Scales at which what came before a stretch is told: it goes on in few requests, and longer stretches follow each
+/// other as parts of one.
+const BEFORE_SCALE_MAX: u8 = 3;
+/// Classes of the gap before.
+const GAPS_BEFORE: u8 = 4;
+
+impl Before {
+    /// Whether the gap before is much shorter than the mean gap of the stretch, shorter, about as long or longer.
+    fn gap(self, scale: u8, duration_ns: u64, requests: u64) -> u8 {
+        if scale > BEFORE_SCALE_MAX {
+            return 0;
+        }
+        let gaps = self.gap_ns.saturating_mul(requests);
+        [8, 2]
+            .map(|parts| gaps.saturating_mul(parts) >= duration_ns)
+            .iter()
+            .map(|&is| u8::from(is))
+            .sum::<u8>()
+            + u8::from(gaps / 2 >= duration_ns)
+    }
+
+    fn wrote(self, scale: u8) -> u8 {
+        u8::from(scale <= BEFORE_SCALE_MAX && self.is_write)
+    }
 }
 
 impl Division {
@@ -116,7 +191,11 @@ impl Division {
     fn of_time(self) -> Option<(Key, u32)> {
         let ((first, second), requests) = (self.times, self.requests());
         let share = coarse_share(self.writes.1, requests);
-        let key = || (scale(requests), rate(first + second, requests), share);
+        let key = || {
+            let (scale, whole) = (scale(requests), first + second);
+            let before = self.before.gap(scale, whole, requests);
+            (scale, rate(whole, requests), share * GAPS_BEFORE + before)
+        };
         (first + second > 0).then(|| (key(), ratio::of(first, second)))
     }
 
@@ -134,11 +213,20 @@ impl Division {
             _ => 1 + (PARTS * (early - least) / (most - least)).min(PARTS - 1),
         };
         let class = ratio::class(self.times.0, self.times.1);
-        Some(((scale(requests), fine_share(all, requests), class), part as u32))
+        let scale = scale(requests);
+        let class = class * 2 + self.before.wrote(scale);
+        Some(((scale, fine_share(all, requests), class), part as u32))
     }
 }
 
 impl Arrivals {
+    /// In keys that no division has for itself.
+    fn shared(self) -> Arrivals {
+        let (times, writes) =
+            (shared(self.times, TIMES_COARSER), shared(self.writes, WRITES_COARSER));
+        Arrivals { times, writes, ..self }
+    }
+
     /// Adds a division to those counted.
     fn add(&mut self, division: Division) {
         if let Some((key, ratio)) = division.of_time() {
@@ -183,6 +271,7 @@ impl Arrivals {
                 times: (first.duration_ns, rest.duration_ns),
                 writes: (first.writes, first.writes + rest.writes),
                 halves: (middle - edge(taken), edge(end) - middle),
+                before: Before::default(),
             });
             found.blocks.push(sum(&[first, rest]));
             taken = end;
@@ -192,16 +281,17 @@ impl Arrivals {
 
     /// Ratios by scale and rate alone, in fewer numbers.
     pub(crate) fn rounder(&self) -> Arrivals {
-        let join = |map: &BTreeMap<Key, Counts>| {
+        let join = |map: &BTreeMap<Key, Counts>, name: fn(Key) -> Key| {
             let mut joined: BTreeMap<Key, Counts> = BTreeMap::new();
             for (key, counts) in map {
-                let all = joined.entry((key.0, key.1 / 2 * 2, 2)).or_default();
+                let all = joined.entry(name(*key)).or_default();
                 *all = all.with(counts);
             }
             joined.values_mut().for_each(|counts| *counts = counts.commonest(16));
             joined
         };
-        Arrivals { times: join(&self.times), writes: join(&self.writes), ..self.clone() }
+        let times = join(&self.times, TIMES_COARSER[3]);
+        Arrivals { times, writes: join(&self.writes, WRITES_COARSER[3]), ..self.clone() }
     }
 
     pub(crate) fn put(&self, writer: &mut Writer) {
@@ -244,8 +334,8 @@ impl Arrivals {
             })?;
             Ok(entries.into_iter().collect::<BTreeMap<Key, Counts>>())
         };
-        let times = map([32, 4], ratio::MAX, "divisions of time")?;
-        let writes = map([9, 4], PARTS as u32 + 1, "divisions of writes")?;
+        let times = map([32, 19], ratio::MAX, "divisions of time")?;
+        let writes = map([9, 9], PARTS as u32 + 1, "divisions of writes")?;
         Ok(Arrivals { requests, tick_ns, blocks, ends_with_write, times, writes })
     }
 }
@@ -298,6 +388,36 @@ mod tests {
         assert!(short > 18_500, "{short} short gaps of 19,800");
         let changes = drawn.windows(2).filter(|two| two[0].is_write != two[1].is_write).count();
         assert!(changes < 1500, "{changes} changes of 132");
+    }
+
+    /// Else two seeds would agree on when single requests come.
+    #[test]
+    fn divisions_of_a_short_trace_share_keys() {
+        let (mut dice, mut at_ns) = (Dice::new(7), 0);
+        let mut next = |n: u64| {
+            at_ns += 10 << dice.below(20);
+            (at_ns, (n / 40).is_multiple_of(3))
+        };
+        let list: Vec<(u64, bool)> = (0..1500).map(&mut next).collect();
+        let arrivals = fitted(&list, BLOCKS);
+        for scale in 1..=5 {
+            let keys = || arrivals.times.range((scale, 0, 0)..(scale + 1, 0, 0));
+            let divisions: u64 = keys().map(|entry| entry.1.sum()).sum();
+            let keys = keys().count() as u64;
+            assert!(keys * OF_KEY_MIN <= divisions, "{scale}: {keys} keys of {divisions}");
+        }
+    }
+
+    /// Runs of three writes and three reads end where no halving of a block does.
+    #[test]
+    fn what_came_before_is_gone_on_with() {
+        let list: Vec<(u64, bool)> = (0..20_000).map(|n| (n * 1000, n / 3 % 2 == 0)).collect();
+        let drawn = drawn(&fitted(&list, 16), 2);
+        let lone = drawn.windows(3).filter(|three| {
+            three[0].is_write != three[1].is_write && three[1].is_write != three[2].is_write
+        });
+        let lone = lone.count();
+        assert!(lone < 1000, "{lone} requests stand alone, none of the trace");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! of the budget of ranges, by how much more often than by chance such a transition is made and is made by
 //! that class (the paper's features of transitions), and by what is left of the class in each range.
 
+use std::collections::VecDeque;
+
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::counts::Counts;
 
@@ -25,6 +27,20 @@ pub(crate) fn gap_class(gap_ns: u64) -> usize {
     }
 }
 
+/// Requests before and after one over which its pace is told.
+pub(crate) const AROUND: usize = 4;
+/// Classes of pace.
+pub(crate) const PACES: usize = 32;
+
+/// The power of two of the mean gap, in eighths of a microsecond, of `gaps` that take so long together.
+#[inline]
+pub(crate) fn pace_class(took_ns: u64, gaps: usize) -> usize {
+    match took_ns / 125 / (gaps.max(1) as u64) {
+        0 => 0,
+        eighths => (1 + eighths.ilog2() as usize).min(PACES - 1),
+    }
+}
+
 /// Budgets of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
@@ -41,6 +57,8 @@ pub(crate) struct Chain {
     /// Classes after each class of gap, and before it.
     pub(crate) after: Vec<Counts>,
     pub(crate) before: Vec<Counts>,
+    /// Classes amid each class of pace.
+    pub(crate) paces: Vec<Counts>,
     /// Classes that make each transition.
     pub(crate) moves: Vec<Counts>,
     /// Classes in each range.
@@ -90,6 +108,9 @@ pub(crate) struct ChainFit {
     follows: Grid,
     after: Grid,
     before: Grid,
+    paces: Grid,
+    /// The latest requests, as many as tell a pace.
+    recent: VecDeque<(usize, u64)>,
     moves: Grid,
     ranges: Grid,
     last: Option<State>,
@@ -103,6 +124,8 @@ impl ChainFit {
             follows: Grid::new(codes, codes),
             after: Grid::new(GAPS, codes),
             before: Grid::new(GAPS, codes),
+            paces: Grid::new(PACES, codes),
+            recent: VecDeque::new(),
             moves: Grid::new(transitions, codes),
             ranges: Grid::new(ranges, codes),
             last: None,
@@ -128,6 +151,12 @@ impl ChainFit {
             self.before.add(gap, last.code);
         }
         self.last = Some(state);
+        self.recent.push_back((state.code, state.at_ns));
+        if self.recent.len() > 2 * AROUND {
+            let (first, amid) = (self.recent[0], self.recent[AROUND]);
+            self.paces.add(pace_class(state.at_ns - first.1, 2 * AROUND), amid.0);
+            self.recent.pop_front();
+        }
     }
 
     /// The latest request.
@@ -156,6 +185,7 @@ impl ChainFit {
             follows: codes.iter().map(|&code| self.follows.row(code, codes)).collect(),
             after: all(&self.after),
             before: all(&self.before),
+            paces: all(&self.paces),
             moves: all(&self.moves),
             ranges: all(&self.ranges),
         }
@@ -184,7 +214,7 @@ impl Chain {
         };
         let (follows, moves) = (common(&self.follows), common(&self.moves));
         let (after, before) = (common(&self.after), common(&self.before));
-        Chain { follows, moves, after, before, ..self.clone() }
+        Chain { follows, moves, after, before, paces: common(&self.paces), ..self.clone() }
     }
 
     pub(crate) fn put(&self, writer: &mut Writer) {
@@ -193,9 +223,9 @@ impl Chain {
             epoch.classes.put(writer);
             epoch.ranges.put(writer);
         }
-        for lists in [&self.follows, &self.after, &self.before, &self.moves, &self.ranges] {
-            lists.iter().for_each(|counts| counts.put(writer));
-        }
+        let lists =
+            [&self.follows, &self.after, &self.before, &self.paces, &self.moves, &self.ranges];
+        lists.into_iter().flatten().for_each(|counts| counts.put(writer));
     }
 
     /// Of so many classes, ranges and transitions.
@@ -221,6 +251,7 @@ impl Chain {
             follows: lists(classes)?,
             after: lists(GAPS)?,
             before: lists(GAPS)?,
+            paces: lists(PACES)?,
             moves: lists(transitions)?,
             ranges: lists(ranges)?,
         })

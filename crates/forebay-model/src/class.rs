@@ -6,13 +6,13 @@ use forebay_core::Op;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Begins where the request before it on its volume ended, at least partly on new ground.
+    /// Begins where the request before it ended, and at least part of the ground ahead is new.
     ContinueNew,
-    /// The same on ground that was all used before.
+    /// The same where all of it was used before.
     ContinueUsed,
-    /// Begins where another recent one ended, at least partly on new ground.
+    /// Begins where another recent one ended, and at least part of the ground ahead is new.
     ResumeNew,
-    /// The same on ground that was all used before.
+    /// The same where all of it was used before.
     ResumeUsed,
     /// Begins on ground used before, and stays there.
     Again,
@@ -94,12 +94,6 @@ impl Class {
     #[inline]
     pub(crate) fn is_write(self) -> bool {
         self.op == Op::Write
-    }
-
-    /// Bytes that a request of the class has about.
-    #[inline]
-    pub(crate) fn typical_len(self) -> u32 {
-        (512u32 << self.octave) / 4 * 3
     }
 }
 

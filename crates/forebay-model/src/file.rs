@@ -13,7 +13,7 @@ use crate::bytes::Bad;
 use crate::model::Model;
 
 /// How a model begins.
-const HEAD: &[u8] = b"forebay model 2\n";
+const HEAD: &[u8] = b"forebay model 3\n";
 /// How every model begins, of whatever version.
 const ANY_HEAD: &[u8] = b"forebay model ";
 /// What models of Forebay before this form have near their beginning.
@@ -137,7 +137,7 @@ fn not_a_model(path: &Path, file: &[u8]) -> TraceError {
             path,
             Place::File,
             &got,
-            "form 2, which this Forebay reads",
+            "form 3, which this Forebay reads",
             "fit the trace again",
         );
     }

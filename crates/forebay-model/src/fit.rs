@@ -6,12 +6,13 @@ use forebay_trace::Record;
 use crate::arrivals::{self, ArrivalsFit};
 use crate::chain::{self, ChainFit, State};
 use crate::class::{CODES, Class, Kind, octave};
+use crate::ends::ENDS_MAX;
 use crate::model::Model;
 use crate::places::{FAR_EPOCHS, PlacesFit};
 use crate::sizes::SizesFit;
 use crate::space::{Space, Transitions, Volumes};
 use crate::submitters::{Submitter, Submitters, told_apart};
-use crate::trail::{Asked, ENDS_MAX, Seen, Trail, placed};
+use crate::trail::{Asked, Seen, Trail, placed};
 
 /// How finely to fit.
 #[derive(Clone, Debug)]
@@ -117,7 +118,6 @@ pub struct Fitter {
     places: PlacesFit,
     submitters: Vec<Submitters>,
 }
-
 impl Fitter {
     /// Begins. The survey has at least one request.
     pub fn new(survey: Survey, options: &FitOptions) -> Fitter {
@@ -180,15 +180,12 @@ impl Fitter {
         self.arrivals.add(at_ns, record.op == Op::Write);
         let state = State { code, range, at_ns };
         self.chain.add(state, epoch, |from, to| self.transitions.of(from, to));
-        let (len, stream) = self.reference(&asked, &seen);
-        let is_alike = len.is_some_and(|len| octave(len) == class.octave);
-        self.sizes[code].add(asked.len, len, is_alike);
+        let stream = self.reference(&asked, &seen);
+        self.sizes[code].add(asked.len);
         self.places.add(code, &asked, &seen, &self.trail, far_part);
         self.submitters[code].add(asked.stream, stream, record.flags.0 & 31);
         if seen.kind != Kind::Nowhere {
-            if !seen.kind.goes_on() {
-                self.sizes[code].add_place(address);
-            }
+            self.sizes[code].add_place(address, asked.len);
             let from = seen.kind.goes_on().then_some(seen.rank);
             self.trail.push(&asked, &self.space, from);
         }
@@ -205,20 +202,15 @@ impl Fitter {
                 .is_some_and(|&reached| end <= reached)
     }
 
-    /// Length and stream of the request that one is like: the one it goes on from or comes back to, or the last.
+    /// Stream of the request that one is like: the one it goes on from, or the last.
     #[inline]
-    fn reference(&self, asked: &Asked, seen: &Seen) -> (Option<u32>, Option<u16>) {
-        let last = self.last.map(|last| last.stream);
+    fn reference(&self, asked: &Asked, seen: &Seen) -> Option<u16> {
+        let last = self.last?;
         match seen.kind {
-            Kind::Nowhere => (None, last),
-            Kind::Again | Kind::Over => {
-                let was = seen.was.and_then(|number| self.trail.past.get(number));
-                (was.map(|was| was.len), last)
-            }
-            Kind::Far => (self.last.map(|last| last.len), last),
+            Kind::Nowhere | Kind::Again | Kind::Over | Kind::Far => Some(last.stream),
             _ => {
-                let end = &self.trail.ends[usize::from(asked.area)][seen.rank];
-                (Some(end.len), last.map(|_| end.stream))
+                let end = self.trail.ends[usize::from(asked.area)].get(seen.rank);
+                end.map(|end| end.stream)
             }
         }
     }

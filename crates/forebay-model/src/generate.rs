@@ -7,11 +7,13 @@
 mod choose;
 mod place;
 
+use std::collections::VecDeque;
+
 use forebay_core::{Flags, Nanos};
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, trace};
 
 use crate::arrivals::{Arrival, Clock};
-use crate::chain::gap_class;
+use crate::chain::{AROUND, gap_class, pace_class};
 use crate::class::Kind;
 use crate::dice::Dice;
 use crate::model::Model;
@@ -32,8 +34,6 @@ pub enum Mechanism {
     Transitions,
     /// How often each class comes in each range.
     RangeClasses,
-    /// Looking at the ground ahead before a run goes on.
-    GroundAhead,
     /// Whether ranges agree with runs that go on.
     Staying,
     /// How long ago ground was used that is used again.
@@ -42,25 +42,21 @@ pub enum Mechanism {
     ReuseRange,
     /// Which of the recent ends is gone on from.
     Ranks,
-    /// Lengths like that of the request gone on from.
-    SameSize,
     /// Room for runs where new ground begins.
     Room,
 }
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Mechanism; 11] = [
+    pub const ALL: [Mechanism; 9] = [
         Mechanism::Follows,
         Mechanism::Gaps,
         Mechanism::Transitions,
         Mechanism::RangeClasses,
-        Mechanism::GroundAhead,
         Mechanism::Staying,
         Mechanism::Ages,
         Mechanism::ReuseRange,
         Mechanism::Ranks,
-        Mechanism::SameSize,
         Mechanism::Room,
     ];
 
@@ -71,12 +67,10 @@ impl Mechanism {
             Mechanism::Gaps => "gaps",
             Mechanism::Transitions => "transitions",
             Mechanism::RangeClasses => "range-classes",
-            Mechanism::GroundAhead => "ground-ahead",
             Mechanism::Staying => "staying",
             Mechanism::Ages => "ages",
             Mechanism::ReuseRange => "reuse-range",
             Mechanism::Ranks => "ranks",
-            Mechanism::SameSize => "same-size",
             Mechanism::Room => "room",
         }
     }
@@ -221,7 +215,10 @@ struct Cycle {
     space: Space,
     dice: Dice,
     clock: Clock,
-    upcoming: Option<Arrival>,
+    /// Arrivals around the next, which is as many as [`AROUND`] on, or fewer where the cycle begins.
+    around: VecDeque<Arrival>,
+    /// Where the next is among them.
+    at: usize,
     /// When the cycle began, and when its latest request came.
     begun_ns: u64,
     last_ns: u64,
@@ -231,7 +228,6 @@ struct Cycle {
     placer: Placer,
     askers: Vec<Askers>,
     stream: u16,
-    last_len: u32,
 }
 
 impl Cycle {
@@ -239,7 +235,7 @@ impl Cycle {
         let space = Space::new(&model.volumes);
         let mut dice = Dice::new(options.seed);
         let mut clock = Clock::new(&model.arrivals);
-        let upcoming = clock.next(&mut dice);
+        let around = (0..=AROUND).map_while(|_| clock.next(&mut dice)).collect();
         Cycle {
             trail: new_trail(&model, &space),
             chooser: Chooser::new(&model, options.mechanisms),
@@ -250,12 +246,12 @@ impl Cycle {
             space,
             dice,
             clock,
-            upcoming,
+            around,
+            at: 0,
             begun_ns: 0,
             last_ns: 0,
             drawn: 0,
             stream: 0,
-            last_len: 0,
         }
     }
 
@@ -266,27 +262,40 @@ impl Cycle {
         let gap_ns = (duration_ns / self.model.requests).next_multiple_of(tick_ns);
         self.begun_ns = self.begun_ns.saturating_add(duration_ns).saturating_add(gap_ns);
         self.clock = Clock::new(&self.model.arrivals);
-        self.upcoming = self.clock.next(&mut self.dice);
+        self.around = (0..=AROUND).map_while(|_| self.clock.next(&mut self.dice)).collect();
+        self.at = 0;
         self.trail = new_trail(&self.model, &self.space);
         self.chooser = Chooser::new(&self.model, self.mechanisms);
         self.drawn = 0;
         self.last_ns = 0;
     }
 
+    /// Goes on to the next arrival.
+    #[inline]
+    fn step(&mut self) {
+        self.around.extend(self.clock.next(&mut self.dice));
+        match self.at < AROUND {
+            true => self.at += 1,
+            false => drop(self.around.pop_front()),
+        }
+    }
+
     #[inline]
     fn next(&mut self) -> Record {
-        if self.upcoming.is_none() {
+        if self.at == self.around.len() {
             self.begin();
         }
-        // A clock has at least one arrival.
-        let now = self.upcoming.unwrap_or(Arrival { at_ns: 0, is_write: false });
-        self.upcoming = self.clock.next(&mut self.dice);
+        let now = self.around[self.at];
         let after = gap_class(now.at_ns - self.last_ns);
-        let before = self.upcoming.map_or(0, |next| gap_class(next.at_ns - now.at_ns));
+        let next = self.around.get(self.at + 1);
+        let before = next.map_or(0, |next| gap_class(next.at_ns - now.at_ns));
+        let (first, last) = (self.around[0], self.around[self.around.len() - 1]);
+        let pace = pace_class(last.at_ns - first.at_ns, self.around.len() - 1);
+        self.step();
         let (number, dice) = (self.drawn, &mut self.dice);
-        let class = self.chooser.class(number, now.is_write, (after, before), &self.trail, dice);
+        let class = self.chooser.class(number, now.is_write, (after, before, pace), dice);
         let kind = self.model.classes[class].kind;
-        let range = self.chooser.range(class, &self.trail, dice);
+        let range = self.chooser.range(class, dice);
         let askers = &mut self.askers[class];
         let mut asked = Asked {
             address: 0,
@@ -310,8 +319,7 @@ impl Cycle {
             asked.stream = askers.stream(self.stream, false, dice);
             self.chooser.done(class, self.chooser.last_range());
         } else {
-            let reference = (self.stream, self.last_len);
-            let found = self.placer.place(class, range, number, reference, &self.trail, dice);
+            let found = self.placer.place(class, range, number, self.stream, &self.trail, dice);
             asked.stream = askers.stream(found.stream, found.stays, dice);
             let (begin, end, volume) = self.space.volume_at(found.address);
             asked.len = found.len.min(u32::try_from(end - begin).unwrap_or(u32::MAX)).max(1);
@@ -326,7 +334,6 @@ impl Cycle {
         record.stream = asked.stream.into();
         record.flags = Flags(askers.flags(dice));
         self.stream = asked.stream;
-        self.last_len = asked.len;
         self.last_ns = now.at_ns;
         self.drawn += 1;
         record
@@ -334,5 +341,5 @@ impl Cycle {
 }
 
 fn new_trail(model: &Model, space: &Space) -> Trail {
-    Trail::new(space.areas(), model.volumes.ranges(), model.streams.len(), crate::trail::ENDS_MAX)
+    Trail::new(space.areas(), model.volumes.ranges(), model.streams.len(), crate::ends::ENDS_MAX)
 }

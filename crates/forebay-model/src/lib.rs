@@ -20,6 +20,7 @@ mod class;
 mod coarsen;
 mod counts;
 mod dice;
+mod ends;
 pub mod file;
 pub mod fit;
 pub mod generate;

@@ -1,6 +1,7 @@
 //! The requests that were, by their numbers, and in each range.
 //!
-//! The last million stay; what was used longer ago is known to be used, but not by which request.
+//! Those that still hold blocks have a bit, so that looking for some passes over all others without a look at
+//! them. The last million stay; what was used longer ago is known to be used, but not by which request.
 
 use std::collections::VecDeque;
 
@@ -22,13 +23,35 @@ pub(crate) struct Was {
 /// Requests by their numbers, from 1.
 pub(crate) struct Past {
     ring: Vec<Was>,
+    /// A bit for each of the ring: whether it still holds blocks.
+    held: Vec<u64>,
     latest: u32,
+    /// Those remembered, in order.
     by_range: Vec<VecDeque<u32>>,
+    /// How many are remembered, a power of two.
+    kept: u32,
 }
 
 impl Past {
     pub(crate) fn new(ranges: usize) -> Past {
-        Past { ring: Vec::new(), latest: 0, by_range: vec![VecDeque::new(); ranges] }
+        Past::of(ranges, KEPT)
+    }
+
+    fn of(ranges: usize, kept: u32) -> Past {
+        let by_range = vec![VecDeque::new(); ranges];
+        Past { ring: Vec::new(), held: Vec::new(), latest: 0, by_range, kept }
+    }
+
+    /// The place of a number in the ring.
+    #[inline]
+    fn place(&self, number: u32) -> usize {
+        (number.wrapping_sub(1) & (self.kept - 1)) as usize
+    }
+
+    /// The oldest that is remembered.
+    #[inline]
+    pub(crate) fn oldest(&self) -> u32 {
+        self.latest.saturating_sub(self.kept) + 1
     }
 
     /// The number of the latest.
@@ -40,35 +63,49 @@ impl Past {
     /// The request of a number, if it is remembered.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&Was> {
-        let is_kept = number > 0 && self.latest.wrapping_sub(number) < KEPT.min(self.latest);
-        is_kept.then(|| &self.ring[((number - 1) % KEPT) as usize])
+        self.is_kept(number).then(|| &self.ring[self.place(number)])
+    }
+
+    #[inline]
+    fn is_kept(&self, number: u32) -> bool {
+        (self.oldest()..=self.latest).contains(&number)
+    }
+
+    /// Whether a request that is remembered holds blocks.
+    #[inline]
+    fn holds(&self, number: u32) -> bool {
+        let at = self.place(number);
+        self.held[at / 64] >> (at % 64) & 1 == 1
     }
 
     /// A request lost blocks to a later one.
     #[inline]
     pub(crate) fn lose(&mut self, number: u32, blocks: u32) {
-        if self.latest.wrapping_sub(number) < KEPT
-            && let Some(was) = self.ring.get_mut((number.wrapping_sub(1) % KEPT) as usize)
-        {
-            was.blocks = was.blocks.saturating_sub(blocks);
+        if !self.is_kept(number) {
+            return;
+        }
+        let at = self.place(number);
+        let was = &mut self.ring[at];
+        was.blocks = was.blocks.saturating_sub(blocks);
+        if was.blocks == 0 {
+            self.held[at / 64] &= !(1 << (at % 64));
         }
     }
 
     /// Adds the next.
     #[inline]
     pub(crate) fn push(&mut self, was: Was) {
-        let at = (self.latest % KEPT) as usize;
         self.latest += 1;
+        let at = self.place(self.latest);
         if at == self.ring.len() {
             self.ring.push(was);
+            self.held.resize(at / 64 + 1, 0);
         } else {
-            self.ring[at] = was;
+            let gone = std::mem::replace(&mut self.ring[at], was);
+            self.by_range[usize::from(gone.range)].pop_front();
         }
-        let list = &mut self.by_range[was.range as usize];
-        list.push_back(self.latest);
-        while list.front().is_some_and(|&first| self.latest - first >= KEPT) {
-            list.pop_front();
-        }
+        self.held[at / 64] |= 1 << (at % 64);
+        self.by_range[usize::from(was.range)].push_back(self.latest);
     }
 
     /// Up to `count` requests of a range that still hold blocks, half of them at or after `number` and half
@@ -81,67 +118,111 @@ impl Past {
         count: usize,
         mut each: impl FnMut(u32, &Was),
     ) {
-        let list = &self.by_range[range];
-        let at = list.partition_point(|&other| other < number);
-        let mut found = |numbers: &mut dyn Iterator<Item = u32>| {
-            let held =
-                numbers.take(LOOKED_AT).filter_map(|number| Some((number, self.get(number)?)));
-            for (number, was) in held.filter(|found| found.1.blocks > 0).take(count / 2) {
-                each(number, was);
-            }
-        };
-        found(&mut list.range(at..).copied());
-        found(&mut list.range(..at).rev().copied());
+        let (one, two) = self.by_range[range].as_slices();
+        let at = one.partition_point(|&other| other < number);
+        let in_two = if at < one.len() { 0 } else { two.partition_point(|&other| other < number) };
+        let held = |number: &&u32| self.holds(**number);
+        let after = one[at..].iter().chain(&two[in_two..]).take(LOOKED_AT);
+        for &number in after.filter(held).take(count / 2) {
+            each(number, &self.ring[self.place(number)]);
+        }
+        let before = two[..in_two].iter().rev().chain(one[..at].iter().rev()).take(LOOKED_AT);
+        for &number in before.filter(held).take(count / 2) {
+            each(number, &self.ring[self.place(number)]);
+        }
     }
 
     /// The same over all ranges.
     #[inline]
     pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &Was)) {
-        let mut found = |numbers: &mut dyn Iterator<Item = u32>| {
-            let held =
-                numbers.take(LOOKED_AT).filter_map(|number| Some((number, self.get(number)?)));
-            for (number, was) in held.filter(|found| found.1.blocks > 0).take(count / 2) {
-                each(number, was);
+        let last = self.latest.min(number + (LOOKED_AT_OF_ALL - 1));
+        let (mut next, mut left) = (number.max(self.oldest()), count / 2);
+        while next <= last && left > 0 {
+            let (at, bit) = (self.place(next) / 64, self.place(next) % 64);
+            let held = self.held[at] >> bit;
+            let step = held.trailing_zeros().min(64 - bit as u32);
+            next += step;
+            if held != 0 && next <= last {
+                each(next, &self.ring[self.place(next)]);
+                (next, left) = (next + 1, left - 1);
             }
-        };
-        found(&mut (number..=self.latest));
-        found(&mut (1..number).rev());
+        }
+        let first = self.oldest().max(number.saturating_sub(LOOKED_AT_OF_ALL));
+        let (mut end, mut left) = (number, count / 2);
+        while end > first && left > 0 {
+            let (at, bit) = (self.place(end - 1) / 64, self.place(end - 1) % 64);
+            let held = self.held[at] << (63 - bit);
+            let step = held.leading_zeros().min(bit as u32 + 1);
+            end -= step;
+            if held != 0 && end > first {
+                each(end - 1, &self.ring[self.place(end - 1)]);
+                (end, left) = (end - 1, left - 1);
+            }
+        }
     }
 }
 
-/// Requests looked at for some that hold blocks.
+/// Requests looked at for some that hold blocks: of a range, and of all, 64 of which are one look.
 const LOOKED_AT: usize = 100;
+const LOOKED_AT_OF_ALL: u32 = 4096;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn requests_are_found_by_number_and_range() {
-        let mut past = Past::new(2);
-        for number in 0..10u16 {
-            past.push(Was { range: number % 2, blocks: 1, len: number.into(), ..Was::default() });
-        }
-        past.lose(5, 1);
-        let mut seen = Vec::new();
-        past.near_in(0, 5, 4, |number, _| seen.push(number));
-        assert_eq!(seen, [7, 9, 3, 1]);
-        seen.clear();
-        past.near(5, 4, |number, _| seen.push(number));
-        assert_eq!(seen, [6, 7, 4, 3]);
-        assert_eq!(past.get(10).unwrap().len, 9);
-        assert!(past.get(0).is_none() && past.get(11).is_none());
-    }
+    use proptest::prelude::*;
 
     #[test]
     fn what_is_too_old_is_forgotten() {
-        let mut past = Past::new(1);
-        (0..KEPT + 5).for_each(|len| past.push(Was { len, blocks: 1, ..Was::default() }));
-        assert!(past.get(5).is_none());
-        assert_eq!(past.get(6).unwrap().len, 5);
-        assert_eq!(past.by_range[0].len(), KEPT as usize);
+        let mut past = Past::of(2, 64);
+        (0..69).for_each(|len| past.push(Was { len, blocks: 1, ..Was::default() }));
+        assert!(past.get(5).is_none() && past.get(70).is_none());
+        assert_eq!((past.get(6).unwrap().len, past.oldest()), (5, 6));
+        assert_eq!(past.by_range[0].len(), 64);
         past.lose(3, 1);
-        assert_eq!(past.get(KEPT + 3).unwrap().blocks, 1);
+        assert_eq!(past.get(67).unwrap().blocks, 1);
+    }
+
+    proptest! {
+        /// Against a plain list of all requests.
+        #[test]
+        fn those_that_hold_blocks_are_found(
+            steps in proptest::collection::vec((0u16..3, 0u32..3, 0u32..400), 1..400),
+            asked in proptest::collection::vec((0usize..3, 0u32..401, 1usize..16), 1..20),
+        ) {
+            let (mut past, mut plain) = (Past::of(3, 128), Vec::new());
+            for (range, blocks, loses) in steps {
+                past.push(Was { range, blocks: blocks + 1, ..Was::default() });
+                plain.push((range, blocks + 1));
+                // One in three loses a block of an earlier one, which may be forgotten.
+                if blocks == 0 {
+                    past.lose(loses, 1);
+                    let lost = (loses as usize).checked_sub(1).and_then(|at| plain.get_mut(at));
+                    lost.into_iter().for_each(|was: &mut (u16, u32)| was.1 = was.1.saturating_sub(1));
+                }
+            }
+            let latest = plain.len() as u32;
+            let oldest = latest.saturating_sub(128) + 1;
+            let is_there = |number: &u32| {
+                *number >= oldest && plain[*number as usize - 1].1 > 0
+            };
+            for (range, number, count) in asked {
+                let number = 1 + number % latest;
+                let in_range = |number: &u32| usize::from(plain[*number as usize - 1].0) == range;
+                let mut found = Vec::new();
+                past.near(number, count, |number, _| found.push(number));
+                let after = (number..=latest).filter(is_there).take(count / 2);
+                let before = (1..number).rev().filter(is_there).take(count / 2);
+                prop_assert_eq!(&found, &after.chain(before).collect::<Vec<u32>>());
+                found.clear();
+                past.near_in(range, number, count, |number, _| found.push(number));
+                let after = (number.max(oldest)..=latest).filter(in_range).take(LOOKED_AT);
+                let before = (oldest..number).rev().filter(in_range).take(LOOKED_AT);
+                let after = after.filter(is_there).take(count / 2);
+                let before = before.filter(is_there).take(count / 2);
+                prop_assert_eq!(&found, &after.chain(before).collect::<Vec<u32>>());
+            }
+        }
     }
 }

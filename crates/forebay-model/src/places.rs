@@ -6,8 +6,9 @@ use crate::bins::{self, BIN_MAX};
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::class::{Kind, NEAR_BYTES};
 use crate::counts::Counts;
+use crate::ends::ENDS_MAX;
 use crate::space::Space;
-use crate::trail::{Asked, ENDS_MAX, Seen, Trail};
+use crate::trail::{Asked, Seen, Trail};
 
 /// Cells of the space in which new places are counted.
 pub(crate) const CELLS: u64 = 1024;
@@ -47,6 +48,12 @@ impl Run {
 #[inline]
 pub(crate) fn age_octave(age: Option<u64>) -> u32 {
     age.map_or(0, |age| 1 + (age + 1).ilog2())
+}
+
+/// The ages of an octave above 0, the least and the greatest.
+pub(crate) fn octave_ages(octave: u32) -> (u64, u64) {
+    let least = 1u64 << octave.saturating_sub(1);
+    (least - 1, 2 * least - 2)
 }
 
 /// What is used again.

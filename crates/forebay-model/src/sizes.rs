@@ -1,5 +1,4 @@
-//! How long requests of a class are: its commonest lengths, how often one is as long as the request it goes on
-//! from or comes back to, and how they lie on blocks.
+//! How long requests of a class are: its commonest lengths, and how they lie on blocks.
 
 use rustc_hash::FxHashMap;
 
@@ -19,23 +18,33 @@ const SECTORS: u32 = (BLOCK_BYTES / SECTOR) as u32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) lengths: Counts,
-    /// Of those whose reference has their octave, how many are as long as it, and all of them.
-    same: (u32, u32),
-    /// The sector of a block at which new places begin.
+    /// At which sector of a block they begin, by how many sectors more than whole blocks they have.
     sectors: Counts,
 }
 
 /// Collects them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct SizesFit {
     lengths: FxHashMap<u32, u32>,
-    same: (u32, u32),
-    sectors: [u32; SECTORS as usize],
+    sectors: [u32; (SECTORS * SECTORS) as usize],
+}
+
+impl Default for SizesFit {
+    fn default() -> SizesFit {
+        let sectors = [0; (SECTORS * SECTORS) as usize];
+        SizesFit { lengths: FxHashMap::default(), sectors }
+    }
+}
+
+/// The number of the first of the sectors at which what is so long may begin.
+#[inline]
+fn odd(len: u32) -> u64 {
+    u64::from(len) % BLOCK_BYTES / SECTOR * u64::from(SECTORS)
 }
 
 impl SizesFit {
     #[inline]
-    pub(crate) fn add(&mut self, len: u32, reference: Option<u32>, is_alike: bool) {
+    pub(crate) fn add(&mut self, len: u32) {
         match self.lengths.get_mut(&len) {
             Some(count) => *count += 1,
             None => {
@@ -45,30 +54,24 @@ impl SizesFit {
                 *self.lengths.entry(len).or_default() += 1;
             }
         }
-        if is_alike {
-            self.same.0 += u32::from(reference == Some(len));
-            self.same.1 += 1;
-        }
     }
 
-    /// A place that is not where another request ended.
     #[inline]
-    pub(crate) fn add_place(&mut self, address: u64) {
-        self.sectors[(address % BLOCK_BYTES / SECTOR) as usize] += 1;
+    pub(crate) fn add_place(&mut self, address: u64, len: u32) {
+        self.sectors[(odd(len) + address % BLOCK_BYTES / SECTOR) as usize] += 1;
     }
 
     pub(crate) fn finish(self) -> Sizes {
         let mut lengths: Vec<(u32, u32)> = self.lengths.into_iter().collect();
         lengths.sort_unstable();
         let lengths = Counts(lengths).commonest(LENGTHS);
-        Sizes { lengths, same: self.same, sectors: Counts::of(&self.sectors) }
+        Sizes { lengths, sectors: Counts::of(&self.sectors) }
     }
 }
 
 impl Sizes {
     pub(crate) fn put(&self, writer: &mut Writer) {
         self.lengths.put(writer);
-        writer.numbers([self.same.0, self.same.1].map(u64::from));
         self.sectors.put(writer);
     }
 
@@ -77,39 +80,20 @@ impl Sizes {
         if lengths.0.is_empty() {
             return bytes.bad("a class without lengths", "one at least");
         }
-        let all = u64::from(u32::MAX);
-        let same = [bytes.number(all, "requests as long")?, bytes.number(all, "requests alike")?];
-        let sectors = Counts::get(bytes, SECTORS - 1, "sector of a block")?;
-        Ok(Sizes { lengths, same: (same[0] as u32, same[1] as u32), sectors })
+        let sectors = Counts::get(bytes, SECTORS * SECTORS - 1, "sector of a block")?;
+        Ok(Sizes { lengths, sectors })
     }
 }
 
 /// Draws lengths.
 pub(crate) struct Lengths {
     lengths: Bag,
-    same: f64,
     sectors: Bag,
 }
 
 impl Lengths {
     pub(crate) fn new(sizes: &Sizes) -> Lengths {
-        Lengths {
-            lengths: Bag::new(&sizes.lengths),
-            same: f64::from(sizes.same.0) / f64::from(sizes.same.1.max(1)),
-            sectors: Bag::new(&sizes.sectors),
-        }
-    }
-
-    /// Whether the next is as long as its reference.
-    #[inline]
-    pub(crate) fn is_same(&self, dice: &mut Dice) -> bool {
-        self.same > 0.0 && dice.unit() < self.same
-    }
-
-    /// One as long as the reference, if any is left.
-    #[inline]
-    pub(crate) fn take(&mut self, len: u32) -> bool {
-        self.lengths.take(len)
+        Lengths { lengths: Bag::new(&sizes.lengths), sectors: Bag::new(&sizes.sectors) }
     }
 
     #[inline]
@@ -117,9 +101,35 @@ impl Lengths {
         self.lengths.draw(dice).unwrap_or(0)
     }
 
-    /// How far into a block a place begins, in bytes.
+    /// How far into a block a place of so many bytes begins, in bytes.
     #[inline]
-    pub(crate) fn sector(&mut self, dice: &mut Dice) -> u64 {
-        self.sectors.draw(dice).map_or(0, |sector| u64::from(sector) * SECTOR)
+    pub(crate) fn sector(&mut self, len: u32, dice: &mut Dice) -> u64 {
+        let first = odd(len) as u32;
+        let found = self.sectors.draw_between(first, first + SECTORS - 1, dice);
+        let found = found.or_else(|| self.sectors.draw(dice));
+        found.map_or(0, |sector| u64::from(sector % SECTORS) * SECTOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_lie_on_blocks_as_those_of_their_length_did() {
+        let mut fit = SizesFit::default();
+        for _ in 0..20 {
+            fit.add(512);
+            fit.add_place(3 * 512, 512);
+            fit.add(4096);
+            fit.add_place(10 * 4096, 4096);
+        }
+        let (mut lengths, mut dice) = (Lengths::new(&fit.finish()), Dice::new(1));
+        for _ in 0..20 {
+            assert_eq!(
+                (lengths.sector(512, &mut dice), lengths.sector(8192, &mut dice)),
+                (1536, 0)
+            );
+        }
     }
 }

@@ -5,23 +5,10 @@
 use forebay_core::Op;
 
 use crate::class::{Kind, NEAR_BYTES};
+use crate::ends::{End, Ends};
 use crate::ground::{BLOCK_BYTES, Ground, blocks};
 use crate::past::{Past, Was};
 use crate::space::Space;
-
-/// Ends that are kept of each area.
-pub(crate) const ENDS_MAX: usize = 32;
-
-/// Where a request ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct End {
-    pub(crate) address: u64,
-    pub(crate) len: u32,
-    pub(crate) stream: u16,
-    pub(crate) op: Op,
-    /// The range it lies in.
-    pub(crate) range: u16,
-}
 
 /// A request in the model's space.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +36,7 @@ pub(crate) struct Seen {
 pub(crate) struct Trail {
     pub(crate) ground: Ground,
     pub(crate) past: Past,
-    pub(crate) ends: Vec<Vec<End>>,
+    pub(crate) ends: Vec<Ends>,
     /// Where each stream ended.
     pub(crate) stream_ends: Vec<u64>,
     /// The area of the latest request.
@@ -62,7 +49,7 @@ impl Trail {
         Trail {
             ground: Ground::new(),
             past: Past::new(ranges),
-            ends: vec![Vec::with_capacity(ends_max + 1); areas],
+            ends: vec![Ends::new(); areas],
             stream_ends: vec![u64::MAX; streams],
             area: 0,
             ends_max,
@@ -77,28 +64,31 @@ impl Trail {
             return none;
         }
         let (first, end) = blocks(asked.address, asked.len);
-        let is_used = self.ground.new_blocks(first, end) == 0;
         let was = self.ground.last(first);
         let ends = &self.ends[usize::from(asked.area)];
-        if let Some(rank) = ends.iter().position(|end| end.address == asked.address) {
-            let kind = match (rank, is_used) {
-                (0, false) => Kind::ContinueNew,
-                (0, true) => Kind::ContinueUsed,
-                (_, false) => Kind::ResumeNew,
-                (_, true) => Kind::ResumeUsed,
+        if let Some(rank) = ends.addresses().iter().position(|&end| end == asked.address) {
+            let is_latest = rank == 0 && usize::from(asked.area) == self.area;
+            let (first, end) = ahead(asked.address, asked.len);
+            let is_used = self.ground.new_blocks(first, end) == 0;
+            let kind = match (is_latest, is_used) {
+                (true, false) => Kind::ContinueNew,
+                (true, true) => Kind::ContinueUsed,
+                (false, false) => Kind::ResumeNew,
+                (false, true) => Kind::ResumeUsed,
             };
             return Seen { kind, rank, was, ..none };
         }
+        let is_used = self.ground.new_blocks(first, end) == 0;
         if was.is_some() {
             return Seen { kind: if is_used { Kind::Again } else { Kind::Over }, was, ..none };
         }
-        let distances = ends.iter().map(|end| asked.address.abs_diff(end.address));
+        let distances = ends.addresses().iter().map(|&end| asked.address.abs_diff(end));
         // Nearer ends count more, and later ones.
         let near = (1u64..).zip(distances).min_by_key(|(rank, far)| far.saturating_mul(*rank));
         match near {
             Some((rank, distance)) if distance < NEAR_BYTES => {
                 let rank = rank as usize - 1;
-                let ahead = asked.address.wrapping_sub(ends[rank].address) as i64;
+                let ahead = asked.address.wrapping_sub(ends.addresses()[rank]) as i64;
                 Seen { kind: Kind::Near, rank, ahead, was }
             }
             _ => Seen { kind: Kind::Far, ..none },
@@ -122,30 +112,25 @@ impl Trail {
             range: range as u16,
             goes_on: from.is_some(),
         });
-        let ends = &mut self.ends[area];
-        match from {
-            Some(rank) => drop(ends.remove(rank)),
-            None if ends.len() >= self.ends_max => drop(ends.pop()),
-            None => (),
-        }
         let (len, stream, op) = (asked.len, asked.stream, asked.op);
         let range = space.range(end) as u16;
-        ends.insert(0, End { address: end, len, stream, op, range });
+        let here = End { address: end, len, stream, op, range };
+        self.ends[area].push(here, from, self.ends_max);
         self.stream_ends[usize::from(stream)] = end;
         self.area = area;
     }
 
-    /// How many requests ago the block at an address was used.
+    /// How many requests ago the block that lies ahead of an end was used.
     #[inline]
-    pub(crate) fn age(&self, address: u64) -> Option<u64> {
-        let last = self.ground.last(address / BLOCK_BYTES)?;
+    pub(crate) fn age(&self, end: u64) -> Option<u64> {
+        let last = self.ground.last(ahead(end, 1).0)?;
         Some(u64::from(self.past.latest() - last))
     }
 
-    /// Whether the stream of an end went on nowhere else.
+    /// Whether a stream ended at an address, and nowhere since.
     #[inline]
-    pub(crate) fn is_stream_s(&self, end: &End, stream: u16) -> bool {
-        self.stream_ends[usize::from(stream)] == end.address
+    pub(crate) fn is_stream_s(&self, address: u64, stream: u16) -> bool {
+        self.stream_ends[usize::from(stream)] == address
     }
 
     /// How many blocks of a request there would be new.
@@ -154,16 +139,14 @@ impl Trail {
         let (first, end) = blocks(address, len);
         self.ground.new_blocks(first, end)
     }
+}
 
-    /// Bytes after an end that were all used, up to `max`.
-    #[inline]
-    pub(crate) fn used_ahead(&self, address: u64, max: u64) -> u64 {
-        let first = address / BLOCK_BYTES;
-        // The block that the end lies in is its own.
-        let own = u64::from(!address.is_multiple_of(BLOCK_BYTES));
-        let stretch = self.ground.stretch(first + own, true, max / BLOCK_BYTES);
-        (first + own + stretch) * BLOCK_BYTES - address
-    }
+/// The blocks that lie ahead of an end, for a request of `len` bytes that goes on there, first and end: at least one,
+/// but for the block that the end lies in, which is used by what ended there.
+#[inline]
+pub(crate) fn ahead(end: u64, len: u32) -> (u64, u64) {
+    let first = end.div_ceil(BLOCK_BYTES);
+    (first, blocks(end, len).1.max(first + 1))
 }
 
 /// The space and range of a record's place.
@@ -171,4 +154,16 @@ impl Trail {
 pub(crate) fn placed(space: &Space, volume: u32, offset: u64) -> (u64, usize) {
     let address = space.address(volume, offset);
     (address, space.range(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_that_an_end_lies_in_is_not_ahead() {
+        assert_eq!((ahead(4096, 512), ahead(4608, 512)), ((1, 2), (2, 3)));
+        assert_eq!((ahead(4608, 4096), ahead(4608, 8192)), ((2, 3), (2, 4)));
+        assert_eq!(ahead(0, 8192), (0, 2));
+    }
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use forebay::convert::{Converted, convert};
-use forebay::model::fit::{Detail, FitOptions, Fitted, LEVEL_MAX, judge, stands_in};
+use forebay::model::fit::{Detail, FitOptions, Fitted, LEVEL_MAX};
+use forebay::model::judge::{Judged, judge};
 use forebay::model::open::{expect_end, open_model};
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::write::{self, Draft, Kept};
@@ -20,8 +21,8 @@ use crate::trace::Trace;
 /// Fits a small model of a trace (a path, a `Trace` or a table), to be shared in its place.
 ///
 /// Writes it to `output`, if any, and returns what there is to say of it as a dict: its size, what it
-/// reveals, and with `verdict` what a twin of it stands in for. `level`: levels of the hierarchy of
-/// ranges, 1 to 4. `flat`: any range may lead to any other. `keep_names` keeps the names of volumes and
+/// reveals, and with `verdict` what a twin of it stands in for, by the first million requests of
+/// both. `level`: levels of the hierarchy of ranges, 1 to 4. `flat`: any range may lead to any other. `keep_names` keeps the names of volumes and
 /// streams. `budget_kib`: how large it may be. `epochs`, `blocks` and `ends` say how many parts of the
 /// trace, blocks of arrivals and recent ends are told apart.
 #[pyfunction]
@@ -87,7 +88,7 @@ pub(crate) fn fit<'py>(
     said.set_item("classes", model.classes())?;
     said.set_item("transitions", model.transitions())?;
     said.set_item("reveals", model.reveals())?;
-    said.set_item("stands_in", verdict.as_ref().map(stands_in))?;
+    said.set_item("stands_in", verdict.as_ref().map(Judged::stands_in))?;
     Ok(said)
 }
 

@@ -2,4 +2,5 @@
 //! [`forebay_model`].
 
 pub mod fit;
+pub mod judge;
 pub mod open;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Arrivals, Block, Key, PARTS, begin, coarse_share, fine_share, possible, rate, ratio, scale,
+    Arrivals, Before, Block, GAPS_BEFORE, Key, PARTS, begin, coarse_share, fine_share, nearest,
+    possible, rate, ratio, scale,
 };
 use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
@@ -34,21 +35,13 @@ impl Nearest {
             Some((latest, at)) if latest == key => at,
             _ => {
                 let known = &self.known;
-                (*self.found.entry(key).or_insert_with(|| nearest(known, key)))?
+                let find = || known.get(nearest(known.keys(), key)?).copied();
+                (*self.found.entry(key).or_insert_with(find))?
             }
         };
         self.latest = Some((key, at));
         self.bags[at].draw(dice)
     }
-}
-
-fn nearest(known: &BTreeMap<Key, usize>, key: Key) -> Option<usize> {
-    let far = |other: &Key| {
-        let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
-            .map(|(one, other)| u32::from(one.abs_diff(other)));
-        (a * 4 + b * 2 + c, *other)
-    };
-    known.iter().min_by_key(|(other, _)| far(other)).map(|(_, &at)| at)
 }
 
 /// Draws arrivals.
@@ -62,6 +55,8 @@ pub(crate) struct Clock {
     block: usize,
     next: usize,
     begun_ns: u64,
+    /// What came before the block.
+    before: Before,
 }
 
 /// When a request comes, and whether it writes.
@@ -82,6 +77,7 @@ impl Clock {
             block: 0,
             next: 0,
             begun_ns: 0,
+            before: Before::default(),
         }
     }
 
@@ -107,6 +103,7 @@ impl Clock {
         if self.block > 0 {
             self.begun_ns += arrivals.blocks[self.block - 1].duration_ns;
         }
+        self.before = self.before(self.is_write.len());
         self.next = 0;
         let count = arrivals.blocks.len() as u64;
         let Some(&Block { duration_ns, writes }) = arrivals.blocks.get(self.block) else {
@@ -125,6 +122,18 @@ impl Clock {
         self.divide(0, requests, writes.min(requests as u64), dice);
     }
 
+    /// What came before a request of the block.
+    #[inline]
+    fn before(&self, at: usize) -> Before {
+        match at {
+            0 => self.before,
+            _ => Before {
+                gap_ns: (self.at[at] - self.at[at - 1]) as u64,
+                is_write: self.is_write[at - 1],
+            },
+        }
+    }
+
     fn divide(&mut self, begin: usize, end: usize, writes: u64, dice: &mut Dice) {
         let requests = (end - begin) as u64;
         if requests <= 1 {
@@ -135,9 +144,12 @@ impl Clock {
         }
         let middle = begin + (end - begin) / 2;
         let (scale, whole) = (scale(requests), self.at[end] - self.at[begin]);
+        let before = self.before(begin);
         let mut share = 0.5;
         if whole > 0.0 {
-            let key = (scale, rate(whole as u64, requests), coarse_share(writes, requests));
+            let gap = before.gap(scale, whole as u64, requests);
+            let writing = coarse_share(writes, requests) * GAPS_BEFORE + gap;
+            let key = (scale, rate(whole as u64, requests), writing);
             let drawn = self.times.draw(key, dice);
             share = drawn.map_or(0.5, |number| ratio::draw(number, dice));
         }
@@ -145,7 +157,11 @@ impl Clock {
         let (least, most) = possible(writes, (middle - begin) as u64, (end - middle) as u64);
         let mut early = least;
         if most > least {
-            let key = (scale, fine_share(writes, requests), ratio::class_of(share));
+            let key = (
+                scale,
+                fine_share(writes, requests),
+                ratio::class_of(share) * 2 + before.wrote(scale),
+            );
             let part = self.writes.draw(key, dice).map_or(PARTS / 2, u64::from);
             early = match part {
                 0 => least,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{Arrivals, BLOCK_MAX, BLOCK_MIN, Block, Division, Key, PARTS, begin, ratio};
+use super::{Arrivals, BLOCK_MAX, BLOCK_MIN, Before, Block, Division, Key, PARTS, begin, ratio};
 use crate::counts::Counts;
 
 /// Collects arrivals.
@@ -17,6 +17,8 @@ pub(crate) struct ArrivalsFit {
     /// Whether the latest request writes.
     writes_last: bool,
     divisions: Tables,
+    /// What came before the block.
+    before: Before,
     seen: u64,
     end: u64,
 }
@@ -39,6 +41,7 @@ impl ArrivalsFit {
             writes: Vec::new(),
             writes_last: false,
             divisions: Tables::default(),
+            before: Before::default(),
             seen: 0,
             end: begin(requests, blocks, 1),
         }
@@ -64,10 +67,22 @@ impl ArrivalsFit {
         let writes = self.writes[requests].into();
         self.arrivals.blocks.push(Block { duration_ns, writes });
         self.divide(0, requests);
+        self.before = self.before(requests);
         self.times = vec![self.times[requests]];
         self.writes = vec![0];
         self.end =
             begin(self.arrivals.requests, self.blocks, self.arrivals.blocks.len() as u64 + 1);
+    }
+
+    /// What came before a request of the block.
+    fn before(&self, at: usize) -> Before {
+        match at {
+            0 => self.before,
+            _ => Before {
+                gap_ns: self.times[at] - self.times[at - 1],
+                is_write: self.writes[at] > self.writes[at - 1],
+            },
+        }
     }
 
     fn divide(&mut self, begin: usize, end: usize) {
@@ -80,6 +95,7 @@ impl ArrivalsFit {
             times: (times[middle] - times[begin], times[end] - times[middle]),
             writes: ((writes[middle] - writes[begin]).into(), (writes[end] - writes[begin]).into()),
             halves: ((middle - begin) as u64, (end - middle) as u64),
+            before: self.before(begin),
         });
         self.divide(begin, middle);
         self.divide(middle, end);
@@ -95,7 +111,7 @@ impl ArrivalsFit {
         };
         self.arrivals.times = kept(self.divisions.times);
         self.arrivals.writes = kept(self.divisions.writes);
-        self.arrivals
+        self.arrivals.shared()
     }
 }
 

@@ -9,13 +9,15 @@ use crate::counts::Counts;
 use crate::dice::Dice;
 use crate::model::Model;
 use crate::space::Transitions;
-use crate::trail::Trail;
 
 /// What is added to counts and what they would be by chance, so that what never came is not impossible.
 const SMOOTH: f64 = 0.02;
-/// A run that would go on to the other kind of ground, or where its class has come as often as it did.
-const WRONG_GROUND: f32 = 0.005;
+/// A run that would go on where its class has come as often as it did.
 const USED_UP: f32 = 0.05;
+/// Of an epoch's budget of a class, what may be drawn beyond it; none in the last of all, and before that in as many
+/// epochs less and less.
+const SLACK: f32 = 0.5;
+const FADING_EPOCHS: f32 = 16.0;
 
 /// How much more often than by chance.
 fn lift(count: f64, expected: f64) -> f32 {
@@ -29,25 +31,27 @@ pub(super) struct Chooser {
     classes: Vec<Class>,
     /// The first class that writes.
     writes: usize,
-    /// Those of runs that go on, and the longest that they are likely to be.
+    /// Those of runs that go on.
     continuing: Vec<usize>,
-    longest: u32,
     ranges: usize,
-    areas_are_one: bool,
     chain: Chain,
     /// Epochs entered, and the request that enters the next.
     entered: usize,
     next_epoch: u64,
     /// Left of the epoch's budgets, and what that of ranges was.
     left: Vec<f32>,
+    /// What of it is lent.
+    lent: Vec<f32>,
     left_ranges: Vec<f32>,
     of_range: Vec<f32>,
-    counts: Vec<f32>,
+    /// Left of each class in all.
+    unspent: Vec<f32>,
     /// By class before and class.
     follows: Vec<f32>,
     /// By class of gap and class.
     after: Vec<f32>,
     before: Vec<f32>,
+    paces: Vec<f32>,
     transitions: Transitions,
     /// By class and transition: how much more often than by chance it is made, and by that class.
     moves: Vec<f32>,
@@ -130,26 +134,24 @@ impl Chooser {
             }
         }
         let continuing = (0..classes).filter(|&class| model.classes[class].kind.continues());
-        let continuing: Vec<usize> = continuing.collect();
-        let typical = continuing.iter().map(|&class| model.classes[class].typical_len());
         Chooser {
             on,
             requests: model.requests,
             writes: model.classes.partition_point(|class| !class.is_write()),
-            longest: typical.max().unwrap_or(0),
-            continuing,
+            continuing: continuing.collect(),
             classes: model.classes.clone(),
             ranges,
-            areas_are_one: model.volumes.areas() == 1,
             entered: 0,
             next_epoch: 0,
             left: vec![0.0; classes],
+            lent: vec![0.0; classes],
             left_ranges: vec![0.0; ranges],
             of_range: vec![0.0; ranges],
-            counts: counts.iter().map(|&count| count as f32).collect(),
+            unspent: counts.iter().map(|&count| count as f32).collect(),
             follows: lifts(&chain.follows, &counts, on.has(Mechanism::Follows)),
             after: lifts(&chain.after, &sums(&chain.after), has_gaps),
             before: lifts(&chain.before, &sums(&chain.before), has_gaps),
+            paces: lifts(&chain.paces, &sums(&chain.paces), has_gaps),
             moves,
             unlikely: turn(&by_range, ranges, classes)
                 .iter()
@@ -185,10 +187,17 @@ impl Chooser {
         self.entered += 1;
         let epochs = self.chain.epochs.len() as u64;
         self.next_epoch = (self.entered as u64 * self.requests).div_ceil(epochs);
-        // What is left over comes in the next; what came too early is taken off, of ranges only.
+        // What is left over comes in the next; what came too early is taken off. Up to half as much again as the epoch has is
+        // lent, less near the end: else what bursts have used up would be missed by the next, and what is left be forced
+        // on times that it does not suit.
+        let slack = ((epochs - self.entered as u64) as f32 / FADING_EPOCHS).min(SLACK);
+        for (left, lent) in self.left.iter_mut().zip(&mut self.lent) {
+            *left -= std::mem::take(lent);
+        }
         self.of_range.fill(0.0);
         for &(class, count) in &epoch.classes.0 {
-            self.left[class as usize] += count as f32;
+            self.lent[class as usize] = slack * count as f32;
+            self.left[class as usize] += (1.0 + slack) * count as f32;
         }
         for &(range, count) in &epoch.ranges.0 {
             self.left_ranges[range as usize] += count as f32;
@@ -202,8 +211,7 @@ impl Chooser {
         &mut self,
         number: u64,
         is_write: bool,
-        (after, before): (usize, usize),
-        trail: &Trail,
+        (after, before, pace): (usize, usize, usize),
         dice: &mut Dice,
     ) -> usize {
         self.enter(number);
@@ -217,18 +225,19 @@ impl Chooser {
         let classes = self.classes.len();
         let after = &self.after[after * classes..][first..end];
         let before = &self.before[before * classes..][first..end];
+        let paces = &self.paces[pace * classes..][first..end];
         let left = &self.left[first..end];
         let weights = &mut self.weights[first..end];
         if let Some((last, _)) = self.last {
             let follows = &self.follows[last * classes..][first..end];
             for (at, weight) in weights.iter_mut().enumerate() {
-                *weight = left[at] * follows[at] * after[at] * before[at];
+                *weight = left[at].max(0.0) * follows[at] * after[at] * before[at] * paces[at];
             }
         } else {
             weights.copy_from_slice(left);
         }
-        if self.areas_are_one {
-            self.weigh_runs(first..end, trail);
+        if self.on.has(Mechanism::Staying) {
+            self.weigh_runs(first..end);
         }
         match dice.weighted(&self.weights[first..end]) {
             Some(found) => first + found,
@@ -236,55 +245,32 @@ impl Chooser {
         }
     }
 
-    /// A class by how often it comes in all, where no budget is left.
+    /// A class by how often it still comes in all, where no budget is left.
     fn likely(&self, classes: std::ops::Range<usize>, dice: &mut Dice) -> usize {
-        classes.start + dice.weighted(&self.counts[classes.clone()]).unwrap_or(0)
+        classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
     }
 
-    /// A run that goes on stays in its range and goes to the ground that lies ahead: of one volume both are known
-    /// before the class is.
+    /// A run that goes on stays in its range, which is known before the class is.
     #[inline]
-    fn weigh_runs(&mut self, classes: std::ops::Range<usize>, trail: &Trail) {
-        let (Some((_, range)), Some(end)) = (self.last, trail.ends[0].first()) else { return };
-        let ahead = self.on.has(Mechanism::GroundAhead);
-        let most = self.longest.max(end.len).into();
-        let used = if ahead { trail.used_ahead(end.address, most) } else { 0 };
-        let stays = self.on.has(Mechanism::Staying);
+    fn weigh_runs(&mut self, classes: std::ops::Range<usize>) {
+        let Some((_, range)) = self.last else { return };
         let stay = match self.left_ranges[range] {
             left if left > 0.0 => (left / self.of_range[range].max(1e-9)).min(2.0) + 0.02,
             _ => 0.02,
         };
         let first = self.continuing.partition_point(|&class| class < classes.start);
-        for &class in &self.continuing[first..] {
-            if class >= classes.end {
-                break;
+        for &class in self.continuing[first..].iter().take_while(|&&class| class < classes.end) {
+            if self.left_of[class * self.ranges + range] <= 0.0 {
+                self.weights[class] *= USED_UP;
             }
-            let of = self.classes[class];
-            if self.weights[class] <= 0.0 {
-                continue;
-            }
-            if ahead {
-                let alike = of.octave == crate::class::octave(end.len);
-                let needed = if alike { end.len } else { of.typical_len() };
-                let fits = used >= u64::from(needed);
-                if fits != (of.kind == crate::class::Kind::ContinueUsed) {
-                    self.weights[class] *= WRONG_GROUND;
-                }
-            }
-            if stays {
-                if self.left_of[class * self.ranges + range] <= 0.0 {
-                    self.weights[class] *= USED_UP;
-                }
-                self.weights[class] *= stay;
-            }
+            self.weights[class] *= stay;
         }
     }
 
     /// The range of a request of this class.
     #[inline]
-    pub(super) fn range(&mut self, class: usize, trail: &Trail, dice: &mut Dice) -> usize {
-        if self.areas_are_one
-            && self.classes[class].kind.continues()
+    pub(super) fn range(&mut self, class: usize, dice: &mut Dice) -> usize {
+        if self.classes[class].kind.continues()
             && let Some((_, range)) = self.last
         {
             return range;
@@ -308,42 +294,20 @@ impl Chooser {
                 *weight *= moves[transition as usize] * unlikely;
             }
         }
-        if !self.areas_are_one && self.on.has(Mechanism::GroundAhead) {
-            self.weigh_areas(class, trail);
-        }
         dice.weighted(&self.weights[..ranges])
             .or_else(|| dice.weighted(&self.left_of[class * ranges..][..ranges]))
             .or_else(|| dice.weighted(&self.of_range))
             .unwrap_or(0)
     }
 
-    /// A run goes on where an area has the ground for it ahead.
-    fn weigh_areas(&mut self, class: usize, trail: &Trail) {
-        let of = self.classes[class];
-        if !of.kind.continues() {
-            return;
-        }
-        let per_area = self.ranges / trail.ends.len();
-        for (area, weights) in self.weights[..self.ranges].chunks_mut(per_area).enumerate() {
-            if weights.iter().all(|&weight| weight <= 0.0) {
-                continue;
-            }
-            let fits = trail.ends[area].first().is_some_and(|end| {
-                let alike = of.octave == crate::class::octave(end.len);
-                let len = if alike { end.len } else { of.typical_len() };
-                let is_new = trail.new_blocks(end.address, len) > 0;
-                is_new == (of.kind == crate::class::Kind::ContinueNew)
-            });
-            if !fits {
-                weights.iter_mut().for_each(|weight| *weight *= 0.01);
-            }
-        }
-    }
-
     /// A request of this class came to this range.
     #[inline]
     pub(super) fn done(&mut self, class: usize, range: usize) {
-        self.left[class] = (self.left[class] - 1.0).max(0.0);
+        self.left[class] -= 1.0;
+        self.unspent[class] -= 1.0;
+        if self.unspent[class] <= 0.0 {
+            (self.unspent[class], self.left[class]) = (0.0, f32::NEG_INFINITY);
+        }
         self.left_ranges[range] -= 1.0;
         let left_of = &mut self.left_of[class * self.ranges + range];
         *left_of = (*left_of - 1.0).max(0.0);

@@ -6,14 +6,15 @@ mod run;
 
 use super::{Mechanism, Mechanisms};
 use crate::bins::log2;
-use crate::class::{Class, Kind, octave};
+use crate::class::{Class, Kind};
 use crate::counts::Bag;
 use crate::dice::Dice;
+use crate::ends::{ENDS_MAX, WHOLE};
 use crate::ground::BLOCK_BYTES;
 use crate::model::Model;
 use crate::sizes::Lengths;
 use crate::space::Space;
-use crate::trail::{ENDS_MAX, Trail};
+use crate::trail::Trail;
 
 /// A place that was found.
 #[derive(Clone, Copy, Debug)]
@@ -40,29 +41,9 @@ pub(super) struct Placer {
     keys: Vec<Bag>,
     far: Vec<Bag>,
     cell_bytes: u64,
-    /// The power of two of each rank and 1.
-    rank_powers: [f32; ENDS_MAX],
+    /// By how many powers of two each two ranks (and 1) differ, twice, in parts of [`WHOLE`].
+    rank_unlike: Box<[[u32; ENDS_MAX]; ENDS_MAX]>,
     has_streams: bool,
-}
-
-/// The length of a request while its place is looked for.
-#[derive(Clone, Copy)]
-struct Length {
-    /// What was drawn, unless it is to be as long as what the place is found by.
-    drawn: Option<u32>,
-    octave: u8,
-}
-
-impl Length {
-    /// How long it is likely to be after one of `reference` bytes.
-    #[inline]
-    fn likely(self, reference: u32, class: Class) -> u32 {
-        match self.drawn {
-            Some(len) => len,
-            None if octave(reference) == self.octave => reference,
-            None => class.typical_len(),
-        }
-    }
 }
 
 impl Placer {
@@ -77,54 +58,41 @@ impl Placer {
             keys: model.places.of_class.iter().map(Bag::new).collect(),
             far: model.places.far.iter().map(Bag::new).collect(),
             cell_bytes: model.places.cell_bytes,
-            rank_powers: std::array::from_fn(|rank| log2(1 + rank as u64)),
+            rank_unlike: Box::new(std::array::from_fn(|one| {
+                std::array::from_fn(|other| {
+                    let power = |rank: usize| log2(1 + rank as u64);
+                    (2.0 * (power(one) - power(other)).abs() * WHOLE as f32) as u32
+                })
+            })),
             has_streams: model.streams.len() > 1,
         }
     }
 
-    /// A place for request `number` in about this range, after one of this stream and length.
+    /// A place for request `number` in about this range, after one of this stream.
     #[inline]
     pub(super) fn place(
         &mut self,
         class: usize,
         range: usize,
         number: u64,
-        (stream, last_len): (u16, u32),
+        stream: u16,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Found {
         let of = self.classes[class];
-        let lengths = &mut self.lengths[class];
-        let is_same = self.on.has(Mechanism::SameSize) && lengths.is_same(dice);
-        let drawn = (!is_same).then(|| lengths.draw(dice));
-        let length = Length { drawn, octave: of.octave };
+        let len = self.lengths[class].draw(dice).max(1);
         let found = match of.kind {
-            Kind::Again | Kind::Over => self.reuse((class, range), length, stream, trail, dice),
-            Kind::Near => self.near((class, range), length, trail, dice),
-            kind if kind.goes_on() => self.run((class, range), length, trail, dice),
+            Kind::Again | Kind::Over => self.reuse((class, range), len, stream, trail, dice),
+            Kind::Near => self.near((class, range), len, trail, dice),
+            kind if kind.goes_on() => self.run((class, range), len, stream, trail, dice),
             _ => None,
         };
-        found.unwrap_or_else(|| {
-            let len = self.length(class, length, last_len, dice);
-            self.far((class, range), len, number, stream, trail, dice)
-        })
-    }
-
-    /// The length, now that it is known what the place is found by.
-    #[inline]
-    fn length(&mut self, class: usize, length: Length, reference: u32, dice: &mut Dice) -> u32 {
-        let lengths = &mut self.lengths[class];
-        let len = match length.drawn {
-            Some(len) => len,
-            None if octave(reference) == length.octave && lengths.take(reference) => reference,
-            None => lengths.draw(dice),
-        };
-        len.max(1)
+        found.unwrap_or_else(|| self.far((class, range), len, number, stream, trail, dice))
     }
 
     /// How far into a block a new place begins; whole blocks where the grain is no finer.
     #[inline]
-    fn past_block(&mut self, class: usize, dice: &mut Dice) -> u64 {
-        if self.grain < BLOCK_BYTES { self.lengths[class].sector(dice) } else { 0 }
+    fn past_block(&mut self, class: usize, len: u32, dice: &mut Dice) -> u64 {
+        if self.grain < BLOCK_BYTES { self.lengths[class].sector(len, dice) } else { 0 }
     }
 }

@@ -1,16 +1,14 @@
-//! The verb `fit`: a model from a trace, and what a twin of it is good for.
+//! The verb `fit`: a model from a trace.
 
 use std::path::Path;
 
 use forebay_model::fit::{Fitter, Survey};
-use forebay_model::generate::{GenerateOptions, Generator};
 use forebay_model::{BUDGET_BYTES, Model};
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
-use crate::compare::{self, Verdict};
 use crate::error::Error;
-use crate::input::{Input, Opening, read_through};
+use crate::input::read_through;
 use crate::progress::GoOn;
 
 pub use forebay_model::fit::FitOptions as Detail;
@@ -128,42 +126,4 @@ fn name_all(model: &mut Model, dictionary: &Dictionary, streams: Vec<(u16, Strin
         model.streams[number].name =
             Some(if number == last && shared { "all others".to_string() } else { name });
     }
-}
-
-/// The verdict in a sentence.
-pub fn stands_in(verdict: &Verdict) -> String {
-    let named = |holds| {
-        let found = verdict.aspects.iter().filter(|aspect| aspect.holds == holds);
-        found.map(|aspect| aspect.aspect).collect::<Vec<_>>().join(", ")
-    };
-    match (named(true), named(false)) {
-        (all, none) if none.is_empty() => format!("stands in for the trace in all: {all}"),
-        (none, all) if none.is_empty() => {
-            format!("stands in for the trace in nothing; not for {all}")
-        }
-        (good, bad) => format!("stands in for {good}; not for {bad}"),
-    }
-}
-
-/// What a twin of the model is good for: the verdict of `compare` on the trace that `opening` opens and the
-/// twin of seed 1.
-///
-/// # Errors
-/// As [`compare::compare`].
-pub fn judge<P: GoOn>(
-    name: &Path,
-    opening: Opening,
-    model: &Model,
-    mut progress: impl FnMut(u64) -> P,
-) -> Result<Verdict, Error> {
-    let twin = model.clone();
-    let draw = move || -> Result<Box<dyn Reader>, TraceError> {
-        let options = GenerateOptions { seed: 1, ..GenerateOptions::default() };
-        Ok(Box::new(Generator::new(&twin, options)))
-    };
-    let a = Input::read_from(name, opening, StreamBy::Thread, &mut progress)?;
-    let b =
-        Input::read_from(Path::new("its twin"), Box::new(draw), StreamBy::Thread, &mut progress)?;
-    let options = compare::Options::new(&[], None, 1.0, 0)?;
-    Ok(compare::compare(&a, &b, &options, |_| progress(0))?.verdict)
 }

@@ -1,12 +1,15 @@
 //! New ground: near a recent end, or anywhere in the wanted range, by the cells that were used first.
 
-use super::{Found, Length, Mechanism, Placer};
+use super::{Found, Mechanism, Placer};
 use crate::bins;
 use crate::dice::Dice;
+use crate::ends::{Unlike, WHOLE};
 use crate::ground::{BLOCK_BYTES, blocks};
 use crate::places::Nearby;
 use crate::trail::Trail;
 
+/// How much it counts that the end is of another operation, or range.
+const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3 };
 /// Places in a cell of which the one with the most room after it is taken, so that runs can begin there.
 const TRIES: usize = 6;
 /// More room than this is enough.
@@ -19,22 +22,17 @@ impl Placer {
     pub(super) fn near(
         &mut self,
         (class, range): (usize, usize),
-        length: Length,
+        len: u32,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
         let wanted = Nearby::of(self.keys[class].draw(dice)?);
-        let (op, area) = (self.classes[class].op, self.space.area_of_range(range));
-        let unlike = |rank: usize| {
-            let end = &trail.ends[area][rank];
-            let elsewhere = usize::from(end.range) != range;
-            self.unlike_rank(rank, wanted.rank)
-                + if elsewhere { 1.5 } else { 0.0 }
-                + if end.op != op { 1.0 } else { 0.0 }
-        };
-        let ranked = (0..trail.ends[area].len()).map(|rank| (unlike(rank), rank));
-        let end = trail.ends[area][ranked.min_by(|a, b| a.0.total_cmp(&b.0))?.1];
-        let len = self.length(class, length, end.len, dice);
+        let (of, area) = (self.classes[class], self.space.area_of_range(range));
+        let ends = &trail.ends[area];
+        let mut far = self.rank_unlike[wanted.rank];
+        ends.unlike((of.op, of.octave, range as u16), UNLIKE, &mut far);
+        let likest = (0..ends.len()).min_by_key(|&rank| far[rank])?;
+        let end = ends.get(likest)?;
         let mut distance = bins::draw(wanted.distance, dice) * 512;
         if wanted.is_multiple {
             let times = (distance + u64::from(len) / 2) / u64::from(len);
@@ -44,13 +42,14 @@ impl Placer {
             true => end.address.saturating_sub(distance),
             false => end.address + distance,
         };
-        if !wanted.is_multiple {
-            address = match self.grain < BLOCK_BYTES {
-                true if distance < BLOCK_BYTES => address / 512 * 512,
-                true => address / BLOCK_BYTES * BLOCK_BYTES + self.past_block(class, dice),
-                false => address / self.grain * self.grain,
-            };
-        }
+        address = match self.grain < BLOCK_BYTES {
+            true if distance >= BLOCK_BYTES => {
+                address / BLOCK_BYTES * BLOCK_BYTES + self.past_block(class, len, dice)
+            }
+            true => address / 512 * 512,
+            false if wanted.is_multiple => address,
+            false => address / self.grain * self.grain,
+        };
         let address = address.min(self.space.end().saturating_sub(len.into()));
         let (first, last) = blocks(address, len);
         let mut found = address;
@@ -63,7 +62,7 @@ impl Placer {
         Some(Found { address: found, len, from: None, area, stream: end.stream, stays: false })
     }
 
-    fn end_block(&self) -> u64 {
+    pub(super) fn end_block(&self) -> u64 {
         self.space.end() / BLOCK_BYTES
     }
 
@@ -78,7 +77,7 @@ impl Placer {
         dice: &mut Dice,
     ) -> Found {
         let cell = self.cell(range, number, dice);
-        let into = self.past_block(class, dice);
+        let into = self.past_block(class, len, dice);
         let step = self.grain.max(BLOCK_BYTES);
         let (begin, end) = (cell * self.cell_bytes, (cell + 1) * self.cell_bytes);
         let tries = if self.on.has(Mechanism::Room) { TRIES } else { 1 };

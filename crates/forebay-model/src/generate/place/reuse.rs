@@ -1,7 +1,7 @@
 //! Using ground again: of the requests of about the wanted age, half of them in the wanted range, the one that suits
 //! best.
 
-use super::{Found, Length, Mechanism, Placer};
+use super::{Found, Mechanism, Placer};
 use crate::bins::{self, log2};
 use crate::class::{Kind, octave};
 use crate::dice::Dice;
@@ -23,28 +23,42 @@ struct Wanted {
     age: f32,
     /// How far into a block it begins, where that is told.
     into: Option<u64>,
-    length: Length,
+    len: u32,
 }
 
 impl Placer {
     /// The place; none where nothing was used yet.
     pub(super) fn reuse(
         &mut self,
-        (class, range): (usize, usize),
-        length: Length,
+        class: (usize, usize),
+        len: u32,
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
-        let Reuse { age, how } = Reuse::of(self.keys[class].draw(dice)?);
+        let wanted = Reuse::of(self.keys[class.0].draw(dice)?);
+        self.used(class, wanted, len, stream, trail, dice)
+    }
+
+    /// A place that was used about as long ago as wanted.
+    pub(super) fn used(
+        &mut self,
+        (class, range): (usize, usize),
+        Reuse { age, how }: Reuse,
+        len: u32,
+        stream: u16,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Option<Found> {
         let latest = u64::from(trail.past.latest());
-        let last_age = latest.checked_sub(1)?;
+        // What is no longer remembered counts as the oldest that is.
+        let last_age = latest.checked_sub(trail.past.oldest().into())?;
         let age = match self.on.has(Mechanism::Ages) {
             true => bins::draw(age, dice).min(last_age),
-            false => dice.below(latest),
+            false => dice.below(last_age + 1),
         };
-        let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, dice));
-        let wanted = Wanted { class, range, how, age: log2(1 + age), into, length };
+        let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, len, dice));
+        let wanted = Wanted { class, range, how, age: log2(1 + age), into, len };
         let number = (latest - age) as u32;
         let (mut best, mut least) = (0, f32::INFINITY);
         let mut look = |number: u32, was: &Was| {
@@ -58,7 +72,6 @@ impl Placer {
         }
         trail.past.near(number, LOOKED_AT, &mut look);
         let was = *trail.past.get(best)?;
-        let len = self.length(class, length, was.len, dice);
         let address = self.within(&wanted, (best, &was), len, trail, dice);
         Some(Found { address, len, from: None, area: trail.area, stream, stays: false })
     }
@@ -67,7 +80,7 @@ impl Placer {
     #[inline]
     fn unsuited(&self, wanted: &Wanted, number: u32, was: &Was, trail: &Trail, least: f32) -> f32 {
         let class = self.classes[wanted.class];
-        let again = class.kind == Kind::Again;
+        let again = class.kind != Kind::Over;
         let age = u64::from(trail.past.latest() - number);
         let mut far = 8.0 * (log2(1 + age) - wanted.age).abs();
         if usize::from(was.range) != wanted.range && self.on.has(Mechanism::ReuseRange) {
@@ -95,8 +108,10 @@ impl Placer {
         if far >= least {
             return far;
         }
-        let len = wanted.length.likely(was.len, class);
-        if again && wanted.how != How::Within && trail.new_blocks(was.address, len) > 0 {
+        let len = wanted.len;
+        // What is no longer than the request was lies on the ground that it used.
+        let longer = len > was.len;
+        if again && longer && trail.new_blocks(was.address, len) > 0 {
             far += 3.0;
         }
         let end = was.address + u64::from(was.len);
@@ -115,7 +130,7 @@ impl Placer {
         trail: &Trail,
         dice: &mut Dice,
     ) -> u64 {
-        let again = self.classes[wanted.class].kind == Kind::Again;
+        let again = self.classes[wanted.class].kind != Kind::Over;
         let (grain, end) = (self.grain, was.address + u64::from(was.len));
         let address = match wanted.how {
             How::Within if again => self.held(wanted, (number, was), len, trail, dice),
@@ -150,7 +165,10 @@ impl Placer {
             let place = begin + dice.below(steps) * grain;
             wanted.into.map_or(place, |into| place / BLOCK_BYTES * BLOCK_BYTES + into)
         });
-        let found = places.find(|place| trail.ground.last(place / BLOCK_BYTES) == Some(number));
+        let found = places.find(|&place| {
+            trail.ground.last(place / BLOCK_BYTES) == Some(number)
+                && trail.new_blocks(place, len) == 0
+        });
         found.unwrap_or(was.address)
     }
 }

@@ -1,22 +1,30 @@
 //! Going on where a recent request ended: the end that is most like the wanted one, by rank, the age of the ground
 //! ahead, stream, operation, length and range.
 
-use super::{Found, Length, Mechanism, Placer};
+use super::{Found, Mechanism, Placer};
+use crate::bins;
 use crate::class::Kind;
 use crate::dice::Dice;
-use crate::ground::blocks;
-use crate::places::{Run, age_octave};
-use crate::trail::{ENDS_MAX, End, Trail};
+use crate::ends::{End, Unlike, WHOLE};
+use crate::ground::BLOCK_BYTES;
+use crate::places::{How, Reuse, Run, age_octave, octave_ages};
+use crate::trail::{Trail, ahead};
 
+/// How much it counts that an end is of another operation, length or, where that is chosen, range.
+const UNLIKE: Unlike = Unlike { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE };
 /// Beyond this share of wrong ground no end will do for a run on new ground.
 const WRONG_MAX: f32 = 0.5;
+/// How far beyond used ground new ground is looked for, and for how many requests as long it has room.
+const BEYOND_BLOCKS: u64 = 16_384;
+const ROOM: u64 = 8;
 
 impl Placer {
     /// The place; none where no recent end has new ground ahead and that is wanted.
     pub(super) fn run(
         &mut self,
         (class, range): (usize, usize),
-        length: Length,
+        len: u32,
+        stream: u16,
         trail: &Trail,
         dice: &mut Dice,
     ) -> Option<Found> {
@@ -24,29 +32,39 @@ impl Placer {
         if !self.on.has(Mechanism::Ranks) {
             wanted.rank = 0;
         }
-        let kind = self.classes[class].kind;
-        let is_used = matches!(kind, Kind::ContinueUsed | Kind::ResumeUsed);
-        let area = self.space.area_of_range(range);
+        let of = self.classes[class];
+        let is_used = matches!(of.kind, Kind::ContinueUsed | Kind::ResumeUsed);
+        let area = match of.kind.continues() {
+            true => trail.area,
+            false => self.space.area_of_range(range),
+        };
         let ends = &trail.ends[area];
-        // The likest first: the ground ahead is looked up for those only that may still be the best. What is not
-        // negative is in the order of its bits.
-        let mut keys = [u64::MAX; ENDS_MAX];
-        for (key, ranked) in keys.iter_mut().zip(ends.iter().enumerate()) {
-            if ranked.1.address < self.space.end() {
-                let far = self.unlike(class, range, &wanted, ranked, trail);
-                *key = u64::from(far.to_bits()) << 32 | ranked.0 as u64;
+        let is_chosen = !of.kind.continues();
+        let weights = Unlike { range: if is_chosen { 4 * WHOLE } else { 0 }, ..UNLIKE };
+        let mut keys = self.rank_unlike[wanted.rank];
+        ends.unlike((of.op, of.octave, range as u16), weights, &mut keys);
+        if self.has_streams {
+            let own = ends.addresses().iter().zip(ends.streams());
+            for (key, (&address, &stream)) in keys.iter_mut().zip(own) {
+                *key += u32::from(trail.is_stream_s(address, stream) != wanted.is_own) * 2 * WHOLE;
             }
+        }
+        // The likest first: the ground ahead is looked up for those only that may still be the best.
+        for (rank, key) in (0u32..).zip(&mut keys) {
+            let is_there = ends.addresses().get(rank as usize) < Some(&self.space.end());
+            *key =
+                if is_there && (rank as usize) < ends.len() { *key << 5 | rank } else { u32::MAX };
         }
         let (mut best, mut least, mut best_wrong) = (None, f32::INFINITY, 0.0);
         loop {
-            let key = keys.iter().fold(u64::MAX, |least, &key| least.min(key));
-            let (rank, mut far) = (key as u32 as usize, f32::from_bits((key >> 32) as u32));
-            if key == u64::MAX || far >= least {
+            let key = keys.iter().fold(u32::MAX, |least, &key| least.min(key));
+            let (rank, mut far) = ((key % 32) as usize, (key / 32) as f32 / WHOLE as f32);
+            if key == u32::MAX || far >= least {
                 break;
             }
-            keys[rank] = u64::MAX;
-            let end = &ends[rank];
-            let (first, last) = blocks(end.address, length.drawn.unwrap_or(end.len));
+            keys[rank] = u32::MAX;
+            let Some(end) = ends.get(rank) else { break };
+            let (first, last) = ahead(end.address, len);
             let new = trail.ground.new_blocks(first, last);
             let wrong = match is_used {
                 true if new > 0 => 2.0,
@@ -55,15 +73,20 @@ impl Placer {
             };
             far += 4.0 * wrong;
             if far < least {
-                far += self.unlike_age(&wanted, end, trail);
+                far += self.unlike_age(&wanted, &end, trail);
             }
             if far < least {
                 (best, least, best_wrong) = (Some(rank), far, wrong);
             }
         }
-        let rank = best.filter(|_| is_used || best_wrong <= WRONG_MAX)?;
-        let end = ends[rank];
-        let len = self.length(class, length, end.len, dice);
+        let Some(rank) = best.filter(|_| best_wrong <= WRONG_MAX) else {
+            let at = (class, range);
+            return match is_used {
+                true => self.elsewhere(at, wanted, len, stream, trail, dice),
+                false => self.beyond(at, ends.get(best?)?, len, trail, dice),
+            };
+        };
+        let end = ends.get(rank)?;
         Some(Found {
             address: end.address,
             len,
@@ -74,41 +97,40 @@ impl Placer {
         })
     }
 
-    /// By how many powers of two ranks differ, twice.
-    #[inline]
-    pub(super) fn unlike_rank(&self, one: usize, other: usize) -> f32 {
-        2.0 * (self.rank_powers[one] - self.rank_powers[other]).abs()
-    }
-
-    /// How unlike an end is to the wanted one, but for the ground ahead.
-    #[inline]
-    fn unlike(
-        &self,
-        class: usize,
-        range: usize,
-        wanted: &Run,
-        (rank, end): (usize, &End),
+    /// Where no end has used ground ahead: ground that was used as long ago.
+    fn elsewhere(
+        &mut self,
+        at: (usize, usize),
+        wanted: Run,
+        len: u32,
+        stream: u16,
         trail: &Trail,
-    ) -> f32 {
-        let of = self.classes[class];
-        let mut far = self.unlike_rank(rank, wanted.rank);
-        if self.has_streams && trail.is_stream_s(end, end.stream) != wanted.is_own {
-            far += 2.0;
-        }
-        if end.op != of.op {
-            far += 2.0;
-        }
-        if crate::class::octave(end.len) != of.octave {
-            far += 0.5;
-        }
-        let chosen = !of.kind.continues() || trail.ends.len() > 1;
-        if chosen && usize::from(end.range) != range {
-            far += 4.0;
-        }
-        far
+        dice: &mut Dice,
+    ) -> Option<Found> {
+        let (low, high) = octave_ages(wanted.age);
+        let age = bins::bin(dice.between(low, high));
+        let reuse = Reuse { age, how: How::Continuation };
+        self.used(at, reuse, len, stream, trail, dice)
     }
 
-    /// The same by how long ago the ground ahead was used.
+    /// Where no end has new ground ahead: the next beyond the used ground, with room to go on.
+    fn beyond(
+        &mut self,
+        (class, _): (usize, usize),
+        end: End,
+        len: u32,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Option<Found> {
+        let (first, last) = ahead(end.address, len);
+        let high = self.end_block().min(first + BEYOND_BLOCKS);
+        let room = |count| trail.ground.room(first, count, first, high);
+        let free = room((last - first) * ROOM).or_else(|| room(last - first))?;
+        let address = free * BLOCK_BYTES + self.past_block(class, len, dice);
+        Some(Found { address, len, from: None, area: trail.area, stream: end.stream, stays: false })
+    }
+
+    /// How unlike an end is to the wanted one by how long ago the ground ahead was used.
     #[inline]
     fn unlike_age(&self, wanted: &Run, end: &End, trail: &Trail) -> f32 {
         if wanted.age == 0 || !self.on.has(Mechanism::Ages) {

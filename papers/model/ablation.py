@@ -1,0 +1,84 @@
+"""What each mechanism of the model is worth: figures of twins that are drawn without it.
+
+    make model-ablation           # or: python papers/model/ablation.py [--traces FOLDER]
+
+A figure is the median of three seeds, and the mean over the traces; beside it the trace on which it moved most."""
+
+import argparse
+import math
+import sys
+import warnings
+from pathlib import Path
+from statistics import mean, median
+
+import fidelity
+import workloads
+
+import forebay
+from forebay import reproduce
+
+#: As `forebay generate --without` names them.
+MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "staying", "ages",
+              "reuse-range", "ranks", "room"]
+FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean, factor", "disk p99, factor",
+           "flash mean, factor"]
+
+
+def factor(quantity: dict) -> float:
+    """How many times too much or too little, whichever it is."""
+    return math.exp(abs(math.log(max(quantity["b"], 1e-9) / max(quantity["a"], 1e-9))))
+
+
+def of_seed(workload, without: str | None, seed: int) -> list[float]:
+    """The figures of one twin."""
+    path = workload.work / f"{workload.stem}-without-{without}-{seed}.parquet"
+    forebay.generate(workload.model(), path, seed=seed, without=[without] if without else None)
+    card = workloads.card(workload.path, path)
+    path.unlink()
+    deviations = {each["name"]: fidelity.deviation(each) for each in fidelity.features(card)}
+    disk, *flash = card["responses"]
+    return [
+        deviations.get("sequential_share", 0.0),
+        card["mrc_mean_error"],
+        abs(card["b"]["footprint_blocks"] / card["a"]["footprint_blocks"] - 1) * 100,
+        factor(disk["mean_ms"]),
+        factor(disk["p99_ms"]),
+        max(factor(each["mean_ms"]) for each in flash),
+    ]
+
+
+def of(workload, without: str | None) -> list[float]:
+    """The medians of a trace."""
+    return [median(each) for each in zip(*(of_seed(workload, without, seed) for seed in fidelity.SEEDS),
+                                         strict=True)]
+
+
+def section(listed) -> str:
+    """The table."""
+    whole = {workload.name: of(workload, None) for workload in listed}
+    rows = [["none", *(f"{mean(column):.3f}" for column in zip(*whole.values(), strict=True))]]
+    for mechanism in MECHANISMS:
+        found = {workload.name: of(workload, mechanism) for workload in listed}
+        cells = []
+        for at in range(len(FIGURES)):
+            moved = {name: each[at] - whole[name][at] for name, each in found.items()}
+            most = max(moved, key=lambda name: abs(moved[name]))
+            cells.append(f"{mean(each[at] for each in found.values()):.3f} ({most} {moved[most]:+.3f})")
+        rows.append([mechanism, *cells])
+        print(rows[-1], file=sys.stderr, flush=True)
+    return reproduce.table(["without", *FIGURES], rows)
+
+
+def main() -> None:
+    """Prints it."""
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--traces", type=Path)
+    asked.add_argument("--work", type=Path, default=Path("/tmp/forebay-model-ablation"))
+    asked.add_argument("--short", action="store_true", help="the bundled trace alone")
+    options = asked.parse_args()
+    warnings.simplefilter("ignore", forebay.TraceWarning)
+    sys.stdout.write(section(workloads.workloads(options)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
