@@ -1,6 +1,7 @@
 //! What lies behind exports, opened: targets or models as lanes, and the policies that can be in front of them.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_over_array, build_placed, is_placement};
@@ -284,7 +285,10 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
             _ => format!("{}: {error}", path.display()),
         }));
     }
-    if is_drive(path).unwrap_or(false) {
+    // Opening a pipe would wait for whoever writes to it.
+    let is_disk = std::fs::metadata(path)
+        .is_ok_and(|found| found.is_file() || found.file_type().is_block_device());
+    if is_disk && is_drive(path).unwrap_or(false) {
         return Err(unfit(format!(
             "'{}': file: {} is a drive of a volume, expected a disk of its own; a [[volume]] serves it",
             back.name,

@@ -2,7 +2,7 @@
 //! that the disk's newest data may be there alone.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
 use forebay_core::stack::{LABEL_BYTES, labelled_id};
@@ -21,6 +21,10 @@ enum Found {
 }
 
 fn look(path: &Path) -> Result<Found, Error> {
+    // What is no disk is told when it is opened.
+    if !std::fs::metadata(path).is_ok_and(|it| it.is_file() || it.file_type().is_block_device()) {
+        return Ok(Found::Other);
+    }
     let mut labels = [0; 2 * LABEL_BYTES];
     let read = File::open(path).and_then(|file| file.read_at(&mut labels, 0));
     let count = read.map_err(|error| unfit(format!("{}: reading it: {error}", path.display())))?;
@@ -48,7 +52,7 @@ pub(crate) fn refuse(name: &str, policy: &str, path: &Path) -> Result<(), Error>
             "'{name}': flash: {told} is blank, expected one with a log (docs/placement-log.md); format=yes in the policy begins \
              one"
         ))),
-        (Found::Other, true) => Err(unfit(format!(
+        (Found::Other, true) if path.is_file() => Err(unfit(format!(
             "'{name}': flash: {told} has something else where the log would be, expected a log (docs/placement-log.md) or a \
              blank flash, its first {} bytes zeros",
             2 * LABEL_BYTES

@@ -16,7 +16,7 @@ use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::stack::array::Level;
 use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
-use forebay_serve::{Address, Back, Config, Named, On, Promise, Server};
+use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
 use forebay_trace::Record;
 use forebay_volume::Create;
 
@@ -327,6 +327,30 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
         assert!(page.lines().any(|other| other == line), "no {line} in: {page}");
     }
     server.stop().unwrap();
+}
+
+#[test]
+fn who_is_a_stream_changes_for_clients_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    File::create(&path).unwrap().set_len(BYTES).unwrap();
+    let mut back = Back::of("disk", On::Target { path, flash: None });
+    (back.page_cache, back.trace) = (true, Some(folder.path().join("asked.csv")));
+    let socket = folder.path().join("socket");
+    let listen = vec![Address::Unix(socket.clone())];
+    let mut config = Config { file: None, listen, metrics: None, backs: vec![back] };
+    let server = Server::start(&config).unwrap();
+    let mut clients = [0, 1].map(|_| Client::simple(&socket, "disk"));
+    clients.iter_mut().for_each(|client| client.write(0, &pattern(1, 4096)));
+    config.backs[0].streams = Some(Streams::Exports);
+    assert!(server.reread(&config)[0].contains("'disk' has noop now"));
+    assert!(server.reread(&config)[0].contains("keeps its policy"), "it has it already");
+    clients.iter_mut().for_each(|client| client.write(0, &pattern(1, 4096)));
+    server.stop().unwrap();
+    let text = std::fs::read_to_string(folder.path().join("asked.csv")).unwrap();
+    let rows = text.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
+    let streams: Vec<&str> = rows.filter(|row| row[1] == "write").map(|row| row[4]).collect();
+    assert_eq!(streams, ["0", "1", "0", "0"]);
 }
 
 #[test]

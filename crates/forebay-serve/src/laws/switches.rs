@@ -92,7 +92,7 @@ fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why
     };
     // What comes in pieces may come whole only when no requests are taken any more.
     let mut client = Client::new(seed, sectors);
-    client.chunk = if seed.is_multiple_of(2) { usize::MAX } else { 300 };
+    client.chunk = if seed.is_multiple_of(2) { usize::MAX } else { 24 };
     let served = serve_ordered(policy, crash, client, stop, Box::new(meddle), ordered);
     Switched { after: count.try_iter().sum(), served }
 }
