@@ -488,8 +488,13 @@ impl Array {
         let is_repair = matches!(doing, Doing::Repair { .. });
         let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
         self.care.busy &= !is_care;
-        if bad != 0 && !is_repair && !self.reads_only {
-            self.locks.ask(number, Task::Repair { reads_all: true });
+        if !is_repair && !self.reads_only {
+            if bad != 0 {
+                self.locks.ask(number, Task::Repair { reads_all: true });
+            } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
+                // There was no room, or no luck.
+                self.locks.ask(number, Task::Repair { reads_all: false });
+            }
         }
         let durable = parts.iter().any(|part| part.durable);
         self.jobs[key as usize].parts = parts;

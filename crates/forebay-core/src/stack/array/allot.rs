@@ -7,7 +7,7 @@ use super::unit::{Place, Unit};
 
 impl Array {
     /// Gives the roles of a unit places to be written to: fresh ones, or where they have none. A role
-    /// that no drive takes is lost. None, and nothing changes, where drives would take it but are full.
+    /// that no drive takes is lost, by the one that had it or one that is missing. None, and nothing changes, where drives would take it but are full.
     pub(super) fn allot(
         &mut self,
         number: u64,
@@ -23,20 +23,37 @@ impl Array {
             }
             let lane = self.drives.choose(&self.geometry, number, unit, level, role);
             let place = lane.and_then(|lane| self.drives.take(lane));
-            if place.is_none() && self.is_full_for(unit, level, role) {
+            if place.is_none() && self.may_be_on_any(unit, level, role) {
                 for role in each(roles).filter(|role| unit.places[*role] != before.places[*role]) {
                     self.drives.give(unit.places[role]);
                 }
                 *unit = before;
                 return None;
             }
-            unit.places[role] = place.unwrap_or(Place::LOST);
+            unit.places[role] = place.unwrap_or_else(|| self.lost(unit, role));
         }
         Some(())
     }
 
-    /// Whether there is a drive for a role, which then is full.
-    fn is_full_for(&self, unit: &Unit, level: Level, role: usize) -> bool {
+    fn lost(&self, unit: &Unit, role: usize) -> Place {
+        match unit.places[role] {
+            Place::ZERO | Place::LOST => {
+                self.drives.missing(unit).map_or(Place::LOST, Place::lost_by)
+            }
+            place => place.lost(),
+        }
+    }
+
+    /// Whether a unit has lost a role that some drive may have.
+    pub(super) fn may_be_whole(&self, unit: &Unit) -> bool {
+        let Some(level) = unit.level else { return false };
+        let is_lost = |role: &usize| unit.places[*role].is_lost();
+        let mut lost = (0..level.roles(self.chunks())).filter(is_lost);
+        lost.any(|role| self.may_be_on_any(unit, level, role))
+    }
+
+    /// Whether there is a drive for a role, full or not.
+    fn may_be_on_any(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let chunks = self.chunks();
         let others = || {
             (0..level.roles(chunks))
@@ -87,3 +104,6 @@ impl Array {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

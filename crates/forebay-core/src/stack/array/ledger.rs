@@ -79,7 +79,7 @@ impl Array {
         let now = self.unit(number);
         for place in &mut new.places {
             if self.doubted.has(number, *place) && !now.names(*place) {
-                *place = Place::LOST;
+                *place = place.lost();
             }
         }
         if new != old && !self.is_kept(job, &new) {
