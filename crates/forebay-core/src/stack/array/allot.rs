@@ -7,7 +7,7 @@ use super::unit::{Place, Unit};
 
 impl Array {
     /// Gives the roles of a unit places to be written to: fresh ones, or where they have none. A role
-    /// that no drive takes is lost, by the one that had it or one that is missing. None, and nothing changes, where drives would take it but are full.
+    /// that no drive takes is lost. None, and nothing changes, where drives would take it but are full.
     pub(super) fn allot(
         &mut self,
         number: u64,
@@ -30,18 +30,16 @@ impl Array {
                 *unit = before;
                 return None;
             }
-            unit.places[role] = place.unwrap_or_else(|| self.lost(unit, role));
+            unit.places[role] = place.unwrap_or_else(|| self.lost(unit, level, role));
         }
         Some(())
     }
 
-    fn lost(&self, unit: &Unit, role: usize) -> Place {
-        match unit.places[role] {
-            Place::ZERO | Place::LOST => {
-                self.drives.missing(unit).map_or(Place::LOST, Place::lost_by)
-            }
-            place => place.lost(),
-        }
+    /// No drive takes a role: it is lost by the one that had it, or by one that is missing.
+    fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
+        let place = unit.places[role].lost();
+        let missing = || self.drives.missing(unit, level, role, self.chunks());
+        place.loser().or_else(missing).map_or(place, Place::lost_by)
     }
 
     /// Whether a unit has lost a role that some drive may have.
@@ -54,13 +52,8 @@ impl Array {
 
     /// Whether there is a drive for a role, full or not.
     fn may_be_on_any(&self, unit: &Unit, level: Level, role: usize) -> bool {
-        let chunks = self.chunks();
-        let others = || {
-            (0..level.roles(chunks))
-                .filter(|other| *other != role && level.parts(*other, role, chunks))
-                .filter_map(|other| self.drives.lane(unit.places[other]))
-        };
-        self.drives.of(unit.kind).any(|lane| others().all(|other| other != lane))
+        let is_barred = |lane| self.drives.is_barred(lane, unit, level, role, self.chunks());
+        self.drives.of(unit.kind).any(|lane| !is_barred(lane))
     }
 
     /// Whether drives of a kind have room to spare for a level that takes more than the leanest.

@@ -195,14 +195,19 @@ impl Drives {
         self.all[lane].space.free()
     }
 
-    /// A drive of the array that is not there and of which a unit knows nothing.
-    pub(super) fn missing(&self, unit: &Unit) -> Option<u8> {
-        let knows = |number: u8| {
-            let mut drives = unit.places.iter().map(|it| it.lost().loser());
-            drives.any(|drive| drive == Some(number))
+    /// A drive of the array that is not there and that a role may have been on, as far as others tell.
+    pub(super) fn missing(
+        &self,
+        unit: &Unit,
+        level: Level,
+        role: usize,
+        chunks: usize,
+    ) -> Option<u8> {
+        let has = |number, other: usize| unit.places[other].lost().loser() == Some(number);
+        let is_missing = |number: &u8| {
+            let is_there = self.lanes[usize::from(*number)].is_some();
+            !is_there && !level.apart(role, chunks).any(|other| has(*number, other))
         };
-        let is_missing =
-            |number: &u8| self.lanes[usize::from(*number)].is_none() && !knows(*number);
         self.members.into_iter().filter(|number| *number > 0).find(is_missing)
     }
 
@@ -271,14 +276,13 @@ impl Drives {
     /// The lanes, a bit each, of drives that lost what a role must not share a drive with. On one of them it would
     /// be missing beside that where the drive goes: two roles for one drive.
     fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u32 {
-        (0..level.roles(chunks))
-            .filter(|other| *other != role && level.parts(*other, role, chunks))
-            .filter_map(|other| self.lanes[usize::from(unit.places[other].loser()?)])
-            .fold(0, |lanes, lane| lanes | 1 << lane)
+        let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
+        let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
+        lanes.fold(0, |lanes, lane| lanes | 1 << lane)
     }
 
     /// Whether a drive holds what a role must not share one with.
-    fn is_barred(
+    pub(super) fn is_barred(
         &self,
         lane: usize,
         unit: &Unit,
@@ -286,9 +290,7 @@ impl Drives {
         role: usize,
         chunks: usize,
     ) -> bool {
-        (0..level.roles(chunks))
-            .filter(|other| *other != role && level.parts(*other, role, chunks))
-            .any(|other| self.lane(unit.places[other]) == Some(lane))
+        level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
     /// A role of a unit on a drive that is far fuller than another that could have it, and that other.
