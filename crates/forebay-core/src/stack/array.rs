@@ -16,7 +16,8 @@
 //! Invariants: a cell that a durable or coming table names is not written to, and is free when nothing names
 //! it any more ([`ledger`]); what a drive may have lost does not count ([`suspects`]); a unit has one change
 //! at a time, no reads beside it; an answered write is read back, whatever drives fail within what its
-//! level tolerates; a write that is answered with fewer roles than its level has is made whole later.
+//! level tolerates; a write that is answered with fewer roles than its level has is made whole as soon as there is
+//! room, and until then no other role goes to the drive that lost one: with it no more is missing than one role.
 //!
 //! Departure from the paper: levels belong to units of all their chunks, and the two neighbouring
 //! segments that its mirrored layout has are the two halves of a unit. Chunks stay where they are when a

@@ -126,7 +126,7 @@ impl Array {
                 // A drive that is there stays the role's own, lest another goes there beside it.
                 let keeps_drive = self.is_fresh() && self.drives.lane(place).is_some();
                 if !keeps_drive {
-                    new.places[role] = place.lost();
+                    new.places[role] = Place::LOST;
                 }
             }
         }
