@@ -16,7 +16,8 @@
 //! Invariants: a cell that a durable or coming table names is not written to, and is free when nothing names
 //! it any more ([`ledger`]); what a drive may have lost does not count ([`suspects`]); a unit has one change
 //! at a time, no reads beside it; an answered write is read back, whatever drives fail within what its
-//! level tolerates; a write that is answered with fewer roles than its level has is made whole later.
+//! level tolerates; a write that is answered with fewer roles than its level has is made whole as soon as there is
+//! room, and until then no other role goes to the drive that lost one: with it no more is missing than one role.
 //!
 //! Departure from the paper: levels belong to units of all their chunks, and the two neighbouring
 //! segments that its mirrored layout has are the two halves of a unit. Chunks stay where they are when a
@@ -495,8 +496,13 @@ impl Array {
         let is_repair = matches!(doing, Doing::Repair { .. });
         let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
         self.care.busy &= !is_care;
-        if bad != 0 && !is_repair && !self.reads_only {
-            self.locks.ask(number, Task::Repair { reads_all: true });
+        if !is_repair && !self.reads_only {
+            if bad != 0 {
+                self.locks.ask(number, Task::Repair { reads_all: true });
+            } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
+                // There was no room, or no luck.
+                self.locks.ask(number, Task::Repair { reads_all: false });
+            }
         }
         let durable = parts.iter().any(|part| part.durable);
         self.jobs[key as usize].parts = parts;

@@ -220,7 +220,8 @@ fn cut_once(
     let mut lanes = sound(media, random(state));
     // Those that were away may be back; others may be away, as long as it is two in all.
     let away = match errs {
-        // What it lost counts as if it were away.
+        // What it lost counts as if it were away: of drives no more than these failed, so a level that tolerates
+        // so many has it all. (A unit of which one role is lost has no other on the drive that lost it.)
         Some(lane) => {
             [lane].into_iter().chain(shape.away(state)).take(shape.first.tolerates()).collect()
         }

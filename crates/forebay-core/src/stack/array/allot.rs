@@ -23,27 +23,37 @@ impl Array {
             }
             let lane = self.drives.choose(&self.geometry, number, unit, level, role);
             let place = lane.and_then(|lane| self.drives.take(lane));
-            if place.is_none() && self.is_full_for(unit, level, role) {
+            if place.is_none() && self.may_be_on_any(unit, level, role) {
                 for role in each(roles).filter(|role| unit.places[*role] != before.places[*role]) {
                     self.drives.give(unit.places[role]);
                 }
                 *unit = before;
                 return None;
             }
-            unit.places[role] = place.unwrap_or(Place::LOST);
+            unit.places[role] = place.unwrap_or_else(|| self.lost(unit, level, role));
         }
         Some(())
     }
 
-    /// Whether there is a drive for a role, which then is full.
-    fn is_full_for(&self, unit: &Unit, level: Level, role: usize) -> bool {
-        let chunks = self.chunks();
-        let others = || {
-            (0..level.roles(chunks))
-                .filter(|other| *other != role && level.parts(*other, role, chunks))
-                .filter_map(|other| self.drives.lane(unit.places[other]))
-        };
-        self.drives.of(unit.kind).any(|lane| others().all(|other| other != lane))
+    /// No drive takes a role: it is lost by the one that had it, or by one that is missing.
+    fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
+        let place = unit.places[role].lost();
+        let missing = || self.drives.missing(unit, level, role, self.chunks());
+        place.loser().or_else(missing).map_or(place, Place::lost_by)
+    }
+
+    /// Whether a unit has lost a role that some drive may have.
+    pub(super) fn may_be_whole(&self, unit: &Unit) -> bool {
+        let Some(level) = unit.level else { return false };
+        let is_lost = |role: &usize| unit.places[*role].is_lost();
+        let mut lost = (0..level.roles(self.chunks())).filter(is_lost);
+        lost.any(|role| self.may_be_on_any(unit, level, role))
+    }
+
+    /// Whether there is a drive for a role, full or not.
+    fn may_be_on_any(&self, unit: &Unit, level: Level, role: usize) -> bool {
+        let is_barred = |lane| self.drives.is_barred(lane, unit, level, role, self.chunks());
+        self.drives.of(unit.kind).any(|lane| !is_barred(lane))
     }
 
     /// Whether drives of a kind have room to spare for a level that takes more than the leanest.
@@ -87,3 +97,6 @@ impl Array {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

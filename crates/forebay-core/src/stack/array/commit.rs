@@ -334,12 +334,13 @@ impl Array {
         if active > 0 || self.stalled.iter().any(writes) && self.reclaim() {
             return;
         }
-        if !self.is_fresh() {
-            let before = self.stalled.len();
-            self.retry_stalled(plan);
-            if self.stalled.len() < before {
-                return;
-            }
+        // Better on a drive that lost another role than refused.
+        let before = self.stalled.len();
+        self.drives.reckless = true;
+        self.retry_stalled(plan);
+        self.drives.reckless = false;
+        if self.stalled.len() < before {
+            return;
         }
         for key in std::mem::take(&mut self.stalled) {
             self.finish(key, Err(Fault::Full), plan);

@@ -35,6 +35,8 @@ pub(super) struct Drives {
     members: [u8; LANES_MAX as usize],
     /// A bit a member: it is a solid-state drive.
     ssds: u32,
+    /// Roles go to any drive that has room, whatever it lost.
+    pub(super) reckless: bool,
 }
 
 impl Drives {
@@ -57,7 +59,7 @@ impl Drives {
         }
         let mut members = [0; LANES_MAX as usize];
         members.iter_mut().zip(numbers).for_each(|(to, number)| *to = *number);
-        Drives { all, lanes, lapses: 0, members, ssds: 0 }
+        Drives { all, lanes, lapses: 0, members, ssds: 0, reckless: false }
     }
 
     pub(super) fn lanes(&self) -> usize {
@@ -193,6 +195,22 @@ impl Drives {
         self.all[lane].space.free()
     }
 
+    /// A drive of the array that is not there and that a role may have been on, as far as others tell.
+    pub(super) fn missing(
+        &self,
+        unit: &Unit,
+        level: Level,
+        role: usize,
+        chunks: usize,
+    ) -> Option<u8> {
+        let has = |number, other: usize| unit.places[other].lost().loser() == Some(number);
+        let is_missing = |number: &u8| {
+            let is_there = self.lanes[usize::from(*number)].is_some();
+            !is_there && !level.apart(role, chunks).any(|other| has(*number, other))
+        };
+        self.members.into_iter().filter(|number| *number > 0).find(is_missing)
+    }
+
     /// A free cell of a drive.
     pub(super) fn take(&mut self, lane: usize) -> Option<Place> {
         let drive = &mut self.all[lane];
@@ -214,9 +232,10 @@ impl Drives {
         }
     }
 
-    /// Where a role of a unit is to be: its drive if that is of the unit's kind and has room, else one of
-    /// that kind that has nothing of the unit that the role must not share a drive with; of these one with least of the unit, least of
-    /// the neighbouring chunk, most room, and by chance.
+    /// Where a role of a unit is to be: its drive if that is of the unit's kind and has room, else one of that kind
+    /// that has nothing of the unit that the role must not share a drive with, nor lost it unless there is no
+    /// other, full or not; of these one with least of the unit, least of the neighbouring chunk, most room, and by
+    /// chance.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,
@@ -225,11 +244,11 @@ impl Drives {
         level: Level,
         role: usize,
     ) -> Option<usize> {
-        let has_room = |lane: &usize| self.all[*lane].kind == unit.kind && self.free(*lane) > 0;
-        if let Some(lane) = self.lane(unit.places[role]).filter(has_room) {
+        let chunks = usize::from(geometry.chunks);
+        let own = self.lane(unit.places[role]).filter(|lane| self.all[*lane].kind == unit.kind);
+        if let Some(lane) = own.filter(|lane| self.free(*lane) > 0) {
             return Some(lane);
         }
-        let chunks = usize::from(geometry.chunks);
         let sibling = level.chunk(role, chunks).filter(|_| level.parities() == 0).map(|it| it ^ 1);
         let (mut uses, mut barred, mut beside) = ([0u8; LANES_MAX as usize], 0u32, 0u32);
         for other in 0..level.roles(chunks) {
@@ -246,13 +265,24 @@ impl Drives {
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
             (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
         };
+        let losers = barred | self.losers(unit, level, role, chunks);
+        let spares = self.of(unit.kind).any(|lane| losers >> lane & 1 == 0);
+        let barred = if spares && !self.reckless { losers } else { barred };
         self.of(unit.kind)
             .filter(|lane| self.free(*lane) > 0 && barred >> lane & 1 == 0)
             .min_by_key(rank)
     }
 
+    /// The lanes, a bit each, of drives that lost what a role must not share a drive with. On one of them it would
+    /// be missing beside that where the drive goes: two roles for one drive.
+    fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u32 {
+        let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
+        let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
+        lanes.fold(0, |lanes, lane| lanes | 1 << lane)
+    }
+
     /// Whether a drive holds what a role must not share one with.
-    fn is_barred(
+    pub(super) fn is_barred(
         &self,
         lane: usize,
         unit: &Unit,
@@ -260,9 +290,7 @@ impl Drives {
         role: usize,
         chunks: usize,
     ) -> bool {
-        (0..level.roles(chunks))
-            .filter(|other| *other != role && level.parts(*other, role, chunks))
-            .any(|other| self.lane(unit.places[other]) == Some(lane))
+        level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
     /// A role of a unit on a drive that is far fuller than another that could have it, and that other.
@@ -271,10 +299,12 @@ impl Drives {
         let role = (0..level.roles(chunks))
             .filter_map(|role| Some((self.free(self.lane(unit.places[role])?), role)));
         let (free, role) = role.min()?;
+        let losers = self.losers(unit, level, role, chunks);
         let lane = self
             .of(unit.kind)
             .filter(|lane| self.free(*lane) > free + SLOPE)
             .filter(|lane| !self.is_barred(*lane, unit, level, role, chunks))
+            .filter(|lane| losers >> lane & 1 == 0)
             .max_by_key(|lane| self.free(*lane))?;
         Some((role, lane))
     }

@@ -79,7 +79,7 @@ impl Array {
         let now = self.unit(number);
         for place in &mut new.places {
             if self.doubted.has(number, *place) && !now.names(*place) {
-                *place = Place::LOST;
+                *place = place.lost();
             }
         }
         if new != old && !self.is_kept(job, &new) {
@@ -141,16 +141,26 @@ pub(super) mod tests {
         (30, 0, 0, 90),
     ];
 
-    /// Roles that must not share a drive do not.
+    /// Roles that must not share a drive do not, nor do they with one that a drive lost, while all are there.
     pub(in super::super) fn check_apart(array: &Array) {
         for number in 0..array.table.units() {
             let unit = array.unit(number);
             let Some(level) = unit.level else { continue };
-            let lanes = unit.places.map(|place| array.drives.lane(place));
-            for role in 0..level.roles(array.chunks()) {
+            let roles = level.roles(array.chunks());
+            let is_known = |place: &Place| !place.is_lost() || place.loser().is_some();
+            assert!(unit.places.iter().all(is_known), "of {number} it is not known who lost it");
+            let is_whole = array.drives.present().count() == array.lanes();
+            let drives = unit.places.map(|place| {
+                let has = array.drives.lane(place).and_then(|_| Some(place.cell()?.0));
+                has.or(place.loser().filter(|_| is_whole))
+            });
+            for role in 0..roles {
                 for other in (0..role).filter(|other| level.parts(*other, role, array.chunks())) {
-                    let are_apart = lanes[role].is_none() || lanes[role] != lanes[other];
-                    assert!(are_apart, "roles {other} and {role} of {number} share a drive");
+                    let are_apart = drives[role].is_none() || drives[role] != drives[other];
+                    assert!(
+                        are_apart,
+                        "roles {other} and {role} of {number} share a drive: {unit:?}"
+                    );
                 }
             }
         }

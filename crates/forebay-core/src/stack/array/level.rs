@@ -126,6 +126,12 @@ impl Level {
         }
     }
 
+    /// The roles that must not be on the same drive as one.
+    pub(super) fn apart(self, role: usize, chunks: usize) -> impl Iterator<Item = usize> {
+        let others = (0..self.roles(chunks)).filter(move |other| *other != role);
+        others.filter(move |other| self.parts(*other, role, chunks))
+    }
+
     /// The roles that hold a data chunk.
     pub(super) fn holders(self, chunk: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let copies = match self {

@@ -116,7 +116,7 @@ impl Array {
         for unit in [&mut self.round, &mut self.changed].into_iter().flat_map(|it| it.get_mut(&at))
         {
             let named = unit.places.iter_mut().filter(|own| **own == place);
-            named.for_each(|own| *own = Place::LOST);
+            named.for_each(|own| *own = place.lost());
         }
         self.doubted.add(at, place);
     }

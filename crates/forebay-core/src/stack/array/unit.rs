@@ -5,7 +5,8 @@ use super::level::{Level, ROLES_MAX, Roles, all};
 
 /// Where a role's bytes are: a cell of a drive, or nowhere because they are zeros, or lost.
 ///
-/// Packed as it stands in the table: drive above bit 56, cell above bit 24, check below.
+/// Packed as it stands in the table: drive above bit 56, cell above bit 24, check below. Of one that is lost 255
+/// above bit 56, and below who lost it, if that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(pub(super) u64);
 
@@ -17,6 +18,24 @@ impl Place {
     pub(super) const ZERO: Place = Place(0);
     /// No drive has it.
     pub(super) const LOST: Place = Place(255 << 56);
+
+    /// The same, lost by the drive that has it.
+    pub(super) fn lost(self) -> Place {
+        match self.cell() {
+            Some((drive, _)) => Place::lost_by(drive),
+            None if self.is_lost() => self,
+            None => Place::LOST,
+        }
+    }
+
+    pub(super) fn lost_by(drive: u8) -> Place {
+        Place(Place::LOST.0 | u64::from(drive))
+    }
+
+    /// The drive that lost it.
+    pub(super) fn loser(self) -> Option<u8> {
+        Some(self.0 as u8).filter(|drive| self.is_lost() && *drive > 0)
+    }
 
     /// A cell of a drive (from 1), and what the sum of its trailer ends with.
     pub(super) fn at(drive: u8, cell: u32) -> Place {
@@ -106,6 +125,10 @@ mod tests {
         assert_eq!((Place::ZERO.cell(), Place::LOST.cell()), (None, None));
         assert!(Place::LOST.is_lost() && !Place::ZERO.is_lost() && !place.is_lost());
         assert!(!Place::ZERO.is_same_cell(Place::ZERO));
+        let lost = [place.lost(), place.lost().lost(), Place::LOST.lost(), Place::ZERO.lost()];
+        assert!(lost.iter().all(|it| it.is_lost() && it.cell().is_none()));
+        assert_eq!(lost.map(Place::loser), [Some(254), Some(254), None, None]);
+        assert_eq!(Place::at(1, 7).checked(5).loser(), None);
         let mut unit = Unit { level: Some(Level::RAID6), kind: Kind::Ssd, ..Unit::EMPTY };
         unit.places[5] = place;
         let mut words = [9; 13];

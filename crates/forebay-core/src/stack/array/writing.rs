@@ -252,19 +252,20 @@ impl Array {
             for role in each(failed) {
                 // In place there is no other.
                 if self.is_fresh() || self.drives.lane(new.places[role]).is_none() {
-                    refused.push(std::mem::replace(&mut new.places[role], Place::LOST));
+                    let place = &mut new.places[role];
+                    refused.push(std::mem::replace(place, place.lost()));
                 }
             }
-            let room = self.allot(number, &mut new, level, failed).is_some();
+            let room = again && self.allot(number, &mut new, level, failed).is_some();
             // Others may have better luck with them, later.
             refused.into_iter().filter(|it| !old.names(*it)).for_each(|it| self.drives.give(it));
             let job = &mut self.jobs[key as usize];
             (job.new, job.writes) = (new, failed);
-            if again && room {
+            if room {
                 return self.write_out(key, plan);
             }
             let given: Vec<Place> = each(failed).map(|role| job.new.places[role]).collect();
-            each(failed).for_each(|role| job.new.places[role] = Place::LOST);
+            each(failed).for_each(|role| job.new.places[role] = job.new.places[role].lost());
             given
                 .into_iter()
                 .filter(|place| !old.names(*place))

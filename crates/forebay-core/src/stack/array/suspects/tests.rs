@@ -117,7 +117,12 @@ fn what_is_lost_is_not_lost_again() {
     let places = bench.array().unit(0).places;
     let named = [0, 4].into_iter().find(|role| !places[*role].is_lost()).expect("one of them");
     assert!(bench.array().unsure.has(places[named]), "{places:?}");
-    bench.write(2, 1);
+    let write = bench.ask(Op::Write, Flags::NONE, 0, 2, 1);
+    bench.end_all(|io| match io.op {
+        Op::Read if lost.contains(&io.lane) => Err(Fault::Media),
+        _ => Ok(()),
+    });
+    assert_eq!(bench.answers[&write], Ok(()));
     let lane = bench.lane_of(named);
     bench.lose(&[lane]);
     assert_eq!(bench.flush(0), Ok(()), "others are there");

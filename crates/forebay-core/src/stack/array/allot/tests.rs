@@ -1,0 +1,168 @@
+//! Where roles of units go that have lost others.
+
+use std::collections::BTreeSet;
+
+use super::super::bench::{Bench, LANES, Rates, created};
+use super::super::drives::Drives;
+use super::super::geometry::Geometry;
+use super::*;
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::request::{Flags, Op, Request};
+
+const UNITS: u64 = 12;
+
+/// An array of which so many units are written and durable.
+fn filled(array: Array, units: u64) -> Bench {
+    let mut bench = Bench::new(array, 1, Rates::default());
+    (0..units).for_each(|unit| bench.write(4 * unit, 4));
+    assert_eq!(bench.flush(0), Ok(()));
+    bench
+}
+
+/// The first chunk is written while some drives take nothing, and answered; then it is made whole, or tried.
+fn write_first(bench: &mut Bench, refuse: &[u16], may_be_whole: bool) {
+    let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 1);
+    let outcome = |io: &Request| -> Outcome {
+        match io.op {
+            Op::Write if refuse.contains(&io.lane) && !io.flags.has(Flags::FUA) => {
+                Err(Fault::Media)
+            }
+            _ => Ok(()),
+        }
+    };
+    while !bench.answers.contains_key(&write) {
+        let io = *bench.under_way().next().expect("it is answered");
+        bench.end_one(|it| *it == io, outcome(&io));
+    }
+    assert_eq!(bench.answers[&write], Ok(()));
+    assert!(bench.array().unit(0).places[0].is_lost(), "no drive took it");
+    bench.end_all(|io| if may_be_whole { Ok(()) } else { outcome(io) });
+    assert_eq!(bench.array().drives.present().count(), LANES.into());
+}
+
+fn lanes(bench: &Bench) -> Vec<Option<usize>> {
+    let array = bench.array();
+    array.unit(0).places[..6].iter().map(|place| array.drives.lane(*place)).collect()
+}
+
+/// What a write leaves behind for want of a drive that takes it is made anew without anybody asking.
+#[test]
+fn a_write_that_was_answered_with_fewer_roles_is_made_whole() {
+    let mut bench = filled(created(Level::RAID6, 60, false), UNITS);
+    let loser = bench.lane_of(0);
+    write_first(&mut bench, &[loser], true);
+    assert!(!bench.array().is_needy(&bench.array().unit(0)), "{:?}", lanes(&bench));
+    bench.check();
+}
+
+/// A drive has lost a role. Others do not go there when theirs are full for a while: with it and one more, three
+/// would be missing.
+#[test]
+fn a_role_does_not_go_to_the_drive_that_lost_another() {
+    let mut bench = filled(created(Level::RAID6, 2, false), UNITS);
+    let (loser, full) = (bench.lane_of(0), bench.lane_of(1));
+    write_first(&mut bench, &[loser], false);
+    assert_eq!(bench.flush(0), Ok(()));
+    let before = lanes(&bench);
+    assert_eq!(before.iter().filter(|lane| lane.is_none()).count(), 1);
+    // Both parities of any are on two drives; until the next round these have cells for two writes.
+    for unit in 1..UNITS {
+        if bench.array().drives.free(full.into()) == 0 {
+            break;
+        }
+        let places = bench.array().unit(unit).places;
+        let role =
+            (0..6).find(|role| bench.array().drives.lane(places[*role]) == Some(full.into()));
+        let chunk = role.expect("a unit is on all drives").min(3) as u64;
+        bench.write(4 * unit + chunk, 1);
+    }
+    assert_eq!(bench.array().drives.free(full.into()), 0);
+    assert!(bench.array().drives.free(loser.into()) > 0);
+    let write = bench.ask(Op::Write, Flags::NONE, 0, 1, 1);
+    while !bench.answers.contains_key(&write) {
+        bench.end_one(|_| true, Ok(()));
+    }
+    assert_eq!(bench.answers[&write], Ok(()));
+    assert_eq!(lanes(&bench), before);
+    let other = bench.lane_of(2);
+    bench.lose(&[loser, other]);
+    assert_eq!(bench.flush(0), Ok(()), "two of six may go");
+    assert_eq!(bench.array().census().lost_units, 0);
+}
+
+/// Where a role's drive has no room and will have none, the role goes elsewhere after all.
+#[test]
+fn no_write_is_refused_that_another_drive_has_room_for() {
+    let full = Bench::written(created(Level::RAID6, 0, false), true).lane_of(1);
+    let mut cells = [UNITS as u32; 6];
+    cells[usize::from(full)] = 6;
+    let mut bench = filled(created(Level::RAID6, 0, false).with_cells(&cells), 6);
+    assert_eq!((bench.lane_of(1), bench.array().drives.free(full.into())), (full, 0));
+    let loser = bench.lane_of(0);
+    write_first(&mut bench, &[loser], false);
+    bench.write(1, 1);
+    assert_eq!(bench.lane_of(1), loser);
+    bench.check();
+}
+
+/// What finds no drive is one's that is missing, and may be back before all is whole.
+#[test]
+fn a_role_without_a_drive_is_of_one_that_is_missing() {
+    let mut bench = filled(created(Level::RAID6, 2, false), 1);
+    let missing = [0, 1].map(|role| bench.lane_of(role));
+    bench.lose(&missing);
+    for unit in 0..2 {
+        bench.write(4 * unit, 4);
+        let unit = bench.array().unit(unit);
+        let losers: BTreeSet<u8> = unit.places.iter().filter_map(|it| it.loser()).collect();
+        assert_eq!(losers, BTreeSet::from(missing.map(|lane| lane as u8 + 1)), "{unit:?}");
+    }
+}
+
+/// Roles of a unit on drives of their own, the first drive having no room; `lost` is lost by drive 7.
+fn crowded(level: Level, lost: usize) -> (Drives, Unit) {
+    let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7], 100);
+    let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
+    for role in (0..level.roles(4)).filter(|role| *role != lost) {
+        unit.places[role] = drives.take(role % 6).unwrap();
+    }
+    while drives.take(0).is_some() {}
+    unit.places[lost] = Place::lost_by(7);
+    (drives, unit)
+}
+
+/// What a role must not share a drive with was lost by one: it does not go there while another may have it.
+#[test]
+fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
+    let geometry = Geometry::new(Geometry::sample(7), Level::RAID6, 20).unwrap();
+    let choose =
+        |drives: &Drives, unit: &Unit| drives.choose(&geometry, 0, unit, unit.level.unwrap(), 0);
+    let (mut drives, unit) = crowded(Level::RAID6, 5);
+    let whole =
+        Unit { places: unit.places.map(|it| if it.is_lost() { Place::LOST } else { it }), ..unit };
+    // One drive is its own, one is vacant, one lost another role.
+    let moved = |(role, lane)| (role == 0).then_some(lane);
+    assert_eq!(choose(&drives, &unit), Some(5));
+    assert_eq!(drives.roomier(&unit, 4).and_then(moved), Some(5));
+    while drives.take(5).is_some() {}
+    assert_eq!((choose(&drives, &whole), choose(&drives, &unit)), (Some(6), None));
+    let roomier = [&whole, &unit].map(|unit| drives.roomier(unit, 4).and_then(moved));
+    assert_eq!(roomier, [Some(6), None]);
+    drives.reckless = true;
+    assert_eq!(choose(&drives, &unit), Some(6));
+    drives.reckless = false;
+    // New ones keep off it too, and so do those whose drive is gone; but where no other is left they go there.
+    let mut new = unit;
+    new.places[0] = Place::ZERO;
+    assert_eq!(choose(&drives, &new), None);
+    assert!(drives.fail(0));
+    assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (None, None));
+    assert!(drives.fail(5));
+    assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (Some(6), Some(6)));
+    // Of copies only those of one chunk are beside each other.
+    for (lost, is_beside) in [(4, true), (5, false)] {
+        let (mut drives, unit) = crowded(Level::TRIPLE, lost);
+        (1..6).for_each(|lane| while drives.take(lane).is_some() {});
+        assert_eq!(choose(&drives, &unit).is_none(), is_beside);
+    }
+}
