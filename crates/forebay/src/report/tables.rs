@@ -32,12 +32,12 @@ pub(super) fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String
     )
 }
 
-fn headings(names: &[&str]) -> Vec<String> {
+pub(super) fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| escape(name)).collect()
 }
 
 /// A figure with a bar of its share behind it.
-fn with_bar(text: &str, share: f64) -> String {
+pub(super) fn with_bar(text: &str, share: f64) -> String {
     let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
 }
