@@ -311,15 +311,11 @@ fn cautions(
     rows: &[Row],
 ) -> Result<Vec<String>, Error> {
     let mut told = clients.cautions(question.begin)?;
-    let without = |row: &&Row| row.drives.is_some() && row.price.is_none();
-    let mut unpriced: Vec<&str> =
-        rows.iter().filter(without).map(|row| row.drive.as_str()).collect();
-    unpriced.sort_unstable();
-    unpriced.dedup();
+    let unpriced = unpriced(question, rows);
     if !unpriced.is_empty() {
         let names = unpriced.join(", ");
         told.push(format!(
-            "Nobody says what these cost, so they come last: {names}. Give --prices FILE."
+            "Nobody says what these cost, and what needs them comes last: {names}. Give --prices FILE."
         ));
     }
     let own = |row: &&Row| row.price.is_some();
@@ -333,12 +329,29 @@ fn cautions(
                 .into(),
         );
     }
-    let used = rows.iter().any(|row| row.cache_drives > 0).then_some(&question.flash.device);
-    let tried = question.drives.iter().map(|candidate| &candidate.device);
-    let named: Vec<&OpenDevice> = tried.chain(used).collect();
-    let rows_first = rows.first().map(|row| row.drive.clone());
-    let shown: Vec<&OpenDevice> =
-        named.into_iter().filter(|device| Some(&device.name) == rows_first.as_ref()).collect();
-    told.extend(devices::cautions(&shown[..shown.len().min(1)]));
+    let best = rows.first().filter(|row| row.drives.is_some());
+    let is_bought = |device: &&OpenDevice| {
+        best.is_some_and(|row| {
+            row.drive == device.name || row.cache_drive.as_ref() == Some(&device.name)
+        })
+    };
+    let all = question.drives.iter().chain([question.flash]).map(|candidate| &candidate.device);
+    let mut bought: Vec<&OpenDevice> = all.filter(is_bought).collect();
+    bought.dedup_by(|a, b| a.name == b.name);
+    told.extend(devices::cautions(&bought));
     Ok(told)
+}
+
+/// Drives that rows need and nobody says the price of.
+fn unpriced(question: &Question<'_>, rows: &[Row]) -> Vec<String> {
+    let does = || rows.iter().filter(|row| row.drives.is_some());
+    let is_used = |device: &OpenDevice| {
+        does().any(|row| row.drive == device.name || row.cache_drive.as_ref() == Some(&device.name))
+    };
+    let all = question.drives.iter().chain([question.flash]).map(|candidate| &candidate.device);
+    let unknown = all.filter(|device| is_used(device) && question.prices.price(device).is_none());
+    let mut names: Vec<String> = unknown.map(|device| device.name.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }

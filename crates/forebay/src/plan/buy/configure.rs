@@ -210,7 +210,8 @@ impl Words<'_> {
     fn serve(&self) -> String {
         let mut text = format!(
             "# {} {}, {}, {}: what `forebay plan buy` proposes.\n\
-             # Files stand for drives, with the model's times. For real drives name these and leave `emulate` out.\n\
+             # Files stand for drives, with the model's times. For real drives, name these and\n\
+             # leave `emulate` out.\n\
              socket = \"forebay.sock\"\n",
             self.best.drives.unwrap_or(0),
             plain(&self.best.drive),

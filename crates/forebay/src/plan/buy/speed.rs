@@ -23,6 +23,8 @@ const SMALL: u32 = 4096;
 const LARGE: u32 = 1 << 20;
 /// I/Os under way at most.
 const DEPTH: usize = 32;
+/// Bytes of flash that I/Os go to.
+const FLASH_REACH: u64 = 8 << 30;
 
 impl Speed {
     pub(super) fn of(model: &DeviceModel) -> Speed {
@@ -48,7 +50,10 @@ fn rate(model: &DeviceModel, op: Op, len: u32, at_random: bool) -> f64 {
         (false, true) => 100_000,
         (false, false) => 5_000,
     };
-    let blocks = (device.capacity() / u64::from(len)).clamp(1, 1 << 40);
+    // All over a disk; of flash no place is far, and its map takes memory where it is written.
+    let reach =
+        if device.cylinders() > 0 { device.capacity() } else { device.capacity().min(FLASH_REACH) };
+    let blocks = (reach / u64::from(len)).max(1);
     let (mut now, mut state, mut under_way, mut halfway) = (Nanos::ZERO, 1u64, 0, Nanos::ZERO);
     let (mut begun, mut ended) = (0u64, 0u64);
     while ended < ios {

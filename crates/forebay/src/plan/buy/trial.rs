@@ -64,6 +64,9 @@ enum Come {
     AtOnce,
 }
 
+/// Numbers that are tried before it is asked whether any can do.
+const TRIED_FIRST: usize = 4;
+
 /// Requests that come alone come so far apart.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
 
@@ -116,13 +119,21 @@ impl<'a, 't> Trial<'a, 't> {
         let needed = (bytes as f64 * self.case.growth).ceil() as u64;
         let mut found = Found { for_bytes: self.for_bytes(needed), ..Found::default() };
         found.for_redundancy = self.for_redundancy(needed)?;
-        found.never = self.never()?;
+        found.never = self.slow_anywhere()?;
+        if found.never.is_none() {
+            found.for_time = self.least(self.case.kind.layout.width(), TRIED_FIRST)?;
+        }
+        if found.never.is_none() && found.for_time.is_none() {
+            found.never = self.slow_up_to_most()?;
+        }
         if found.never.is_some() {
             return Ok(found);
         }
-        found.for_time = self.least(self.case.kind.layout.width())?;
+        if found.for_time.is_none() {
+            found.for_time = self.least(self.case.kind.layout.width(), usize::MAX)?;
+        }
         if let (Some(time), Some(least)) = (found.for_time, found.for_redundancy) {
-            found.drives = self.least(time.max(least))?;
+            found.drives = self.least(time.max(least), usize::MAX)?;
             found.one_less = match found.drives {
                 Some(drives) if drives > least => self.before(drives)?,
                 _ => None,
@@ -173,24 +184,31 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(None)
     }
 
-    /// Why no number does, if that is plain from requests that come one at a time.
-    fn never(&mut self) -> Result<Option<Never>, Error> {
-        let (Some(least), Some(most)) = (self.numbers().next(), self.numbers().last()) else {
-            return Ok(None);
-        };
-        let allowed = self.allowed();
+    /// Whether requests that come one at a time are too slow, even if no arm ever had to move.
+    fn slow_anywhere(&mut self) -> Result<Option<Never>, Error> {
         let still = self.case.kind.drive.without_seeks();
-        let has_arm = still.is_some();
-        let alone = self.over(least, Come::Apart, Some(&allowed), still.as_ref())?;
-        if alone.is_none() {
-            let count = self.over(least, Come::Apart, None, still.as_ref())?;
-            return Ok(count.map(Never::AnyNumber));
+        let Some(least) = self.numbers().next() else { return Ok(None) };
+        let alone = self.alone(least, still.as_ref())?;
+        Ok(alone.map(Never::AnyNumber))
+    }
+
+    /// Whether they are on as many drives as are allowed; of drives without an arm that is known.
+    fn slow_up_to_most(&mut self) -> Result<Option<Never>, Error> {
+        let Some(most) = self.numbers().last() else { return Ok(None) };
+        if self.case.kind.drive.model.cylinders() == 0 {
+            return Ok(None);
         }
-        if has_arm && self.over(most, Come::Apart, Some(&allowed), None)?.is_none() {
-            let count = self.over(most, Come::Apart, None, None)?;
-            return Ok(count.map(Never::UpTo));
+        let alone = self.alone(most, None)?;
+        Ok(alone.map(Never::UpTo))
+    }
+
+    /// What so many do of requests that come one at a time, if that breaks a promise.
+    fn alone(&mut self, drives: usize, still: Option<&OpenDevice>) -> Result<Option<Count>, Error> {
+        let allowed = self.allowed();
+        if self.over(drives, Come::Apart, Some(&allowed), still)?.is_some() {
+            return Ok(None);
         }
-        Ok(None)
+        self.over(drives, Come::Apart, None, still)
     }
 
     /// How many requests of each client may be late.
@@ -203,9 +221,9 @@ impl<'a, 't> Trial<'a, 't> {
         self.case.group.iter().map(late).collect()
     }
 
-    /// The least number from `first` on.
-    fn least(&mut self, first: usize) -> Result<Option<usize>, Error> {
-        for drives in self.numbers().filter(|drives| *drives >= first) {
+    /// The least number from `first` on, of as many numbers as are to be tried.
+    fn least(&mut self, first: usize, numbers: usize) -> Result<Option<usize>, Error> {
+        for drives in self.numbers().filter(|drives| *drives >= first).take(numbers) {
             if self.keeps(drives)? {
                 return Ok(Some(drives));
             }
