@@ -38,7 +38,7 @@ mod _forebay {
     #[pymodule_export]
     use super::model::{fit, generate};
     #[pymodule_export]
-    use super::plan::{plan_capacity, plan_consolidate, plan_power, plan_sla};
+    use super::plan::{plan_buy, plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
     #[pymodule_export]

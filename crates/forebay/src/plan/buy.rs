@@ -355,3 +355,6 @@ fn unpriced(question: &Question<'_>, rows: &[Row]) -> Vec<String> {
     names.dedup();
     names
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,3 +176,81 @@ fn about() -> String {
          faster by the growth. IOPS alone: what a server of constant rate needs that puts the rest aside.</p>",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Input;
+    use crate::plan::buy::{By, Candidate, Layout, Prices, Promise, Question, Sharing, answer};
+    use crate::plan::consolidate::Begin;
+    use crate::progress::Told;
+    use forebay_core::{Flags, Nanos, Op};
+    use forebay_trace::Record;
+
+    fn found(within_ms: u64) -> Answer {
+        let record = |number: u64| Record {
+            at: Nanos::from_millis(number * 20),
+            offset: (number % 50) << 20,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume: (number % 2) as u32,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        let inputs = [Input::from_records((0..200).map(record).collect(), vec!["a".into()])];
+        let open = |name: &str| Candidate::open(name).unwrap();
+        let drives = [open("fixed:100"), open("990-pro"), open("hc550")];
+        let question = Question {
+            promise: Promise {
+                within: Nanos::from_millis(within_ms),
+                fraction: "0.99".parse().unwrap(),
+            },
+            own: &[],
+            by: By::Volume,
+            begin: Begin::Together,
+            trust_times: true,
+            growth: 1.0,
+            spare: 0,
+            survives: 0,
+            drives: &drives,
+            layouts: &[Layout::Single],
+            flash: &open("d7-p5520"),
+            scheduler: "mq-deadline",
+            drives_max: 4,
+            sharings: &[Sharing::Shared],
+            prices: &Prices::default(),
+        };
+        answer(&inputs, &question, |_: &Told| ()).unwrap()
+    }
+
+    #[test]
+    fn the_page_is_whole_and_refers_to_nothing_outside() {
+        for within_ms in [1, 12] {
+            let mut answer = found(within_ms);
+            let hostile = "<script>alert('\"&')</script>".to_string();
+            answer.clients[0].client = hostile.clone();
+            answer.refused.push(hostile.clone());
+            for row in &mut answer.rows {
+                (row.utilisation, row.mean_power_w) = (Some(f64::NAN), Some(f64::INFINITY));
+                row.drive = hostile.clone();
+            }
+            let page = page(&answer);
+            let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+            roxmltree::Document::parse_with_options(&page, options).unwrap();
+            let figures = page.split("</style>").nth(1).unwrap();
+            for wrong in ["<script", "http", "src=", "url(", "NaN", "inf\u{a0}"] {
+                assert!(!figures.contains(wrong), "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_says_what_to_buy_and_how_to_set_it_up_or_that_nothing_does() {
+        let does = page(&found(12));
+        assert!(does.contains("Buy 1 990-pro") && does.contains("class=\"best\""), "{does}");
+        assert!(does.contains("[[export]]\nname = &quot;0&quot;"));
+        let none = page(&Answer { rows: Vec::new(), configuration: None, ..found(12) });
+        assert!(none.contains("Nothing does it") && !none.contains("[[export]]"));
+    }
+}

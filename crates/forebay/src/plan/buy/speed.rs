@@ -1,5 +1,6 @@
 //! What one drive does at its fastest, as Linux's `io.cost.model` asks for it: bytes a second in order, and I/Os of
-//! 4 KiB a second in order and at random, of reads and of writes, with as many under way as the drive takes.
+//! 4 KiB a second in order and at random, of reads and of writes, with as many under way as the drive takes. In order
+//! a disk is given one at a time: it reads ahead by itself.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
@@ -55,9 +56,10 @@ fn rate(model: &DeviceModel, op: Op, len: u32, at_random: bool) -> f64 {
         if device.cylinders() > 0 { device.capacity() } else { device.capacity().min(FLASH_REACH) };
     let blocks = (reach / u64::from(len)).max(1);
     let (mut now, mut state, mut under_way, mut halfway) = (Nanos::ZERO, 1u64, 0, Nanos::ZERO);
+    let depth = if !at_random && device.cylinders() > 0 { 1 } else { DEPTH };
     let (mut begun, mut ended) = (0u64, 0u64);
     while ended < ios {
-        while begun < ios && under_way < DEPTH && device.room() {
+        while begun < ios && under_way < depth && device.room() {
             // Marsaglia's xorshift64: the same I/Os every time.
             state ^= state << 13;
             state ^= state >> 7;
