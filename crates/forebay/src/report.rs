@@ -12,11 +12,13 @@ mod card;
 mod charts;
 mod heads;
 mod page;
+mod plain;
 mod plot;
 mod tables;
 mod text;
 
 pub use capacity::{CapacityPage, DevicesPart};
+pub use plain::{PlainCell, PlainCurve, PlainPage, PlainTable};
 
 use std::path::Path;
 
@@ -40,6 +42,11 @@ pub fn capacity_html(page: &CapacityPage<'_>) -> String {
 /// The report on what to buy.
 pub fn buy_html(answer: &crate::plan::buy::Answer) -> String {
     buy::page(answer)
+}
+
+/// A page of sentences and tables that were put together elsewhere.
+pub fn plain_html(told: &PlainPage) -> String {
+    plain::page(told)
 }
 
 /// The card of two traces.

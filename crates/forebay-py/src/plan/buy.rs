@@ -142,9 +142,8 @@ fn within_range(name: &str, given: f64, least: f64, most: f64) -> PyResult<()> {
 
 /// Clients' own promises.
 fn own(promises: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Promise)>> {
-    let wrong = || {
-        argument("promises", "expected a dict as {\"web\": (\"5ms\", 0.999)}".to_string())
-    };
+    let wrong =
+        || argument("promises", "expected a dict as {\"web\": (\"5ms\", 0.999)}".to_string());
     let one = |(name, promise): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract().map_err(|_| wrong())?;
         let (within, fraction): (String, Bound<'_, PyAny>) =

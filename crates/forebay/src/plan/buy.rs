@@ -19,7 +19,7 @@ mod trial;
 use std::ops::ControlFlow;
 
 use forebay_core::replay::Intensity;
-use forebay_core::{Device, Nanos};
+use forebay_core::{Device, Nanos, Policy};
 use serde::Serialize;
 
 use self::clients::Clients;
@@ -32,6 +32,7 @@ use crate::jobs::{self, side_by_side};
 use crate::plan::consolidate::Begin;
 use crate::plan::search::least_capacities;
 use crate::progress::{GoOn, Told};
+use crate::simulate::Bed;
 
 pub use clients::{By, Promise};
 pub use configure::Configuration;
@@ -152,7 +153,7 @@ pub fn answer<P: GoOn>(
     question: &Question<'_>,
     mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Answer, Error> {
-    forebay_core::catalog::build(question.scheduler, u32::MAX)?;
+    check(question)?;
     let told = clients::Told {
         by: question.by,
         begin: question.begin,
@@ -199,6 +200,22 @@ pub fn answer<P: GoOn>(
         cautions,
         configuration,
     })
+}
+
+/// Refuses what nothing could be made of, before anything is read.
+fn check(question: &Question<'_>) -> Result<(), Error> {
+    let scheduler = forebay_core::catalog::build(question.scheduler, u32::MAX)?;
+    if !scheduler.servers().is_empty() || !scheduler.classes().is_empty() {
+        return Err(Error::Unfit(format!(
+            "'{}': got a shaper, expected a scheduler for each disk, as in mq-deadline",
+            question.scheduler
+        )));
+    }
+    let flash = question.layouts.contains(&Layout::FlashCache).then_some(&question.flash.device);
+    match flash {
+        Some(flash) => Bed { flash: Some(flash), ..Bed::of(flash) }.check_flash(),
+        None => Ok(()),
+    }
 }
 
 /// What is asked of whom.

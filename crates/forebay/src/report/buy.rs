@@ -2,12 +2,12 @@
 //! as configuration.
 
 use super::page::{document, paragraphs, section};
-use super::tables::{headings, table, with_bar};
+use super::tables::{headings, table};
 use super::text::{NONE, bytes, count, escape, name, percent, significant};
 use crate::plan::buy::{Answer, ClientNeed, Row};
 
 /// Rows that are shown; what is far behind nobody buys.
-const ROWS_MAX: usize = 60;
+const ROWS_MAX: usize = 40;
 
 pub(super) fn page(answer: &Answer) -> String {
     let mut body = head(answer);
@@ -98,18 +98,18 @@ fn watts(row: &Row) -> String {
 }
 
 fn rows(answer: &Answer) -> String {
+    let several = answer.clients.len() > 1;
     let heads = headings(&[
         "drive, layout",
-        "clients",
+        "price",
+        "power",
+        "buy",
         "may fail",
         "for bytes",
-        "with redundancy",
+        "redundant",
         "for time",
-        "buy",
         "decides",
         "busy",
-        "power",
-        "price",
     ]);
     let number = |number: Option<u64>| number.map_or(NONE.to_string(), count);
     let does = answer.rows.iter().filter(|row| row.drives.is_some()).take(ROWS_MAX);
@@ -124,22 +124,27 @@ fn rows(answer: &Answer) -> String {
             plus(row.cache_drives, "flash"),
             plus(row.spare_drives, "spare")
         );
+        let sharing = if several { format!(", {}", row.sharing.name()) } else { String::new() };
         let cells = vec![
-            format!("{}, {}", name(&row.drive), row.layout.name()),
-            row.sharing.name().to_string(),
+            format!("{}, {}{sharing}", name(&row.drive), row.layout.name()),
+            money(row),
+            watts(row),
+            bought,
             row.survives.to_string(),
             number(row.drives_for_bytes),
             number(row.drives_for_redundancy.map(|drives| drives as u64)),
             number(row.drives_for_time.map(|drives| drives as u64)),
-            bought,
             row.binds.map_or(NONE, |binds| binds.name()).to_string(),
-            row.utilisation.map_or(NONE.into(), |busy| with_bar(&percent(busy), busy)),
-            watts(row),
-            money(row),
+            row.utilisation.map_or(NONE.into(), percent),
         ];
         (at == 0, cells)
     };
-    table(&heads, &does.enumerate().map(cells).collect::<Vec<_>>())
+    let all = answer.rows.iter().filter(|row| row.drives.is_some()).count();
+    let more = match all.saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        more => format!("<p class=\"small\">{more} more in JSON.</p>"),
+    };
+    table(&heads, &does.enumerate().map(cells).collect::<Vec<_>>()) + &more
 }
 
 fn clients(answer: &Answer) -> String {

@@ -37,7 +37,7 @@ pub(super) fn headings(names: &[&str]) -> Vec<String> {
 }
 
 /// A figure with a bar of its share behind it.
-pub(super) fn with_bar(text: &str, share: f64) -> String {
+fn with_bar(text: &str, share: f64) -> String {
     let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
 }
