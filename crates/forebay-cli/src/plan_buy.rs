@@ -250,15 +250,11 @@ fn clients(answer: &Answer) -> String {
 
 fn drives(answer: &Answer) -> String {
     let several = answer.clients.len() > 1;
-    let heads = [
-        "drive", "layout", "clients", "bytes", "redund.", "time", "buy", "decides", "busy", "W",
-        "price",
-    ];
+    let heads = ["drive", "layout", "clients", "b/r/t", "buy", "decides", "busy", "W", "price"];
     let kept = |head: &&str| several || *head != "clients";
     let mut shown = table(&heads.into_iter().filter(|head| kept(head)).collect::<Vec<_>>());
     let does: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
-    let number =
-        |number: Option<u64>| right(number.map_or("-".into(), |number| number.to_string()));
+    let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     for row in does.iter().take(ROWS_MAX) {
         let plus = |count: usize, what: &str| match count {
             0 => String::new(),
@@ -275,9 +271,12 @@ fn drives(answer: &Answer) -> String {
         let first =
             [Cell::new(&row.drive), Cell::new(row.layout.name())].into_iter().chain(clients);
         shown.add_row(first.chain([
-            number(row.drives_for_bytes),
-            number(row.drives_for_redundancy.map(|drives| drives as u64)),
-            number(row.drives_for_time.map(|drives| drives as u64)),
+            right(format!(
+                "{}/{}/{}",
+                number(row.drives_for_bytes),
+                number(row.drives_for_redundancy.map(|drives| drives as u64)),
+                number(row.drives_for_time.map(|drives| drives as u64)),
+            )),
             right(bought),
             Cell::new(row.binds.map_or("-", |binds| binds.name())),
             right(row.utilisation.map_or("-".into(), |busy| format!("{:.1} %", busy * 100.0))),
@@ -288,8 +287,8 @@ fn drives(answer: &Answer) -> String {
     let more = does.len().saturating_sub(ROWS_MAX);
     let more = if more > 0 { format!("\n({more} more in --format json)") } else { String::new() };
     let said = wrapped(
-        "What does it, the cheapest first: drives for the bytes, with their redundancy, and for the time alone; what \
-         to buy (f: flash before disks, s: spare); what decides the number; how busy drives are.",
+        "What does it, the cheapest first. b/r/t: drives for the bytes, with their redundancy, and for the time alone; \
+         buy: all three (f: flash before disks, s: spare); what decides that; how busy drives are.",
     );
     format!("{said}\n{shown}{more}")
 }

@@ -10,6 +10,7 @@ import polars
 import pyarrow
 from typing_extensions import Buffer, Self
 
+from . import fleet as fleet
 from .sweep import sweep as sweep
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "defragment",
     "describe",
     "fit",
+    "fleet",
     "generate",
     "least_time",
     "offline",
