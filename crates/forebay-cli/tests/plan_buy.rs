@@ -35,11 +35,11 @@ fn buy(arguments: &[&str]) -> Command {
     command
 }
 
-/// A drive of 100 MB that a test can make files for.
+/// A drive of 2 GB that a test can make files for.
 fn small_drive(folder: &Folder) -> PathBuf {
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/hc550.toml");
     let text = fs::read_to_string(bundled).unwrap();
-    let small = text.replace("18_000_207_937_536", "600_000_000").replace("\"hc550\"", "\"small\"");
+    let small = text.replace("18_000_207_937_536", "2_000_000_000").replace("\"hc550\"", "\"small\"");
     folder.file("small.toml", small)
 }
 
@@ -113,7 +113,7 @@ fn each_client_may_have_its_own_promise_and_volumes_are_clients() {
 #[test]
 fn the_report_is_a_page() {
     let folder = Folder::new();
-    let (trace, page) = (trace(&folder, "t.spc", (0..40).map(|n| n * 50)), folder.path("buy.html"));
+    let (trace, page) = (trace(&folder, "t.spc", (0..40).map(|n| n * 53)), folder.path("buy.html"));
     let asked = ["--device", "990-pro", "--layout", "single"];
     let (_, err) = ends(buy(&asked).arg(&trace).arg("-o").arg(&page), 0);
     assert!(err.contains("buy.html"), "{err}");
@@ -124,7 +124,7 @@ fn the_report_is_a_page() {
 #[test]
 fn what_cannot_be_is_refused_with_one_message() {
     let folder = Folder::new();
-    let good = trace(&folder, "t.spc", (0..40).map(|n| n * 50));
+    let good = trace(&folder, "t.spc", (0..40).map(|n| n * 53));
     let prices =
         folder.file("prices.toml", "currency = \"EUR\"\non = \"2026\"\n[drive.hc550]\nprice = 3\n");
     let binary = folder.file("prices.bin", [0xff, 0xfe, 0, 1]);
@@ -169,7 +169,7 @@ fn what_cannot_be_is_refused_with_one_message() {
 #[test]
 fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
     let folder = Folder::new();
-    let trace = trace(&folder, "t.spc", (0..40).map(|n| n * 50));
+    let trace = trace(&folder, "t.spc", (0..40).map(|n| n * 53));
     let asked = ["--within", "10us", "--device", "hc550,990-pro"];
     let (out, _) = ends(buy(&asked).arg(&trace), 0);
     assert!(out.starts_with("Nothing that was tried keeps 99 % within 0.01 ms"), "{out}");
@@ -183,8 +183,8 @@ fn set_up(layout: &str, more: &[&str]) -> (Folder, Value) {
     let folder = Folder::new();
     let drive = small_drive(&folder);
     let (a, b) = (
-        trace(&folder, "a b\"c.spc", (0..60).map(|n| n * 200)),
-        trace(&folder, "b.spc", (0..60).map(|n| n * 200 + 100)),
+        trace(&folder, "a b\"c.spc", (0..60).map(|n| n * 207)),
+        trace(&folder, "b.spc", (0..60).map(|n| n * 207 + 101)),
     );
     let mut command =
         buy(&["--within", "80ms", "--fraction", "0.9", "--layout", layout, "--configure"]);
