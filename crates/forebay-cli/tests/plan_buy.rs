@@ -39,7 +39,8 @@ fn buy(arguments: &[&str]) -> Command {
 fn small_drive(folder: &Folder) -> PathBuf {
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/hc550.toml");
     let text = fs::read_to_string(bundled).unwrap();
-    let small = text.replace("18_000_207_937_536", "2_000_000_000").replace("\"hc550\"", "\"small\"");
+    let small =
+        text.replace("18_000_207_937_536", "2_000_000_000").replace("\"hc550\"", "\"small\"");
     folder.file("small.toml", small)
 }
 

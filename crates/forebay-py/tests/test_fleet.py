@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import subprocess
 
 import pyarrow as pa
 import pytest
@@ -21,8 +22,7 @@ def trace_of(path, volumes):
     rows = [(at, volume, block, op) for volume, of in volumes.items() for at, block, op in of]
     rows.sort()
     lines = ["at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name"]
-    names = {volume: at for at, volume in enumerate(volumes)}
-    lines += [f"{round(at * 1e9)},{op},{block * 4096},4096,0,{names[volume]},,,,," for at, volume, block, op in rows]
+    lines += [f"{round(at * 1e9)},{op},{block * 4096},4096,0,{volume},,,,," for at, volume, block, op in rows]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -31,8 +31,6 @@ def parted(tmp_path, volumes):
     """The same as a folder of volumes."""
     trace = trace_of(tmp_path / "fleet.csv", volumes)
     folder = tmp_path / "fleet"
-    import subprocess
-
     binary = ROOT / "target/debug/forebay"
     subprocess.run([binary, "convert", trace, folder, "--partition-by", "volume"], check=True, capture_output=True)
     return folder
@@ -48,12 +46,12 @@ def bursts(at_s, count=50, every=10, times=10):
 
 
 def test_bursts_that_never_meet_share_and_those_that_always_do_never(tmp_path):
-    # Two pairs by construction: 0 with 1 and 2 with 3 burst in the same seconds.
+    # Two pairs by construction: a with b and c with d burst in the same seconds.
     folder = parted(tmp_path, {"a": bursts(0), "b": bursts(0.1), "c": bursts(5), "d": bursts(5.1)})
     found = fleet.together(folder, output=tmp_path / "answers", fraction=1.0, report=tmp_path / "together.html")
     pairs = {tuple(sorted((row["volume_a"], row["volume_b"]))): row for row in found.rows if row["advice"] == "together"}
     never = {tuple(sorted((row["volume_a"], row["volume_b"]))) for row in found.rows if row["advice"] == "never"}
-    assert never == {("0", "1"), ("2", "3")}
+    assert never == {("a", "b"), ("c", "d")}
     assert len(pairs) == 2 and not never & set(pairs)
     assert all(row["saving_share"] == pytest.approx(0.5) for row in pairs.values())
     assert all(row["together_iops"] == 50 for row in pairs.values())
@@ -126,7 +124,7 @@ def test_flash_goes_where_a_gibibyte_finds_most(tmp_path):
     folder = parted(tmp_path, {"a": again(100, 100), "b": again(1000, 10), "c": once})
     kept = {"output": tmp_path / "answers"}
     found = fleet.flash(folder, **kept, budgets_gib=[0.0005, 1], report=tmp_path / "flash.html")
-    assert [row["volume"] for row in found.rows] == ["0", "1"]
+    assert [row["volume"] for row in found.rows] == ["a", "b"]
     a, b = found.rows
     assert a["its_gib"] == pytest.approx(100 * 4096 / 2**30, rel=0.2)
     assert b["its_gib"] == pytest.approx(1000 * 4096 / 2**30, rel=0.2)
@@ -134,7 +132,7 @@ def test_flash_goes_where_a_gibibyte_finds_most(tmp_path):
     # 99 of 100 uses of a and 9 of 10 of b are found, of 10000, 10000 and 1000 in 100 seconds.
     assert b["found_per_s"] == pytest.approx((9900 + 9000) / 100, rel=0.02)
     small, large = found.more["budgets"]
-    assert set(small["volumes"]) == {"0", "1"} and large["found_per_s"] == pytest.approx(b["found_per_s"])
+    assert set(small["volumes"]) == {"a", "b"} and large["found_per_s"] == pytest.approx(b["found_per_s"])
     assert small["found_per_s"] < large["found_per_s"]
     is_whole(found, tmp_path / "flash.html")
     assert "<svg" in (tmp_path / "flash.html").read_text()
@@ -167,9 +165,11 @@ def test_the_whole_needs_what_bursts_that_meet_need(tmp_path):
     folder = parted(tmp_path, {"a": bursts(0), "b": bursts(5)})
     kept = {"output": tmp_path / "answers"}
     found = fleet.needs(folder, **kept, within="100ms", fraction=0.9, report=tmp_path / "needs.html")
-    for row, of in zip(found.rows, ("0", "1"), strict=True):
-        part = next(folder.glob(f"*{of}*.parquet"))
-        alone = forebay.plan_capacity(part, within=["100ms"], fraction=[0.9], confidence=0.95)["rows"][0]
+    parts = json.loads((folder / "manifest.json").read_text())["parts"]
+    files = {part["volume"]: folder / part["file"] for part in parts}
+    assert sorted(row["volume"] for row in found.rows) == ["a", "b"]
+    for row in found.rows:
+        alone = forebay.plan_capacity(files[row["volume"]], within=["100ms"], fraction=[0.9], confidence=0.95)["rows"][0]
         assert row["alone_iops"] == alone["capacity_iops"] and row["low_iops"] == alone["capacity_low_iops"]
     assert found.more["sum_iops"] == sum(row["alone_iops"] for row in found.rows)
     assert found.more["together_share"] == pytest.approx(0.5)
@@ -192,7 +192,7 @@ def test_volumes_of_one_behaviour_are_one_group(tmp_path):
     )
     assert sum(row["volumes"] for row in found.rows) == 5 == len(found.more["of_volume"])
     quiet = [row for row in found.rows if row["load"] == "idle"]
-    assert [(row["policy"], row["volumes"], sorted(row["names"])) for row in quiet] == [("none", 2, ["3", "4"])]
+    assert [(row["policy"], row["volumes"], sorted(row["names"])) for row in quiet] == [("none", 2, ["d", "e"])]
     assert quiet[0]["gain_share"] == 0
     is_whole(found, tmp_path / "schedulers.html")
 

@@ -112,7 +112,8 @@ _HEADS = {
 def hull(curve: Sequence[Point]) -> list[Point]:
     """The upper hull of a rising curve from (0, 0), where it rises."""
     kept: list[Point] = [(0.0, 0.0)]
-    for point in sorted(curve):
+    # Of points at one place the highest comes first.
+    for point in sorted(curve, key=lambda point: (point[0], -point[1])):
         if point[0] <= kept[-1][0] or point[1] <= kept[-1][1]:
             continue
         while len(kept) > 1 and _slope(kept[-2], kept[-1]) <= _slope(kept[-2], point):

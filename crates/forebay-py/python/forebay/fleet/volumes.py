@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import Error
-from .. import sweep as sweeps
+from ..sweep.ask import sweep
 from ..sweep.grid import Cell, _read
 
 Traces = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -25,7 +25,7 @@ class Asked:
         if by_volume is None:
             # A folder is one of volumes.
             by_volume = all(os.path.isdir(trace) for trace in self.traces)
-        found = sweeps.sweep(question, self.traces, by_volume=by_volume, **options)
+        found = sweep(question, self.traces, by_volume=by_volume, **options)
         self._storage = options.get("storage")
         self.answers: list[tuple[str, Cell, dict[str, Any]]] = []
         for cell, answer in found.whole():
