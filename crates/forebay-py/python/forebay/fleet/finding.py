@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from .. import _forebay
+from .._forebay import page as _page
 
 if TYPE_CHECKING:
     import polars
@@ -90,7 +90,7 @@ class Finding:
             "tables": [{"title": "Rows", "heads": heads, "rows": rows}] if rows else [],
             "curve": self._curve,
         }
-        text: str = _forebay.page(json.dumps(told))
+        text: str = _page(json.dumps(told))
         return text
 
     def report(self, path: str | os.PathLike[str] | None) -> Finding:
