@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay::devices;
-use forebay_serve::{Address, Back, Config, On, Server, file};
+use forebay_serve::{Address, Back, Config, On, Server, address, file};
 
 use crate::interrupt::{self, Second};
 
 /// Serve files, block devices and volumes over the network (NBD), with a policy in the path
 ///
 /// Clients are nbd-client, QEMU, libnbd and whatever else speaks NBD. It listens at a Unix socket or a loopback
-/// address, never beyond this machine. Ctrl-C answers what is under way, makes all durable, and ends; SIGHUP reads
-/// a configuration's policies again and switches to them.
+/// address, never beyond this machine. Ctrl-C answers what is under way, makes all durable, and ends. SIGHUP reads
+/// the configuration again and takes up its policies and promises.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
@@ -27,7 +27,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// The loopback address to listen at, as in 127.0.0.1:10809
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     tcp: Option<SocketAddr>,
     /// The name that clients ask for [default: the empty one]
     #[arg(long, value_name = "NAME")]
@@ -83,7 +83,7 @@ impl Serve {
             while !stop.load(Ordering::Relaxed) && !server.is_broken() {
                 thread::sleep(TICK);
                 if interrupt::hung_up() {
-                    self.switch(&config, &server);
+                    self.reread(&server);
                 }
             }
             server.stop()
@@ -92,31 +92,13 @@ impl Serve {
     }
 
     /// Reads the policies again. What is wrong leaves all as it is.
-    fn switch(&self, served: &Config, server: &Server) {
+    fn reread(&self, server: &Server) {
         if !self.is_config() {
             return eprintln!("forebay: SIGHUP: there is no configuration to read again");
         }
-        let read = match file::read(&self.what) {
-            Ok(read) => read,
-            Err(error) => return eprintln!("forebay: {error}; all stays as it is"),
-        };
-        for back in &served.backs {
-            let Some(now) = read.backs.iter().find(|other| other.name == back.name) else {
-                eprintln!(
-                    "forebay: '{}' is served on, though the file does not have it",
-                    back.name
-                );
-                continue;
-            };
-            match server.switch(&back.name, &now.policy) {
-                Ok(pause) => eprintln!(
-                    "forebay: '{}' has {} now; nothing was taken for {:.1} ms",
-                    back.name,
-                    now.policy,
-                    pause.as_secs_f64() * 1e3
-                ),
-                Err(error) => eprintln!("forebay: {error}; '{}' stays as it is", back.name),
-            }
+        match file::read(&self.what) {
+            Ok(now) => server.reread(&now).iter().for_each(|said| eprintln!("forebay: {said}")),
+            Err(error) => eprintln!("forebay: {error}; all stays as it is"),
         }
     }
 

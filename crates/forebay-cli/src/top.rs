@@ -1,5 +1,6 @@
 //! `forebay top`.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -96,7 +97,7 @@ fn page(before: &Figures, now: &Figures) -> String {
         let then = before.backs.iter().find(|other| other.name == back.name).unwrap_or(&none);
         text += &sentence(then, back, span_s);
         text += &volume(back);
-        text += rearranged(back);
+        text += &rearranged(back);
         text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
         if !back.counted.is_empty() {
             let counted = back.counted.iter().map(|(name, value)| format!("{name} {value}"));
@@ -149,11 +150,15 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
         "failed",
     ];
     let mut table = headed(&heads);
-    for (at, one) in back.exports.iter().enumerate() {
+    let named = |one: &ExportFigures| match one.name.is_empty() {
+        true => "(default)".into(),
+        false => one.name.clone(),
+    };
+    let names = shortened(&back.exports.iter().map(named).collect::<Vec<_>>());
+    for (at, (one, name)) in back.exports.iter().zip(&names).enumerate() {
         let none = ExportFigures::default();
         let then = then.exports.get(at).unwrap_or(&none);
         let bytes = (one.read_bytes + one.written_bytes) - (then.read_bytes + then.written_bytes);
-        let name = if one.name.is_empty() { "(default)" } else { &one.name };
         table.add_row(row(
             name,
             [
@@ -178,7 +183,9 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
     let is_volume = back.disks.iter().any(|disk| disk.drive.is_some());
     heads.extend(["free", "state"].iter().filter(|_| is_volume));
     let mut table = headed(&heads);
-    for (at, one) in back.disks.iter().enumerate() {
+    let files: Vec<&Path> = back.disks.iter().map(|disk| Path::new(&disk.file)).collect();
+    let names = shortened(&tails(&files));
+    for (at, (one, name)) in back.disks.iter().zip(&names).enumerate() {
         let none = DiskFigures::default();
         let then = then.disks.get(at).unwrap_or(&none);
         let rate = |now: u64, then: u64| format!("{:.0}", (now - then) as f64 / span_s);
@@ -195,25 +202,69 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
             let state = if drive.is_present { "used" } else { "missing" };
             [size(drive.free_bytes), state.into()]
         }));
-        table.add_row(row(&named(at, one), cells));
+        table.add_row(row(name, cells));
     }
     table
 }
 
-/// A disk by its file's name, or its place.
-fn named(at: usize, disk: &DiskFigures) -> String {
-    let name = Path::new(&disk.file).file_name();
-    name.map_or_else(|| at.to_string(), |name| name.to_string_lossy().into_owned())
+/// Files by their names, with as many of the folders before these as tell them apart.
+fn tails(files: &[&Path]) -> Vec<String> {
+    let tail = |path: &Path, parts: usize| -> String {
+        let all: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+        all[all.len().saturating_sub(parts)..].join("/")
+    };
+    let longest = files.iter().map(|path| path.iter().count()).max().unwrap_or(1);
+    let by = |parts| files.iter().map(|path| tail(path, parts)).collect::<Vec<_>>();
+    let told_apart = (1..longest).map(by).find(|names| are_different(names));
+    told_apart.unwrap_or_else(|| by(1))
 }
 
-/// How far a disk is whose blocks move.
-fn rearranged(back: &BackFigures) -> &'static str {
-    match back.rearranged {
-        None => "",
-        Some(true) => "Blocks are at their new places.\n",
-        Some(false) => "Blocks are being copied to their new places whenever it is idle.\n",
-    }
+fn are_different(names: &[String]) -> bool {
+    names.iter().collect::<BTreeSet<_>>().len() == names.len()
 }
+
+/// Names that leave figures where they are: of long ones the middle is left out. Where that makes them alike each begins
+/// with its place.
+fn shortened(names: &[String]) -> Vec<String> {
+    let cut = |name: &str, room: usize| -> String {
+        let all: Vec<char> = name.chars().collect();
+        if all.len() <= room {
+            return name.to_string();
+        }
+        let head = (room - 1) / 2;
+        let tail = &all[all.len() - (room - 1 - head)..];
+        all[..head].iter().chain(&['…']).chain(tail).collect()
+    };
+    let short: Vec<String> = names.iter().map(|name| cut(name, NAME_MAX)).collect();
+    if are_different(&short) {
+        return short;
+    }
+    let placed = |(at, name): (usize, &String)| {
+        let place = format!("{at}:");
+        place.clone() + &cut(name, NAME_MAX - place.len())
+    };
+    names.iter().enumerate().map(placed).collect()
+}
+
+/// The longest name in a table.
+const NAME_MAX: usize = 12;
+
+/// How far a disk is whose blocks move.
+fn rearranged(back: &BackFigures) -> String {
+    let given_up = back.counted.iter().any(|(name, value)| name == ABANDONED && *value > 0.0);
+    let told = match back.rearranged {
+        None => return String::new(),
+        Some(true) => "Blocks are at their new places.",
+        Some(false) if given_up => {
+            "A copy of its blocks failed, and so all stay where they are. Look at the disk; serving it again begins anew."
+        }
+        Some(false) => "Blocks are being copied to their new places whenever it is idle.",
+    };
+    output::wrapped(told) + "\n"
+}
+
+/// What a rearranged disk counts when it gives up.
+const ABANDONED: &str = "rearranging_abandoned";
 
 /// How a volume is: its levels, its drives, its rebuild.
 fn volume(back: &BackFigures) -> String {
@@ -246,8 +297,6 @@ fn headed(heads: &[&str]) -> Table {
 fn row(name: &str, figures: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let figures = figures.into_iter();
     let cells = figures.map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right));
-    // A name of any length leaves the figures where they are.
-    let name: String = name.chars().take(12).collect();
     [Cell::new(name)].into_iter().chain(cells).collect()
 }
 
@@ -307,6 +356,30 @@ mod tests {
     }
 
     #[test]
+    fn names_stay_apart_when_they_are_cut() {
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        let short = |all: &[&str]| shortened(&names(all));
+        assert_eq!(short(&["a-customer-n1", "a-customer-n2"]), ["a-cus…mer-n1", "a-cus…mer-n2"]);
+        assert_eq!(short(&["twelve-chars", "x"]), ["twelve-chars", "x"]);
+        let alike = ["a-customer-1-database", "a-customer-2-database"];
+        assert_eq!(short(&alike), ["0:a-cu…abase", "1:a-cu…abase"]);
+        let tails = |all: &[&str]| tails(&all.iter().map(Path::new).collect::<Vec<_>>());
+        assert_eq!(tails(&["/srv/a/nbd", "/srv/b/nbd"]), ["a/nbd", "b/nbd"]);
+        assert_eq!(tails(&["/srv/one", "/srv/two"]), ["one", "two"]);
+        assert_eq!(shortened(&tails(&["disk", "disk"])), ["0:disk", "1:disk"]);
+    }
+
+    #[test]
+    fn who_watches_hears_that_a_copying_was_given_up() {
+        let mut back = looked(1.0, 0).backs.remove(0);
+        assert!(rearranged(&back).starts_with("Blocks are being copied"));
+        back.counted.push((ABANDONED.into(), 1.0));
+        assert!(rearranged(&back).starts_with("A copy of its blocks failed"));
+        back.rearranged = None;
+        assert_eq!(rearranged(&back), "");
+    }
+
+    #[test]
     fn a_page_tells_what_happened_between_two_looks() {
         let text = page(&looked(10.0, 0), &looked(12.0, 80_000));
         assert!(text.starts_with("data answers 40000 requests a second through noop"), "{text}");
@@ -324,7 +397,7 @@ mod tests {
         }
         let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_string();
         assert!(row("used").contains("one") && row("used").contains("40000"), "{text}");
-        assert!(row("missing ").contains(" one "), "{text}");
+        assert!(row("missing ").contains(" 1:one "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         // A server that was started again in between.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };

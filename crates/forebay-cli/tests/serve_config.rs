@@ -92,6 +92,18 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
     let policy = after["backs"][0]["policy"].as_str().unwrap();
     assert!(policy.starts_with("promised:cmin=5000/0:") && policy.ends_with("over=mq-deadline"));
+    // Promises are re-read with it; what is open is not, and that is said.
+    let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
+    fs::write(folder.path("serve.toml"), promise("keep_iops = 7000").replace("run.", "other."))
+        .unwrap();
+    serving.signal("-HUP");
+    let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 2));
+    let back = &after["backs"][0];
+    assert!(back["policy"].as_str().unwrap().starts_with("promised:cmin=7000/0:"), "{after}");
+    assert_eq!(
+        (&back["exports"][0]["keep_iops"], &back["exports"][0]["kept"]),
+        (&7000.into(), &0.into())
+    );
     // A policy that there is not leaves all as it is.
     fs::write(folder.path("serve.toml"), config("nonsense")).unwrap();
     serving.signal("-HUP");
@@ -105,27 +117,43 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     let line = "forebay_serve_written_bytes_total{back=\"data\",export=\"steady\"} 4194304";
     assert!(page.lines().any(|other| other == line), "{page}");
 
+    // What makes all durable at the end is asked for then.
+    let idle_ms = 300;
+    std::thread::sleep(Duration::from_millis(idle_ms));
     serving.signal("-INT");
     let (status, said) = serving.ends();
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("'data' has mq-deadline now; nothing was taken for"), "{said}");
     assert!(said.contains("nonsense") && said.contains("stays as it is"), "{said}");
+    assert!(said.contains("'data': tape: what the file says now waits for a restart"), "{said}");
     assert!(folder.read("disk")[..4 << 20] == data[..]);
 
     let trace = folder.path("asked.parquet");
     let (told, _) = command::json(&mut command::forebay(&["describe", trace.to_str().unwrap()]));
     let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
     assert_eq!(moved, 8 << 20, "{told}");
+    let (last, before) = last_two_ns(&folder, "asked.parquet");
+    assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     // By whatever I/Os, the disk was given as much.
     let issued = folder.path("issued.parquet");
     let (told, _) = command::json(&mut command::forebay(&["describe", issued.to_str().unwrap()]));
     let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
     assert_eq!(moved, 8 << 20, "{told}");
-    for tape in ["run.tape", "run.2.tape"] {
+    for tape in ["run.tape", "run.2.tape", "run.3.tape"] {
         let path = folder.path(tape);
         let mut check = command::forebay(&["play", "--check-tape", path.to_str().unwrap()]);
         assert_eq!(command::json(&mut check).0["identical"], true, "{tape}");
     }
+}
+
+/// When the last request of a trace and the one before it were asked.
+fn last_two_ns(folder: &Folder, trace: &str) -> (u64, u64) {
+    let [from, to] = [trace, "all.csv"].map(|name| folder.path(name).display().to_string());
+    command::forebay(&["convert", &from, &to]).assert().success();
+    let text = String::from_utf8(folder.read("all.csv")).unwrap();
+    let at_ns = |row: &str| row.split(',').next().unwrap().parse::<u64>().unwrap();
+    let rows: Vec<u64> = text.lines().skip(1).map(at_ns).collect();
+    (rows[rows.len() - 1], rows[rows.len() - 2])
 }
 
 /// A port that nobody had a moment ago.
@@ -187,6 +215,25 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     refused(&whole.replace("[[disk]]", "[[disks]]"), &[], "unknown field");
     refused(&whole.replace("\"noop\"", "\"nonsense\""), &[], "nonsense");
     refused("\u{0}", &[], "serve.toml, line 1");
+    // What cannot be read or written beside disks: its key, and advice that a configuration can follow.
+    for (from, to, part) in [
+        (
+            "\"asked.parquet\"",
+            "\"no/asked.parquet\"",
+            "'data': trace: no/asked.parquet: No such file",
+        ),
+        ("\"issued.parquet\"", "\"x.exe\"", "'data': trace_issued: x.exe: got the ending \"exe\""),
+        ("\"issued.parquet\"", "\"x.exe\"", "let its name end in .parquet"),
+        ("\"run.tape\"", "\"no/run.tape\"", "'data': tape: no/run.tape: No such file"),
+        ("tape = \"run.tape\"", "rearrange = \"no\"", "'data': rearrange: no: No such file"),
+        ("tape = \"run.tape\"", "rearrange = \"text\"", "forebay convert` makes a Parquet"),
+    ] {
+        fs::write(folder.path("text"), "a line\n").unwrap();
+        let sized = whole.replace("offset = \"4MiB\"", "offset = \"4MiB\"\nsize = \"1MiB\"");
+        refused(&sized.replace(from, to), &[], part);
+    }
+    let left: Vec<_> = fs::read_dir(folder.path("")).unwrap().map(|file| file.unwrap()).collect();
+    assert_eq!(left.len(), 3, "a disk, a text and a configuration: {left:?}");
     let twice = whole.replace(
         "[[export]]\nname = \"rest\"\non = \"data\"",
         "[[disk]]\nname = \"more\"\nfile = \"disk\"\n\n[[export]]\nname = \"rest\"\non = \"more\"",

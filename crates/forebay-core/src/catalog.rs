@@ -10,7 +10,9 @@ pub use crate::contract::parameter::{Listed, Parameter};
 pub use crate::contract::policy::PolicyVisitor;
 pub use crate::elevator::BLOCK_PARAMETERS;
 pub use arrays::{ARRAYS, array_ssds, is_array, volume_bytes, with_rules};
-pub use placements::{DeviceSet, FlashLane, PLACEMENTS, build_placed, is_placement, with_placed};
+pub use placements::{
+    DeviceSet, FlashLane, PLACEMENTS, build_over_array, build_placed, is_placement, with_placed,
+};
 pub use schedulers::{POLICIES, build, with_policy};
 pub use shapers::{SHAPER_PARAMETERS, SHAPERS};
 pub use yardsticks::{YARDSTICKS, build_measured, is_yardstick, with_measured};

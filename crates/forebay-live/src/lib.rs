@@ -17,6 +17,7 @@ mod held_up;
 mod lanes;
 mod medium;
 mod memory;
+mod page_cache;
 mod patterned;
 mod pool;
 mod ring;

@@ -20,6 +20,7 @@ use io_uring::types::{Fixed, FsyncFlags};
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::held_up::HeldUp;
 use crate::lanes::{Ended, Failure, Lanes};
+use crate::page_cache::{self, PageCache};
 use crate::pool::Pool;
 use crate::ring::{Over, Ring};
 use crate::sockets::{Moved, Plug, Wired};
@@ -77,6 +78,41 @@ impl Slot {
     }
 }
 
+/// What the driver reads and writes itself, for the kernel would only give it to a thread.
+enum Copied {
+    Nothing,
+    /// All that is in memory; nothing makes that durable.
+    All,
+    /// Writes that need not wait.
+    Writes(PageCache),
+}
+
+impl Copied {
+    fn of(target: &Target) -> Copied {
+        match target.block_bytes() {
+            _ if target.is_in_memory() => Copied::All,
+            None => Copied::Writes(PageCache::default()),
+            Some(_) => Copied::Nothing,
+        }
+    }
+
+    #[inline]
+    fn takes(&mut self, now: Nanos, io: &Request) -> bool {
+        match self {
+            Copied::Nothing => false,
+            Copied::All => io.op.moves_data(),
+            Copied::Writes(cache) => cache.takes(now, io, page_cache::seen),
+        }
+    }
+
+    #[inline]
+    fn took(&mut self, begun: Nanos, ended: Nanos) {
+        if let Copied::Writes(cache) = self {
+            cache.took(begun, ended);
+        }
+    }
+}
+
 /// Targets as lanes.
 pub struct Uring {
     ring: Ring,
@@ -93,8 +129,8 @@ pub struct Uring {
     at_once_bytes: u64,
     /// Whether entries were kept for the next pass because something ended at once.
     waited: bool,
-    /// Which targets are in memory.
-    in_memory: Vec<bool>,
+    /// Which targets the driver copies from and to itself.
+    copied: Vec<Copied>,
     /// Whether the arena is registered.
     registered: bool,
     pool: Pool,
@@ -148,7 +184,7 @@ impl Uring {
             at_once: Vec::new(),
             at_once_bytes: 0,
             waited: false,
-            in_memory: targets.iter().map(Target::is_in_memory).collect(),
+            copied: targets.iter().map(Copied::of).collect(),
             ring,
             targets,
             depth,
@@ -231,7 +267,7 @@ impl Uring {
         entered
     }
 
-    /// Reads or writes a target in memory.
+    /// Reads or writes a target without the ring.
     fn copy(&mut self, io: &Request, pieces: &[Piece]) -> Result<(), Failure> {
         let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
         assert!(named == u64::from(io.len), "{io:?} names {named} bytes");
@@ -244,7 +280,6 @@ impl Uring {
             copied.map_err(|error| Failure::of(&error))?;
             offset += u64::from(piece.len);
         }
-        // Nothing makes what is in memory durable.
         Ok(())
     }
 
@@ -340,10 +375,11 @@ impl Lanes for Uring {
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
         let shape = self.shapes[usize::from(io.lane)];
         let is_whole = || shape.extent(&io).is_ok() && pieces.iter().all(|piece| piece.buf != 0);
-        let in_memory = self.in_memory[usize::from(io.lane)];
-        if in_memory && io.op.moves_data() && is_whole() {
+        if self.copied[usize::from(io.lane)].takes(now, &io) && is_whole() {
             self.at_once_bytes += u64::from(io.len);
+            let begun = self.clock.now();
             let failure = self.copy(&io, pieces).err();
+            self.copied[usize::from(io.lane)].took(begun, self.clock.now());
             return self.at_once.push(Ended::new(io, now, now, failure));
         }
         let extent = shape.extent(&io).unwrap_or(Extent { offset: 0, len: 0 });

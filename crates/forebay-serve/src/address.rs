@@ -40,6 +40,23 @@ impl fmt::Display for Address {
     }
 }
 
+/// Reads a place to listen at.
+///
+/// # Errors
+/// What is no loopback address with a port.
+pub fn address(text: &str) -> Result<SocketAddr, Error> {
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.ip().is_loopback() => Ok(address),
+        Ok(_) => Err(unfit(format!(
+            "{text}: got an address that others can reach, expected a loopback address (127.0.0.1); for others put \
+             nbdkit's nbd plugin in front, with TLS"
+        ))),
+        Err(_) => Err(unfit(format!(
+            "{text}: got no address, expected a loopback address and port in figures, as in 127.0.0.1:10809"
+        ))),
+    }
+}
+
 /// A client's connection.
 pub(crate) enum Stream {
     Unix(UnixStream),

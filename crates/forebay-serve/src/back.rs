@@ -3,13 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, is_placement};
+use forebay_core::catalog::{DeviceSet, FlashLane, build_over_array, build_placed, is_placement};
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{Device, Nanos, Policy};
 use forebay_live::{Emulated, LEN_MAX, Opening, RingClock, Store, Target, Uring};
-use forebay_volume::{Found, Shape, find, find_cached, over, status};
+use forebay_volume::{Found, Shape, find, find_cached, status};
 
 use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
@@ -70,7 +70,7 @@ impl Policies {
                 let placement = Rearrange::kept_at(*record, learnt, Nanos(1), len_max);
                 Box::new(Rearranged::before(placement, build_placed(spec, lanes)?, 1))
             }
-            Policies::Volume(shape) => Box::new(over(shape.array(), spec)?),
+            Policies::Volume(shape) => build_over_array(spec, shape.array(), LEN_MAX)?,
         };
         if policy.servers().is_empty() {
             return Ok(policy);

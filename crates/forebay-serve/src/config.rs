@@ -37,14 +37,14 @@ pub struct Back {
     pub page_cache: bool,
     /// Whether nothing is written.
     pub read_only: bool,
-    /// Who is a stream to the policy.
-    pub streams: Streams,
+    /// Who is a stream to the policy; unless said exports, where one of them has a promise or weight, and connections.
+    pub streams: Option<Streams>,
     /// Requests a second that its disk does whatever they are; promises are held against it.
     pub capacity_iops: Option<u64>,
     /// Whether promises shrink to what its disk is measured to do.
     pub measures_capacity: bool,
-    /// Requests that the policy is given at a time where promises are kept above it.
-    pub window: u32,
+    /// Requests that the policy is given at a time where promises and weights are kept above it; 4 unless said.
+    pub window: Option<u32>,
     /// Whether its blocks are where they were, or laid as they are read.
     pub blocks: Blocks,
     /// Where to write a trace of what clients asked; complete when the server has ended.
@@ -99,6 +99,9 @@ pub enum On {
     },
 }
 
+/// Requests that a policy is given at a time beneath promises.
+const WINDOW: u32 = 4;
+
 impl On {
     /// Whether a model says how long its I/Os take.
     pub(crate) fn is_emulated(&self) -> bool {
@@ -119,7 +122,7 @@ impl On {
 }
 
 /// A range under a name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// What clients ask for.
     pub name: String,
@@ -172,10 +175,10 @@ impl Back {
             depth: 64,
             page_cache: false,
             read_only: false,
-            streams: Streams::Connections,
+            streams: None,
             capacity_iops: None,
             measures_capacity: false,
-            window: 4,
+            window: None,
             blocks: Blocks::InPlace,
             trace: None,
             trace_issued: None,
@@ -187,17 +190,20 @@ impl Back {
     /// Its policy, with its exports' promises above it where there are any.
     ///
     /// # Errors
-    /// Where they promise more than its disk does.
+    /// Where they promise more than its disk does, or something is said of promises that there are none of.
     pub fn shaped(&self) -> Result<String, Error> {
-        self.promising(&self.policy)
-    }
-
-    /// The same with `policy` beneath.
-    pub(crate) fn promising(&self, policy: &str) -> Result<String, Error> {
+        let policy = &self.policy;
         let promises = || self.exports.iter().filter_map(|export| export.promise);
         let is_plain = self.exports.iter().all(|export| export.weight == 1);
-        if is_plain && promises().next().is_none() {
+        self.refuse_idle_keys(promises().next().is_some(), is_plain)?;
+        if !self.is_shaped() {
             return Ok(policy.to_string());
+        }
+        if self.streams == Some(Streams::Connections) {
+            return Err(unfit(format!(
+                "'{}': streams: got \"connections\", expected \"exports\", for an export on it has a promise or weight",
+                self.name
+            )));
         }
         if let Some(shortest) = promises().map(|promise| promise.within).min() {
             let name = &self.name;
@@ -225,7 +231,7 @@ impl Back {
         let bounds = list(&|export| export.promise.map_or(10.0, bound).to_string());
         let weights = list(&|export| export.weight.to_string());
         let beneath = policy.replace('+', "++").replace(':', "+");
-        let window = self.window;
+        let window = self.window.unwrap_or(WINDOW);
         let measured = if self.measures_capacity { ":capacity=measured" } else { "" };
         let spec = format!(
             "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no{measured}:depth={window}:over={beneath}"
@@ -233,5 +239,32 @@ impl Back {
         // What is wrong in itself, before anything is opened.
         build(&spec[..spec.find(":over=").unwrap_or(spec.len())], u32::MAX)?;
         Ok(spec)
+    }
+
+    /// Whether an export on it has a promise or weight.
+    fn is_shaped(&self) -> bool {
+        self.exports.iter().any(|export| export.promise.is_some() || export.weight != 1)
+    }
+
+    /// Who is a stream to the policy.
+    pub(crate) fn who(&self) -> Streams {
+        let unsaid = if self.is_shaped() { Streams::Exports } else { Streams::Connections };
+        self.streams.unwrap_or(unsaid)
+    }
+
+    /// Refuses what would do nothing, so that nobody takes it for done.
+    fn refuse_idle_keys(&self, is_promised: bool, is_plain: bool) -> Result<(), Error> {
+        let Back { name, window, capacity_iops, measures_capacity, .. } = self;
+        let idle = [
+            ("capacity_iops", capacity_iops.is_some() && !is_promised, "keep_iops"),
+            ("capacity", *measures_capacity && !is_promised, "keep_iops"),
+            ("window", window.is_some() && is_plain && !is_promised, "keep_iops or weight"),
+        ];
+        match idle.iter().find(|(_, is_idle, _)| *is_idle) {
+            None => Ok(()),
+            Some((key, _, what)) => Err(unfit(format!(
+                "'{name}': {key}: does nothing here, for no export on it has {what}; say that of one, or leave {key} out"
+            ))),
+        }
     }
 }

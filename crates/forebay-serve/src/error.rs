@@ -2,6 +2,8 @@
 
 use std::io;
 
+use forebay_trace::TraceError;
+
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -17,9 +19,18 @@ pub enum Error {
     /// A wrong volume.
     #[error(transparent)]
     Volume(#[from] forebay_volume::Error),
-    /// A trace or a tape cannot be written.
-    #[error(transparent)]
-    Written(#[from] forebay::Error),
+    /// A trace or a tape beside a disk cannot be read or written.
+    #[error("'{back}': {key}: {error}")]
+    Beside {
+        /// Whose it is.
+        back: String,
+        /// What names it.
+        key: &'static str,
+        /// What is wrong with it.
+        error: Box<forebay::Error>,
+        /// Whether nothing is served yet.
+        at_start: bool,
+    },
     /// A back ended with an error.
     #[error("'{name}': {error}")]
     Back {
@@ -43,11 +54,29 @@ impl Error {
     pub fn is_users(&self) -> bool {
         match self {
             Error::System { .. } => false,
-            Error::Written(error) => error.is_input(),
+            Error::Beside { error, at_start, .. } => *at_start || error.is_input(),
             Error::Back { error, .. } => error.is_users(),
             _ => true,
         }
     }
+}
+
+/// Of a file that the key `key` of `back` names: advice is in the words of a configuration.
+pub(crate) fn beside(back: &str, key: &'static str, error: forebay::Error) -> Error {
+    let advice = match key {
+        "rearrange" => "`forebay convert` makes a Parquet trace of it, which is taken as it is",
+        _ => "let its name end in .parquet or .csv",
+    };
+    let error = match error {
+        forebay::Error::Trace(TraceError::Malformed { path, place, got, expected, hint })
+            if hint.contains("--") =>
+        {
+            let hint = advice.into();
+            forebay::Error::Trace(TraceError::Malformed { path, place, got, expected, hint })
+        }
+        other => other,
+    };
+    Error::Beside { back: back.into(), key, error: Box::new(error), at_start: true }
 }
 
 pub(crate) fn unfit(what: impl Into<String>) -> Error {

@@ -2,7 +2,6 @@
 //! a default.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use forebay::devices;
@@ -10,7 +9,7 @@ use forebay_core::Nanos;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::address::Address;
+use crate::address::{Address, address};
 use crate::config::{Back, Blocks, Config, Named, On, Promise};
 use crate::error::{Error, unfit};
 use crate::front::Streams;
@@ -19,8 +18,8 @@ use crate::front::Streams;
 #[serde(deny_unknown_fields)]
 struct File {
     socket: Option<PathBuf>,
-    tcp: Option<SocketAddr>,
-    metrics: Option<SocketAddr>,
+    tcp: Option<Spanned<String>>,
+    metrics: Option<Spanned<String>>,
     #[serde(default)]
     disk: Vec<Spanned<DiskTable>>,
     #[serde(default)]
@@ -65,6 +64,10 @@ struct VolumeTable {
     policy: Option<String>,
     depth: Option<u32>,
     streams: Option<Who>,
+    capacity_iops: Option<u64>,
+    #[serde(default)]
+    capacity: Capacity,
+    window: Option<u32>,
     trace: Option<PathBuf>,
     trace_issued: Option<PathBuf>,
 }
@@ -162,9 +165,6 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
             let what = format!("on: got '{on}', expected the name of a [[disk]] or [[volume]]");
             return Err(wrong(at, &what));
         };
-        if named.promise.is_some() || named.weight != 1 {
-            back.streams = Streams::Exports;
-        }
         back.exports.push(named);
     }
     if let Some((at, back)) = backs.iter().find(|(_, back)| back.exports.is_empty()) {
@@ -174,8 +174,12 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     if backs.is_empty() {
         return Err(wrong(0, &"got nothing to serve, expected a [[disk]] or a [[volume]]"));
     }
+    let at = |text: Spanned<String>| {
+        address(text.get_ref()).map_err(|error| wrong(text.span().start, &error))
+    };
+    let (tcp, metrics) = (file.tcp.map(at).transpose()?, file.metrics.map(at).transpose()?);
     let unix = file.socket.map(Address::Unix).into_iter();
-    let listen: Vec<Address> = unix.chain(file.tcp.map(Address::Tcp)).collect();
+    let listen: Vec<Address> = unix.chain(tcp.map(Address::Tcp)).collect();
     if listen.is_empty() {
         let what =
             "got no place to listen at, expected socket = \"PATH\" or tcp = \"127.0.0.1:10809\"";
@@ -185,7 +189,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         back.shaped().map_err(|error| wrong(*at, &error))?;
     }
     let backs = backs.into_iter().map(|(_, back)| back).collect();
-    Ok(Config { listen, metrics: file.metrics, backs })
+    Ok(Config { listen, metrics, backs })
 }
 
 impl DiskTable {
@@ -218,18 +222,24 @@ impl DiskTable {
                 return Err("rearranged: got it beside rearrange, expected one of them".into());
             }
         };
+        if on.is_emulated() && (self.depth.is_some() || self.page_cache) {
+            let key = if self.page_cache { "page_cache" } else { "depth" };
+            return Err(format!(
+                "{key}: does nothing where a device is emulated, which says itself how many I/Os it takes and has its \
+                 bytes in the page cache; leave it out"
+            ));
+        }
         let base = Back::of(&self.name, on);
         Ok(Back {
             blocks,
             policy: self.policy.unwrap_or(base.policy.clone()),
-            depth: depth(self.depth, base.depth)?,
+            depth: within("depth", self.depth.unwrap_or(base.depth))?,
             page_cache: self.page_cache,
             read_only: self.read_only,
-            streams: streams(self.streams),
+            streams: self.streams.map(streams),
             capacity_iops: self.capacity_iops,
             measures_capacity: matches!(self.capacity, Capacity::Measured),
-            window: depth(self.window, base.window)
-                .map_err(|what| what.replace("depth", "window"))?,
+            window: self.window.map(|window| within("window", window)).transpose()?,
             trace: self.trace,
             trace_issued: self.trace_issued,
             tape: self.tape,
@@ -248,8 +258,11 @@ impl VolumeTable {
         let base = Back::of(&self.name, on);
         Ok(Back {
             policy: self.policy.unwrap_or(base.policy.clone()),
-            depth: depth(self.depth, base.depth)?,
-            streams: streams(self.streams),
+            depth: within("depth", self.depth.unwrap_or(base.depth))?,
+            streams: self.streams.map(streams),
+            capacity_iops: self.capacity_iops,
+            measures_capacity: matches!(self.capacity, Capacity::Measured),
+            window: self.window.map(|window| within("window", window)).transpose()?,
             trace: self.trace,
             trace_issued: self.trace_issued,
             ..base
@@ -292,17 +305,18 @@ impl ExportTable {
     }
 }
 
-fn streams(who: Option<Who>) -> Streams {
+fn streams(who: Who) -> Streams {
     match who {
-        Some(Who::Exports) => Streams::Exports,
-        Some(Who::Connections) | None => Streams::Connections,
+        Who::Exports => Streams::Exports,
+        Who::Connections => Streams::Connections,
     }
 }
 
-fn depth(given: Option<u32>, unsaid: u32) -> Result<u32, String> {
-    match given.unwrap_or(unsaid) {
-        depth @ 1..=4096 => Ok(depth),
-        depth => Err(format!("depth: got {depth}, expected 1 to 4096")),
+/// A count of I/Os or requests.
+fn within(key: &str, count: u32) -> Result<u32, String> {
+    match count {
+        1..=4096 => Ok(count),
+        _ => Err(format!("{key}: got {count}, expected 1 to 4096")),
     }
 }
 
@@ -376,7 +390,7 @@ metrics = "127.0.0.1:9122"
 [[disk]]
 name = "data"
 file = "/srv/data.img"
-emulate = "st1000nm0011"
+window = 4
 policy = "forebay"
 depth = 8
 page_cache = true
@@ -411,7 +425,8 @@ on = "safe"
         assert_eq!(config.listen.len(), 2);
         assert_eq!(config.backs.len(), 2);
         let data = &config.backs[0];
-        assert_eq!((data.depth, data.streams), (8, Streams::Exports));
+        assert_eq!((data.depth, data.who()), (8, Streams::Exports));
+        assert_eq!(config.backs[1].who(), Streams::Connections);
         assert_eq!(data.exports[1].offset, 1 << 30);
         assert_eq!(
             data.shaped().unwrap(),
@@ -441,11 +456,13 @@ on = "safe"
             ("keep_iops = 300\n", "", "line 19", "keep_iops: not given"),
             ("keep_iops = 300", "keep_iops = 850", "line 6", "above the 900"),
             ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),
+            ("window = 4", "emulate = \"nothing\"", "line 6", "no device 'nothing'"),
+            ("window = 4", "emulate = \"fixed:9\"", "line 6", "page_cache: does nothing"),
             (
-                "emulate = \"st1000nm0011\"",
-                "emulate = \"nothing\"",
+                "window = 4\npolicy = \"forebay\"\ndepth = 8\npage_cache = true",
+                "emulate = \"fixed:9\"\ndepth = 8",
                 "line 6",
-                "no device 'nothing'",
+                "depth: does nothing where a device is emulated",
             ),
             (
                 "capacity_iops = 900",
@@ -454,15 +471,49 @@ on = "safe"
                 "unknown variant `guessed`",
             ),
             ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),
-            ("policy = \"forebay\"", "flash = \"/f\"", "line 6", "emulate_flash too"),
+            (
+                "policy = \"forebay\"",
+                "emulate = \"fixed:9\"\nflash = \"/f\"",
+                "line 6",
+                "emulate_flash too",
+            ),
             ("drives = [", "depth = 0\ndrives = [", "line 15", "expected 1 to 4096"),
             ("drives = [", "emulate = \"none\"\ndrives = [", "line 15", "no device 'none'"),
             ("weight = 3", "weight = 0", "line 6", "weight: got '0'"),
+            ("window = 4", "window = 0", "line 6", "window: got 0, expected 1 to 4096"),
+            ("depth = 8", "streams = \"connections\"", "line 6", "streams: got \"connections\""),
+            (
+                "\"127.0.0.1:0\"",
+                "\"localhost:0\"",
+                "line 3",
+                "expected a loopback address and port",
+            ),
         ];
         for (from, to, line, what) in cases {
             let said = changed(from, to);
             assert!(said.contains(line) && said.contains(what), "{said}");
         }
+        let idle = |key: &str| {
+            let plain = WHOLE.replace("keep_iops = 300\nwithin = \"10ms\"\n", "");
+            let plain = plain.replace("weight = 3\n", "").replace("window = 4\n", "");
+            told(&plain.replace("capacity_iops = 900", key)).map(drop)
+        };
+        let above = WHOLE
+            .replace("drives = [", "capacity_iops = 500\nwindow = 9\ndrives = [")
+            .replace("on = \"safe\"", "on = \"safe\"\nkeep_iops = 200\nwithin = \"20ms\"");
+        assert_eq!(
+            told(&above).unwrap().backs[1].shaped().unwrap(),
+            "promised:cmin=200:delta-ms=20:weight=1:dependencies=no:depth=9:over=noop"
+        );
+        for (key, what) in [
+            ("capacity_iops = 900", "'data': capacity_iops: does nothing here"),
+            ("capacity = \"measured\"", "'data': capacity: does nothing here"),
+            ("window = 4", "no export on it has keep_iops or weight"),
+        ] {
+            let said = idle(key).unwrap_err();
+            assert!(said.contains("line 6") && said.contains(what), "{said}");
+        }
+        idle("").unwrap();
         assert!(told("").unwrap_err().contains("got nothing to serve"));
         let silent = "[[disk]]\nname = \"a\"\nfile = \"b\"\n";
         assert!(told(silent).unwrap_err().contains("no place to listen at"));

@@ -57,6 +57,16 @@ pub enum Streams {
     Exports,
 }
 
+impl Streams {
+    /// The stream of a connection.
+    fn of(self, plug: Plug, agreed: &Agreed) -> u32 {
+        match self {
+            Streams::Connections => plug,
+            Streams::Exports => agreed.export as u32,
+        }
+    }
+}
+
 /// A request that was taken and is not answered.
 #[derive(Clone, Copy)]
 struct Asked {
@@ -191,10 +201,7 @@ impl Front {
         }
         // With too many the socket is dropped, which its client sees.
         let Ok(plug) = lanes.plug(socket) else { return };
-        let stream = match self.streams {
-            Streams::Connections => plug,
-            Streams::Exports => agreed.export as u32,
-        };
+        let stream = self.streams.of(plug, &agreed);
         let at = plug as usize;
         self.connections.resize_with(self.connections.len().max(at + 1), || None);
         self.connections[at] =

@@ -410,6 +410,10 @@ const _: () = assert!(REQUEST_BYTES == 28, "as long as `header` spells it");
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::Sender;
+
+    use forebay_core::contract::policy::AnyPolicy;
+    use forebay_core::{Bytes, Completion, Cx, Policy};
     use proptest::prelude::*;
 
     use super::*;
@@ -440,6 +444,45 @@ mod tests {
         // A chunk without data, one of 8 + 5 bytes, one of an error.
         assert_eq!((served.told_bytes, served.steady), (3 * 20 + 13 + 6, STEADY));
         assert_eq!(served.left, 0);
+    }
+
+    /// Notes which streams begin.
+    struct Beginnings(Sender<u32>);
+
+    impl Policy for Beginnings {
+        fn submit(&mut self, _cx: &mut Cx<'_>, _request: Request, _bytes: Bytes) {}
+        fn dispatch(&mut self, _now: Nanos, _lane: Lane) -> Option<Request> {
+            None
+        }
+        fn complete(&mut self, _cx: &mut Cx<'_>, _done: &Completion) {}
+        fn pieces(&self, _io: &Request, _each: &mut dyn FnMut(Piece)) {}
+        fn begin_stream(&mut self, stream: u32) {
+            self.0.send(stream).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_policy_hears_of_each_newcomer_that_is_a_stream_of_its_own() {
+        for (streams, heard) in [(Streams::Connections, vec![0, 1]), (Streams::Exports, vec![])] {
+            let (newcome, newcomers) = channel();
+            for _ in 0..2 {
+                let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+                let agreed = Agreed { export: 0, structured: false, allocation: false };
+                newcome.send(Newcomer { socket, agreed }).unwrap();
+            }
+            let sockets = (0..2).map(|_| Socket::new(Vec::new(), 1, true)).collect();
+            let mut wire = Wire::new(sockets, false);
+            let tally = Tally::new(&[Named::all("")], "noop", &[]);
+            let exports = vec![export(0)];
+            let (_orders, ordered) = channel();
+            let pool = &mut wire.pool;
+            let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
+            let (begins, begun) = channel();
+            let policy: AnyPolicy = Box::new(Beginnings(begins));
+            front.follow(&Rc::new(RefCell::new(policy)), "noop");
+            front.turn(&mut wire).unwrap();
+            assert_eq!(begun.try_iter().collect::<Vec<_>>(), heard);
+        }
     }
 
     proptest! {

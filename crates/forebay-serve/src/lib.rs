@@ -29,11 +29,12 @@ mod protocol;
 mod rearrange;
 mod record;
 mod report;
+mod reread;
 mod server;
 mod stored;
 mod tally;
 
-pub use address::Address;
+pub use address::{Address, address};
 pub use config::{Back, Blocks, Config, Named, On, Promise};
 pub use error::Error;
 pub use export::Export;

@@ -1,9 +1,101 @@
-//! Files that a server writes beside its disks: none takes the place of what the configuration names.
+//! Files that a server writes beside its disks: traces and tapes.
+//!
+//! Invariants: none takes the place of what the configuration names; all are begun before anything is served, and none has a
+//! name where nothing is.
 
 use std::path::{Path, PathBuf};
 
+use forebay::tape::{Blank, Header, Tape};
+use forebay_core::catalog::DeviceSet;
+use forebay_core::contract::policy::AnyPolicy;
+
+use crate::back::Policies;
 use crate::config::{Back, Blocks, Config, On};
-use crate::error::{Error, unfit};
+use crate::error::{Error, beside, unfit};
+use crate::record::{Asked, Issued};
+
+/// What a back writes beside its disks.
+pub(crate) struct Beside<'a> {
+    back: &'a Back,
+    traces: (Option<Asked>, Option<Issued>),
+    /// What its policies are built for, where they go on tape.
+    lanes: Option<DeviceSet>,
+    /// The tape of the first policy.
+    first: Option<Blank>,
+    /// Policies so far.
+    policies: u32,
+}
+
+impl<'a> Beside<'a> {
+    /// Begins all files that `back`, on these disks, is to write.
+    pub(crate) fn begin(
+        back: &'a Back,
+        disks: &[PathBuf],
+        policies: &Policies,
+    ) -> Result<Beside<'a>, Error> {
+        let wrong = |key| move |error| beside(&back.name, key, forebay::Error::output(error));
+        let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
+        let asked = back.trace.as_ref().map(|path| Asked::begin(path, &back.name, &disks));
+        let issued = back.trace_issued.as_ref().map(|path| Issued::begin(path, &disks));
+        let asked = asked.transpose().map_err(wrong("trace"))?;
+        let issued = issued.transpose().map_err(wrong("trace_issued"))?;
+        // Of others a tape was refused.
+        let lanes = match policies {
+            Policies::Placed(lanes) => Some(*lanes),
+            _ => None,
+        };
+        let mut begun = Beside { back, traces: (asked, issued), lanes, first: None, policies: 0 };
+        begun.first = back.tape.as_ref().map(|path| begun.blank(path)).transpose()?;
+        Ok(begun)
+    }
+
+    fn blank(&self, path: &Path) -> Result<Blank, Error> {
+        let disk = self.back.on.paths().next().unwrap_or(Path::new(""));
+        Blank::new(path, disk).map_err(|error| beside(&self.back.name, "tape", error))
+    }
+
+    /// The traces of what clients ask and of what disks are given.
+    pub(crate) fn traces(&mut self) -> (Option<Asked>, Option<Issued>) {
+        std::mem::take(&mut self.traces)
+    }
+
+    /// Puts what `policy` does on tape, if that is asked for: on one for each policy that there is in turn, of which the
+    /// first has the name that was asked for.
+    pub(crate) fn record(
+        &mut self,
+        policy: AnyPolicy,
+        spec: &str,
+    ) -> Result<(AnyPolicy, Option<Tape>), Error> {
+        let (Some(path), Some(lanes)) = (&self.back.tape, self.lanes) else {
+            return Ok((policy, None));
+        };
+        self.policies += 1;
+        let blank = match self.first.take() {
+            Some(first) => first,
+            None => self.blank(&path.with_extension(format!("{}.tape", self.policies)))?,
+        };
+        let tape = blank.begin(&Header { policy: spec.to_string(), lanes });
+        Ok((Box::new(tape.record(policy)), Some(tape)))
+    }
+
+    /// Completes a tape.
+    pub(crate) fn finish_tape(&self, tape: Tape) -> Result<(), Error> {
+        tape.finish().map(drop).map_err(|error| self.unwritten("tape", error))
+    }
+
+    /// Completes the traces.
+    pub(crate) fn finish(&self, asked: Option<Asked>, issued: Option<Issued>) -> Result<(), Error> {
+        let wrong = |key| move |error| self.unwritten(key, forebay::Error::output(error));
+        asked.map(Asked::finish).transpose().map_err(wrong("trace"))?;
+        issued.map(Issued::finish).transpose().map_err(wrong("trace_issued"))?;
+        Ok(())
+    }
+
+    fn unwritten(&self, key: &'static str, error: forebay::Error) -> Error {
+        let (back, error) = (self.back.name.clone(), Box::new(error));
+        Error::Beside { back, key, error, at_start: false }
+    }
+}
 
 /// Refuses traces and tapes that would replace a disk, a drive, each other, or the trace that a disk is rearranged by, and
 /// tapes of what has none.

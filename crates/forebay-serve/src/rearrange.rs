@@ -13,7 +13,7 @@ use forebay_core::{Rearrangement, Request};
 use forebay_trace::open;
 
 use crate::config::{Back, Blocks, On};
-use crate::error::{Error, unfit};
+use crate::error::{Error, beside, unfit};
 
 /// What jumps and bytes cost a hard disk: a seek and half a turn, and reading on.
 const PRICES: Prices = Prices { jump_s: 0.012, bytes_per_s: 150e6 };
@@ -74,7 +74,7 @@ pub(crate) fn within(
     let taken = taken.map_err(wrong)?;
     let marker = taken.next_multiple_of(HEAD_BYTES);
     let at = disk.room(marker).map_err(wrong)?;
-    let Some(map) = learn(trace, (taken, marker + HEAD_BYTES, at), &wrong)? else {
+    let Some(map) = learn(&back.name, trace, (taken, marker + HEAD_BYTES, at))? else {
         notes.push(format!(
             "{}: nothing in {} is worth moving; blocks stay at their addresses",
             back.name,
@@ -179,13 +179,14 @@ fn taken(back: &Back) -> Result<u64, String> {
     ends.try_fold(0, |most, end: Result<u64, String>| Ok(most.max(end?)))
 }
 
-/// What a trace of the disk, of whose exports `taken` is the end, says is worth moving to between `from` and `end`.
+/// What a trace of the disk of `name`, of whose exports `taken` is the end, says is worth moving to between `from` and `end`.
 fn learn(
+    name: &str,
     trace: &Path,
     (taken, from, end): (u64, u64, u64),
-    wrong: &dyn Fn(String) -> Error,
 ) -> Result<Option<Rearrangement>, Error> {
-    let read = |error| Error::from(forebay::Error::from(error));
+    let wrong = |what: String| unfit(format!("'{name}': {what}"));
+    let read = |error| beside(name, "rearrange", forebay::Error::from(error));
     let mut reader = open::open(trace, None).map_err(read)?;
     let (mut arranger, mut batch, mut seen) = (Arranger::default(), Vec::new(), 0);
     loop {

@@ -1,7 +1,8 @@
 //! What clients asked and what disks were given, as traces: each request or I/O with its begin and how long it took, in
 //! order of these.
 //!
-//! A thread writes the file, so that the driver does not wait for it. It gets its name when the server has ended.
+//! A thread writes the file, so that the driver does not wait for it. It gets its name when the server has ended; where
+//! nothing is served after all there is none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -17,10 +18,13 @@ use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};
 const BUNCH: usize = 1024;
 const BUNCHES: usize = 256;
 
+/// All of a trace that has no name yet.
+type Written = Result<(Box<dyn Writer>, Dictionary), TraceError>;
+
 /// A trace that is being written.
 struct Recording {
-    to: SyncSender<Vec<Record>>,
-    thread: JoinHandle<Result<(), TraceError>>,
+    /// None once it is complete.
+    to: Option<(SyncSender<Vec<Record>>, JoinHandle<Written>)>,
     /// Records in their order, from the first that has not ended; what has ended waits for those before.
     waiting: VecDeque<(Record, bool)>,
     /// Which of all records is the first of them.
@@ -42,8 +46,7 @@ impl Recording {
         let (to, coming) = sync_channel(BUNCHES);
         let thread = thread::spawn(move || write(writer, volumes, coming, is_issued));
         Ok(Recording {
-            to,
-            thread,
+            to: Some((to, thread)),
             waiting: VecDeque::new(),
             first: 0,
             bunch: Vec::with_capacity(BUNCH),
@@ -79,19 +82,38 @@ impl Recording {
 
     fn hand_over(&mut self) {
         let bunch = std::mem::replace(&mut self.bunch, Vec::with_capacity(BUNCH));
-        // Where writing failed nobody takes it; `finish` tells.
-        let _ = self.to.send(bunch);
+        if let Some((to, _)) = &self.to {
+            // Where writing failed nobody takes it; `finish` tells.
+            let _ = to.send(bunch);
+        }
     }
 
     /// Completes the file.
     fn finish(mut self) -> Result<(), TraceError> {
         self.bunch.extend(self.waiting.drain(..).map(|(record, _)| record));
         self.hand_over();
-        drop(self.to);
-        match self.thread.join() {
-            Ok(written) => written,
-            Err(panic) => std::panic::resume_unwind(panic),
+        match self.end() {
+            Some(Ok(written)) => {
+                let (writer, dictionary) = written?;
+                writer.finish(&dictionary, &Notes::default()).map(drop)
+            }
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
         }
+    }
+
+    /// Waits until all that was handed over is written.
+    fn end(&mut self) -> Option<thread::Result<Written>> {
+        let (to, thread) = self.to.take()?;
+        drop(to);
+        Some(thread.join())
+    }
+}
+
+impl Drop for Recording {
+    /// What is not complete goes away before the process may end.
+    fn drop(&mut self) {
+        drop(self.end());
     }
 }
 
@@ -175,7 +197,7 @@ fn write(
     volumes: Vec<String>,
     coming: Receiver<Vec<Record>>,
     is_issued: bool,
-) -> Result<(), TraceError> {
+) -> Written {
     let mut dictionary = Dictionary { streams: Vec::new(), volumes };
     for bunch in coming {
         let last = bunch.iter().map(|record| record.stream as usize).max();
@@ -188,7 +210,7 @@ fn write(
         }
         writer.write(&bunch, &dictionary)?;
     }
-    writer.finish(&dictionary, &Notes::default()).map(drop)
+    Ok((writer, dictionary))
 }
 
 #[cfg(test)]
@@ -221,6 +243,13 @@ mod tests {
         recording.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.matches("2000000").count(), 3, "each has its latency: {text}");
+    }
+
+    #[test]
+    fn one_that_is_not_completed_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Asked::begin(&folder.path().join("came.csv"), "disk", &[]).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -4,16 +4,14 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use forebay::tape::{Blank, Header, Tape};
-use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::{Fault, Op};
 use forebay_live::{Waker, Wired, run};
 use forebay_metrics::Scraped;
@@ -27,13 +25,13 @@ use crate::export::Export;
 use crate::figures::Figures;
 use crate::front::{Course, Front, Newcomer, Order, Switch};
 use crate::listen::{Door, Listening};
-use crate::outputs;
-use crate::record::{Asked, Issued};
+use crate::outputs::{self, Beside};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
 
 /// A server that serves.
 pub struct Server {
+    config: Config,
     listening: Vec<Listening>,
     drivers: Vec<Driver>,
     exports: Vec<Export>,
@@ -45,14 +43,20 @@ pub struct Server {
 
 /// A back's thread.
 struct Driver {
-    back: Back,
-    /// The policy now.
-    current: Mutex<String>,
+    name: String,
+    /// What it serves, with the policy that there is now.
+    served: Mutex<Back>,
     policies: Policies,
     orders: Sender<Order>,
     waker: Waker,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<(), Error>>,
+}
+
+impl Driver {
+    fn served(&self) -> MutexGuard<'_, Back> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a driver tells once all that it needs is there and nothing is written yet.
@@ -72,6 +76,7 @@ impl Server {
         refuse_doubles(config)?;
         outputs::refuse(config)?;
         let mut server = Server {
+            config: config.clone(),
             listening: Vec::new(),
             drivers: Vec::new(),
             exports: Vec::new(),
@@ -157,10 +162,9 @@ impl Server {
         let thread = thread.spawn(work).map_err(system("starting a thread"))?;
         match ready.recv() {
             Ok(ready) => {
-                let (back, waker, policies) =
-                    (back.clone(), ready.waker.clone(), ready.policies.clone());
-                let current = Mutex::new(back.shaped()?);
-                self.drivers.push(Driver { back, current, policies, orders, waker, stop, thread });
+                let (name, served) = (back.name.clone(), Mutex::new(back.clone()));
+                let (waker, policies) = (ready.waker.clone(), ready.policies.clone());
+                self.drivers.push(Driver { name, served, policies, orders, waker, stop, thread });
                 Ok((ready, Starting { go, open }))
             }
             // It ended before it could say anything.
@@ -189,38 +193,61 @@ impl Server {
     /// # Errors
     /// Where there is no such back or policy: all stays as it is.
     pub fn switch(&self, back: &str, policy: &str) -> Result<Duration, Error> {
-        let Some(driver) = self.drivers.iter().find(|driver| driver.back.name == back) else {
-            let known: Vec<_> = self.drivers.iter().map(|driver| &*driver.back.name).collect();
-            return Err(unfit(format!("got no '{back}', expected one of: {}", known.join(", "))));
-        };
-        let policy = driver.back.promising(policy)?;
-        driver.policies.build(&policy)?;
-        let mut current = driver.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if *current == policy {
-            return Ok(Duration::ZERO);
+        let served = self.driver(back)?.served().clone();
+        let pause = self.follow(back, Back { policy: policy.into(), ..served })?;
+        Ok(pause.unwrap_or_default())
+    }
+
+    /// Gives the back called `name` the policy of `next`, with its promises; none where it has that already.
+    pub(crate) fn follow(&self, name: &str, next: Back) -> Result<Option<Duration>, Error> {
+        let driver = self.driver(name)?;
+        let mut served = driver.served();
+        let (current, spec) = (served.shaped()?, next.shaped()?);
+        driver.policies.build(&spec)?;
+        if current == spec {
+            *served = next;
+            return Ok(None);
         }
-        if let Some(placement) = [&*current, &policy].into_iter().find(|spec| keeps_data(spec)) {
+        if let Some(placement) = [&current, &spec].into_iter().find(|spec| keeps_data(spec)) {
             return Err(unfit(format!(
-                "'{back}': '{placement}' keeps data on the flash that the disk does not have, expected a policy \
+                "'{name}': '{placement}' keeps data on the flash that the disk does not have, expected a policy \
                  that leaves data where they are; stop the server to change it"
             )));
         }
         let (done, switched) = channel();
         // Caches and tiers stay.
         let flushes = driver.policies.found_by_records();
-        let order = Order::Switch(Switch { policy: policy.clone(), flushes, done });
-        let gone = || unfit(format!("'{back}' serves no more"));
+        let (streams, exports) = (next.who(), next.exports.clone());
+        let order = Order::Switch(Switch { spec, streams, exports, flushes, done });
+        let gone = || unfit(format!("'{name}' serves no more"));
         driver.orders.send(order).map_err(|_| gone())?;
         driver.waker.wake();
         let pause = switched.recv().map_err(|_| gone())?.map_err(|fault| {
             unfit(format!(
-                "'{back}': what was written could not be made durable ({}), and so '{current}' stays; mend that, \
+                "'{name}': what was written could not be made durable ({}), and so '{current}' stays; mend that, \
                  then try again",
                 fault.name()
             ))
         })?;
-        *current = policy;
-        Ok(Duration::from_nanos(pause.0))
+        *served = next;
+        Ok(Some(Duration::from_nanos(pause.0)))
+    }
+
+    fn driver(&self, name: &str) -> Result<&Driver, Error> {
+        self.drivers.iter().find(|driver| driver.name == name).ok_or_else(|| {
+            let known: Vec<_> = self.drivers.iter().map(|driver| &*driver.name).collect();
+            unfit(format!("got no '{name}', expected one of: {}", known.join(", ")))
+        })
+    }
+
+    /// What it serves, with the policies that there are now.
+    pub(crate) fn served(&self) -> impl Iterator<Item = Back> {
+        self.drivers.iter().map(|driver| driver.served().clone())
+    }
+
+    /// What it was started with.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
     }
 
     /// What was counted since the start.
@@ -229,9 +256,8 @@ impl Server {
     }
 
     fn reporter(&self) -> Reporter {
-        let of = |driver: &Driver| {
-            (driver.back.name.clone(), driver.orders.clone(), driver.waker.clone())
-        };
+        let of =
+            |driver: &Driver| (driver.name.clone(), driver.orders.clone(), driver.waker.clone());
         Reporter { started: self.started, backs: self.drivers.iter().map(of).collect() }
     }
 
@@ -254,7 +280,7 @@ impl Server {
             driver.waker.wake();
         }
         for driver in self.drivers {
-            let name = driver.back.name;
+            let name = driver.name;
             if let Err(error) = ended(driver.thread) {
                 worst = Err(Error::Back { name, error: Box::new(error) });
             }
@@ -343,8 +369,8 @@ fn drive<L: Wired>(
     let Inbound { arriving, ordered, stop } = inbound;
     let tally = Tally::new(&back.exports, &back.policy, &disks);
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
-    let mut front =
-        Front::new(exports, back.streams, stored, arriving, ordered, tally, lanes.pool());
+    let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
+    let mut beside = Beside::begin(back, &disks, &policies)?;
     let Beginning { told, goes, opened } = begun;
     // Where nobody waits for it, or says a word, another back is wrong and nothing is served.
     let _ = told.send(ready);
@@ -356,73 +382,43 @@ fn drive<L: Wired>(
     });
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));
-    let (asked, issued) = traces(back, &disks)?;
+    let (asked, issued) = beside.traces();
     let mut counting = Counting { front: Rc::clone(&front), asked, issued };
-    let mut tapes = Tapes { back, begun: 0 };
+    let driven = take_turns(back, &policies, &mut lanes, &mut counting, &mut beside);
+    let written = beside.finish(counting.asked, counting.issued);
+    driven.and(written)
+}
+
+/// Drives one policy after another, until the server is to end.
+fn take_turns<L: Wired>(
+    back: &Back,
+    policies: &Policies,
+    lanes: &mut Fronted<L>,
+    counting: &mut Counting,
+    beside: &mut Beside,
+) -> Result<(), Error> {
+    let front = Rc::clone(&counting.front);
     let mut spec = back.shaped()?;
-    let outcome = loop {
+    loop {
         // It was built before it was ordered.
-        let (policy, tape) = tapes.record(policies.build(&spec)?, &spec, &policies)?;
+        let (policy, tape) = beside.record(policies.build(&spec)?, &spec)?;
         let policy = Rc::new(RefCell::new(policy));
         front.borrow_mut().follow(&policy, &spec);
         front.borrow_mut().may_drop(policies.answers_when_done(&spec));
         let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
-        run(&mut policy, &mut lanes, &mut arrivals, &mut counting)
-            .map_err(system("driving the disks"))?;
+        run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
         front.borrow_mut().let_policy_go();
         drop(policy);
-        tape.map(Tape::finish).transpose()?;
+        tape.map(|tape| beside.finish_tape(tape)).transpose()?;
         let mut front = front.borrow_mut();
         if front.course() == Course::Closing {
-            break closed(front.failed());
+            return closed(front.failed());
         }
         if let Some(next) = front.next_policy() {
             spec = next.to_string();
             front.reopen(policies.trims_to_zero(&spec));
         }
-    };
-    counting.asked.map(Asked::finish).transpose().map_err(forebay::Error::output)?;
-    counting.issued.map(Issued::finish).transpose().map_err(forebay::Error::output)?;
-    outcome
-}
-
-/// The traces that are asked for, of a back on these disks.
-fn traces(back: &Back, disks: &[PathBuf]) -> Result<(Option<Asked>, Option<Issued>), Error> {
-    let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
-    let asked = back.trace.as_ref().map(|path| Asked::begin(path, &back.name, &disks));
-    let issued = back.trace_issued.as_ref().map(|path| Issued::begin(path, &disks));
-    let begun = |error| forebay::Error::output(error);
-    Ok((asked.transpose().map_err(begun)?, issued.transpose().map_err(begun)?))
-}
-
-/// A tape for each policy that there is in turn: the first has the name that was asked for.
-struct Tapes<'a> {
-    back: &'a Back,
-    begun: u32,
-}
-
-impl Tapes<'_> {
-    /// Puts what `policy` does on tape, if that is asked for.
-    fn record(
-        &mut self,
-        policy: AnyPolicy,
-        spec: &str,
-        policies: &Policies,
-    ) -> Result<(AnyPolicy, Option<Tape>), Error> {
-        // Of others a tape was refused.
-        let (Some(path), Policies::Placed(lanes)) = (&self.back.tape, policies) else {
-            return Ok((policy, None));
-        };
-        self.begun += 1;
-        let path = match self.begun {
-            1 => path.clone(),
-            nth => path.with_extension(format!("{nth}.tape")),
-        };
-        let first = self.back.on.paths().next().unwrap_or(Path::new(""));
-        let header = Header { policy: spec.to_string(), lanes: *lanes };
-        let tape = Blank::new(&path, first)?.begin(&header);
-        Ok((Box::new(tape.record(policy)), Some(tape)))
     }
 }
 

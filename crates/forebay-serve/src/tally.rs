@@ -9,7 +9,7 @@ use forebay_core::{Completion, Nanos, Observer, Op, Request};
 use forebay_live::Watch;
 use hdrhistogram::Histogram;
 
-use crate::config::Named;
+use crate::config::{Named, Promise};
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::protocol::{Command, Header};
@@ -65,15 +65,25 @@ fn empty() -> Histogram<u64> {
 
 impl ExportTally {
     fn new(named: &Named) -> ExportTally {
-        let within = named.promise.map(|promise| promise.within);
-        let figures = ExportFigures {
-            name: named.name.clone(),
-            keep_iops: named.promise.map_or(0, |promise| promise.iops),
-            within_ms: within.map_or(0.0, |within| within.0 as f64 / 1e6),
-            ..ExportFigures::default()
-        };
+        let figures = ExportFigures { name: named.name.clone(), ..ExportFigures::default() };
         let recent_us = [empty(), empty()];
-        ExportTally { figures, latency_us: empty(), recent_us, since: Nanos::ZERO, within }
+        let (since, within) = (Nanos::ZERO, None);
+        let mut tally = ExportTally { figures, latency_us: empty(), recent_us, since, within };
+        tally.promise(named.promise);
+        tally
+    }
+
+    /// This is what it is promised from now on. What an earlier promise covered is not counted with it.
+    fn promise(&mut self, promise: Option<Promise>) {
+        let within = promise.map(|promise| promise.within);
+        let iops = promise.map_or(0, |promise| promise.iops);
+        let figures = &mut self.figures;
+        if (self.within, figures.keep_iops) != (within, iops) {
+            (figures.kept, figures.kept_in_time) = (0, 0);
+        }
+        figures.keep_iops = iops;
+        figures.within_ms = within.map_or(0.0, |within| within.0 as f64 / 1e6);
+        self.within = within;
     }
 
     /// Latencies of the last five to ten seconds, if anything came in them.
@@ -152,6 +162,13 @@ impl Tally {
     /// The same on emulated disks.
     pub(crate) fn emulated(self) -> Tally {
         Tally { late_us: Some(empty()), ..self }
+    }
+
+    /// From now on exports are promised what these are.
+    pub(crate) fn promise(&mut self, exports: &[Named]) {
+        for (tally, named) in self.exports.iter_mut().zip(exports) {
+            tally.promise(named.promise);
+        }
     }
 
     /// So many I/Os ended, `late` after a model's time for it.

@@ -16,7 +16,7 @@ use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::stack::array::Level;
 use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
-use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
+use forebay_serve::{Address, Back, Config, Named, On, Promise, Server};
 use forebay_trace::Record;
 use forebay_volume::Create;
 
@@ -327,6 +327,29 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
 }
 
 #[test]
+fn a_volume_keeps_promises_once_for_all_its_drives() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut back = Back::of("", On::Volume(volume(folder.path())));
+    let promise = Some(Promise { iops: 100, within: Nanos::from_millis(100) });
+    back.exports[0].promise = promise;
+    back.capacity_iops = Some(1000);
+    let socket = folder.path().join("socket");
+    let listen = vec![Address::Unix(socket.clone())];
+    let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+    let mut client = Client::simple(&socket, "");
+    client.write(0, &pattern(1, 65_536));
+    server.switch("", "array:adapt=bonus-malus").unwrap();
+    assert!(client.read(0, 65_536) == pattern(1, 65_536));
+    let back = server.figures().backs[0].clone();
+    assert!(back.policy.ends_with(":over=array+adapt=bonus-malus"), "{}", back.policy);
+    assert_eq!(back.volume.unwrap().drives_present, 6);
+    // Its requests, whatever they become on six drives.
+    assert_eq!(back.exports[0].kept, 2);
+    assert!(server.switch("", "sfq").unwrap_err().to_string().contains("a shaper above a shaper"));
+    server.stop().unwrap();
+}
+
+#[test]
 fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
@@ -487,7 +510,7 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
         let promise = Some(Promise { iops: 300, within: Nanos::from_millis(50) });
         back.exports = vec![Named { promise, ..Named::all("disk") }];
         (back.capacity_iops, back.measures_capacity) = (Some(400), true);
-        (back.streams, back.window) = (Streams::Exports, 1);
+        back.window = Some(1);
     });
     let mut client = Client::simple(&served.socket(), "disk");
     let ask = |client: &mut Client, nth: u64| {

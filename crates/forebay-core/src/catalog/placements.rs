@@ -16,6 +16,7 @@ use crate::elevator::tier_lba::TierLba;
 use crate::elevator::{
     BID_PARAMETERS, BLOCK_PARAMETERS, Bid, BidConfig, BlockLayer, Elevator, Limits, Scheduler,
 };
+use crate::stack::array::Array;
 use crate::stack::cached::{Bound, Cached, Writing};
 use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
@@ -160,7 +161,7 @@ pub fn with_placed<V: PolicyVisitor>(
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
         return Err(SpecError(format!(
-            "'{}': got no flash device, expected one (--flash DEVICE)",
+            "'{}': got no flash device beside the disk, expected one: --flash DEVICE, or flash = \"FILE\" where it is served",
             spec.text()
         )));
     };
@@ -192,12 +193,39 @@ pub fn with_placed<V: PolicyVisitor>(
 fn beneath(spec: &str, lanes: &DeviceSet) -> Option<Result<AnyPolicy, SpecError>> {
     let parsed = Spec::parse(spec).ok().filter(|parsed| shapers::is_shaper(parsed.name()))?;
     let over = parsed.inner("over")?;
-    if Spec::parse(&over).is_ok_and(|inner| shapers::is_shaper(inner.name())) {
+    Some(stack(&parsed, &over, |over| build_placed(over, lanes)))
+}
+
+/// What the shaper `spec` stands above, as `build` makes it of `over`.
+fn stack(
+    spec: &Spec,
+    over: &str,
+    build: impl FnOnce(&str) -> Result<AnyPolicy, SpecError>,
+) -> Result<AnyPolicy, SpecError> {
+    if Spec::parse(over).is_ok_and(|inner| shapers::is_shaper(inner.name())) {
         let what = "over: got a shaper above a shaper, expected a scheduler or a placement";
-        return Some(Err(SpecError(format!("'{}': {what}", parsed.text()))));
+        return Err(SpecError(format!("'{}': {what}", spec.text())));
     }
-    let within = |error| SpecError(format!("'{}': over: {error}", parsed.text()));
-    Some(build_placed(&over, lanes).map_err(within))
+    build(over).map_err(|error| SpecError(format!("'{}': over: {error}", spec.text())))
+}
+
+/// Builds the policy over the drives of `array`: as [`arrays::with_rules`] does, and where `spec` names a shaper that one
+/// above it, once for the whole array.
+///
+/// # Errors
+/// Where there is no such policy.
+pub fn build_over_array(spec: &str, array: Array, len_max: u32) -> Result<AnyPolicy, SpecError> {
+    let ruled = |spec: &str| -> Result<AnyPolicy, SpecError> {
+        Ok(Box::new(arrays::with_rules(spec, array, len_max)?))
+    };
+    match Spec::parse(spec).ok().filter(|parsed| shapers::is_shaper(parsed.name())) {
+        None => ruled(spec),
+        Some(shaper) => {
+            let over = shaper.inner("over").unwrap_or_else(|| "noop".into());
+            let beneath = stack(&shaper, &over, ruled)?;
+            shapers::with_shaper(&shaper, u32::MAX, Some(beneath), schedulers::Boxed)
+        }
+    }
 }
 
 /// Builds the policy that `spec` names as a boxed value.

@@ -80,6 +80,10 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
         self.beneath.pieces(io, each);
     }
 
+    fn begin_stream(&mut self, stream: u32) {
+        self.beneath.begin_stream(stream);
+    }
+
     fn figures(&self) -> Vec<Figure> {
         let shaper = self.shaper.figures();
         shaper.into_iter().chain(self.beneath.figures()).collect()
@@ -92,5 +96,38 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
 
     fn classes(&self) -> &[Class] {
         self.shaper.classes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::{Fcfs, Shape};
+
+    /// Counts what it is told beside requests.
+    #[derive(Default)]
+    struct Told(Vec<u32>);
+
+    impl Policy for Told {
+        fn submit(&mut self, _cx: &mut Cx<'_>, _request: Request, _bytes: Bytes) {}
+        fn dispatch(&mut self, _now: Nanos, _lane: Lane) -> Option<Request> {
+            None
+        }
+        fn complete(&mut self, _cx: &mut Cx<'_>, _done: &Completion) {}
+        fn pieces(&self, _io: &Request, _each: &mut dyn FnMut(Piece)) {}
+        fn begin_stream(&mut self, stream: u32) {
+            self.0.push(stream);
+        }
+    }
+
+    #[test]
+    fn what_is_beneath_hears_who_begins() {
+        let class = Class { name: "all".into(), within: Nanos::from_millis(1) };
+        let (classes, servers, following) = (vec![class], Vec::new(), None);
+        let (depth, len_max, dependencies) = (1, 4096, false);
+        let shape = Shape { classes, servers, depth, len_max, dependencies, following };
+        let mut above = Above::new(Shaper::new(Fcfs, shape), Told::default());
+        above.begin_stream(7);
+        assert_eq!(above.beneath.0, [7]);
     }
 }

@@ -13,9 +13,10 @@ use std::sync::mpsc::Sender;
 
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::{Fault, Nanos, Op, Outcome};
-use forebay_live::Wired;
+use forebay_live::{Plug, Wired};
 
-use super::{Asked, Front};
+use super::{Asked, Front, Streams};
+use crate::config::Named;
 use crate::protocol::Header;
 use crate::tally::Tally;
 
@@ -35,7 +36,12 @@ pub(crate) enum Order {
 
 /// The next policy.
 pub(crate) struct Switch {
-    pub(crate) policy: String,
+    /// Its spec.
+    pub(crate) spec: String,
+    /// Who is a stream to it.
+    pub(crate) streams: Streams,
+    /// What exports are promised by it.
+    pub(crate) exports: Vec<Named>,
     /// Whether what was answered has to be durable before: where the next policy finds no more than that.
     pub(crate) flushes: bool,
     /// Told how long nothing was taken, or why all stays as it is.
@@ -98,7 +104,7 @@ impl Front {
         }
         if self.course == Course::Closing && !self.flushing && self.begun == 0 {
             // What was written is made durable before the end.
-            self.flushing = true;
+            (self.flushing, self.now) = (true, self.now.max(lanes.wall()));
             self.ask(Op::Flush);
         }
     }
@@ -133,11 +139,19 @@ impl Front {
 
     /// The policy for which a run ended.
     pub(crate) fn next_policy(&self) -> Option<&str> {
-        self.next.as_ref().map(|next| &*next.switch.policy)
+        self.next.as_ref().map(|next| &*next.switch.spec)
     }
 
     /// Has the next policy get back its state; then takes requests again.
     pub(crate) fn reopen(&mut self, trims_to_zero: bool) {
+        if let Some(Ordered { switch, .. }) = &self.next {
+            self.streams = switch.streams;
+            self.tally.promise(&switch.exports);
+        }
+        for (plug, connection) in self.connections.iter_mut().enumerate() {
+            let Some(connection) = connection else { continue };
+            connection.stream = self.streams.of(plug as Plug, &connection.agreed);
+        }
         self.exports.iter_mut().for_each(|export| export.trims_to_zero = trims_to_zero);
         self.ask(Op::Open);
     }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_core::adapt::{BonusMalus, Costs, Factor, First};
-use forebay_core::catalog::build;
+use forebay_core::catalog::{build, build_over_array};
 use forebay_core::contract::policy::{AnyPolicy, Gauge, GaugeOf};
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Bytes, Completion};
 use forebay_core::{Cx, Lane, Nanos, Piece, Policy, Request};
-use forebay_live::{Crash, Medium, Tear, Troubles};
+use forebay_live::{Crash, LEN_MAX, Medium, Tear, Troubles};
 
 use super::client::{Client, Does, SECTOR};
 use super::{Served, longer, serve};
@@ -225,6 +225,37 @@ fn read_again(media: Vec<Medium>, mut client: Client, seed: u64, pair: [Lane; 2]
     served.outcome.unwrap();
     assert!(served.client.has_read_all());
     served.client
+}
+
+#[test]
+fn a_promise_above_an_array_loses_nothing_of_it() {
+    for seed in 0..longer(6) {
+        let media = (0..DRIVES).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
+        let crash = Crash::new(media, 4096, 1 + (seed % 4) as usize, seed, Troubles::default());
+        let client = Client::new(seed, geometry().capacity_bytes() / SECTOR / 16 * 16);
+        let array = Array::created(geometry(), [Level::RAID6, Level::TRIPLE][seed as usize % 2]);
+        let spec = "promised:cmin=100:delta-ms=20:depth=4:over=array+adapt=bonus-malus";
+        let mut policy = build_over_array(spec, array, LEN_MAX).unwrap();
+        let pair = [seed as Lane % DRIVES, (seed as Lane + 2) % DRIVES];
+        let stop = Arc::new(AtomicBool::new(false));
+        let (over, mut lost) = (Arc::clone(&stop), 0);
+        let meddle = move |crash: &mut Crash, client: &mut Client| match client.does {
+            Does::Anything if lost < 2 && client.answered >= 150 * (lost + 1) => {
+                lost += 1;
+                crash.trouble(gone(&pair[..lost as usize]));
+            }
+            Does::Anything if client.answered >= ANSWERS => {
+                client.does = Does::ReadAll { next: 0 };
+            }
+            Does::ReadAll { .. } if client.has_read_all() => over.store(true, Ordering::Relaxed),
+            _ => {}
+        };
+        let served = serve(&mut *policy, crash, client, stop, Box::new(meddle));
+        served.outcome.unwrap();
+        assert!(served.client.has_read_all());
+        assert!(policy.gauges().iter().any(|gauge| gauge.name == "units"), "it is told of still");
+        read_again(served.crash.cut(Tear::Sector), served.client, seed, pair);
+    }
 }
 
 #[test]

@@ -12,14 +12,15 @@ use forebay_live::{Crash, LEN_MAX, Medium, Tear, Troubles};
 use super::client::{Client, Does, SECTOR};
 use super::losses::{DRIVES, geometry, ruled};
 use super::{Served, longer, serve_ordered};
-use crate::front::{Order, Switch};
+use crate::front::{Order, Streams, Switch};
 
 /// Answers before the first switch, and from its failing to the next.
 const ANSWERS: u64 = 120;
 
 fn order(orders: &Sender<Order>) -> std::sync::mpsc::Receiver<Result<Nanos, Fault>> {
     let (done, told) = channel();
-    let switch = Switch { policy: "noop".into(), flushes: true, done };
+    let (spec, streams, exports) = ("noop".into(), Streams::Connections, Vec::new());
+    let switch = Switch { spec, streams, exports, flushes: true, done };
     orders.send(Order::Switch(switch)).unwrap();
     told
 }

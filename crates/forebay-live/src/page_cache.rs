@@ -1,0 +1,119 @@
+//! Writes that the page cache takes without waiting.
+//!
+//! ext4 and others have no buffered write that must not wait, so io_uring gives each to a thread of its own, and two changes of
+//! thread cost more than the copy. The driver makes such a write itself where nothing is to be waited for: whole pages, for a part
+//! of one may have to be read first, and only as long as far less is dirty than the kernel begins to write back at, let
+//! alone holds up writers at.
+//!
+//! Invariant: one that took long all the same, by the journal or a limit of this process alone, sends those of the next
+//! second to the kernel's threads.
+
+use forebay_core::{Flags, Nanos, Op, Request};
+
+/// The pages of a page cache, or multiples of them.
+const PAGE_BYTES: u64 = 4096;
+/// So long what was seen counts.
+const SEEN: Nanos = Nanos::from_millis(100);
+/// A write that took so long has waited.
+const LONG: Nanos = Nanos::from_millis(1);
+/// Then the driver makes none for so long.
+const REST: Nanos = Nanos::from_millis(1000);
+
+/// How much may be written at once.
+#[derive(Debug, Default)]
+pub(crate) struct PageCache {
+    left_bytes: u64,
+    until: Nanos,
+}
+
+impl PageCache {
+    /// Whether the driver makes this write itself; `seen` reads `/proc/vmstat`.
+    #[inline]
+    pub(crate) fn takes(
+        &mut self,
+        now: Nanos,
+        io: &Request,
+        seen: impl FnOnce() -> String,
+    ) -> bool {
+        let is_whole =
+            io.offset.is_multiple_of(PAGE_BYTES) && u64::from(io.len).is_multiple_of(PAGE_BYTES);
+        if io.op != Op::Write || io.flags.has(Flags::FUA) || !is_whole {
+            return false;
+        }
+        if now >= self.until {
+            (self.left_bytes, self.until) = (room_bytes(&seen()), now + SEEN);
+        }
+        let left = self.left_bytes.checked_sub(u64::from(io.len));
+        left.map(|left| self.left_bytes = left).is_some()
+    }
+
+    /// One was made from `begun` to `ended`.
+    #[inline]
+    pub(crate) fn took(&mut self, begun: Nanos, ended: Nanos) {
+        if ended - begun > LONG {
+            (self.left_bytes, self.until) = (0, ended + REST);
+        }
+    }
+}
+
+/// What `/proc/vmstat` says.
+pub(crate) fn seen() -> String {
+    std::fs::read_to_string("/proc/vmstat").unwrap_or_default()
+}
+
+/// A quarter of what may get dirty before the kernel begins to write back; nothing where it does not say.
+fn room_bytes(vmstat: &str) -> u64 {
+    let pages = |name: &str| -> Option<u64> {
+        let line = vmstat.lines().find(|line| line.split(' ').next() == Some(name))?;
+        line.split(' ').nth(1)?.parse().ok()
+    };
+    let left = || {
+        let begins = pages("nr_dirty_background_threshold")?;
+        begins.checked_sub(pages("nr_dirty")? + pages("nr_writeback")?)
+    };
+    left().map_or(0, |pages| pages / 4 * PAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VMSTAT: &str = "nr_dirty 1000\nnr_writeback 100\nnr_dirty_threshold 9000\n\
+                          nr_dirty_background_threshold 1500\n";
+
+    fn write(offset: u64, len: u32, flags: Flags) -> Request {
+        let (at, id, stream, lane, op) = (Nanos::ZERO, 0, 0, 0, Op::Write);
+        Request { at, offset, id, len, stream, lane, op, flags }
+    }
+
+    #[test]
+    fn the_driver_writes_whole_pages_while_little_is_dirty() {
+        assert_eq!(room_bytes(VMSTAT), 100 * 4096);
+        assert_eq!(room_bytes(&VMSTAT.replace("nr_dirty 1000", "nr_dirty 1450")), 0);
+        assert_eq!(room_bytes("nr_dirty 1\n"), 0, "an old kernel does not say");
+        let mut cache = PageCache::default();
+        let ms = Nanos::from_millis;
+        let whole = write(8192, 4096 * 60, Flags::NONE);
+        let mut takes = |at, io: &Request| cache.takes(ms(at), io, || VMSTAT.into());
+        assert!(
+            !takes(1, &write(8192, 512, Flags::NONE)) && !takes(1, &write(512, 4096, Flags::NONE))
+        );
+        assert!(!takes(1, &write(0, 4096, Flags::FUA)));
+        assert!(!takes(1, &Request { op: Op::Read, ..whole }));
+        assert_eq!([2, 3, 102].map(|at| takes(at, &whole)), [true, false, true]);
+    }
+
+    #[test]
+    fn one_that_waited_is_the_last_for_a_second() {
+        let mut cache = PageCache::default();
+        let ms = Nanos::from_millis;
+        let takes = |cache: &mut PageCache, at| {
+            cache.takes(ms(at), &write(0, 4096, Flags::NONE), || VMSTAT.into())
+        };
+        assert!(takes(&mut cache, 1));
+        cache.took(ms(1), ms(2));
+        assert!(takes(&mut cache, 2), "a millisecond is no wait");
+        cache.took(ms(2), ms(4));
+        assert_eq!([5, 1003, 1004].map(|at| takes(&mut cache, at)), [false, false, true]);
+    }
+}
