@@ -240,6 +240,9 @@ fn serve_takes_what_is_proposed() {
             found["configuration"]["serve"].as_str().unwrap().contains("emulate = "),
             "{layout}"
         );
+        let kept =
+            found["configuration"]["serve"].as_str().unwrap().matches("keep_iops = ").count();
+        assert_eq!(kept, 2, "{layout}");
         is_served(&folder, &["a b\"c.spc", "b.spc"]);
     }
 }

@@ -134,6 +134,15 @@ impl Back<'_> {
         self.clients.iter().any(|tenant| tenant.need.capacity_iops != Some(tenant.keep_iops))
     }
 
+    /// What it does, which `serve` wants to know where anything is kept for anybody.
+    fn capacity(&self) -> String {
+        if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
+            return String::new();
+        }
+        let cut = "# All promises together are more than it does at a time: each is cut by the same share.\n";
+        format!("capacity_iops = {}\n{}", self.iops, if self.is_cut() { cut } else { "" })
+    }
+
     /// What `tenant` may have while all others have what is kept for them.
     fn limit_iops(&self, tenant: &Tenant<'_>) -> u64 {
         let all: u64 = self.clients.iter().map(|tenant| tenant.keep_iops).sum();
@@ -250,19 +259,10 @@ impl Words<'_> {
         } else {
             text += &format!("policy = {}\n", quoted(self.kind.scheduler));
         }
-        text += &format!("capacity_iops = {}\n", back.iops);
-        if back.is_cut() {
-            text += "# All promises together are more than it does at a time: each is cut by the same share.\n";
-        }
+        text += &back.capacity();
         let mut offset = 0;
         for tenant in &back.clients {
             text += &exported(tenant, &back.name, offset);
-            if tenant.keep_iops > 0 {
-                text += &format!(
-                    "keep_iops = {}\nwithin = \"{}ms\"\n",
-                    tenant.keep_iops, tenant.need.within_ms
-                );
-            }
             offset += tenant.bytes;
         }
         text
@@ -271,9 +271,7 @@ impl Words<'_> {
     fn volume(&self, back: &Back<'_>) -> String {
         let sets = self.sets(back);
         let files = self.files(back);
-        let mut text =
-            "\n# A volume keeps no rates yet: the lines for cgroups, or dmClock above it, do."
-                .to_string();
+        let mut text = String::new();
         if sets > 1 {
             text +=
                 &format!("\n# {sets} volumes: stripe their exports, mdadm --level=0 --chunk=1M.");
@@ -288,9 +286,10 @@ impl Words<'_> {
                 quoted(self.kind.asked),
                 quoted(&self.kind.served()),
             );
-            if sets > 1 {
-                text += &format!("\n[[export]]\nname = \"{name}\"\non = \"{name}\"\n");
-            }
+            text += &match sets {
+                1 => back.capacity(),
+                _ => format!("\n[[export]]\nname = \"{name}\"\non = \"{name}\"\n"),
+            };
         }
         let mut offset = 0;
         for tenant in back.clients.iter().filter(|_| sets == 1) {
@@ -351,10 +350,15 @@ impl Words<'_> {
     }
 }
 
+/// A client's export, with what is kept for it.
 fn exported(tenant: &Tenant<'_>, on: &str, offset: u64) -> String {
     let name = quoted(&tenant.need.client);
     let (offset, size) = (offset / MIB, tenant.bytes / MIB);
+    let kept = match tenant.keep_iops {
+        0 => String::new(),
+        keep => format!("keep_iops = {keep}\nwithin = \"{}ms\"\n", tenant.need.within_ms),
+    };
     format!(
-        "\n[[export]]\nname = {name}\non = \"{on}\"\noffset = \"{offset}MiB\"\nsize = \"{size}MiB\"\n"
+        "\n[[export]]\nname = {name}\non = \"{on}\"\noffset = \"{offset}MiB\"\nsize = \"{size}MiB\"\n{kept}"
     )
 }
