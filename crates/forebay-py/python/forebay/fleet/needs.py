@@ -57,7 +57,7 @@ def needs(
     share, low, high = sharing(counts, fraction, confidence, seed)
     total = sum(row["alone_iops"] for row in rows)
     said = [
-        f"{len(rows)} volumes need {total:,} IOPS for {fraction:.4%} within {within}, each alone and all added up; on one "
+        f"{len(rows)} volumes need {total:,} IOPS for {fraction * 100:g} % within {within}, each alone and all added up; on one "
         f"server about {total * share:,.0f} ({total * low:,.0f} to {total * high:,.0f} in {confidence:.0%} of resamples).",
         f"All together need {share:.1%} of the sum in windows of {window_ms:g} ms.",
         _most(rows, total),

@@ -89,7 +89,7 @@ def together(
 def _how(volumes: int, fraction: float, window_ms: float) -> str:
     best = "no other choice of pairs saves more" if volumes <= _EXACT else "another choice of pairs may save a little more"
     return (
-        f"{fraction:.4%} of each volume's requests find room in their window of {window_ms:g} ms; nothing waits for the "
+        f"{fraction * 100:g} % of each volume's requests find room in their window of {window_ms:g} ms; nothing waits for the "
         f"next window. Of pairs that were looked at, {best}."
     )
 
