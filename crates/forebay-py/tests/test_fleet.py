@@ -13,6 +13,7 @@ import forebay
 from forebay import fleet
 from forebay.fleet.flash import hull
 from forebay.fleet.needs import sharing
+from forebay.fleet.schedulers import choose
 from forebay.fleet.together import matching
 from forebay.fleet.volumes import least
 
@@ -214,3 +215,28 @@ def test_a_finding_is_a_table_for_arrow():
     found = fleet.Finding("t", ["said"], [{"a": 1.5, "names": ["x"] * 9}], heads=heads)
     assert found.to_pyarrow().schema.field("names").type == pa.list_(pa.string())
     assert "and 5 more" in str(found) and "and 5 more" in found.page()
+
+
+def test_a_scheduler_is_chosen_that_helps_and_harms_nothing():
+    def run(read_ms, write_ms, busy_s=10.0, **more):
+        return {
+            "reads": 500,
+            "writes": 500,
+            "read_p99_ms": read_ms,
+            "write_p99_ms": write_ms,
+            "busy_s": busy_s,
+            "makespan_s": 100.0,
+        } | more
+
+    def chosen(**runs):
+        return choose({"none": run(10, 10)} | runs, ["none", "a", "b"])
+
+    assert chosen(a=run(9.8, 10)) == ("none", 0.0), "less than 3 %"
+    assert chosen(a=run(5, 10.4)) == ("none", 0.0), "writes are harmed"
+    assert chosen(a=run(9, 10), b=run(8, 10.2)) == ("b", pytest.approx(1 - (0.8 * 1.02) ** 0.5))
+    # Busy time counts only where the disk is full, a tail only of enough requests.
+    assert chosen(a=run(10, 10, 5.0))[0] == "none"
+    few = {"none": run(10, 10, reads=99), "a": run(5, 10)}
+    assert choose(few, ["none", "a"])[0] == "none"
+    full = {"none": run(10, 10, 99.0), "a": run(10, 10, 80.0)}
+    assert choose(full, ["none", "a"])[0] == "a"

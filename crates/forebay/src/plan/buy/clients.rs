@@ -259,7 +259,7 @@ impl Merged<'_> {
             let client = self.clients.client_of.get(volume).copied().flatten();
             let Some(client) = client.filter(|client| self.wanted[*client]) else { continue };
             (record.volume, record.stream) = (volume as u32, client as u32);
-            record.at = record.at + shift;
+            record.at += shift;
             self.next.push(Reverse((record.at, source)));
             self.heads[source] = Some(record);
             return;

@@ -227,7 +227,7 @@ pub(super) fn row(
         price: price.as_ref().map(|price| price.0),
         currency: price.as_ref().map(|price| price.1.clone()),
         priced_on: price.map(|price| price.2),
-        refusal: found.iter().find_map(|one| refusal(one)),
+        refusal: found.iter().find_map(refusal),
         drives_each,
         simulated_requests: if drives.is_some() { requests } else { 0 },
     }

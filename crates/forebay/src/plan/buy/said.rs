@@ -28,7 +28,7 @@ pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'
     });
     let watts = best.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
     let growth = match question.growth {
-        growth if growth == 1.0 => String::new(),
+        1.0 => String::new(),
         growth => format!(" at {growth} times the load and the data"),
     };
     format!(
