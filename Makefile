@@ -30,7 +30,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
 
 .PHONY: laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces model-targets big big-short bench-store bench-sweep capture-peers
+  reproduce-short reproduce-traces model-targets big big-short bench-store bench-sweep bench-fleet capture-peers
 
 all: build
 
@@ -241,6 +241,10 @@ bench-store:
 # What sweeps cost beyond their work, on an optimised build.
 bench-sweep: reproduce-build
 	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/sweep.py
+
+# The fleet's questions at 1, 10, 100 and 1000 synthetic volumes: docs/fleet.md.
+bench-fleet: reproduce-build
+	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/fleet.py 1 10 100 1000
 
 # Captures what LevelDB and RocksDB do to a disk, and replays it on models of others.
 PEERS_MB ?= 1000

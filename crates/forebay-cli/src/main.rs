@@ -22,6 +22,7 @@ mod options;
 mod output;
 mod partition;
 mod plan;
+mod plan_buy;
 mod plan_capacity;
 mod plan_consolidate;
 mod plan_costed;

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use crate::plan_buy::Buy;
 use crate::plan_capacity::Capacity;
 use crate::plan_consolidate::Consolidate;
 use crate::plan_power::Power;
@@ -20,6 +21,7 @@ enum Question {
     Consolidate(Consolidate),
     Sla(Sla),
     Power(Power),
+    Buy(Box<Buy>),
 }
 
 impl Plan {
@@ -29,6 +31,7 @@ impl Plan {
             Question::Consolidate(question) => question.run(),
             Question::Sla(question) => question.run(),
             Question::Power(question) => question.run(),
+            Question::Buy(question) => question.run(),
         }
     }
 }

@@ -19,6 +19,7 @@ use super::change::Wrong;
 use super::drive::{
     BufferTable, BusTable, FormatTable, OverheadsTable, QueueTable, Tables, WriteCacheTable,
 };
+use super::price::PriceTable;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +41,7 @@ pub(super) struct DeviceFile {
     buffer: Option<Spanned<BufferTable>>,
     write_cache: Option<Spanned<WriteCacheTable>>,
     queue: Option<Spanned<QueueTable>>,
+    pub(super) price: Option<Spanned<PriceTable>>,
 }
 
 /// What a file describes.

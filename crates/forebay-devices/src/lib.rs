@@ -13,6 +13,7 @@ mod file;
 pub mod fit;
 mod locate;
 mod plausible;
+mod price;
 mod sources;
 mod ssd;
 pub mod validate;
@@ -22,17 +23,18 @@ pub mod write;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use forebay_core::device::drive::{Controller, DriveSpec};
+use forebay_core::device::drive::{Controller, Drive, DriveSpec};
 use forebay_core::device::fixed::Fixed;
-use forebay_core::device::hdd::{Hdd, HddSpec};
+use forebay_core::device::hdd::{Hdd, HddSpec, SeekSpec};
 use forebay_core::device::list;
 use forebay_core::device::list::DeviceModel;
-use forebay_core::{Spec, SpecError};
+use forebay_core::{Nanos, Spec, SpecError};
 use forebay_trace::whole;
 use forebay_trace::write::Kept;
 
 use change::Wrong;
 use file::{DeviceFile, Kind};
+pub use price::Price;
 pub use sources::Sources;
 use ssd::SsdFile;
 pub use vary::Varied;
@@ -73,6 +75,8 @@ pub struct OpenDevice {
     pub notes: Vec<String>,
     /// Which of its figures are guesses.
     pub sources: Sources,
+    /// What its file says that one cost, and when.
+    pub price: Option<Price>,
     /// The model itself, idle at the start of a run.
     pub model: DeviceModel,
     /// Arm and platters of a disk, and how far these are guesses.
@@ -109,6 +113,40 @@ impl OpenDevice {
         let name = format!("{}:queue-depth={depth}", self.name);
         let drive = self.changed(|controller| controller.queue.depth = depth);
         Some(OpenDevice { name, model, drive, ..self.clone() })
+    }
+
+    /// The same disk with an arm that is always where it has to be: the platters still have to turn. None of what
+    /// has no arm.
+    pub fn without_seeks(&self) -> Option<OpenDevice> {
+        let still = |disk: &HddSpec| HddSpec {
+            seek: SeekSpec::Coefficients {
+                short_ns: 0.0,
+                root_ns: 0.0,
+                long_ns: 0.0,
+                cylinder_ns: 0.0,
+                knee: 1,
+            },
+            write_settle: Nanos::ZERO,
+            ..disk.clone()
+        };
+        let model = match &self.model {
+            DeviceModel::Hdd(_) => {
+                DeviceModel::Hdd(Hdd::new(still(&self.mechanics.as_ref()?.0)).ok()?)
+            }
+            DeviceModel::Drive(_) => {
+                let drive = self.drive.as_ref()?;
+                let drive = DriveSpec { disk: still(&drive.disk), ..drive.clone() };
+                DeviceModel::Drive(Box::new(Drive::new(&drive).ok()?))
+            }
+            DeviceModel::Fixed(_) | DeviceModel::Ssd(_) => return None,
+        };
+        Some(OpenDevice { model, ..self.clone() })
+    }
+
+    /// One turn of the platters; none of what has none.
+    pub fn revolution(&self) -> Option<Nanos> {
+        let (disk, _) = self.mechanics.as_ref()?;
+        Some(disk.revolution)
     }
 
     /// The figures of a disk with a controller, after `change` to that.
@@ -196,6 +234,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
             notes: Vec::new(),
             sources: Sources::default(),
+            price: None,
             mechanics: None,
             drive: None,
         });
@@ -367,6 +406,7 @@ fn read_changed(
         let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
+        let price = price::checked(file.price).map_err(malformed)?;
         let description = file.description;
         let (mechanics, drive) = (None, None);
         return Ok(OpenDevice {
@@ -375,6 +415,7 @@ fn read_changed(
             summary,
             notes,
             sources,
+            price,
             model,
             mechanics,
             drive,
@@ -389,10 +430,11 @@ fn read_changed(
         Some(_) => &[],
     };
     let (notes, sources) = (file.notes(), Sources::of(text, left_out));
+    let price = price::checked(file.price).map_err(malformed)?;
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;
     let mechanics = Some((disk, Sources::of(text, sources::CONTROLLER)));
-    Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics, drive })
+    Ok(OpenDevice { name, description, summary, notes, sources, price, model, mechanics, drive })
 }
 
 /// A message of the parser, which speaks of its types, in the words of who writes the file.

@@ -12,6 +12,7 @@ use toml::Spanned;
 
 use super::change::Wrong;
 use super::file::{Fault, Kind, fault};
+use super::price::PriceTable;
 
 /// The longest command where a file does not say.
 const LEN_MAX: u32 = 1 << 20;
@@ -30,6 +31,7 @@ pub(super) struct SsdFile {
     read_cache: Option<Spanned<CacheTable>>,
     precondition: Option<Spanned<PreconditionTable>>,
     power: Spanned<PowerTable>,
+    pub(super) price: Option<Spanned<PriceTable>>,
 }
 
 #[derive(Deserialize)]

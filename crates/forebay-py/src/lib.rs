@@ -12,6 +12,7 @@ mod compare;
 mod error;
 mod model;
 mod options;
+mod page;
 mod plan;
 mod results;
 mod signals;
@@ -38,7 +39,9 @@ mod _forebay {
     #[pymodule_export]
     use super::model::{fit, generate};
     #[pymodule_export]
-    use super::plan::{plan_capacity, plan_consolidate, plan_power, plan_sla};
+    use super::page::page;
+    #[pymodule_export]
+    use super::plan::{plan_buy, plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
     #[pymodule_export]

@@ -1,9 +1,11 @@
 //! The verb `plan`: `plan_capacity` here, each other question in a file of its own.
 
+mod buy;
 mod consolidate;
 mod power;
 mod sla;
 
+pub(crate) use buy::plan_buy;
 pub(crate) use consolidate::plan_consolidate;
 pub(crate) use power::plan_power;
 pub(crate) use sla::plan_sla;

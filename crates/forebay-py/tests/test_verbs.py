@@ -286,3 +286,37 @@ def test_losses_are_warnings(command, tmp_path):
     said = command("convert", spc, tmp_path / "command.csv").stderr.splitlines()
     assert [f"forebay: {warning.message}" for warning in told] == said[: len(told)]
     assert "1 row skipped" in str(told[0].message)
+
+
+def test_plan_buy(answer, trace, tmp_path):
+    options = ["--within", "50ms", "--fraction", "0.9", "--device", "990-pro,hc550", "--layout", "single"]
+    with pytest.warns(forebay.TraceWarning, match="Models, not measurements"):
+        found = forebay.plan_buy(
+            trace,
+            within="50ms",
+            fraction=0.9,
+            devices=["990-pro", "hc550"],
+            layouts=["single"],
+            output=tmp_path / "buy.html",
+            configure=tmp_path / "conf",
+        )
+    assert found == answer("plan", "buy", TERASORT, *options)
+    assert (tmp_path / "buy.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "conf" / "serve.toml").read_text() == found["configuration"]["serve"]
+    for wrong in (
+        {"growth": 0.0},
+        {"survives": 3},
+        {"devices_max": 0},
+        {"clients": "some"},
+        {"layouts": ["raid7"]},
+        {"layouts": []},
+        {"devices": []},
+        {"within": "soon"},
+        {"fraction": 2},
+        {"promises": {"a": "5ms"}},
+        {"promises": {"nobody": ("5ms", 0.9)}},
+        {"prices": tmp_path / "none.toml"},
+    ):
+        name = next(iter(wrong)).removesuffix("s").removesuffix("e")
+        with pytest.raises(forebay.Error, match=name if name != "pric" else "none.toml"):
+            forebay.plan_buy(trace, **wrong)

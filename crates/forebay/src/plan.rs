@@ -13,6 +13,7 @@
 
 pub mod amount;
 pub mod arrival_times;
+pub mod buy;
 pub mod capacity;
 pub mod confidence;
 pub mod consolidate;

@@ -1,4 +1,4 @@
-//! The reports of the verbs `advise`, `compare` and `plan capacity`: HTML pages that work offline.
+//! The reports of the verbs `advise`, `compare`, `plan capacity` and `plan buy`: HTML pages that work offline.
 //!
 //! Invariants: the page refers to nothing outside itself and runs no script; every text from
 //! outside is escaped; no figure is printed that is not a number; the page is well-formed XML and
@@ -6,16 +6,19 @@
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
 mod axis;
+mod buy;
 mod capacity;
 mod card;
 mod charts;
 mod heads;
 mod page;
+mod plain;
 mod plot;
 mod tables;
 mod text;
 
 pub use capacity::{CapacityPage, DevicesPart};
+pub use plain::{PlainCell, PlainCurve, PlainPage, PlainTable};
 
 use std::path::Path;
 
@@ -34,6 +37,16 @@ pub fn html(advice: &Advice) -> String {
 /// The report on capacities.
 pub fn capacity_html(page: &CapacityPage<'_>) -> String {
     capacity::page(page)
+}
+
+/// The report on what to buy.
+pub fn buy_html(answer: &crate::plan::buy::Answer) -> String {
+    buy::page(answer)
+}
+
+/// A page of sentences and tables that were put together elsewhere.
+pub fn plain_html(told: &PlainPage) -> String {
+    plain::page(told)
 }
 
 /// The card of two traces.

@@ -138,3 +138,70 @@ fn placed_table() -> String {
 fn placements_on_the_bundled_trace() {
     is_golden("terasort-flash.txt", &placed_table());
 }
+
+/// What to buy for the bundled trace, as far as it is found in moments.
+#[test]
+fn what_to_buy_for_the_bundled_trace() {
+    use forebay::plan::buy::{
+        Answer, By, Candidate, Layout, Prices, Promise, Question, Sharing, answer,
+    };
+    let path = Path::new(HERE).join("../../traces/terasort.parquet");
+    let inputs = [Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap()];
+    let open = |names: &[&str]| -> Vec<Candidate> {
+        names.iter().map(|name| Candidate::open(name).unwrap()).collect()
+    };
+    let asked = |drives: &[Candidate], layouts: &[Layout], fraction: &str| -> Answer {
+        let question = Question {
+            promise: Promise {
+                within: forebay_core::Nanos::from_millis(50),
+                fraction: fraction.parse().unwrap(),
+            },
+            own: &[],
+            by: By::Trace,
+            begin: forebay::plan::consolidate::Begin::Together,
+            trust_times: false,
+            growth: 1.0,
+            spare: 1,
+            survives: 0,
+            drives,
+            layouts,
+            flash: &open(&["d7-p5520"])[0],
+            scheduler: "mq-deadline",
+            drives_max: 16,
+            sharings: &[Sharing::Shared],
+            prices: &Prices::default(),
+        };
+        answer(&inputs, &question, |_: &forebay::progress::Told| ()).unwrap()
+    };
+    let mut table =
+        String::from("TeraSort, the bundled trace: drives for a share within 50 ms\n\n");
+    let (disks, flash) = (open(&["hc550", "st2000dm008", "travelstar-5k320"]), open(&["990-pro"]));
+    for (drives, layouts, fraction) in [
+        (&disks, &[Layout::Single][..], "0.9"),
+        (&flash, &[Layout::Single, Layout::Mirror, Layout::Raid6], "0.999"),
+    ] {
+        let found = asked(drives, layouts, fraction);
+        writeln!(table, "{fraction}: {}", found.said).unwrap();
+        for row in &found.rows {
+            writeln!(
+                table,
+                "{:18} {:8} {:?}/{:?}/{:?} {:?} {:10} busy {:.4} watts {:.3} price {:?} in time {:.5} one less {:?}",
+                row.drive,
+                row.layout.name(),
+                row.drives_for_bytes.unwrap_or(0),
+                row.drives_for_redundancy.unwrap_or(0),
+                row.drives_for_time.unwrap_or(0),
+                row.drives.unwrap_or(0),
+                row.binds.map_or("-", |binds| binds.name()),
+                row.utilisation.unwrap_or(0.0),
+                row.mean_power_w.unwrap_or(0.0),
+                row.price,
+                row.worst().unwrap().in_time_fraction,
+                row.one_less.as_ref().map(|less| less.drives),
+            )
+            .unwrap();
+        }
+        writeln!(table, "{}", found.configuration.unwrap().serve).unwrap();
+    }
+    is_golden("buy.txt", &table);
+}

@@ -37,6 +37,7 @@ from ._forebay import (
     generate,
     least_time,
     offline,
+    plan_buy,
     plan_capacity,
     plan_consolidate,
     plan_power,
@@ -66,9 +67,11 @@ __all__ = [
     "defragment",
     "describe",
     "fit",
+    "fleet",
     "generate",
     "least_time",
     "offline",
+    "plan_buy",
     "plan_capacity",
     "plan_consolidate",
     "plan_power",
@@ -82,6 +85,6 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # Only who sweeps needs pyarrow.
-    if name == "sweep":
-        return import_module(".sweep", __name__)
+    if name in ("fleet", "sweep"):
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

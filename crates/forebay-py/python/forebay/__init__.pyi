@@ -10,6 +10,7 @@ import polars
 import pyarrow
 from typing_extensions import Buffer, Self
 
+from . import fleet as fleet
 from .sweep import sweep as sweep
 
 __all__ = [
@@ -32,9 +33,11 @@ __all__ = [
     "defragment",
     "describe",
     "fit",
+    "fleet",
     "generate",
     "least_time",
     "offline",
+    "plan_buy",
     "plan_capacity",
     "plan_consolidate",
     "plan_power",
@@ -284,6 +287,31 @@ def defragment(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """What laying blocks in the order they are read would gain and cost on a disk."""
+
+def plan_buy(
+    traces: _Source | list[_Source],
+    *,
+    by_volume: bool = False,
+    keep_times: bool = False,
+    within: str = "10ms",
+    fraction: str | float | None = None,
+    promises: dict[str, tuple[str, str | float]] | None = None,
+    growth: float = 1.0,
+    spare: int = 0,
+    survives: int = 0,
+    prices: _Path | None = None,
+    devices: Sequence[str] | None = None,
+    layouts: Sequence[str] | None = None,
+    clients: str = "both",
+    flash: str = "d7-p5520",
+    policy: str = "mq-deadline",
+    devices_max: int = 64,
+    output: _Path | None = None,
+    configure: _Path | None = None,
+    trust_times: bool = False,
+    from_: str | None = None,
+) -> dict[str, Any]:
+    """Finds which drives to buy; the keys are those of `forebay plan buy`."""
 
 def plan_capacity(
     trace: _Source,

@@ -17,7 +17,7 @@
 //! of devices without an arm. With an arm, more devices hold less each and seek less far: no number above
 //! those allowed is ruled out.
 
-mod striped;
+pub(super) mod striped;
 mod trial;
 
 use forebay_core::catalog::build;

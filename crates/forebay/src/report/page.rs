@@ -104,7 +104,7 @@ fn prose(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
+pub(super) fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
     if texts.is_empty() {
         return String::new();
     }

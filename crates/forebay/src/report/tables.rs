@@ -32,7 +32,7 @@ pub(super) fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String
     )
 }
 
-fn headings(names: &[&str]) -> Vec<String> {
+pub(super) fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| escape(name)).collect()
 }
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
+
+import pyarrow
+from pyarrow import compute
 
 import forebay
 
@@ -33,6 +37,24 @@ def _cache(trace: str, **rest: Any) -> dict[str, Any]:
     return forebay.cache(trace, **rest)
 
 
+def _windows(trace: str, window_ms: float) -> dict[str, Any]:
+    """Requests in each window that has any; windows count from the first request."""
+    width = round(window_ms * 1e6)
+    if not 1 <= width <= 10**15:
+        raise forebay.Error(f"window_ms: got {window_ms}, expected 0.000001 to 1e9")
+    counts: Counter[int] = Counter()
+    for batch in pyarrow.RecordBatchReader.from_stream(forebay.read(trace)):
+        at = compute.divide(batch["at_ns"], width)
+        for pair in compute.value_counts(at).to_pylist():
+            counts[pair["values"]] += pair["counts"]
+    windows = sorted(counts)
+    return {
+        "requests": sum(counts.values()),
+        "windows": windows,
+        "counts": [counts[window] for window in windows],
+    }
+
+
 VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "simulate": _simulate,
     "plan": _plan,
@@ -40,6 +62,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "compare": _compare,
     "advise": _advise,
     "cache": _cache,
+    "windows": _windows,
 }
 """By name. `policy`, `within`, `fraction` and `device` are one value each, which lists in a grid make axes of."""
 

@@ -7,16 +7,16 @@ use super::STRIPE_BYTES;
 use crate::layout::VolumeLayout;
 
 /// The requests of one device.
-pub(super) struct Striped<R> {
-    pub(super) records: R,
-    pub(super) layout: VolumeLayout,
-    pub(super) devices: usize,
-    pub(super) lane: usize,
+pub(in crate::plan) struct Striped<R> {
+    pub(in crate::plan) records: R,
+    pub(in crate::plan) layout: VolumeLayout,
+    pub(in crate::plan) devices: usize,
+    pub(in crate::plan) lane: usize,
     /// Bytes used of a device.
-    pub(super) usable: u64,
+    pub(in crate::plan) usable: u64,
     /// Between arrivals, where not as recorded.
-    pub(super) apart: Option<Nanos>,
-    pub(super) next: u64,
+    pub(in crate::plan) apart: Option<Nanos>,
+    pub(in crate::plan) next: u64,
 }
 
 impl<R: Iterator<Item = Record>> Iterator for Striped<R> {

@@ -1,0 +1,248 @@
+//! The contract of `forebay plan buy`, on the real binary: what it answers and refuses, and that the configuration
+//! it proposes is one that `forebay serve` takes.
+
+#![allow(clippy::unwrap_used)]
+
+#[cfg(target_os = "linux")]
+#[path = "../../forebay-serve/tests/client/mod.rs"]
+mod client;
+mod command;
+
+use std::fs;
+#[cfg(target_os = "linux")]
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+#[cfg(target_os = "linux")]
+use client::Client;
+use command::{Folder, ends, fails, forebay};
+
+/// SPC text of reads at these milliseconds, on volumes 0 and 1 in turn, a few thousand sectors apart.
+fn trace(folder: &Folder, name: &str, at_ms: impl Iterator<Item = u64>) -> PathBuf {
+    let line = |(index, at): (usize, u64)| {
+        let sector = index * 7919 % 900 * 8;
+        format!("{},{sector},4096,R,{:.6}\n", index % 2, at as f64 / 1e3 + index as f64 * 1e-6)
+    };
+    folder.file(name, at_ms.enumerate().map(line).collect::<String>())
+}
+
+fn buy(arguments: &[&str]) -> Command {
+    let mut command = forebay(&["plan", "buy"]);
+    command.args(arguments);
+    command
+}
+
+/// A drive of 2 GB that a test can make files for.
+fn small_drive(folder: &Folder) -> PathBuf {
+    let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/hc550.toml");
+    let text = fs::read_to_string(bundled).unwrap();
+    let small =
+        text.replace("18_000_207_937_536", "2_000_000_000").replace("\"hc550\"", "\"small\"");
+    folder.file("small.toml", small)
+}
+
+#[test]
+fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
+    let folder = Folder::new();
+    let (a, b) = (
+        trace(&folder, "a.spc", (0..60).map(|n| n * 40)),
+        trace(&folder, "b.spc", (0..60).map(|n| n * 40 + 20)),
+    );
+    let asked = [
+        "--within",
+        "20ms",
+        "--device",
+        "990-pro,hc550,st2000dm008",
+        "--layout",
+        "single,raid6",
+        "--spare",
+        "1",
+    ];
+    let (out, _) = ends(buy(&asked).args([&a, &b]), 0);
+    assert!(out.starts_with("Buy 1 990-pro (single: no drive may fail; all share them), and 1 to spare, for 619.98 USD"), "{out}");
+    let before = out.split("What makes the drives").next().unwrap();
+    assert!(before.lines().all(|line| line.chars().count() <= 100), "{out}");
+    for part in [
+        "| drive ",
+        "[[export]]\n    name = \"a.spc\"",
+        "io.weight",
+        "# client reservation_iops",
+        "keep_iops",
+    ] {
+        assert!(out.contains(part), "no {part}: {out}");
+    }
+    let (found, _) = command::json(buy(&asked).args([&a, &b]));
+    let row = &found["rows"][0];
+    assert_eq!((row["drive"].as_str(), row["drives"].as_u64()), (Some("990-pro"), Some(1)));
+    assert_eq!((row["spare_drives"].as_u64(), row["price"].as_f64()), (Some(1), Some(619.98)));
+    assert_eq!(row["simulated_requests"].as_u64(), Some(120));
+    assert_eq!(found["clients"][1]["client"], "b.spc");
+    assert_eq!(found["rows"].as_array().unwrap().len(), 3 * 2 * 2);
+    assert!(found["configuration"]["serve"].as_str().unwrap().contains("emulate = \"990-pro\""));
+}
+
+#[test]
+fn each_client_may_have_its_own_promise_and_volumes_are_clients() {
+    let folder = Folder::new();
+    let trace = trace(&folder, "t.spc", (0..80).map(|n| n / 8 * 400));
+    let asked = [
+        "--trust-times",
+        "--by",
+        "volume",
+        "--device",
+        "fixed:100",
+        "--layout",
+        "single",
+        "--clients",
+        "shared",
+    ];
+    let drives = |more: &[&str]| {
+        let (found, _) = command::json(buy(&asked).args(more).arg(&trace));
+        (found["rows"][0]["drives"].clone(), found["clients"][1]["within_ms"].clone())
+    };
+    let (all, own) = (["--within", "40ms", "--fraction", "1"], ["--promise", "1=500ms:0.5"]);
+    let (strict, eased) =
+        (drives(&all), drives(&[all, ["--promise", "1=10ms:1", "--devices-max", "99"]].concat()));
+    assert_eq!((strict.1.as_f64(), eased.1.as_f64()), (Some(40.0), Some(10.0)));
+    assert_ne!(strict.0, eased.0);
+    assert_eq!(drives(&[&all[..], &own].concat()).1.as_f64(), Some(500.0));
+}
+
+#[test]
+fn the_report_is_a_page() {
+    let folder = Folder::new();
+    let (trace, page) = (trace(&folder, "t.spc", (0..40).map(|n| n * 53)), folder.path("buy.html"));
+    let asked = ["--device", "990-pro", "--layout", "single"];
+    let (_, err) = ends(buy(&asked).arg(&trace).arg("-o").arg(&page), 0);
+    assert!(err.contains("buy.html"), "{err}");
+    let text = fs::read_to_string(page).unwrap();
+    assert!(text.starts_with("<!DOCTYPE html>") && text.contains("Buy 1 990-pro"));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_one_message() {
+    let folder = Folder::new();
+    let good = trace(&folder, "t.spc", (0..40).map(|n| n * 53));
+    let prices =
+        folder.file("prices.toml", "currency = \"EUR\"\non = \"2026\"\n[drive.hc550]\nprice = 3\n");
+    let binary = folder.file("prices.bin", [0xff, 0xfe, 0, 1]);
+    let empty = folder.file("empty.spc", "");
+    let prices = prices.to_str().unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--within", "0ms"], &["--within", "a time above 0"]),
+        (&["--within", "-5ms"], &["--within"]),
+        (&["--fraction", "1.1"], &["--fraction", "at most 1"]),
+        (&["--fraction", "nan"], &["--fraction"]),
+        (&["--growth", "0"], &["--growth", "expected 0.001 to 1000"]),
+        (&["--growth", "nan"], &["--growth"]),
+        (&["--growth", "inf"], &["--growth"]),
+        (&["--spare", "70000"], &["--spare"]),
+        (&["--survives", "3"], &["--survives"]),
+        (&["--device", "no-such-drive"], &["no device 'no-such-drive'"]),
+        (&["--device", ""], &["no device ''"]),
+        (&["--layout", "raid7"], &["raid7", "flash-cache"]),
+        (&["--policy", "no-such-policy"], &["no policy 'no-such-policy'"]),
+        (
+            &["--policy", "miser:cmin=100", "--device", "hc550", "--layout", "single"],
+            &["miser", "got a shaper, expected a scheduler"],
+        ),
+        (&["--flash", "hc550"], &["--flash hc550", "solid-state drive"]),
+        (&["--promise", "t.spc"], &["--promise", "CLIENT=TIME:SHARE"]),
+        (&["--promise", "other=5ms:0.9"], &["--promise other", "t.spc"]),
+        (&["--promise", "t.spc=5:0.9"], &["--promise", "a time with its unit"]),
+        (&["--prices", prices], &["prices.toml", "line 4", "unknown field `price`"]),
+        (&["--prices", binary.to_str().unwrap()], &["prices.bin"]),
+        (&["--prices", "/nonexistent"], &["/nonexistent"]),
+        (&["--devices-max", "0"], &["--devices-max"]),
+        (&["--devices-max", "1025"], &["--devices-max"]),
+        (&["--output", good.to_str().unwrap()], &["t.spc"]),
+    ];
+    for (arguments, parts) in cases {
+        fails(buy(arguments).arg(&good), 2, parts);
+    }
+    fails(&mut buy(&[empty.to_str().unwrap()]), 2, &["empty.spc"]);
+    fails(&mut buy(&[]), 2, &["TRACES"]);
+}
+
+#[test]
+fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
+    let folder = Folder::new();
+    let trace = trace(&folder, "t.spc", (0..40).map(|n| n * 53));
+    let asked = ["--within", "10us", "--device", "hc550,990-pro"];
+    let (out, _) = ends(buy(&asked).arg(&trace), 0);
+    assert!(out.starts_with("Nothing that was tried keeps 99 % within 0.01 ms"), "{out}");
+    assert!(out.contains("No number of these does, for requests one at a time"), "{out}");
+    let (found, _) = command::json(buy(&asked).arg(&trace));
+    assert!(found["configuration"].is_null() && found["rows"][0]["drives"].is_null());
+}
+
+/// The configuration of a layout, and what `setup.sh` has made in the folder.
+fn set_up(layout: &str, more: &[&str]) -> (Folder, Value) {
+    let folder = Folder::new();
+    let drive = small_drive(&folder);
+    let (a, b) = (
+        trace(&folder, "a b\"c.spc", (0..60).map(|n| n * 207)),
+        trace(&folder, "b.spc", (0..60).map(|n| n * 207 + 101)),
+    );
+    let mut command =
+        buy(&["--within", "80ms", "--fraction", "0.9", "--layout", layout, "--configure"]);
+    command.arg(folder.path("conf")).arg("--device").arg(&drive).args(more).args([&a, &b]);
+    let (found, _) = command::json(&mut command);
+    assert!(found["rows"][0]["drives"].is_u64(), "{layout}: {found}");
+    let binary = assert_cmd::cargo::cargo_bin!("forebay");
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut script = Command::new("sh");
+    script.args(["-e", "setup.sh"]).current_dir(folder.path("conf")).env("PATH", path);
+    ends(&mut script, 0);
+    (folder, found)
+}
+
+/// Starts the proposed server in its folder: it serves, each client's export is there, and it ends well.
+#[cfg(target_os = "linux")]
+fn is_served(folder: &Folder, clients: &[&str]) {
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
+        .args(["serve", "serve.toml"])
+        .current_dir(folder.path("conf"))
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut all = String::new();
+    while !all.contains("serving") {
+        assert!(said.read_line(&mut all).unwrap() > 0, "it does not serve: {all}");
+    }
+    for client in clients {
+        Client::simple(&folder.path("conf/forebay.sock"), client);
+    }
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// Every layout's configuration is served, on files that stand for its drives.
+#[cfg(target_os = "linux")]
+#[test]
+fn serve_takes_what_is_proposed() {
+    for (layout, clients) in [
+        ("single", "shared"),
+        ("single", "apart"),
+        ("mirror", "shared"),
+        ("raid6", "shared"),
+        ("adaptive", "apart"),
+        ("flash-cache", "shared"),
+    ] {
+        let flash = ["--flash", "samsung-830:capacity-gb=1", "--clients", clients];
+        let (folder, found) = set_up(layout, &flash);
+        assert!(
+            found["configuration"]["serve"].as_str().unwrap().contains("emulate = "),
+            "{layout}"
+        );
+        let kept =
+            found["configuration"]["serve"].as_str().unwrap().matches("keep_iops = ").count();
+        assert_eq!(kept, 2, "{layout}");
+        is_served(&folder, &["a b\"c.spc", "b.spc"]);
+    }
+}

@@ -1,0 +1,146 @@
+"""An answer about a fleet: sentences, rows, and a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from .._forebay import page as _page
+
+if TYPE_CHECKING:
+    import polars
+
+Row = dict[str, Any]
+
+_COLUMNS = 100
+_ROWS_SHOWN = 40
+
+
+class Finding:
+    """What is found: `said` in sentences, the first of which is the answer, and `rows`, all with the same keys."""
+
+    def __init__(
+        self,
+        title: str,
+        said: Sequence[str],
+        rows: Sequence[Row],
+        *,
+        cautions: Sequence[str] = (),
+        heads: Mapping[str, str],
+        curve: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.title = title
+        self.said = list(said)
+        """Sentences, the first of which is the answer."""
+        self.rows = list(rows)
+        """A dict each."""
+        self.cautions = list(cautions)
+        """What to keep in mind."""
+        self.more = dict(more or {})
+        """What is asked of the fleet as a whole."""
+        self._heads, self._curve = dict(heads), curve
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return {
+            "schema_version": 2,
+            "said": self.said,
+            "cautions": self.cautions,
+            **self.more,
+            "rows": self.rows,
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_pyarrow(self) -> pa.Table:
+        """The rows."""
+        return pa.Table.from_pylist(self.rows)
+
+    def to_polars(self) -> polars.DataFrame:
+        """The rows as a Polars frame."""
+        import polars
+
+        frame = polars.from_arrow(self.to_pyarrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def __str__(self) -> str:
+        parts = ["\n".join(_wrapped(text) for text in self.said), self._table()]
+        parts.append("\n".join(_wrapped(f"! {text}") for text in self.cautions))
+        return "\n\n".join(part for part in parts if part)
+
+    def page(self) -> str:
+        """A page of the design of `forebay advise --output`."""
+        heads = list(self._heads.values())
+        rows = [[_cell(row[key]) for key in self._heads] for row in self.rows]
+        told = {
+            "title": self.title,
+            "verdict": self.title,
+            "headline": self.said[0],
+            "findings": self.said[1:],
+            "cautions": self.cautions,
+            "tables": [{"title": "Rows", "heads": heads, "rows": rows}] if rows else [],
+            "curve": self._curve,
+        }
+        text: str = _page(json.dumps(told))
+        return text
+
+    def report(self, path: str | os.PathLike[str] | None) -> Finding:
+        """Writes the page, if `path` says where."""
+        if path is not None:
+            Path(path).write_text(self.page(), encoding="utf-8")
+        return self
+
+    def _table(self) -> str:
+        if not self.rows:
+            return ""
+        shown = [[_shown(row[key]) for key in self._heads] for row in self.rows[:_ROWS_SHOWN]]
+        lines = [list(self._heads.values()), *shown]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(self._heads))]
+        # What is widest gives way, for the table has to fit.
+        while sum(widths) + 3 * len(widths) + 1 > _COLUMNS and max(widths) > 8:
+            widths[widths.index(max(widths))] -= 1
+        text = [_line(line, widths) for line in lines]
+        text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        if len(self.rows) > _ROWS_SHOWN:
+            text.append(f"({len(self.rows) - _ROWS_SHOWN} more rows in to_pyarrow())")
+        return "\n".join(text)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    pairs = zip(cells, widths, strict=True)
+    cut = (cell if len(cell) <= width else cell[: width - 1] + "…" for cell, width in pairs)
+    return "| " + " | ".join(f"{cell:<{width}}" for cell, width in zip(cut, widths, strict=True)) + " |"
+
+
+def _cell(value: Any) -> Any:
+    """As the page takes it."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value[:4])) + (f" and {len(value) - 4} more" if len(value) > 4 else "")
+    return value if isinstance(value, (int, float, type(None))) else str(value)
+
+
+def _shown(value: Any) -> str:
+    value = _cell(value)
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _wrapped(text: str) -> str:
+    lines, line = [], ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > _COLUMNS:
+            lines.append(line)
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    return "\n".join([*lines, line])

@@ -1,0 +1,145 @@
+"""Where flash pays most per gigabyte: a budget dealt out over all volumes' miss-ratio curves.
+
+A volume's gain is the blocks a second that a cache of so much flash finds, by the LRU curve of all sizes (`forebay.cache`).
+Of each curve its upper hull counts: its steps fall in gain per gibibyte, so taking the steepest step of any volume first
+gains most for every budget at which a step ends; no other way to deal that budget gains more of these hulls.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .finding import Finding, Row
+from .volumes import Asked, Traces, windows
+
+Point = tuple[float, float]
+
+
+def flash(
+    traces: Traces,
+    *,
+    output: str | os.PathLike[str],
+    budgets_gib: Sequence[float] | None = None,
+    block_kib: float = 4,
+    report: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Finding:
+    """How much each gibibyte of flash gains, from the first to the last that gains anything, and on which volume.
+
+    Rows: a step each, the best first: `volume`, its flash after the step, and what all flash so far comes to and finds.
+    `budgets_gib` ask for these budgets in `more["budgets"]`, each with what it gains and who gets it.
+    """
+    asked = Asked({"cache": {"block_kib": block_kib}}, traces, output=output, **options)
+    # All volumes count over the same time, the whole fleet's.
+    counts, _ = windows(traces, 1000.0, output=output, **options)
+    spans = max(max(of, default=0) + 1 for of in counts.values())
+    steps, all_blocks_per_s = [], 0.0
+    for name, _, answer in asked.answers:
+        per_s = answer["accesses"] / spans
+        all_blocks_per_s += per_s
+        curve = [(point["size_mib"] / 1024, per_s * (1 - point["lru_miss_ratio"])) for point in answer["points"]]
+        for (from_gib, from_gain), (to_gib, to_gain) in _pairs(hull(curve)):
+            slope = (to_gain - from_gain) / (to_gib - from_gib)
+            steps.append((-slope, name, to_gib, to_gib - from_gib, to_gain - from_gain))
+    steps.sort()
+    rows: list[Row] = []
+    flash_gib, gain = 0.0, 0.0
+    for slope, name, of_volume, more_gib, more_gain in steps:
+        flash_gib, gain = flash_gib + more_gib, gain + more_gain
+        rows.append(
+            {
+                "volume": name,
+                "its_gib": of_volume,
+                "gain_per_gib": -slope,
+                "all_gib": flash_gib,
+                "found_per_s": gain,
+                "found_share": gain / max(all_blocks_per_s, 1e-12),
+            }
+        )
+    return _found(asked, rows, all_blocks_per_s, budgets_gib, block_kib).report(report)
+
+
+def _found(
+    asked: Asked, rows: list[Row], all_per_s: float, budgets_gib: Sequence[float] | None, block_kib: float
+) -> Finding:
+    if not rows:
+        said = ["No flash finds anything: no volume uses a block twice."]
+        return Finding("Where flash pays", said, [], cautions=asked.cautions, heads=_HEADS)
+    whole = rows[-1]
+    half = next(row for row in rows if row["found_per_s"] >= whole["found_per_s"] / 2)
+    first = rows[0]
+    said = [
+        f"Half of all that flash can find takes {half['all_gib']:.4g} GiB, all of it {whole['all_gib']:.4g} GiB: "
+        f"{whole['found_share']:.1%} of {all_per_s:.4g} blocks of {block_kib:g} KiB a second.",
+        f"It pays most on {first['volume']}: {first['gain_per_gib']:.4g} blocks a second for each GiB of the first "
+        f"{first['its_gib']:.3g}; the last step, on {rows[-1]['volume']}, gains {rows[-1]['gain_per_gib']:.3g}.",
+    ]
+    budgets = [_budget(rows, budget) for budget in budgets_gib or ()]
+    said += [
+        f"With {of['budget_gib']:g} GiB {of['found_per_s']:.4g} blocks a second are found, on {len(of['volumes'])} volumes."
+        for of in budgets
+    ]
+    points = [(0.0, 0.0), *((row["all_gib"], row["found_per_s"]) for row in rows)]
+    step = max(1, len(points) // 400)
+    curve = {
+        "title": "What a budget of flash finds",
+        "along": "flash, GiB",
+        "up": "blocks found a second",
+        "points": [*points[:-1:step], points[-1]],
+    }
+    cautions = [
+        *asked.cautions,
+        "Blocks are found as by LRU in flash of the volume's own; what a found block saves in time is the scheduler's and "
+        "the disk's (forebay.simulate with flash).",
+    ]
+    return Finding(
+        "Where flash pays", said, rows, cautions=cautions, heads=_HEADS, curve=curve, more={"budgets": budgets}
+    )
+
+
+_HEADS = {
+    "volume": "volume",
+    "its_gib": "its GiB",
+    "gain_per_gib": "found/s per GiB",
+    "all_gib": "all GiB",
+    "found_per_s": "found/s",
+    "found_share": "share",
+}
+
+
+def hull(curve: Sequence[Point]) -> list[Point]:
+    """The upper hull of a rising curve from (0, 0), where it rises."""
+    kept: list[Point] = [(0.0, 0.0)]
+    # Of points at one place the highest comes first.
+    for point in sorted(curve, key=lambda point: (point[0], -point[1])):
+        if point[0] <= kept[-1][0] or point[1] <= kept[-1][1]:
+            continue
+        while len(kept) > 1 and _slope(kept[-2], kept[-1]) <= _slope(kept[-2], point):
+            kept.pop()
+        kept.append(point)
+    return kept
+
+
+def _slope(a: Point, b: Point) -> float:
+    return (b[1] - a[1]) / (b[0] - a[0])
+
+
+def _pairs(points: list[Point]) -> list[tuple[Point, Point]]:
+    return list(zip(points[:-1], points[1:], strict=True))
+
+
+def _budget(rows: list[Row], budget_gib: float) -> dict[str, Any]:
+    """The steps that fit, from the best on; what is left goes into part of the next."""
+    volumes: dict[str, float] = {}
+    left, found = budget_gib, 0.0
+    for row in rows:
+        before = volumes.get(row["volume"], 0.0)
+        taken = min(row["its_gib"] - before, left)
+        if taken <= 0:
+            break
+        volumes[row["volume"]] = before + taken
+        found += taken * row["gain_per_gib"]
+        left -= taken
+    return {"budget_gib": budget_gib, "found_per_s": found, "volumes": volumes}

@@ -1,0 +1,242 @@
+"""The questions of a fleet, on volumes whose right answer is known by construction, and optima against trying all."""
+
+import itertools
+import json
+import random
+import subprocess
+
+import pyarrow as pa
+import pytest
+from conftest import ROOT
+
+import forebay
+from forebay import fleet
+from forebay.fleet.flash import hull
+from forebay.fleet.needs import sharing
+from forebay.fleet.schedulers import choose
+from forebay.fleet.together import matching
+from forebay.fleet.volumes import least
+
+
+def trace_of(path, volumes):
+    """A trace as CSV: by volume, (seconds, offset in blocks, operation)."""
+    rows = [(at, volume, block, op) for volume, of in volumes.items() for at, block, op in of]
+    rows.sort()
+    lines = ["at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name"]
+    lines += [f"{round(at * 1e9)},{op},{block * 4096},4096,0,{volume},,,,," for at, volume, block, op in rows]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def parted(tmp_path, volumes):
+    """The same as a folder of volumes."""
+    trace = trace_of(tmp_path / "fleet.csv", volumes)
+    folder = tmp_path / "fleet"
+    binary = ROOT / "target/debug/forebay"
+    subprocess.run([binary, "convert", trace, folder, "--partition-by", "volume"], check=True, capture_output=True)
+    return folder
+
+
+def bursts(at_s, count=50, every=10, times=10):
+    """Bursts of so many reads within half a second, so often."""
+    return [
+        (at_s + turn * every + one / (2 * count), (turn * count + one) % 64, "read")
+        for turn in range(times)
+        for one in range(count)
+    ]
+
+
+def test_bursts_that_never_meet_share_and_those_that_always_do_never(tmp_path):
+    # Two pairs by construction: a with b and c with d burst in the same seconds.
+    folder = parted(tmp_path, {"a": bursts(0), "b": bursts(0.1), "c": bursts(5), "d": bursts(5.1)})
+    found = fleet.together(folder, output=tmp_path / "answers", fraction=1.0, report=tmp_path / "together.html")
+    pairs = {tuple(sorted((row["volume_a"], row["volume_b"]))): row for row in found.rows if row["advice"] == "together"}
+    never = {tuple(sorted((row["volume_a"], row["volume_b"]))) for row in found.rows if row["advice"] == "never"}
+    assert never == {("a", "b"), ("c", "d")}
+    assert len(pairs) == 2 and not never & set(pairs)
+    assert all(row["saving_share"] == pytest.approx(0.5) for row in pairs.values())
+    assert all(row["together_iops"] == 50 for row in pairs.values())
+    assert found.more["saved_iops"] == 100 and "50.0% less" in found.said[0]
+    is_whole(found, tmp_path / "together.html")
+
+
+def is_whole(found, page):
+    """Table, JSON, Arrow and page of a finding."""
+    told = json.loads(found.to_json())
+    assert told["schema_version"] == 2 and told["rows"] == found.rows and told["said"] == found.said
+    assert found.to_pyarrow().num_rows == len(found.rows)
+    assert all(len(line) <= 100 for line in str(found).splitlines()), str(found)
+    assert str(found).splitlines()[0] in found.said[0]
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n")
+
+
+def test_pairs_are_the_best_there_are():
+    dice = random.Random(3)
+    for count in (2, 3, 4, 5, 6, 7):
+        for _ in range(30):
+            names = [str(at) for at in range(count)]
+            saved = {pair: dice.randrange(-2, 12) for pair in itertools.combinations(names, 2)}
+
+            def best(left):
+                if len(left) < 2:
+                    return 0
+                first, rest = left[0], left[1:]
+                with_one = [saved[first, other] + best([o for o in rest if o != other]) for other in rest]
+                return max(best(rest), *with_one)
+
+            chosen = matching(names, saved)
+            used = [name for pair in chosen for name in pair]
+            assert len(used) == len(set(used))
+            assert sum(saved[pair] for pair in chosen) == best(names), saved
+
+
+def test_many_pairs_are_nearly_the_best():
+    """Exchange beside what trying all finds, of more volumes than are tried all of."""
+    dice = random.Random(5)
+    names = [f"{at:02}" for at in range(20)]
+    saved = {pair: dice.randrange(1, 100) for pair in itertools.combinations(names, 2)}
+    chosen = matching(names, saved)
+    assert len({name for pair in chosen for name in pair}) == 20
+    # No exchange of partners between two pairs saves more.
+    for (a, b), (c, d) in itertools.combinations(chosen, 2):
+        now = saved[a, b] + saved[c, d]
+        for one, two in (((a, c), (b, d)), ((a, d), (b, c))):
+            assert saved[tuple(sorted(one))] + saved[tuple(sorted(two))] <= now
+
+
+def test_the_least_that_leaves_out_no_more_is_the_least():
+    dice = random.Random(1)
+    for _ in range(400):
+        counts = [dice.choice([0, 1, dice.randrange(30)]) for _ in range(dice.randrange(1, 12))]
+        fraction = dice.choice([1.0, 0.99, 0.9, 0.75, 0.5, 0.1])
+        total = sum(counts)
+        tried = next(n for n in range(31) if sum(min(n, one) for one in counts) >= fraction * total - 1e-9)
+        assert least(counts, fraction) == tried, (counts, fraction)
+    assert least([], 0.9) == 0
+
+
+def test_flash_goes_where_a_gibibyte_finds_most(tmp_path):
+    # "a" reads 100 blocks over and over, "b" ten times as many a tenth as often, "c" none twice.
+    again = lambda blocks, times: [  # noqa: E731
+        (turn + block / blocks / 2, block, "read") for turn in range(times) for block in range(blocks)
+    ]
+    once = [(at / 10, at, "read") for at in range(1000)]
+    folder = parted(tmp_path, {"a": again(100, 100), "b": again(1000, 10), "c": once})
+    kept = {"output": tmp_path / "answers"}
+    found = fleet.flash(folder, **kept, budgets_gib=[0.0005, 1], report=tmp_path / "flash.html")
+    assert [row["volume"] for row in found.rows] == ["a", "b"]
+    a, b = found.rows
+    assert a["its_gib"] == pytest.approx(100 * 4096 / 2**30, rel=0.2)
+    assert b["its_gib"] == pytest.approx(1000 * 4096 / 2**30, rel=0.2)
+    assert a["gain_per_gib"] > 5 * b["gain_per_gib"]
+    # 99 of 100 uses of a and 9 of 10 of b are found, of 10000, 10000 and 1000 in 100 seconds.
+    assert b["found_per_s"] == pytest.approx((9900 + 9000) / 100, rel=0.02)
+    small, large = found.more["budgets"]
+    assert set(small["volumes"]) == {"a", "b"} and large["found_per_s"] == pytest.approx(b["found_per_s"])
+    assert small["found_per_s"] < large["found_per_s"]
+    is_whole(found, tmp_path / "flash.html")
+    assert "<svg" in (tmp_path / "flash.html").read_text()
+
+
+def test_a_hull_is_the_best_straight_line_between_points():
+    dice = random.Random(2)
+    for _ in range(200):
+        curve = sorted((dice.randrange(1, 20), dice.randrange(20)) for _ in range(6))
+        corners = hull(curve)
+        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(corners)]
+        assert slopes == sorted(slopes, reverse=True) and all(slope > 0 for slope in slopes)
+        # No point lies above it.
+        for x, y in curve:
+            below = [c for c in corners if c[0] <= x]
+            above = [c for c in corners if c[0] >= x]
+            if not above:
+                assert y <= corners[-1][1]
+                continue
+            (x0, y0), (x1, y1) = below[-1], above[0]
+            at = y0 if x1 == x0 else y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+            assert y <= at + 1e-9
+
+
+def test_the_whole_needs_what_bursts_that_meet_need(tmp_path):
+    meeting, apart = [{at: 10 for at in range(0, 500, 10)}] * 2, [{at: 10 for at in range(k, 500, 10)} for k in (0, 5)]
+    for counts, share in ((meeting, 1.0), (apart, 0.5)):
+        named = {str(at): of for at, of in enumerate(counts)}
+        assert sharing(named, 1.0, 0.95, 1) == (share, share, share)
+    folder = parted(tmp_path, {"a": bursts(0), "b": bursts(5)})
+    kept = {"output": tmp_path / "answers"}
+    found = fleet.needs(folder, **kept, within="100ms", fraction=0.9, report=tmp_path / "needs.html")
+    parts = json.loads((folder / "manifest.json").read_text())["parts"]
+    files = {part["volume"]: folder / part["file"] for part in parts}
+    assert sorted(row["volume"] for row in found.rows) == ["a", "b"]
+    for row in found.rows:
+        alone = forebay.plan_capacity(files[row["volume"]], within=["100ms"], fraction=[0.9], confidence=0.95)["rows"][0]
+        assert row["alone_iops"] == alone["capacity_iops"] and row["low_iops"] == alone["capacity_low_iops"]
+    assert found.more["sum_iops"] == sum(row["alone_iops"] for row in found.rows)
+    assert found.more["together_share"] == pytest.approx(0.5)
+    is_whole(found, tmp_path / "needs.html")
+
+
+def test_volumes_of_one_behaviour_are_one_group(tmp_path):
+    # Three alike that a scheduler helps, if any is; two that are idle.
+    dice = random.Random(7)
+    busy = lambda: [(at / 140, dice.randrange(10**7), "read") for at in range(1500)]  # noqa: E731
+    idle = [(at * 2.0, 0, "read") for at in range(20)]
+    volumes = {"a": busy(), "b": busy(), "c": busy(), "d": idle, "e": [(at + 0.7, b, op) for at, b, op in idle]}
+    folder = parted(tmp_path, volumes)
+    found = fleet.schedulers(
+        folder,
+        device="st1000nm0011",
+        policies=["none", "noop", "sptf"],
+        output=tmp_path / "answers",
+        report=tmp_path / "schedulers.html",
+    )
+    assert sum(row["volumes"] for row in found.rows) == 5 == len(found.more["of_volume"])
+    quiet = [row for row in found.rows if row["load"] == "idle"]
+    assert [(row["policy"], row["volumes"], sorted(row["names"])) for row in quiet] == [("none", 2, ["d", "e"])]
+    assert quiet[0]["gain_share"] == 0
+    is_whole(found, tmp_path / "schedulers.html")
+
+
+def test_what_fails_is_told_and_left_out(tmp_path):
+    good = trace_of(tmp_path / "good.csv", {"a": bursts(0)})
+    bad = tmp_path / "bad.csv"
+    bad.write_text("nothing\n")
+    found = fleet.together([good, bad], output=tmp_path / "answers")
+    assert found.more["volumes"] == 1 and "1 cells have no answer" in found.cautions[0]
+    with pytest.raises(forebay.Error, match="no answer"):
+        fleet.together(bad, output=tmp_path / "others")
+    with pytest.raises(forebay.Error, match="fraction"):
+        fleet.needs(good, output=tmp_path / "answers", fraction=0)
+
+
+def test_a_finding_is_a_table_for_arrow():
+    heads = {"a": "a", "names": "names"}
+    found = fleet.Finding("t", ["said"], [{"a": 1.5, "names": ["x"] * 9}], heads=heads)
+    assert found.to_pyarrow().schema.field("names").type == pa.list_(pa.string())
+    assert "and 5 more" in str(found) and "and 5 more" in found.page()
+
+
+def test_a_scheduler_is_chosen_that_helps_and_harms_nothing():
+    def run(read_ms, write_ms, busy_s=10.0, **more):
+        return {
+            "reads": 500,
+            "writes": 500,
+            "read_p99_ms": read_ms,
+            "write_p99_ms": write_ms,
+            "busy_s": busy_s,
+            "makespan_s": 100.0,
+        } | more
+
+    def chosen(**runs):
+        return choose({"none": run(10, 10)} | runs, ["none", "a", "b"])
+
+    assert chosen(a=run(9.8, 10)) == ("none", 0.0), "less than 3 %"
+    assert chosen(a=run(5, 10.4)) == ("none", 0.0), "writes are harmed"
+    assert chosen(a=run(9, 10), b=run(8, 10.2)) == ("b", pytest.approx(1 - (0.8 * 1.02) ** 0.5))
+    # Busy time counts only where the disk is full, a tail only of enough requests.
+    assert chosen(a=run(10, 10, 5.0))[0] == "none"
+    few = {"none": run(10, 10, reads=99), "a": run(5, 10)}
+    assert choose(few, ["none", "a"])[0] == "none"
+    full = {"none": run(10, 10, 99.0), "a": run(10, 10, 80.0)}
+    assert choose(full, ["none", "a"])[0] == "a"

@@ -1,0 +1,292 @@
+//! Who shares the drives: several traces, or the volumes of traces, on one clock, each with a promise of its own.
+//!
+//! A request's stream is its client, as behind `forebay serve`, and its volume is numbered through all traces.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use forebay_core::Nanos;
+use forebay_core::rtt::Gaps;
+use forebay_trace::Record;
+
+use crate::clock::Times;
+use crate::error::Error;
+use crate::input::{Failed, Input, Records};
+use crate::plan::amount::Fraction;
+use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
+use crate::plan::consolidate::Begin;
+
+/// A promise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Promise {
+    /// The time within which requests are answered.
+    pub within: Nanos,
+    /// The share of them.
+    pub fraction: Fraction,
+}
+
+/// One client.
+pub(super) struct Client {
+    /// Told apart from all others.
+    pub(super) name: String,
+    /// What it is promised.
+    pub(super) promise: Promise,
+    /// Bytes that its volumes reach.
+    pub(super) bytes: u64,
+    /// When its requests arrive.
+    pub(super) gaps: Gaps,
+}
+
+/// Which clients there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// One a trace.
+    Trace,
+    /// One a volume of any trace.
+    Volume,
+}
+
+/// All clients, and where their requests come from.
+pub(super) struct Clients<'a> {
+    inputs: &'a [Input],
+    /// How much later each trace begins than the first.
+    shifts: Vec<Nanos>,
+    /// The number of each trace's first volume.
+    first_volume: Vec<usize>,
+    /// Of each volume, its client.
+    client_of: Vec<Option<usize>>,
+    /// In the order given.
+    pub(super) clients: Vec<Client>,
+    /// The last arrival.
+    pub(super) lasts: Nanos,
+}
+
+/// How clients are made of traces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told<'a> {
+    /// Which there are.
+    pub(super) by: By,
+    /// When they begin.
+    pub(super) begin: Begin,
+    /// What all are promised but for those that have another promise.
+    pub(super) promise: Promise,
+    /// Others' promises, by name.
+    pub(super) own: &'a [(String, Promise)],
+    /// Times are taken as they are, though a clock seems too coarse.
+    pub(super) trust_times: bool,
+}
+
+impl<'a> Clients<'a> {
+    /// The clients of `inputs`.
+    ///
+    /// # Errors
+    /// A trace without times, or with a clock that is too coarse for a promise; a promise to nobody.
+    pub(super) fn new(inputs: &'a [Input], told: Told<'_>) -> Result<Clients<'a>, Error> {
+        let promises = || told.own.iter().map(|(_, own)| *own).chain([told.promise]);
+        let clock = Clock::of(promises().map(|promise| promise.within), told.trust_times);
+        for input in inputs {
+            timed(&input.path, &input.notes)?;
+            told_apart(&input.path, Times::of(input)?, clock)?;
+        }
+        let mut clients = Clients {
+            inputs,
+            shifts: shifts(inputs, told.begin)?,
+            first_volume: Vec::new(),
+            client_of: Vec::new(),
+            clients: Vec::new(),
+            lasts: Nanos::ZERO,
+        };
+        clients.named(told);
+        clients.count()?;
+        clients.promised(told.own)?;
+        Ok(clients)
+    }
+
+    /// Gives each volume its client.
+    fn named(&mut self, told: Told<'_>) {
+        let one = |name: String, bytes| Client {
+            name,
+            promise: told.promise,
+            bytes,
+            gaps: Gaps::default(),
+        };
+        for input in self.inputs {
+            self.first_volume.push(self.client_of.len());
+            let path = input.path.display().to_string();
+            if told.by == By::Trace {
+                let bytes = input.extents.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+                self.client_of.extend(vec![Some(self.clients.len()); input.extents.len()]);
+                self.clients.push(one(short(&path).to_string(), bytes));
+                continue;
+            }
+            for (volume, bytes) in input.extents.iter().enumerate() {
+                let used = (*bytes > 0).then_some(self.clients.len());
+                self.client_of.push(used);
+                if used.is_some() {
+                    let name = input.volumes.get(volume).filter(|name| !name.is_empty());
+                    let name = name.cloned().unwrap_or_else(|| volume.to_string());
+                    let traces = self.inputs.len();
+                    let name = if traces > 1 { format!("{}/{name}", short(&path)) } else { name };
+                    self.clients.push(one(name, *bytes));
+                }
+            }
+        }
+        for at in 0..self.clients.len() {
+            let is_taken = |name: &String| self.clients[..at].iter().any(|c| c.name == *name);
+            let name = self.clients[at].name.clone();
+            let mut free = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}#{n}") });
+            self.clients[at].name = free.find(|name| !is_taken(name)).unwrap_or(name);
+        }
+    }
+
+    /// When the requests of each arrive.
+    fn count(&mut self) -> Result<(), Error> {
+        let everybody: Vec<usize> = (0..self.clients.len()).collect();
+        let mut merged = self.merged(&everybody)?;
+        let mut gaps: Vec<Gaps> = everybody.iter().map(|_| Gaps::default()).collect();
+        let mut lasts = Nanos::ZERO;
+        for record in &mut merged {
+            gaps[record.stream as usize].push(record.at);
+            lasts = record.at;
+        }
+        merged.ended()?;
+        drop(merged);
+        self.lasts = lasts;
+        self.clients.iter_mut().zip(gaps).for_each(|(client, gaps)| client.gaps = gaps);
+        Ok(())
+    }
+
+    fn promised(&mut self, own: &[(String, Promise)]) -> Result<(), Error> {
+        for (name, promise) in own {
+            let Some(client) = self.clients.iter_mut().find(|client| client.name == *name) else {
+                let names: Vec<&str> = self.clients.iter().map(|c| c.name.as_str()).collect();
+                let shown = names[..names.len().min(20)].join(", ");
+                return Err(Error::Unfit(format!(
+                    "--promise {name}: got no client of this name, expected one of {shown}"
+                )));
+            };
+            client.promise = *promise;
+        }
+        Ok(())
+    }
+
+    /// Bytes that each volume reaches, those of nobody in `group` as if they were not there.
+    pub(super) fn extents(&self, group: &[usize]) -> Vec<u64> {
+        let all = self.inputs.iter().flat_map(|input| &input.extents);
+        let is_of = |client: &Option<usize>| client.is_some_and(|client| group.contains(&client));
+        all.zip(&self.client_of).map(|(bytes, of)| if is_of(of) { *bytes } else { 0 }).collect()
+    }
+
+    /// The requests of all in `group`, in time order. After the last one, ask [`Merged::ended`].
+    pub(super) fn merged(&self, group: &[usize]) -> Result<Merged<'_>, Error> {
+        let mut wanted = vec![false; self.clients.len()];
+        group.iter().for_each(|client| wanted[*client] = true);
+        let mut merged = Merged {
+            clients: self,
+            sources: Vec::new(),
+            next: BinaryHeap::new(),
+            heads: Vec::new(),
+            wanted,
+        };
+        for (at, input) in self.inputs.iter().enumerate() {
+            let records = input.records()?;
+            merged.sources.push((records.failed(), records));
+            merged.heads.push(None);
+            merged.advance(at);
+        }
+        Ok(merged)
+    }
+
+    /// What to keep in mind of them; one sentence each.
+    ///
+    /// # Errors
+    /// A trace that cannot be read again.
+    pub(super) fn cautions(&self, begin: Begin) -> Result<Vec<String>, Error> {
+        let mut told = Vec::new();
+        for input in self.inputs {
+            let described = &input.description;
+            let lasts = Nanos((described.duration_s * 1e9) as u64);
+            let said = cautions(described.records, lasts, Times::of(input)?);
+            let path = input.path.display();
+            told.extend(said.into_iter().map(|said| format!("{path}: {said}")));
+        }
+        let span = |(input, shift): (&'a Input, &Nanos)| Span {
+            path: &input.path,
+            first: *shift,
+            last: *shift + Nanos((input.description.duration_s * 1e9) as u64),
+        };
+        let spans: Vec<Span<'_>> = self.inputs.iter().zip(&self.shifts).map(span).collect();
+        if spans.len() > 1 {
+            told.extend(crate::plan::consolidate::cautions(&spans, begin, &[]));
+        }
+        told.dedup();
+        Ok(told)
+    }
+}
+
+/// A path without its folder.
+fn short(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// How much later each begins than the first.
+fn shifts(inputs: &[Input], begin: Begin) -> Result<Vec<Nanos>, Error> {
+    if begin == Begin::Together || inputs.len() < 2 {
+        return Ok(vec![Nanos::ZERO; inputs.len()]);
+    }
+    let began = inputs.iter().map(|input| own_clock(&input.path, &input.notes));
+    let began = began.collect::<Result<Vec<Nanos>, Error>>()?;
+    let first = began.iter().copied().min().unwrap_or_default();
+    Ok(began.into_iter().map(|at| at - first).collect())
+}
+
+/// Several traces as one.
+pub(super) struct Merged<'a> {
+    clients: &'a Clients<'a>,
+    sources: Vec<(Failed, Records<'a>)>,
+    /// Whose next one comes first.
+    next: BinaryHeap<Reverse<(Nanos, usize)>>,
+    heads: Vec<Option<Record>>,
+    wanted: Vec<bool>,
+}
+
+impl Merged<'_> {
+    fn advance(&mut self, source: usize) {
+        let (first, shift) = (self.clients.first_volume[source], self.clients.shifts[source]);
+        self.heads[source] = None;
+        while let Some(mut record) = self.sources[source].1.next() {
+            let volume = first + record.volume as usize;
+            let client = self.clients.client_of.get(volume).copied().flatten();
+            let Some(client) = client.filter(|client| self.wanted[*client]) else { continue };
+            (record.volume, record.stream) = (volume as u32, client as u32);
+            record.at += shift;
+            self.next.push(Reverse((record.at, source)));
+            self.heads[source] = Some(record);
+            return;
+        }
+    }
+
+    /// What went wrong with reading.
+    pub(super) fn ended(&self) -> Result<(), Error> {
+        match self.sources.iter().find_map(|(failed, _)| failed.take()) {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds what went wrong once the iterator has ended.
+    pub(super) fn failed(&self) -> Vec<Failed> {
+        self.sources.iter().map(|(failed, _)| Failed::clone(failed)).collect()
+    }
+}
+
+impl Iterator for Merged<'_> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        let Reverse((_, source)) = self.next.pop()?;
+        let record = self.heads[source].take();
+        self.advance(source);
+        record
+    }
+}

@@ -1,0 +1,364 @@
+//! What was decided, as configuration: `forebay serve` tenants, cgroup lines, dmClock's figures.
+//!
+//! Drives are files that stand for them, with the model's times (`emulate`), so that all can be tried before anything
+//! is bought. Each client's promise is kept as a rate: what a server of constant rate needs for it. Where the rates of
+//! all come to more than the drives do at a time, for their bursts do not meet, each is cut by the same share.
+
+use std::path::Path;
+
+use forebay_trace::TraceError;
+use forebay_trace::write::{Draft, Kept};
+use serde::Serialize;
+
+use super::ClientNeed;
+use super::layout::{Kind, Layout};
+use super::rank::{Row, Sharing};
+use super::speed::Speed;
+use crate::error::Error;
+
+/// The texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Configuration {
+    /// Commands that make what `serve` names.
+    pub setup: String,
+    /// A configuration of `forebay serve`.
+    pub serve: String,
+    /// Lines for the files of cgroup v2 that they name.
+    pub cgroup: String,
+    /// Reservation, weight and limit of each client.
+    pub dmclock: String,
+}
+
+impl Configuration {
+    /// Writes the texts into `folder`, which is made if it is not there, over none of `kept`.
+    ///
+    /// # Errors
+    /// What cannot be written.
+    pub fn write(&self, folder: &Path, kept: &Kept) -> Result<(), Error> {
+        let failed =
+            |path: &Path, source| Error::output(TraceError::Io { path: path.into(), source });
+        std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+        let texts = [
+            ("setup.sh", &self.setup),
+            ("serve.toml", &self.serve),
+            ("cgroup.txt", &self.cgroup),
+            ("dmclock.txt", &self.dmclock),
+        ];
+        for (name, text) in texts {
+            let draft = Draft::new(&folder.join(name), kept).map_err(Error::output)?;
+            draft.fill(text.as_bytes()).map_err(Error::output)?;
+        }
+        Ok(())
+    }
+}
+
+/// One set-up of drives and who is on it.
+struct Back<'a> {
+    name: String,
+    drives: usize,
+    /// Requests a second that it does.
+    iops: u64,
+    clients: Vec<Tenant<'a>>,
+}
+
+/// A client with what is kept for it.
+struct Tenant<'a> {
+    need: &'a ClientNeed,
+    keep_iops: u64,
+    bytes: u64,
+}
+
+const MIB: u64 = 1 << 20;
+
+/// The texts of `best`, whose set-ups do so many requests a second.
+pub(super) fn configuration(
+    best: &Row,
+    kind: &Kind<'_>,
+    needs: &[ClientNeed],
+    rates_iops: &[f64],
+    growth: f64,
+) -> Configuration {
+    let groups: Vec<&[ClientNeed]> = match best.sharing {
+        Sharing::Shared => vec![needs],
+        Sharing::Apart => needs.chunks(1).collect(),
+    };
+    let each = groups.into_iter().zip(&best.drives_each).zip(rates_iops);
+    let backs: Vec<Back<'_>> = each
+        .enumerate()
+        .map(|(at, ((group, drives), rate))| {
+            let name = if best.sharing == Sharing::Shared {
+                "data".into()
+            } else {
+                format!("data-{}", at + 1)
+            };
+            back(name, *drives, *rate, group, growth)
+        })
+        .collect();
+    let words = Words { best, kind, backs: &backs };
+    Configuration {
+        setup: words.setup(),
+        serve: words.serve(),
+        cgroup: words.cgroup(),
+        dmclock: words.dmclock(),
+    }
+}
+
+fn back<'a>(
+    name: String,
+    drives: usize,
+    rate_iops: f64,
+    group: &'a [ClientNeed],
+    growth: f64,
+) -> Back<'a> {
+    let iops = rate_iops.floor().max(1.0) as u64;
+    let wanted: Vec<u64> = group.iter().map(|need| need.capacity_iops.unwrap_or(iops)).collect();
+    let shortest_ms = group.iter().map(|need| need.within_ms).fold(f64::INFINITY, f64::min);
+    // What is under way when a request comes has to be done within its bound too.
+    let beside = (1e3 / shortest_ms).ceil() as u64;
+    let room = iops.saturating_sub(beside);
+    let sum = wanted.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+    let keep = |iops: u64| match sum <= room {
+        true => iops,
+        false => (u128::from(iops) * u128::from(room) / u128::from(sum.max(1))) as u64,
+    };
+    let tenant = |(need, iops): (&'a ClientNeed, u64)| Tenant {
+        need,
+        keep_iops: keep(iops),
+        bytes: ((need.bytes as f64 * growth) as u64).next_multiple_of(MIB).max(MIB),
+    };
+    Back { name, drives, iops, clients: group.iter().zip(wanted).map(tenant).collect() }
+}
+
+impl Back<'_> {
+    fn is_cut(&self) -> bool {
+        self.clients.iter().any(|tenant| tenant.need.capacity_iops != Some(tenant.keep_iops))
+    }
+
+    /// What it does, which `serve` wants to know where anything is kept for anybody.
+    fn capacity(&self) -> String {
+        if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
+            return String::new();
+        }
+        let cut = "# All promises together are more than it does at a time: each is cut by the same share.\n";
+        format!("capacity_iops = {}\n{}", self.iops, if self.is_cut() { cut } else { "" })
+    }
+
+    /// What `tenant` may have while all others have what is kept for them.
+    fn limit_iops(&self, tenant: &Tenant<'_>) -> u64 {
+        let all: u64 = self.clients.iter().map(|tenant| tenant.keep_iops).sum();
+        self.iops.saturating_sub(all - tenant.keep_iops).max(1)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.clients.iter().fold(0, |sum, tenant| sum.saturating_add(tenant.bytes))
+    }
+}
+
+/// A text in the quotes of TOML.
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\U{:08X}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+/// A name as a line of a comment or a path bears it.
+fn plain(text: &str) -> String {
+    let plain = |c: char| if c.is_control() || c == '/' || c.is_whitespace() { '_' } else { c };
+    text.chars().map(plain).collect()
+}
+
+struct Words<'a> {
+    best: &'a Row,
+    kind: &'a Kind<'a>,
+    backs: &'a [Back<'a>],
+}
+
+impl Words<'_> {
+    fn files(&self, back: &Back<'_>) -> Vec<String> {
+        (1..=back.drives).map(|n| format!("drives/{}-{n}.img", back.name)).collect()
+    }
+
+    /// Whether one file stands for a stripe of several drives, which `serve` does not make itself.
+    fn is_striped(&self, back: &Back<'_>) -> bool {
+        !self.best.layout.is_array() && back.drives > 1
+    }
+
+    fn sets(&self, back: &Back<'_>) -> usize {
+        self.best.layout.sets(back.drives).unwrap_or(1)
+    }
+
+    fn setup(&self) -> String {
+        let bytes = forebay_core::Device::capacity(&self.kind.drive.model);
+        let mut lines = vec!["mkdir -p drives".to_string()];
+        for back in self.backs {
+            let files = self.files(back);
+            if !self.best.layout.is_array() {
+                let bytes =
+                    if self.is_striped(back) { back.bytes() } else { bytes.min(back.bytes()) };
+                lines.push(format!("truncate -s {bytes} drives/{}.img", back.name));
+                if let Some(flash) = self.kind.flash.filter(|_| self.best.cache_drives > 0) {
+                    let bytes = forebay_core::Device::capacity(&flash.model);
+                    lines.push(format!("truncate -s {bytes} drives/{}-flash.img", back.name));
+                }
+                continue;
+            }
+            let each = back.drives / self.sets(back);
+            for set in files.chunks(each) {
+                let files = set.join(" ");
+                lines.push(format!("truncate -s {bytes} {files}"));
+                let level = if self.best.layout == Layout::Mirror { "raid10" } else { "raid6" };
+                lines.push(format!("forebay volume create {files} --level {level}"));
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn serve(&self) -> String {
+        let mut text = format!(
+            "# {} {}, {}, {}: what `forebay plan buy` proposes.\n\
+             # Files stand for drives, with the model's times. For real drives, name these and\n\
+             # leave `emulate` out.\n\
+             socket = \"forebay.sock\"\n",
+            self.best.drives.unwrap_or(0),
+            plain(&self.best.drive),
+            self.best.layout.name(),
+            self.best.sharing.name(),
+        );
+        for back in self.backs {
+            text += &match self.best.layout.is_array() {
+                true => self.volume(back),
+                false => self.disk(back),
+            };
+        }
+        text
+    }
+
+    fn disk(&self, back: &Back<'_>) -> String {
+        let mut text = String::new();
+        if self.is_striped(back) {
+            text += &format!(
+                "\n# A stripe of {} drives: mdadm --create /dev/md/{} --level=0 --chunk=1M --raid-devices={} DRIVES",
+                back.drives, back.name, back.drives
+            );
+        }
+        text += &format!("\n[[disk]]\nname = \"{0}\"\nfile = \"drives/{0}.img\"\n", back.name);
+        if !self.is_striped(back) {
+            text += &format!("emulate = {}\n", quoted(self.kind.asked));
+        }
+        if self.best.cache_drives > 0 {
+            text += &format!("flash = \"drives/{}-flash.img\"\n", back.name);
+            if !self.is_striped(back) {
+                text += &format!("emulate_flash = {}\n", quoted(self.kind.flash_asked));
+            }
+            text += "# `format=yes` begins a blank flash: leave it out from the second start on.\n";
+            let policy = format!("cache:format=yes:id=1:disk={}", self.kind.inner());
+            text += &format!("policy = {}\n", quoted(&policy));
+        } else {
+            text += &format!("policy = {}\n", quoted(self.kind.scheduler));
+        }
+        text += &back.capacity();
+        let mut offset = 0;
+        for tenant in &back.clients {
+            text += &exported(tenant, &back.name, offset);
+            offset += tenant.bytes;
+        }
+        text
+    }
+
+    fn volume(&self, back: &Back<'_>) -> String {
+        let sets = self.sets(back);
+        let files = self.files(back);
+        let mut text = String::new();
+        if sets > 1 {
+            text +=
+                &format!("\n# {sets} volumes: stripe their exports, mdadm --level=0 --chunk=1M.");
+        }
+        for (nth, set) in files.chunks(back.drives / sets).enumerate() {
+            let name =
+                if sets > 1 { format!("{}-{}", back.name, nth + 1) } else { back.name.clone() };
+            let drives: Vec<String> = set.iter().map(|file| format!("\"{file}\"")).collect();
+            text += &format!(
+                "\n[[volume]]\nname = \"{name}\"\ndrives = [{}]\nemulate = {}\npolicy = {}\n",
+                drives.join(", "),
+                quoted(self.kind.asked),
+                quoted(&self.kind.served()),
+            );
+            text += &match sets {
+                1 => back.capacity(),
+                _ => format!("\n[[export]]\nname = \"{name}\"\non = \"{name}\"\n"),
+            };
+        }
+        let mut offset = 0;
+        for tenant in back.clients.iter().filter(|_| sets == 1) {
+            text += &exported(tenant, &back.name, offset);
+            offset += tenant.bytes;
+        }
+        text
+    }
+
+    fn cgroup(&self) -> String {
+        let Speed { read, write } = Speed::of(&self.kind.drive.model);
+        let mut text = format!(
+            "# MAJ:MIN is a drive's number (lsblk). Rates are of the model of one {}.\n\
+             # /sys/fs/cgroup/io.cost.model, a line for each drive\n\
+             MAJ:MIN ctrl=user model=linear rbps={} rseqiops={} rrandiops={} wbps={} wseqiops={} wrandiops={}\n",
+            plain(&self.best.drive),
+            read.bytes_per_s,
+            read.sequential_iops,
+            read.random_iops,
+            write.bytes_per_s,
+            write.sequential_iops,
+            write.random_iops,
+        );
+        text += "# /sys/fs/cgroup/io.cost.qos, a line for each drive\n";
+        for back in self.backs {
+            let tightest =
+                back.clients.iter().min_by(|a, b| a.need.within_ms.total_cmp(&b.need.within_ms));
+            let Some(Tenant { need, .. }) = tightest else { continue };
+            let (percent, us) = (need.fraction * 100.0, (need.within_ms * 1e3).round() as u64);
+            text += &format!(
+                "MAJ:MIN enable=1 ctrl=user rpct={percent:.2} rlat={us} wpct={percent:.2} wlat={us} min=50.00 max=150.00\n"
+            );
+        }
+        for back in self.backs {
+            let most = back.clients.iter().map(|tenant| tenant.keep_iops).max().unwrap_or(1).max(1);
+            for tenant in &back.clients {
+                let weight = (tenant.keep_iops.saturating_mul(1000) / most).clamp(1, 10_000);
+                let (group, limit) = (plain(&tenant.need.client), back.limit_iops(tenant));
+                text += &format!("# /sys/fs/cgroup/{group}/io.weight\ndefault {weight}\n");
+                text += &format!(
+                    "# /sys/fs/cgroup/{group}/io.max, of the device that all of {} is\nMAJ:MIN riops={limit} wiops={limit}\n",
+                    back.name
+                );
+            }
+        }
+        text
+    }
+
+    fn dmclock(&self) -> String {
+        let mut text = "# client reservation_iops weight limit_iops\n".to_string();
+        for back in self.backs {
+            for tenant in &back.clients {
+                let (client, keep) = (plain(&tenant.need.client), tenant.keep_iops);
+                text += &format!("{client} {keep} {} {}\n", keep.max(1), back.limit_iops(tenant));
+            }
+        }
+        text
+    }
+}
+
+/// A client's export, with what is kept for it.
+fn exported(tenant: &Tenant<'_>, on: &str, offset: u64) -> String {
+    let name = quoted(&tenant.need.client);
+    let (offset, size) = (offset / MIB, tenant.bytes / MIB);
+    let kept = match tenant.keep_iops {
+        0 => String::new(),
+        keep => format!("keep_iops = {keep}\nwithin = \"{}ms\"\n", tenant.need.within_ms),
+    };
+    format!(
+        "\n[[export]]\nname = {name}\non = \"{on}\"\noffset = \"{offset}MiB\"\nsize = \"{size}MiB\"\n{kept}"
+    )
+}

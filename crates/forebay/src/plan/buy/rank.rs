@@ -1,0 +1,417 @@
+//! Rows of the answer: what each drive in each layout comes to, and which is best.
+//!
+//! What keeps the promises comes first, the cheapest before all; what nobody knows the price of comes after what has
+//! one, and then what draws least.
+
+use forebay_core::{Device, Nanos};
+use serde::Serialize;
+
+use super::clients::Clients;
+use super::layout::{Kind, Layout, is_pressed};
+use super::trial::{Count, Found, Never};
+use super::{Question, Tried};
+use crate::devices::OpenDevice;
+
+/// Whether clients share drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// All on the same.
+    Shared,
+    /// Each on drives of its own.
+    Apart,
+}
+
+impl Sharing {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sharing::Shared => "shared",
+            Sharing::Apart => "apart",
+        }
+    }
+}
+
+/// What decides how many drives it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Binds {
+    /// The data, each byte once.
+    Bytes,
+    /// Their redundancy.
+    Redundancy,
+    /// The promise.
+    Time,
+    /// More than one of them, or another for each client.
+    Several,
+}
+
+impl Binds {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Binds::Bytes => "bytes",
+            Binds::Redundancy => "redundancy",
+            Binds::Time => "time",
+            Binds::Several => "several",
+        }
+    }
+}
+
+/// What a client gets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClientShare {
+    /// Its name.
+    pub client: String,
+    /// The share of its requests that is promised.
+    pub fraction: f64,
+    /// The share that was answered in time.
+    pub in_time_fraction: f64,
+}
+
+impl ClientShare {
+    /// By how much it is short.
+    fn missing(&self) -> f64 {
+        self.fraction - self.in_time_fraction
+    }
+}
+
+/// Why no number of drives is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// One at a time requests are too slow, even on drives whose arms never have to move.
+    AnyNumber,
+    /// One at a time requests are too slow on as many as were allowed.
+    UpToMost,
+    /// The data take more than were allowed.
+    Bytes,
+    /// As many as were allowed do not; more might.
+    MoreMight,
+}
+
+/// A drive in a layout.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The drive.
+    pub drive: String,
+    /// How data are kept.
+    pub layout: Layout,
+    /// Whether clients share drives.
+    pub sharing: Sharing,
+    /// The scheduler of each drive.
+    pub scheduler: String,
+    /// The policy of a set, as `simulate --policy` takes it.
+    pub policy: String,
+    /// The least number of drives that does, but for flash that they share and spares; none where none does.
+    pub drives: Option<usize>,
+    /// The same of each client apart, in their order.
+    pub drives_each: Vec<usize>,
+    /// Flash drives beside them.
+    pub cache_drives: usize,
+    /// Which.
+    pub cache_drive: Option<String>,
+    /// Drives that stand ready.
+    pub spare_drives: usize,
+    /// What the bytes take, each once; none where a drive has no size.
+    pub drives_for_bytes: Option<u64>,
+    /// What the bytes take with their redundancy; none above the most that were allowed.
+    pub drives_for_redundancy: Option<usize>,
+    /// What keeps the promises wherever the data lie; none where no allowed number does.
+    pub drives_for_time: Option<usize>,
+    /// Which decides.
+    pub binds: Option<Binds>,
+    /// Drives that may fail without loss.
+    pub survives: usize,
+    /// What each client gets of them; where none does, of as many as were allowed, or of requests one at a time.
+    pub clients: Vec<ClientShare>,
+    /// The next smaller number, where the promise decides and clients share.
+    pub one_less: Option<OneLess>,
+    /// The share of the time that drives are busy, their mean.
+    pub utilisation: Option<f64>,
+    /// The most of any.
+    pub utilisation_max: Option<f64>,
+    /// What all draw together, each on average, spares idle; none of what has no figures of power.
+    pub mean_power_w: Option<f64>,
+    /// What all cost; none where a price is not known.
+    pub price: Option<f64>,
+    /// In which money.
+    pub currency: Option<String>,
+    /// The day of the oldest price.
+    pub priced_on: Option<String>,
+    /// Why none does.
+    pub refusal: Option<Refusal>,
+    /// Requests whose answers were simulated on what is proposed.
+    pub simulated_requests: u64,
+}
+
+/// A number of drives that breaks a promise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OneLess {
+    /// How many.
+    pub drives: usize,
+    /// Who gets least of what it is promised.
+    #[serde(flatten)]
+    pub worst: ClientShare,
+}
+
+impl Row {
+    /// The client that is shortest, or has the least to spare.
+    pub fn worst(&self) -> Option<&ClientShare> {
+        self.clients.iter().max_by(|a, b| a.missing().total_cmp(&b.missing()))
+    }
+
+    /// All drives that are bought, flash and spares included.
+    pub fn bought(&self) -> Option<usize> {
+        Some(self.drives? + self.cache_drives + self.spare_drives)
+    }
+}
+
+impl Tried<'_> {
+    /// What progress calls it.
+    pub(super) fn name(&self) -> String {
+        format!("{} {} {}", self.kind.drive.name, self.kind.layout.name(), self.sharing.name())
+    }
+
+    /// Whether `row` is of this.
+    pub(super) fn is(&self, row: &Row) -> bool {
+        let is_kind = self.kind.drive.name == row.drive && self.kind.layout == row.layout;
+        is_kind && self.sharing == row.sharing
+    }
+}
+
+/// The row of what was `found` for each group of clients.
+pub(super) fn row(
+    kind: &Kind<'_>,
+    sharing: Sharing,
+    clients: &Clients<'_>,
+    found: Vec<Found>,
+    question: &Question<'_>,
+) -> Row {
+    let each: Option<Vec<usize>> = found.iter().map(|one| one.drives).collect();
+    let drives = each.as_ref().map(|each| each.iter().sum::<usize>());
+    let drives_each = each.unwrap_or_default();
+    let spare_drives = if drives.is_some() { question.spare } else { 0 };
+    let cache_drives = drives_each.iter().map(|drives| kind.caches(*drives)).sum();
+    let spent = Spent { kind, found: &found, drives, cache_drives, spare_drives, question };
+    let price = spent.price();
+    let counts = || found.iter().filter_map(|one| one.count.as_ref());
+    let requests = counts().flat_map(|count| &count.of).map(|of| of.0).sum();
+    let weigh = |share: fn(&Count) -> f64| {
+        let parts = counts().zip(&drives_each).map(|(count, n)| share(count) * *n as f64);
+        drives.map(|all| parts.sum::<f64>() / all.max(1) as f64)
+    };
+    Row {
+        drive: kind.drive.name.clone(),
+        layout: kind.layout,
+        sharing,
+        scheduler: kind.scheduler.to_string(),
+        policy: kind.named(),
+        drives,
+        cache_drives,
+        cache_drive: (cache_drives > 0).then(|| kind.flash.map(|f| f.name.clone())).flatten(),
+        spare_drives,
+        drives_for_bytes: found.iter().map(|one| one.for_bytes).sum(),
+        drives_for_redundancy: found.iter().map(|one| one.for_redundancy).sum(),
+        drives_for_time: found.iter().map(|one| one.for_time).sum(),
+        binds: binds(&found),
+        survives: kind.layout.survives(),
+        clients: shares(clients, sharing, &found),
+        one_less: match (&found[..], sharing) {
+            ([one], Sharing::Shared) => one_less(clients, one),
+            _ => None,
+        },
+        utilisation: weigh(|count| count.busy.0),
+        utilisation_max: drives.and_then(|_| counts().map(|c| c.busy.1).max_by(f64::total_cmp)),
+        mean_power_w: spent.watts(),
+        price: price.as_ref().map(|price| price.0),
+        currency: price.as_ref().map(|price| price.1.clone()),
+        priced_on: price.map(|price| price.2),
+        refusal: found.iter().find_map(refusal),
+        drives_each,
+        simulated_requests: if drives.is_some() { requests } else { 0 },
+    }
+}
+
+/// What is paid and drawn.
+struct Spent<'a> {
+    kind: &'a Kind<'a>,
+    found: &'a [Found],
+    drives: Option<usize>,
+    cache_drives: usize,
+    spare_drives: usize,
+    question: &'a Question<'a>,
+}
+
+impl Spent<'_> {
+    /// Amount, money and the older of the days.
+    fn price(&self) -> Option<(f64, String, String)> {
+        let price = self.question.prices.price(self.kind.drive)?;
+        let drives = (self.drives? + self.spare_drives) as f64 * price.amount;
+        if self.cache_drives == 0 {
+            return Some((drives, price.currency, price.on));
+        }
+        let cache = self.question.prices.price(self.kind.flash?)?;
+        let all = drives + self.cache_drives as f64 * cache.amount;
+        (cache.currency == price.currency).then(|| (all, price.currency, price.on.min(cache.on)))
+    }
+
+    fn watts(&self) -> Option<f64> {
+        let (drives, prices) = (self.drives?, self.question.prices);
+        let sum = |of: fn(&Count) -> f64| -> f64 {
+            self.found.iter().filter_map(|one| one.count.as_ref()).map(of).sum()
+        };
+        let spare = self.spare_drives as f64;
+        let own = match prices.watts(self.kind.drive) {
+            Some(watts) => watts * (drives as f64 + spare),
+            None => sum(|count| count.watts) + spare * idle_watts(self.kind.drive),
+        };
+        let cache = self.kind.flash.and_then(|flash| prices.watts(flash));
+        let caches = match cache {
+            Some(watts) => watts * self.cache_drives as f64,
+            None => sum(|count| count.flash_watts),
+        };
+        (own > 0.0).then_some(own + caches)
+    }
+}
+
+/// What a drive draws that has nothing to do.
+fn idle_watts(device: &OpenDevice) -> f64 {
+    let hour = Nanos::from_secs(3600);
+    device.model.joules(hour) / hour.as_secs_f64()
+}
+
+/// What decides, for all groups.
+fn binds(found: &[Found]) -> Option<Binds> {
+    let each: Option<Vec<Binds>> = found.iter().map(binds_of).collect();
+    let each = each?;
+    let first = *each.first()?;
+    Some(if each.iter().all(|one| *one == first) { first } else { Binds::Several })
+}
+
+fn binds_of(found: &Found) -> Option<Binds> {
+    let (drives, held) = (found.drives?, found.for_redundancy?);
+    let is_by_time = found.for_time == Some(drives);
+    if drives > held {
+        return Some(Binds::Time);
+    }
+    if is_by_time {
+        return Some(Binds::Several);
+    }
+    let is_by_bytes = found.for_bytes == Some(held as u64);
+    Some(if is_by_bytes { Binds::Bytes } else { Binds::Redundancy })
+}
+
+/// What each client of `group` gets by `count`.
+fn shares_of<'a>(
+    clients: &'a Clients<'_>,
+    group: impl Iterator<Item = usize> + 'a,
+    count: &'a Count,
+) -> impl Iterator<Item = ClientShare> + 'a {
+    group.zip(&count.of).map(|(client, (all, in_time))| {
+        let client = &clients.clients[client];
+        ClientShare {
+            client: client.name.clone(),
+            fraction: client.promise.fraction.as_f64(),
+            in_time_fraction: *in_time as f64 / (*all).max(1) as f64,
+        }
+    })
+}
+
+fn shares(clients: &Clients<'_>, sharing: Sharing, found: &[Found]) -> Vec<ClientShare> {
+    let shown = |one: &Found| match &one.never {
+        Some(Never::AnyNumber(count) | Never::UpTo(count)) => Some(count.clone()),
+        None => one.count.clone(),
+    };
+    let all = 0..clients.clients.len();
+    let mut shares = Vec::new();
+    for (at, one) in found.iter().enumerate() {
+        let group = if sharing == Sharing::Shared { all.clone() } else { at..at + 1 };
+        if let Some(count) = shown(one) {
+            shares.extend(shares_of(clients, group, &count));
+        }
+    }
+    shares
+}
+
+fn one_less(clients: &Clients<'_>, found: &Found) -> Option<OneLess> {
+    let (drives, count) = found.one_less.as_ref()?;
+    let each = shares_of(clients, 0..clients.clients.len(), count);
+    let worst = each.max_by(|a, b| a.missing().total_cmp(&b.missing()))?;
+    Some(OneLess { drives: *drives, worst })
+}
+
+fn refusal(found: &Found) -> Option<Refusal> {
+    match (&found.never, found.for_time, found.drives) {
+        (_, _, Some(_)) => None,
+        (Some(Never::AnyNumber(_)), _, _) => Some(Refusal::AnyNumber),
+        (Some(Never::UpTo(_)), _, _) => Some(Refusal::UpToMost),
+        (None, Some(_), None) if found.for_redundancy.is_none() => Some(Refusal::Bytes),
+        (None, _, None) => Some(Refusal::MoreMight),
+    }
+}
+
+/// The best first.
+pub(super) fn rank(rows: &mut [Row]) {
+    let or_last = |figure: Option<f64>| figure.unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| {
+        let price = || or_last(a.price).total_cmp(&or_last(b.price));
+        let watts = || or_last(a.mean_power_w).total_cmp(&or_last(b.mean_power_w));
+        let none = a.drives.is_none().cmp(&b.drives.is_none());
+        none.then_with(price).then_with(watts).then_with(|| a.bought().cmp(&b.bought()))
+    });
+}
+
+/// Data that are pressed onto less where an array of them is simulated: layouts and drives, for a sentence.
+pub(super) fn is_any_pressed(row: &Row, bytes: u64) -> bool {
+    let sets = row.drives.and_then(|drives| row.layout.sets(drives)).unwrap_or(1);
+    is_pressed(row.layout, bytes, sets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(bytes: u64, redundancy: usize, time: usize, drives: usize) -> Found {
+        Found {
+            for_bytes: Some(bytes),
+            for_redundancy: Some(redundancy),
+            for_time: Some(time),
+            drives: Some(drives),
+            ..Found::default()
+        }
+    }
+
+    #[test]
+    fn what_binds_is_what_asks_for_as_many() {
+        for (numbers, decides) in [
+            ((1, 6, 6, 6), Binds::Several),
+            ((1, 6, 7, 7), Binds::Time),
+            ((3, 3, 1, 3), Binds::Bytes),
+            ((3, 8, 6, 8), Binds::Redundancy),
+            ((1, 1, 1, 1), Binds::Several),
+            // With the data as they are it takes more than either alone.
+            ((2, 3, 2, 4), Binds::Time),
+        ] {
+            let (bytes, redundancy, time, drives) = numbers;
+            let one = found(bytes, redundancy, time, drives);
+            assert_eq!(binds(&[one]), Some(decides), "{numbers:?}");
+        }
+        let two = [found(3, 3, 1, 3), found(1, 1, 2, 2)];
+        assert_eq!(binds(&two), Some(Binds::Several));
+        assert_eq!(binds(&[found(1, 1, 1, 1), Found::default()]), None);
+    }
+
+    #[test]
+    fn why_none_does_is_told_apart() {
+        let none = Found { drives: None, ..found(1, 1, 1, 1) };
+        assert_eq!(refusal(&found(1, 1, 1, 1)), None);
+        assert_eq!(refusal(&none), Some(Refusal::MoreMight));
+        let full = Found { for_redundancy: None, ..none.clone() };
+        assert_eq!(refusal(&full), Some(Refusal::Bytes));
+        let slow = Found { for_time: None, for_redundancy: None, ..none.clone() };
+        assert_eq!(refusal(&slow), Some(Refusal::MoreMight));
+        let never = Found { never: Some(Never::AnyNumber(Count::default())), ..slow };
+        assert_eq!(refusal(&never), Some(Refusal::AnyNumber));
+    }
+}

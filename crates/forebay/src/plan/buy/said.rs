@@ -1,0 +1,183 @@
+//! The answer in words.
+
+use super::rank::{Refusal, Row, Sharing};
+use super::{Binds, ClientNeed, Question};
+use crate::quantities::counted;
+
+/// What to buy, in a sentence or two.
+pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> String {
+    let promise = promise(needs);
+    let Some(best) = rows.first().filter(|row| row.drives.is_some()) else {
+        return format!(
+            "Nothing that was tried keeps {promise}, with up to {} drives.",
+            question.drives_max
+        );
+    };
+    let drives = best.drives.unwrap_or(0);
+    let with = match (best.cache_drives, &best.cache_drive) {
+        (0, _) | (_, None) => String::new(),
+        (caches, Some(name)) => format!(" and {caches} {name} before them"),
+    };
+    let spare = match best.spare_drives {
+        0 => String::new(),
+        spare => format!(", and {} to spare", spare),
+    };
+    let money = best.price.zip(best.currency.as_ref());
+    let money = money.map_or("; nobody said what they cost".to_string(), |(amount, currency)| {
+        format!(", for {} {currency}", amount_of(amount))
+    });
+    let watts = best.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
+    let growth = match question.growth {
+        1.0 => String::new(),
+        growth => format!(" at {growth} times the load and the data"),
+    };
+    format!(
+        "Buy {drives} {}{with} ({}{}){spare}{money}{watts}: they keep {promise}{growth}. {} {}",
+        best.drive,
+        layout_words(best),
+        if needs.len() > 1 { sharing_words(best.sharing) } else { "" },
+        why(best),
+        checked(best),
+    )
+}
+
+/// An amount of money.
+pub(super) fn amount_of(amount: f64) -> String {
+    if amount >= 1000.0 { format!("{amount:.0}") } else { format!("{amount:.2}") }
+}
+
+fn layout_words(row: &Row) -> String {
+    let survives = match row.survives {
+        0 => "no drive may fail".to_string(),
+        1 => "any one may fail".to_string(),
+        some => format!("any {some} may fail"),
+    };
+    format!("{}: {survives}", row.layout.name())
+}
+
+fn sharing_words(sharing: Sharing) -> &'static str {
+    match sharing {
+        Sharing::Shared => "; all share them",
+        Sharing::Apart => "; each client has its own",
+    }
+}
+
+/// `99 % within 10 ms`, or that each has its own promise.
+fn promise(needs: &[ClientNeed]) -> String {
+    let of = |need: &ClientNeed| (need.fraction, need.within_ms);
+    let Some(first) = needs.first() else { return "nothing".into() };
+    let same = needs.iter().all(|need| of(need) == of(first));
+    let one = format!("{} within {} ms", percent(first.fraction), first.within_ms);
+    match (needs.len(), same) {
+        (1, _) => one,
+        (clients, true) => format!("{one} of each of {clients} clients"),
+        (clients, false) => format!("its own promise to each of {clients} clients"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    let digits = format!("{:.4}", share * 100.0);
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// What decides the number.
+fn why(best: &Row) -> String {
+    let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
+    let decides = match best.binds {
+        Some(Binds::Bytes) => "the bytes decide",
+        Some(Binds::Redundancy) => "the redundancy decides",
+        Some(Binds::Time) => "the time decides",
+        _ => "no single one decides",
+    };
+    format!(
+        "The bytes take {}, with redundancy {}, the time {}: {decides}.",
+        number(best.drives_for_bytes),
+        number(best.drives_for_redundancy.map(|n| n as u64)),
+        number(best.drives_for_time.map(|n| n as u64)),
+    )
+}
+
+/// That it was simulated, and what one less does.
+fn checked(best: &Row) -> String {
+    let kept = best.worst().map_or(String::new(), |worst| {
+        format!(" ({} in time for {})", percent(worst.in_time_fraction), worst.client)
+    });
+    let less = best.one_less.as_ref().map_or(String::new(), |less| {
+        let verb = if less.drives == 1 { "does" } else { "do" };
+        format!(
+            "; {} {verb} not ({} for {})",
+            less.drives,
+            percent(less.worst.in_time_fraction),
+            less.worst.client
+        )
+    });
+    format!("Checked by simulating {}{kept}{less}.", counted(best.simulated_requests, "request"))
+}
+
+/// Drives of one reason that are named; more are counted.
+const NAMED: usize = 8;
+
+/// What cannot do it, and why; a sentence for each reason.
+pub(super) fn refusals(rows: &[Row], drives_max: usize) -> Vec<String> {
+    let reasons = [Refusal::AnyNumber, Refusal::UpToMost, Refusal::Bytes, Refusal::MoreMight];
+    let told = |reason: Refusal| {
+        let all: Vec<&Row> = rows.iter().filter(|row| row.refusal == Some(reason)).collect();
+        let mut names: Vec<(String, f64)> = Vec::new();
+        for row in all {
+            let share = row.worst().map_or(0.0, |worst| worst.in_time_fraction);
+            match names.iter_mut().find(|(name, _)| *name == row.drive) {
+                Some((_, best)) => *best = best.max(share),
+                None => names.push((row.drive.clone(), share)),
+            }
+        }
+        (!names.is_empty()).then(|| sentence(reason, names, rows, drives_max))
+    };
+    reasons.into_iter().filter_map(told).collect()
+}
+
+fn sentence(
+    reason: Refusal,
+    mut names: Vec<(String, f64)>,
+    rows: &[Row],
+    drives_max: usize,
+) -> String {
+    names.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let layouts = |drive: &str| {
+        let of = rows.iter().filter(|row| row.drive == drive);
+        let refused = || of.clone().filter(|row| row.refusal == Some(reason));
+        let all = of.clone().count() == refused().count();
+        let mut names: Vec<&str> = refused().map(|row| row.layout.name()).collect();
+        names.dedup();
+        if all { String::new() } else { format!(" {}", names.join("/")) }
+    };
+    let with_share = reason != Refusal::Bytes;
+    let shown = |(drive, share): &(String, f64)| match with_share {
+        true => format!("{drive}{} ({})", layouts(drive), percent_found(*share)),
+        false => format!("{drive}{}", layouts(drive)),
+    };
+    let mut list: Vec<String> = names.iter().take(NAMED).map(shown).collect();
+    if names.len() > NAMED {
+        list.push(format!("{} others", names.len() - NAMED));
+    }
+    let list = list.join(", ");
+    match reason {
+        Refusal::AnyNumber => format!(
+            "No number of these does, for requests one at a time are answered too late even if no arm ever had to \
+             move (in brackets, the most in time of who is worst off): {list}."
+        ),
+        Refusal::UpToMost => format!(
+            "Up to {drives_max} of these do not, for requests one at a time are answered too late (in brackets, the \
+             most in time of who is worst off): {list}. More of them seek less far."
+        ),
+        Refusal::Bytes => {
+            format!("The data take more than the {drives_max} drives that were allowed of: {list}.")
+        }
+        Refusal::MoreMight => format!(
+            "{drives_max} of these do not (in brackets, the most in time of who is worst off), more might: {list}."
+        ),
+    }
+}
+
+fn percent_found(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}

@@ -1,0 +1,104 @@
+//! What one drive does at its fastest, as Linux's `io.cost.model` asks for it: bytes a second in order, and I/Os of
+//! 4 KiB a second in order and at random, of reads and of writes, with as many under way as the drive takes. In order
+//! a disk is given one at a time: it reads ahead by itself.
+
+use forebay_core::device::list::DeviceModel;
+use forebay_core::{Device, Flags, Nanos, Op, Request};
+
+/// The six figures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Speed {
+    pub(super) read: Direction,
+    pub(super) write: Direction,
+}
+
+/// Of reads, or of writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Direction {
+    pub(super) bytes_per_s: u64,
+    pub(super) sequential_iops: u64,
+    pub(super) random_iops: u64,
+}
+
+const SMALL: u32 = 4096;
+const LARGE: u32 = 1 << 20;
+/// I/Os under way at most.
+const DEPTH: usize = 32;
+/// Bytes of flash that I/Os go to.
+const FLASH_REACH: u64 = 8 << 30;
+
+impl Speed {
+    pub(super) fn of(model: &DeviceModel) -> Speed {
+        let direction = |op| Direction {
+            bytes_per_s: (rate(model, op, LARGE, false) * f64::from(large(model))) as u64,
+            sequential_iops: rate(model, op, SMALL, false) as u64,
+            random_iops: rate(model, op, SMALL, true) as u64,
+        };
+        Speed { read: direction(Op::Read), write: direction(Op::Write) }
+    }
+}
+
+fn large(model: &DeviceModel) -> u32 {
+    LARGE.min(model.len_max())
+}
+
+/// I/Os a second, after as many as a drive's own memory takes.
+fn rate(model: &DeviceModel, op: Op, len: u32, at_random: bool) -> f64 {
+    let (mut device, len) = (model.clone(), len.min(model.len_max()));
+    let ios: u64 = match (device.cylinders() > 0, len <= SMALL) {
+        (true, true) => 20_000,
+        (true, false) => 2_000,
+        (false, true) => 100_000,
+        (false, false) => 5_000,
+    };
+    // All over a disk; of flash no place is far, and its map takes memory where it is written.
+    let reach =
+        if device.cylinders() > 0 { device.capacity() } else { device.capacity().min(FLASH_REACH) };
+    let blocks = (reach / u64::from(len)).max(1);
+    let (mut now, mut state, mut under_way, mut halfway) = (Nanos::ZERO, 1u64, 0, Nanos::ZERO);
+    let depth = if !at_random && device.cylinders() > 0 { 1 } else { DEPTH };
+    let (mut begun, mut ended) = (0u64, 0u64);
+    while ended < ios {
+        while begun < ios && under_way < depth && device.room() {
+            // Marsaglia's xorshift64: the same I/Os every time.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let block = if at_random { state } else { begun } % blocks;
+            let offset = block * u64::from(len);
+            let flags = Flags::NONE;
+            device.start(
+                now,
+                Request { at: now, offset, id: begun, len, stream: 0, lane: 0, op, flags },
+            );
+            (begun, under_way) = (begun + 1, under_way + 1);
+        }
+        let Some(at) = device.next() else { break };
+        now = at;
+        device.finish(now);
+        (ended, under_way) = (ended + 1, under_way - 1);
+        if ended == ios / 2 {
+            halfway = now;
+        }
+    }
+    (ios - ios / 2) as f64 / (now - halfway).as_secs_f64().max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices;
+
+    #[test]
+    fn a_server_of_constant_rate_has_that_rate_and_a_disk_seeks() {
+        let fixed = Speed::of(&devices::open("fixed:500").unwrap().model);
+        for iops in [fixed.read.sequential_iops, fixed.read.random_iops, fixed.write.random_iops] {
+            assert!((499..=500).contains(&iops), "{fixed:?}");
+        }
+        let disk = Speed::of(&devices::open("hc550").unwrap().model);
+        let mb_per_s = disk.read.bytes_per_s / 1_000_000;
+        assert!((230..=275).contains(&mb_per_s), "{disk:?}");
+        assert!((100..400).contains(&disk.read.random_iops), "{disk:?}");
+        assert!(disk.read.sequential_iops > 20 * disk.read.random_iops, "{disk:?}");
+    }
+}

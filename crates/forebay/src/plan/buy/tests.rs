@@ -1,0 +1,295 @@
+//! Small traces on servers whose times can be worked out by hand, and the least number against trying all.
+
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::Record;
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::devices::STRIPE_BYTES;
+
+/// Reads at `at` (ms), each in the stripe of its number, of a volume.
+fn input(requests: &[(u64, u64, u32)]) -> Input {
+    let record = |&(at, stripe, volume): &(u64, u64, u32)| Record {
+        at: Nanos::from_millis(at),
+        offset: stripe * STRIPE_BYTES,
+        latency: None,
+        len: 4096,
+        stream: 0,
+        volume,
+        op: Op::Read,
+        flags: Flags::NONE,
+    };
+    Input::from_records(requests.iter().map(record).collect(), vec!["a".into()])
+}
+
+/// A burst of so many at once, a stripe each.
+fn burst(count: u64) -> Vec<(u64, u64, u32)> {
+    (0..count).map(|stripe| (0, stripe, 0)).collect()
+}
+
+fn promise(within_ms: u64, fraction: &str) -> Promise {
+    Promise { within: Nanos::from_millis(within_ms), fraction: fraction.parse().unwrap() }
+}
+
+/// What is asked in most tests: all within 20 ms, of `fixed:100`, in single.
+struct Ask {
+    drives: Vec<Candidate>,
+    flash: Candidate,
+    layouts: Vec<Layout>,
+    own: Vec<(String, Promise)>,
+    prices: Prices,
+}
+
+impl Ask {
+    fn of(drives: &[&str], layouts: &[Layout]) -> Ask {
+        Ask {
+            drives: drives.iter().map(|name| Candidate::open(name).unwrap()).collect(),
+            flash: Candidate::open("fixed:10000").unwrap(),
+            layouts: layouts.to_vec(),
+            own: Vec::new(),
+            prices: Prices::default(),
+        }
+    }
+
+    fn question(&self) -> Question<'_> {
+        Question {
+            promise: promise(20, "1"),
+            own: &self.own,
+            by: By::Trace,
+            begin: Begin::Together,
+            trust_times: true,
+            growth: 1.0,
+            spare: 0,
+            survives: 0,
+            drives: &self.drives,
+            layouts: &self.layouts,
+            flash: &self.flash,
+            scheduler: "noop:merge=no",
+            drives_max: 8,
+            sharings: &[Sharing::Shared],
+            prices: &self.prices,
+        }
+    }
+}
+
+fn asked(inputs: &[Input], question: &Question<'_>) -> Answer {
+    answer(inputs, question, |_: &Told| ()).unwrap()
+}
+
+/// Requests in time on `servers`, first come first served, each in its stripe's: by client.
+fn in_time(requests: &[(u64, u64, u32)], servers: usize, within_ms: u64) -> Vec<(u64, u64)> {
+    let (mut free, mut of) = (vec![0; servers], vec![(0, 0); 2]);
+    for (at, stripe, client) in requests {
+        let server = &mut free[*stripe as usize % servers];
+        *server = (*server).max(*at) + 10;
+        let (all, in_time) = &mut of[*client as usize];
+        *all += 1;
+        *in_time += u64::from(*server - at <= within_ms);
+    }
+    of
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Against first come first served by hand on 1, 2, 3 servers and so on, of 100 requests a second each.
+    #[test]
+    fn the_number_is_the_least_that_keeps_every_promise(
+        gaps in prop::collection::vec((prop_oneof![Just(0u64), 0u64..30], 0u64..6, 0u32..2), 2..60),
+        within in 10u64..60,
+        shares in prop::sample::select(vec![("1", "0.5"), ("0.9", "1"), ("0.75", "0.9")]),
+    ) {
+        let mut at = 0;
+        let mut requests: Vec<(u64, u64, u32)> =
+            gaps.iter().map(|(gap, stripe, client)| { at += gap; (at, *stripe, *client) }).collect();
+        // Both are there, and reach as far, so that the second's stripes begin where eight end.
+        requests.insert(0, (0, 7, 0));
+        requests.insert(0, (0, 7, 1));
+        let inputs = [input(&requests)];
+        let mut ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+        ask.own = vec![("1".into(), promise(within, shares.1))];
+        let question = Question {
+            promise: promise(within, shares.0),
+            by: By::Volume,
+            ..ask.question()
+        };
+        let found = asked(&inputs, &question);
+        let placed: Vec<_> = requests.iter().map(|(at, stripe, of)| (*at, stripe + 8 * u64::from(*of), *of)).collect();
+        let fractions: Vec<f64> = [shares.0, shares.1].iter().map(|share| share.parse().unwrap()).collect();
+        let kept = |servers: usize| {
+            let of = in_time(&placed, servers, within);
+            of.iter().zip(&fractions).all(|((all, in_time), share)| *in_time as f64 >= share * *all as f64 - 1e-9)
+        };
+        let least = (1..=8).find(|servers| kept(*servers));
+        prop_assert_eq!(found.rows[0].drives, least);
+        if let Some(least) = least {
+            let shares: Vec<f64> =
+                in_time(&placed, least, within).iter().map(|(all, of)| *of as f64 / *all as f64).collect();
+            let told: Vec<f64> = found.rows[0].clients.iter().map(|of| of.in_time_fraction).collect();
+            prop_assert_eq!(told, shares);
+            prop_assert_eq!(found.rows[0].one_less.is_some(), least > 1);
+            if let Some(less) = &found.rows[0].one_less {
+                prop_assert_eq!(less.drives, least - 1);
+                prop_assert!(less.worst.in_time_fraction < less.worst.fraction);
+            }
+        }
+    }
+}
+
+#[test]
+fn growth_brings_requests_faster_and_data_more_room() {
+    // One every 20 ms keeps a server of 100 a second half busy; four times as many it cannot serve in time.
+    let steady: Vec<(u64, u64, u32)> = (0..40).map(|n| (n * 20, n % 8, 0)).collect();
+    let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    let drives =
+        |growth| asked(&[input(&steady)], &Question { growth, ..ask.question() }).rows[0].drives;
+    assert_eq!((drives(1.0), drives(4.0)), (Some(1), Some(2)));
+    let disks = Ask::of(&["sata250:plain"], &[Layout::Single]);
+    let mut vast = input(&[(0, 0, 0), (10_000, 1, 0)]);
+    vast.extents = vec![400_000_000_000];
+    let inputs = [vast];
+    let rows = |growth| {
+        let question = Question { growth, promise: promise(50, "1"), ..disks.question() };
+        let row = asked(&inputs, &question).rows.remove(0);
+        (row.drives_for_bytes, row.drives_for_redundancy, row.drives, row.binds)
+    };
+    assert_eq!(rows(1.0), (Some(2), Some(2), Some(2), Some(Binds::Bytes)));
+    assert_eq!(rows(1.5), (Some(3), Some(3), Some(3), Some(Binds::Bytes)));
+    assert_eq!((rows(7.0).0, rows(7.0).2), (Some(12), None), "more than eight are not allowed");
+}
+
+#[test]
+fn clients_share_a_clock_and_drives_or_have_their_own() {
+    // Bursts that never meet: together they take what one takes.
+    let apart = [input(&burst(4)), input(&[(500, 0, 0), (500, 1, 0), (500, 2, 0), (500, 3, 0)])];
+    let meeting = [input(&burst(4)), input(&burst(4))];
+    let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    let drives = |inputs: &[Input]| {
+        let sharings = &[Sharing::Shared, Sharing::Apart];
+        let rows = asked(inputs, &Question { sharings, ..ask.question() }).rows;
+        let of = |sharing| rows.iter().find(|row| row.sharing == sharing).unwrap();
+        (of(Sharing::Shared).drives, of(Sharing::Apart).drives_each.clone())
+    };
+    assert_eq!(drives(&apart), (Some(2), vec![2, 2]));
+    assert_eq!(drives(&meeting), (Some(4), vec![2, 2]));
+}
+
+#[test]
+fn what_is_too_slow_alone_is_so_in_any_number() {
+    let ask = Ask::of(&["fixed:50", "hc550"], &[Layout::Single, Layout::Mirror]);
+    // No disk turns in 2 ms; a server of 50 a second takes 20.
+    let slow = [input(&(0..40).map(|n| (n * 100, n * 37 % 900, 0)).collect::<Vec<_>>())];
+    let question = Question { promise: promise(2, "0.9"), ..ask.question() };
+    let found = asked(&slow, &question);
+    let all = found.rows.iter().all(|row| row.refusal == Some(rank::Refusal::AnyNumber));
+    assert!(all && found.configuration.is_none(), "{:?}", found.rows);
+    assert!(
+        found.said.starts_with("Nothing that was tried keeps 90 % within 2 ms"),
+        "{}",
+        found.said
+    );
+    assert!(found.refused[0].starts_with("No number of these does") && found.refused.len() == 1);
+    assert!(found.refused[0].contains("fixed:50 (0.0 %)"), "{}", found.refused[0]);
+}
+
+#[test]
+fn layouts_take_their_width_and_what_survives_too_little_is_left_out() {
+    let inputs = [input(&(0..20).map(|n| (n * 500, n % 8, 0)).collect::<Vec<_>>())];
+    let all = Ask::of(&["fixed:1000"], &Layout::ALL);
+    let drives = |survives| {
+        let question = Question { survives, promise: promise(200, "1"), ..all.question() };
+        let rows = asked(&inputs, &question).rows;
+        let mut told: Vec<_> = rows.iter().map(|row| (row.layout.name(), row.drives)).collect();
+        told.sort_unstable();
+        told
+    };
+    let two = [("adaptive", Some(6)), ("raid6", Some(6))];
+    assert_eq!(drives(2), two);
+    let (mirror, single) = (("mirror", Some(2)), ("single", Some(1)));
+    // A server has no arm, so no flash before it.
+    assert_eq!(drives(0), [two[0], mirror, two[1], single]);
+}
+
+#[test]
+fn a_cache_of_flash_is_tried_before_disks_only() {
+    // The same few blocks over and over: the second time they are on flash.
+    let again: Vec<(u64, u64, u32)> = (0..400).map(|n| (n * 40, n % 4 * 50, 0)).collect();
+    let mut ask = Ask::of(&["sata250:plain"], &[Layout::Single, Layout::FlashCache]);
+    ask.flash = Candidate::open("samsung-830").unwrap();
+    let question = Question { promise: promise(2, "0.95"), ..ask.question() };
+    let rows = asked(&[input(&again)], &question).rows;
+    let best = &rows[0];
+    // Alone the disk turns in 8 ms, so most of what no cache has is late; what one has is not.
+    assert_eq!((best.layout, best.drives, best.cache_drives), (Layout::FlashCache, Some(1), 1));
+    assert_eq!(best.cache_drive.as_deref(), Some("samsung-830"));
+    assert_eq!(rows[1].drives, None);
+}
+
+#[test]
+fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prices.toml");
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\nwatts = 3\n\
+                [drive.\"fixed:400\"]\namount = 50\n";
+    std::fs::write(&file, text).unwrap();
+    let mut ask = Ask::of(&["fixed:300", "fixed:400", "fixed:100"], &[Layout::Single]);
+    let names: Vec<String> = ask.drives.iter().map(|one| one.device.name.clone()).collect();
+    ask.prices = Prices::read(&file, &names).unwrap();
+    let question = Question { spare: 1, ..ask.question() };
+    let found = asked(&[input(&burst(8))], &question);
+    let told: Vec<_> =
+        found.rows.iter().map(|row| (row.drive.as_str(), row.drives, row.price)).collect();
+    // Eight at once in 20 ms: four of 100 a second, one of 400; two of 300.
+    let expected = [
+        ("fixed:100", Some(4), Some(50.0)),
+        ("fixed:400", Some(1), Some(100.0)),
+        ("fixed:300", Some(2), None),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(found.rows[0].mean_power_w, Some(15.0));
+    assert!(
+        found.said.starts_with(
+            "Buy 4 fixed:100 (single: no drive may fail), and 1 to spare, for 50.00 EUR"
+        )
+    );
+    assert!(
+        found.cautions.iter().any(|said| said.contains("comes last: fixed:300")),
+        "{:?}",
+        found.cautions
+    );
+}
+
+#[test]
+fn reservations_are_cut_where_all_do_not_fit() {
+    // Two clients need 200 a second each for their bursts, which never meet on a server of 200 a second.
+    let later: Vec<(u64, u64, u32)> =
+        burst(4).iter().map(|(_, stripe, _)| (5000, *stripe, 0)).collect();
+    let inputs = [input(&burst(4)), input(&later)];
+    let ask = Ask::of(&["fixed:250"], &[Layout::Single]);
+    let found = asked(&inputs, &ask.question());
+    assert_eq!((found.rows[0].drives, found.clients[0].capacity_iops), (Some(1), Some(200)));
+    let text = found.configuration.unwrap();
+    // 50 a second are for what is under way.
+    assert!(text.serve.contains("capacity_iops = 250\n# All promises together"), "{}", text.serve);
+    assert_eq!(text.serve.matches("keep_iops = 100\n").count(), 2, "{}", text.serve);
+    assert_eq!(text.dmclock.lines().nth(1), Some("(memory) 100 100 150"));
+    assert!(text.cgroup.contains("(memory)#2/io.weight\ndefault 1000"), "{}", text.cgroup);
+}
+
+#[test]
+fn a_promise_to_nobody_is_refused() {
+    let mut ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    ask.own = vec![("bb".into(), promise(5, "1"))];
+    let inputs = [input(&burst(2))];
+    let Err(error) = answer(&inputs, &ask.question(), |_: &Told| ()) else { panic!("it is taken") };
+    assert!(error.to_string().contains("--promise bb: got no client of this name"), "{error}");
+}
+
+#[test]
+fn it_stops_when_it_is_asked_to() {
+    let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    let many: Vec<(u64, u64, u32)> = (0..20_000).map(|n| (n, n % 8, 0)).collect();
+    let inputs = [input(&many)];
+    let stopped = answer(&inputs, &ask.question(), |_: &Told| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(Error::Stopped)));
+}

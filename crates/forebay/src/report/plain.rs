@@ -1,0 +1,152 @@
+//! A page of sentences, tables and one curve, for answers that are put together elsewhere.
+
+use serde::Deserialize;
+
+use super::axis::Axis;
+use super::page::{document, figure, paragraphs, section};
+use super::plot::{Caption, Plot};
+use super::tables::table;
+use super::text::{NONE, escape, name, significant};
+
+/// What the page shows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainPage {
+    /// What it is about.
+    pub title: String,
+    /// Two or three words.
+    pub verdict: String,
+    /// The answer in a sentence.
+    pub headline: String,
+    /// What else there is to say.
+    pub findings: Vec<String>,
+    /// What to keep in mind.
+    pub cautions: Vec<String>,
+    /// Tables, each under its title.
+    pub tables: Vec<PlainTable>,
+    /// A picture.
+    pub curve: Option<PlainCurve>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainTable {
+    /// Its title.
+    pub title: String,
+    /// Its headings.
+    pub heads: Vec<String>,
+    /// Its rows; the first cell of each is its name.
+    pub rows: Vec<Vec<PlainCell>>,
+}
+
+/// A cell.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum PlainCell {
+    /// A figure, shown with three digits.
+    Figure(f64),
+    /// A text.
+    Text(String),
+    /// Nothing.
+    None,
+}
+
+/// A curve, from left to right.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainCurve {
+    /// What is shown.
+    pub title: String,
+    /// What lies along.
+    pub along: String,
+    /// What lies up.
+    pub up: String,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Rows of a table that are shown.
+const ROWS_MAX: usize = 200;
+
+pub(super) fn page(page: &PlainPage) -> String {
+    let mut body = format!(
+        "<header><p class=\"verdict calm\">{}</p><h1 class=\"sentence\">{}</h1></header>\n",
+        escape(&page.verdict),
+        escape(&page.headline)
+    );
+    body += &paragraphs("What is found", "findings", &page.findings);
+    body += &page.curve.as_ref().map_or(String::new(), curve);
+    body += &page.tables.iter().map(tabled).collect::<String>();
+    body += &paragraphs("Keep in mind", "cautions", &page.cautions);
+    document(&page.title, &body)
+}
+
+fn cell(cell: &PlainCell) -> String {
+    match cell {
+        PlainCell::Figure(figure) => significant(*figure),
+        PlainCell::Text(text) => name(text),
+        PlainCell::None => NONE.to_string(),
+    }
+}
+
+fn tabled(of: &PlainTable) -> String {
+    let heads: Vec<String> = of.heads.iter().map(|head| escape(head)).collect();
+    let shown = of.rows.iter().take(ROWS_MAX);
+    let rows: Vec<_> = shown.map(|row| (false, row.iter().map(cell).collect())).collect();
+    section(&escape(&of.title), &table(&heads, &rows))
+}
+
+fn curve(of: &PlainCurve) -> String {
+    const SIZE: (f64, f64) = (1100.0, 340.0);
+    let points: Vec<(f64, f64)> =
+        of.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+    let most = |axis: fn(&(f64, f64)) -> f64| points.iter().map(axis).fold(0.0, f64::max);
+    let (along, up) = (most(|point| point.0), most(|point| point.1));
+    if points.len() < 2 || along <= 0.0 || up <= 0.0 {
+        return String::new();
+    }
+    let ((left, right), (bottom, top)) = (Plot::across(SIZE.0), Plot::upwards(SIZE.1));
+    let caption = Caption { id: "curve", title: &of.title, description: &of.up };
+    let (x, y) = (Axis::linear(along, left, right), Axis::linear(up * 1.05, bottom, top));
+    let mut plot = Plot::new(&caption, SIZE, (x, &of.along), (y, &of.up));
+    plot.line(&points, "series s0");
+    section(&escape(&of.title), &figure(&plot.finish(), &escape(&of.up)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_whole_whatever_it_is_told() {
+        let hostile = "<script>\"&'".to_string();
+        let told = PlainPage {
+            title: hostile.clone(),
+            verdict: hostile.clone(),
+            headline: hostile.clone(),
+            findings: vec![hostile.clone()],
+            cautions: vec![hostile.clone()],
+            tables: vec![PlainTable {
+                title: hostile.clone(),
+                heads: vec![hostile.clone()],
+                rows: vec![vec![
+                    PlainCell::Text(hostile.clone()),
+                    PlainCell::Figure(f64::NAN),
+                    PlainCell::None,
+                ]],
+            }],
+            curve: Some(PlainCurve {
+                title: hostile.clone(),
+                along: hostile.clone(),
+                up: hostile,
+                points: vec![(0.0, 1.0), (f64::NAN, 2.0), (3.0, 4.0)],
+            }),
+        };
+        let page = page(&told);
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        roxmltree::Document::parse_with_options(&page, options).unwrap();
+        let body = page.split("</style>").nth(1).unwrap();
+        assert!(!body.contains("<script") && !body.contains("NaN") && body.contains("<svg"));
+    }
+}
