@@ -104,7 +104,11 @@ fn caches_and_models_of_blocks_that_never_come_back() {
     let (table, _) = ends(&mut bounded(250, &["cache"], &[&path]), 0);
     assert!(table.contains("LRU is estimated on one in 2 blocks"), "{table}");
     let fit = ["fit", "--level", "2", "-o", model.to_str().unwrap()];
-    ends(&mut bounded(256, &fit, &[&path]), 0);
+    let alone = [&fit[..], &["--no-verdict"]].concat();
+    ends(&mut bounded(256, &alone, &[&path]), 0);
+    // The verdict takes what `compare` does.
+    let (said, _) = ends(&mut bounded(384, &fit, &[&path]), 0);
+    assert!(said.contains("(by its first 100000 requests)"), "{said}");
 }
 
 #[test]

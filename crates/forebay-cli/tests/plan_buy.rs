@@ -51,7 +51,11 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
         trace(&folder, "a.spc", (0..60).map(|n| n * 40)),
         trace(&folder, "b.spc", (0..60).map(|n| n * 40 + 20)),
     );
+    let text = "currency = \"USD\"\non = \"2026-11\"\n[drive.990-pro]\namount = 309.99\n";
+    let prices = folder.file("prices.toml", text);
     let asked = [
+        "--prices",
+        prices.to_str().unwrap(),
         "--within",
         "20ms",
         "--device",

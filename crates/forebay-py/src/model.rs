@@ -21,7 +21,7 @@ use crate::trace::Trace;
 /// Fits a small model of a trace (a path, a `Trace` or a table), to be shared in its place.
 ///
 /// Writes it to `output`, if any, and returns what there is to say of it as a dict: its size, what it
-/// reveals, and with `verdict` what a twin of it stands in for, by the first million requests of
+/// reveals, and with `verdict` what a twin of it stands in for, by the first 100,000 requests of
 /// both. `level`: levels of the hierarchy of ranges, 1 to 4. `flat`: any range may lead to any other. `keep_names` keeps the names of volumes and
 /// streams. `budget_kib`: how large it may be. `epochs`, `blocks` and `ends` say how many parts of the
 /// trace, blocks of arrivals and recent ends are told apart.

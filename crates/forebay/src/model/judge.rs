@@ -12,12 +12,13 @@ use crate::error::Error;
 use crate::input::{Input, Opening};
 use crate::progress::GoOn;
 
-/// Requests of a trace and its twin that are compared, from the first on. A longer trace is judged by so many, since to
-/// compare all takes much longer than to fit it: the twin has what the trace has in each part, so its beginning
-/// stands for the beginning.
-pub const JUDGED_MAX: u64 = 1_000_000;
+/// A trace of at most so many requests is compared with its twin whole. To compare more takes much longer than to fit them.
+const WHOLE_MAX: u64 = 1_000_000;
+/// A longer one is judged by its first requests, in little memory whatever they touch: the twin has what the trace has in
+/// each part, so its beginning stands for the beginning.
+pub const JUDGED_MAX: u64 = 100_000;
 
-/// The verdict of `compare` on the first [`JUDGED_MAX`] requests.
+/// The verdict of `compare` on a trace, or its first [`JUDGED_MAX`] requests.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The verdict.
@@ -81,7 +82,7 @@ impl Reader for First {
 }
 
 /// What a twin of the model is good for: the verdict of `compare` on the trace that `opening` opens and the
-/// twin of seed 1, as far as [`JUDGED_MAX`].
+/// twin of seed 1; of a long one on the first [`JUDGED_MAX`] requests.
 ///
 /// # Errors
 /// As [`compare::compare`].
@@ -91,7 +92,8 @@ pub fn judge<P: GoOn>(
     model: &Model,
     mut progress: impl FnMut(u64) -> P,
 ) -> Result<Judged, Error> {
-    let (twin, requests) = (model.clone(), model.requests.min(JUDGED_MAX));
+    let requests = if model.requests > WHOLE_MAX { JUDGED_MAX } else { model.requests };
+    let twin = model.clone();
     let begin = move || -> Result<Box<dyn Reader>, TraceError> {
         Ok(Box::new(First { inner: opening()?, left: requests as usize }))
     };

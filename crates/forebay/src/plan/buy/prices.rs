@@ -115,9 +115,17 @@ mod tests {
             (prices.price(&device).map(|price| price.amount), prices.watts(&device))
         };
         assert_eq!(of("hc550"), (Some(329.5), Some(6.5)));
-        // Its own price is in another currency.
         assert_eq!(of("exos-x18"), (None, None));
-        let own = Prices::default().price(&devices::open("exos-x18").unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/exos-x18.toml");
+        let text = std::fs::read_to_string(bundled).unwrap();
+        let priced = "\n[price]\namount = 561.75\ncurrency = \"USD\"\non = \"2020-09\"\n";
+        std::fs::write(&path, text + priced).unwrap();
+        let mine = devices::open(path.to_str().unwrap()).unwrap();
+        // Its own price is in another currency.
+        assert_eq!(prices.price(&mine).map(|price| price.amount), None);
+        let own = Prices::default().price(&mine).unwrap();
         assert_eq!(
             (own.amount, own.currency.as_str(), own.on.as_str()),
             (561.75, "USD", "2020-09")
