@@ -16,6 +16,8 @@ const PAGE_BYTES: u64 = 4096;
 const SEEN: Nanos = Nanos::from_millis(100);
 /// A write that took so long has waited.
 const LONG: Nanos = Nanos::from_millis(1);
+/// Longer ones are copied by the kernel's threads, several at a time, unless they are alone.
+const SHORT_BYTES: u32 = 64 << 10;
 /// Then the driver makes none for so long.
 const REST: Nanos = Nanos::from_millis(1000);
 
@@ -27,17 +29,19 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    /// Whether the driver makes this write itself; `seen` reads `/proc/vmstat`.
+    /// Whether the driver makes this write itself, which is `alone` if no other I/O is under way; `seen` reads `/proc/vmstat`.
     #[inline]
     pub(crate) fn takes(
         &mut self,
         now: Nanos,
         io: &Request,
+        alone: bool,
         seen: impl FnOnce() -> String,
     ) -> bool {
         let is_whole =
             io.offset.is_multiple_of(PAGE_BYTES) && u64::from(io.len).is_multiple_of(PAGE_BYTES);
-        if io.op != Op::Write || io.flags.has(Flags::FUA) || !is_whole {
+        let is_fit = is_whole && (alone || io.len <= SHORT_BYTES);
+        if io.op != Op::Write || io.flags.has(Flags::FUA) || !is_fit {
             return false;
         }
         if now >= self.until {
@@ -94,7 +98,7 @@ mod tests {
         let mut cache = PageCache::default();
         let ms = Nanos::from_millis;
         let whole = write(8192, 4096 * 60, Flags::NONE);
-        let mut takes = |at, io: &Request| cache.takes(ms(at), io, || VMSTAT.into());
+        let mut takes = |at, io: &Request| cache.takes(ms(at), io, true, || VMSTAT.into());
         assert!(
             !takes(1, &write(8192, 512, Flags::NONE)) && !takes(1, &write(512, 4096, Flags::NONE))
         );
@@ -104,11 +108,20 @@ mod tests {
     }
 
     #[test]
+    fn long_ones_go_several_at_a_time() {
+        let takes = |len, alone| {
+            let io = write(0, len, Flags::NONE);
+            PageCache::default().takes(Nanos::ZERO, &io, alone, || VMSTAT.into())
+        };
+        assert!(takes(64 << 10, false) && takes(128 << 10, true) && !takes(128 << 10, false));
+    }
+
+    #[test]
     fn one_that_waited_is_the_last_for_a_second() {
         let mut cache = PageCache::default();
         let ms = Nanos::from_millis;
         let takes = |cache: &mut PageCache, at| {
-            cache.takes(ms(at), &write(0, 4096, Flags::NONE), || VMSTAT.into())
+            cache.takes(ms(at), &write(0, 4096, Flags::NONE), true, || VMSTAT.into())
         };
         assert!(takes(&mut cache, 1));
         cache.took(ms(1), ms(2));

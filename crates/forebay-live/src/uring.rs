@@ -97,11 +97,11 @@ impl Copied {
     }
 
     #[inline]
-    fn takes(&mut self, now: Nanos, io: &Request) -> bool {
+    fn takes(&mut self, now: Nanos, io: &Request, alone: bool) -> bool {
         match self {
             Copied::Nothing => false,
             Copied::All => io.op.moves_data(),
-            Copied::Writes(cache) => cache.takes(now, io, page_cache::seen),
+            Copied::Writes(cache) => cache.takes(now, io, alone, page_cache::seen),
         }
     }
 
@@ -375,7 +375,8 @@ impl Lanes for Uring {
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
         let shape = self.shapes[usize::from(io.lane)];
         let is_whole = || shape.extent(&io).is_ok() && pieces.iter().all(|piece| piece.buf != 0);
-        if self.copied[usize::from(io.lane)].takes(now, &io) && is_whole() {
+        let alone = self.in_flight[usize::from(io.lane)] == 0 && self.at_once.is_empty();
+        if self.copied[usize::from(io.lane)].takes(now, &io, alone) && is_whole() {
             self.at_once_bytes += u64::from(io.len);
             let begun = self.clock.now();
             let failure = self.copy(&io, pieces).err();
