@@ -354,6 +354,46 @@ fn who_is_a_stream_changes_for_clients_that_are_there() {
 }
 
 #[test]
+fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path());
+    // So slow that the flush before a switch takes its time.
+    let device = Box::new(forebay::devices::open("fixed:200").unwrap());
+    let back = Back::of("", On::EmulatedVolume { drives, device });
+    let socket = folder.path().join("socket");
+    let listen = vec![Address::Unix(socket.clone())];
+    let server = Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] });
+    let server = server.unwrap();
+    let mut clients: Vec<Client> = (0..8).map(|_| Client::simple(&socket, "")).collect();
+    let data = |round: u64, nth: usize| pattern(1 + (round * 8) as u8 + nth as u8, 65_536);
+    let place = |round: u64, nth: usize| (round * 8 + nth as u64) * 65_536;
+    for (round, policy) in [(0, "mq-deadline"), (1, "noop"), (2, "deadline")] {
+        for (nth, client) in clients.iter_mut().enumerate() {
+            client.send(&[0x25, 0x60, 0x95, 0x13, 0, 0, 0, 1]);
+            client.send(&(nth as u64).to_be_bytes());
+            client.send(&place(round, nth).to_be_bytes());
+            client.send(&65_536_u32.to_be_bytes());
+            client.send(&data(round, nth)[..30_000]);
+        }
+        // What was sent is there, and then the switch is under way, most likely.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.switch("", policy).unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            for (nth, client) in clients.iter_mut().enumerate() {
+                client.send(&data(round, nth)[30_000..]);
+            }
+        });
+        clients.iter_mut().for_each(|client| assert_eq!(client.answer(0).errno, 0));
+    }
+    for (round, nth) in (0..3).flat_map(|round| (0..8).map(move |nth| (round, nth))) {
+        let read = clients[0].read(place(round, nth), 65_536);
+        assert!(read == data(round, nth), "round {round}, client {nth}");
+    }
+    server.stop().unwrap();
+}
+
+#[test]
 fn a_volume_keeps_promises_once_for_all_its_drives() {
     let folder = tempfile::tempdir().unwrap();
     let mut back = Back::of("", On::Volume(volume(folder.path())));
