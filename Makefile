@@ -30,7 +30,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
 
 .PHONY: laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces model-targets big big-short bench-store bench-sweep bench-fleet capture-peers
+  reproduce-short reproduce-traces model-targets model-ablation big big-short bench-store bench-sweep bench-fleet capture-peers
 
 all: build
 
@@ -279,6 +279,10 @@ reproduce-traces: reproduce-build
 # What the workload model is held to, on the ten traces and three seeds.
 model-targets: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/held_to.py --traces $(TRACES)
+
+# The same without one mechanism at a time.
+model-ablation: reproduce-build
+	$(REPRODUCE)/venv/bin/python papers/model/ablation.py --traces $(TRACES)
 
 reproduce-short: py-build
 	mkdir -p $(REPRODUCE)

@@ -4,10 +4,8 @@
 
 A figure is the median of three seeds, and the mean over the traces; beside it the trace on which it moved most."""
 
-import argparse
 import math
 import sys
-import warnings
 from pathlib import Path
 from statistics import mean, median
 
@@ -69,16 +67,5 @@ def section(listed) -> str:
     return reproduce.table(["without", *FIGURES], rows)
 
 
-def main() -> None:
-    """Prints it."""
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--traces", type=Path)
-    asked.add_argument("--work", type=Path, default=Path("/tmp/forebay-model-ablation"))
-    asked.add_argument("--short", action="store_true", help="the bundled trace alone")
-    options = asked.parse_args()
-    warnings.simplefilter("ignore", forebay.TraceWarning)
-    sys.stdout.write(section(workloads.workloads(options)) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    workloads.tell(section, __doc__, Path("/tmp/forebay-model-ablation"))

@@ -5,9 +5,6 @@
 Prints a row for each trace and how many of them keep each target. It is read by nothing: a target that is
 missed is missed in its figures."""
 
-import argparse
-import sys
-import warnings
 from pathlib import Path
 from statistics import median
 
@@ -17,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import workloads
 
-import forebay
 from forebay import reproduce
 
 #: What each target allows.
@@ -123,16 +119,5 @@ def section(listed, seeds=tuple(fidelity.SEEDS)) -> str:
             f"{reproduce.table(header, rows)}\n{reproduce.table(['target', 'held'], counts)}")
 
 
-def main() -> None:
-    """Prints both."""
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--traces", type=Path)
-    asked.add_argument("--work", type=Path, default=Path("/tmp/forebay-model-targets"))
-    asked.add_argument("--short", action="store_true", help="the bundled trace alone")
-    options = asked.parse_args()
-    warnings.simplefilter("ignore", forebay.TraceWarning)
-    sys.stdout.write(section(workloads.workloads(options)) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    workloads.tell(section, __doc__, Path("/tmp/forebay-model-targets"))

@@ -1,5 +1,7 @@
 """The traces, their twins, and what a generator without locality makes of their means."""
 
+import argparse
+import sys
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -81,6 +83,17 @@ class Workload:
 def rows(path: Path):
     """The rows of a trace, read once."""
     return forebay.read(path).to_pyarrow()
+
+
+def tell(section, about: str, work: Path) -> None:
+    """Prints ``section(workloads)`` of what the command line asks for; ``work`` unless it says another folder."""
+    asked = argparse.ArgumentParser(description=about.splitlines()[0])
+    asked.add_argument("--traces", type=Path)
+    asked.add_argument("--work", type=Path, default=work)
+    asked.add_argument("--short", action="store_true", help="the bundled trace alone")
+    options = asked.parse_args()
+    warnings.simplefilter("ignore", forebay.TraceWarning)
+    sys.stdout.write(section(workloads(options)) + "\n")
 
 
 def workloads(options) -> list[Workload]:

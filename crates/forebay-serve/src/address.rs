@@ -45,14 +45,21 @@ impl fmt::Display for Address {
 /// # Errors
 /// What is no loopback address with a port.
 pub fn address(text: &str) -> Result<SocketAddr, Error> {
-    match text.parse::<SocketAddr>() {
-        Ok(address) if address.ip().is_loopback() => Ok(address),
-        Ok(_) => Err(unfit(format!(
-            "{text}: got an address that others can reach, expected a loopback address (127.0.0.1); for others put \
-             nbdkit's nbd plugin in front, with TLS"
-        ))),
-        Err(_) => Err(unfit(format!(
+    let read: Result<SocketAddr, _> = text.parse();
+    let address = read.map_err(|_| {
+        unfit(format!(
             "{text}: got no address, expected a loopback address and port in figures, as in 127.0.0.1:10809"
+        ))
+    })?;
+    loopback(address)
+}
+
+fn loopback(address: SocketAddr) -> Result<SocketAddr, Error> {
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(unfit(format!(
+            "{address}: got an address that others can reach, expected loopback (127.0.0.1); for others \
+             put nbdkit's nbd plugin in front, with TLS"
         ))),
     }
 }
@@ -88,12 +95,8 @@ impl Address {
     /// Where it is no loopback address, is taken, or the system refuses it.
     pub(crate) fn listen(&self) -> Result<(Listener, Address), Error> {
         match self {
-            Address::Tcp(address) if !address.ip().is_loopback() => Err(unfit(format!(
-                "{address}: got an address that others can reach, expected loopback (127.0.0.1); for others \
-                 put nbdkit's nbd plugin in front, with TLS"
-            ))),
             Address::Tcp(address) => {
-                let listener = TcpListener::bind(address)
+                let listener = TcpListener::bind(loopback(*address)?)
                     .map_err(|error| unfit(format!("{address}: cannot listen there: {error}")))?;
                 let address = listener.local_addr().map_err(system("listening"))?;
                 Ok((Listener::Tcp(listener), Address::Tcp(address)))

@@ -196,8 +196,7 @@ impl Back {
     pub fn shaped(&self) -> Result<String, Error> {
         let policy = &self.policy;
         let promises = || self.exports.iter().filter_map(|export| export.promise);
-        let is_plain = self.exports.iter().all(|export| export.weight == 1);
-        self.refuse_idle_keys(promises().next().is_some(), is_plain)?;
+        self.refuse_idle_keys()?;
         if !self.is_shaped() {
             return Ok(policy.to_string());
         }
@@ -257,12 +256,13 @@ impl Back {
     }
 
     /// Refuses what would do nothing, so that nobody takes it for done.
-    fn refuse_idle_keys(&self, is_promised: bool, is_plain: bool) -> Result<(), Error> {
+    fn refuse_idle_keys(&self) -> Result<(), Error> {
         let Back { name, window, capacity_iops, measures_capacity, .. } = self;
+        let is_promised = self.exports.iter().any(|export| export.promise.is_some());
         let idle = [
             ("capacity_iops", capacity_iops.is_some() && !is_promised, "keep_iops"),
             ("capacity", *measures_capacity && !is_promised, "keep_iops"),
-            ("window", window.is_some() && is_plain && !is_promised, "keep_iops or weight"),
+            ("window", window.is_some() && !self.is_shaped(), "keep_iops or weight"),
         ];
         match idle.iter().find(|(_, is_idle, _)| *is_idle) {
             None => Ok(()),

@@ -222,13 +222,7 @@ impl DiskTable {
                 return Err("rearranged: got it beside rearrange, expected one of them".into());
             }
         };
-        if on.is_emulated() && (self.depth.is_some() || self.page_cache) {
-            let key = if self.page_cache { "page_cache" } else { "depth" };
-            return Err(format!(
-                "{key}: does nothing where a device is emulated, which says itself how many I/Os it takes and has its \
-                 bytes in the page cache; leave it out"
-            ));
-        }
+        refuse_of_emulated(&on, self.depth, self.page_cache)?;
         let base = Back::of(&self.name, on);
         Ok(Back {
             blocks,
@@ -255,9 +249,7 @@ impl VolumeTable {
             Some(name) => On::EmulatedVolume { drives, device: device(&name)? },
             None => On::Volume(drives),
         };
-        if on.is_emulated() && self.depth.is_some() {
-            return Err("depth: does nothing where a device is emulated, which says itself how many I/Os it takes; leave it out".into());
-        }
+        refuse_of_emulated(&on, self.depth, false)?;
         let base = Back::of(&self.name, on);
         Ok(Back {
             policy: self.policy.unwrap_or(base.policy.clone()),
@@ -316,6 +308,22 @@ fn streams(who: Who) -> Streams {
     match who {
         Who::Exports => Streams::Exports,
         Who::Connections => Streams::Connections,
+    }
+}
+
+/// Refuses what would do nothing for a device that is emulated.
+fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(), String> {
+    let key = match (page_cache, depth) {
+        (true, _) => "page_cache",
+        (false, Some(_)) => "depth",
+        (false, None) => return Ok(()),
+    };
+    match on.is_emulated() {
+        false => Ok(()),
+        true => Err(format!(
+            "{key}: does nothing where a device is emulated, which says itself how many I/Os it takes and has its bytes in \
+             the page cache; leave it out"
+        )),
     }
 }
 

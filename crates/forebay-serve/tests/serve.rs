@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use client::{
     Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM, WRITE,
-    WRITE_ZEROES,
+    WRITE_ZEROES, pattern,
 };
 use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::stack::array::Level;
 use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
 use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
 use forebay_trace::Record;
-use forebay_volume::Create;
 
 const BYTES: u64 = 8 << 20;
 
@@ -51,10 +49,6 @@ impl Served {
         self.server.stop().unwrap();
         std::fs::read(self.folder.path().join("disk")).unwrap()
     }
-}
-
-fn pattern(seed: u8, len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at * 7 + at / 251 + usize::from(seed)) as u8).collect()
 }
 
 #[test]
@@ -284,51 +278,6 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
     served.stop();
 }
 
-/// The drives of a new volume.
-fn volume(folder: &Path) -> Vec<PathBuf> {
-    let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
-    drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
-    let (level, overwrite) = (Level::RAID6, false);
-    let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
-    forebay_volume::create(&drives, how).unwrap();
-    drives
-}
-
-#[test]
-fn a_volume_whose_policy_is_switched_has_what_was_answered() {
-    let folder = tempfile::tempdir().unwrap();
-    let drives = volume(folder.path());
-    let (back, socket) = (Back::of("", On::Volume(drives)), folder.path().join("socket"));
-    let listen = vec![Address::Unix(socket.clone())];
-    let server =
-        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap();
-    let mut client = Client::simple(&socket, "");
-    for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
-        // Nobody flushes: no record says where it is yet.
-        client.write(nth as u64 * 65_536, &pattern(nth as u8, 65_536));
-        server.switch("", policy).unwrap();
-        for before in 0..=nth {
-            let read = client.read(before as u64 * 65_536, 65_536);
-            assert!(read == pattern(before as u8, 65_536), "{before} after {policy}");
-        }
-    }
-    let figures = server.figures();
-    let volume = figures.backs[0].volume.clone().unwrap();
-    assert_eq!((volume.drives, volume.drives_present), (6, 6));
-    assert_eq!(volume.units.iter().map(|(_, units)| units).sum::<u64>(), 1);
-    let page = figures.page();
-    let level = &volume.units[0].0;
-    let third = folder.path().join("2").display().to_string();
-    for line in [
-        format!("forebay_serve_volume_units{{back=\"\",level=\"{level}\"}} 1"),
-        format!("forebay_serve_drive_present{{back=\"\",disk=\"{third}\"}} 1"),
-        "forebay_serve_volume_drives_present{back=\"\"} 6".into(),
-    ] {
-        assert!(page.lines().any(|other| other == line), "no {line} in: {page}");
-    }
-    server.stop().unwrap();
-}
-
 #[test]
 fn who_is_a_stream_changes_for_clients_that_are_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -351,105 +300,6 @@ fn who_is_a_stream_changes_for_clients_that_are_there() {
     let rows = text.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
     let streams: Vec<&str> = rows.filter(|row| row[1] == "write").map(|row| row[4]).collect();
     assert_eq!(streams, ["0", "1", "0", "0"]);
-}
-
-#[test]
-fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
-    let folder = tempfile::tempdir().unwrap();
-    let drives = volume(folder.path());
-    // So slow that the flush before a switch takes its time.
-    let device = Box::new(forebay::devices::open("fixed:200").unwrap());
-    let back = Back::of("", On::EmulatedVolume { drives, device });
-    let socket = folder.path().join("socket");
-    let listen = vec![Address::Unix(socket.clone())];
-    let server = Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] });
-    let server = server.unwrap();
-    let mut clients: Vec<Client> = (0..8).map(|_| Client::simple(&socket, "")).collect();
-    let data = |round: u64, nth: usize| pattern(1 + (round * 8) as u8 + nth as u8, 65_536);
-    let place = |round: u64, nth: usize| (round * 8 + nth as u64) * 65_536;
-    for (round, policy) in [(0, "mq-deadline"), (1, "noop"), (2, "deadline")] {
-        for (nth, client) in clients.iter_mut().enumerate() {
-            client.send(&[0x25, 0x60, 0x95, 0x13, 0, 0, 0, 1]);
-            client.send(&(nth as u64).to_be_bytes());
-            client.send(&place(round, nth).to_be_bytes());
-            client.send(&65_536_u32.to_be_bytes());
-            client.send(&data(round, nth)[..30_000]);
-        }
-        // What was sent is there, and then the switch is under way, most likely.
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        std::thread::scope(|scope| {
-            scope.spawn(|| server.switch("", policy).unwrap());
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            for (nth, client) in clients.iter_mut().enumerate() {
-                client.send(&data(round, nth)[30_000..]);
-            }
-        });
-        clients.iter_mut().for_each(|client| assert_eq!(client.answer(0).errno, 0));
-    }
-    for (round, nth) in (0..3).flat_map(|round| (0..8).map(move |nth| (round, nth))) {
-        let read = clients[0].read(place(round, nth), 65_536);
-        assert!(read == data(round, nth), "round {round}, client {nth}");
-    }
-    server.stop().unwrap();
-}
-
-#[test]
-fn a_volume_keeps_promises_once_for_all_its_drives() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut back = Back::of("", On::Volume(volume(folder.path())));
-    let promise = Some(Promise { iops: 100, within: Nanos::from_millis(100) });
-    back.exports[0].promise = promise;
-    back.capacity_iops = Some(1000);
-    let socket = folder.path().join("socket");
-    let listen = vec![Address::Unix(socket.clone())];
-    let server =
-        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap();
-    let mut client = Client::simple(&socket, "");
-    client.write(0, &pattern(1, 65_536));
-    server.switch("", "array:adapt=bonus-malus").unwrap();
-    assert!(client.read(0, 65_536) == pattern(1, 65_536));
-    let back = server.figures().backs[0].clone();
-    assert!(back.policy.ends_with(":over=array+adapt=bonus-malus"), "{}", back.policy);
-    assert_eq!(back.volume.unwrap().drives_present, 6);
-    // Its requests, whatever they become on six drives.
-    assert_eq!(back.exports[0].kept, 2);
-    assert!(server.switch("", "sfq").unwrap_err().to_string().contains("a shaper above a shaper"));
-    server.stop().unwrap();
-}
-
-#[test]
-fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let drives = volume(folder.path());
-    let socket = folder.path().join("socket");
-    let start = |on: On| {
-        let listen = vec![Address::Unix(socket.clone())];
-        Server::start(&Config { file: None, listen, metrics: None, backs: vec![Back::of("", on)] })
-    };
-    // 20 ms for each I/O, one at a time.
-    let device = |name: &str| Box::new(forebay::devices::open(name).unwrap());
-    let on = On::EmulatedVolume { drives: drives.clone(), device: device("fixed:50") };
-    let server = start(on).unwrap();
-    Client::simple(&socket, "").write(65_536, &pattern(3, 65_536));
-    let figures = server.figures();
-    let back = &figures.backs[0];
-    let written = back.disks.iter().filter(|disk| disk.writes > 0).count();
-    assert!(written >= 3, "a chunk and two parities: {:?}", back.disks);
-    for disk in &back.disks {
-        let least_s = 0.02 * (disk.reads + disk.writes) as f64 - 1e-6;
-        assert!((least_s..figures.uptime_s).contains(&disk.busy_s), "{disk:?}");
-    }
-    assert!(back.late.is_some_and(|late| late.p50_ms <= late.p99_ms));
-    server.stop().unwrap();
-    let server = start(On::Volume(drives.clone())).unwrap();
-    assert!(Client::simple(&socket, "").read(65_536, 65_536) == pattern(3, 65_536));
-    assert!(server.figures().backs[0].late.is_none());
-    server.stop().unwrap();
-    // Files that reach beyond what is emulated.
-    File::options().write(true).open(&drives[5]).unwrap().set_len(2 << 40).unwrap();
-    let said = start(On::EmulatedVolume { drives, device: device("st1000nm0011") });
-    let said = said.err().unwrap().to_string();
-    assert!(said.contains("/5: got a drive of 2199023255552 bytes, expected at most"), "{said}");
 }
 
 /// The records of a trace.

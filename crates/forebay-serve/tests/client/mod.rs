@@ -20,6 +20,11 @@ pub(crate) const NO_HOLE: u16 = 2;
 pub(crate) const REQUEST_ONE: u16 = 8;
 pub(crate) const FAST_ZERO: u16 = 16;
 
+/// Bytes that no two seeds have alike.
+pub(crate) fn pattern(seed: u8, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251 + usize::from(seed)) as u8).collect()
+}
+
 /// A connection.
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
