@@ -34,6 +34,7 @@ mod play;
 mod play_tape;
 mod progress;
 mod serve;
+mod setup;
 mod simulate;
 mod store;
 mod store_bench;
@@ -52,7 +53,7 @@ use signal_hook::iterator::Signals;
 
 /// Tells what your storage workload does to its disks, and what would help.
 #[derive(Parser)]
-#[command(name = "forebay", version, arg_required_else_help = true)]
+#[command(name = "forebay", version = env!("FOREBAY_VERSION"), arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -79,6 +80,8 @@ enum Verb {
     Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
+    Completions(setup::Completions),
+    Man(setup::Man),
 }
 
 impl Verb {
@@ -103,6 +106,8 @@ impl Verb {
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
+            Verb::Completions(verb) => verb.run(),
+            Verb::Man(verb) => verb.run(),
         }
     }
 }
