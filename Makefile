@@ -27,7 +27,8 @@ SHELL := bash
 ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
-FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
+FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi oracle-general object-csv \
+  hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp metrics store \
   nbd-handshake nbd-requests
 

@@ -3,21 +3,24 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table};
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Tell how alike two traces are, and for what the second may stand in for the first
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The trace that is the measure
+    #[arg(value_parser = stdin::trace_path())]
     a: TracePath,
     /// The trace that is held against it
+    #[arg(value_parser = stdin::trace_path())]
     b: TracePath,
     /// Devices on which responses are compared, comma-separated [default: a disk, a SATA SSD, an NVMe drive]
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
@@ -56,11 +59,11 @@ impl Compare {
             report::write(page, &report::card_html(&card))?;
         }
         match self.format {
-            Format::Json => output::print_json(&card)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &card)?,
             Format::Table => output::print(&text(&card))?,
         }
         if let Some(path) = &self.output {
-            eprintln!("forebay: the card is in {}", path.display());
+            say!("the card is in {}", path.display());
         }
         Ok(())
     }
@@ -78,8 +81,7 @@ fn right(text: String) -> Cell {
 }
 
 fn aspects(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["", "for", "worst", "allowed"]);
     for aspect in &card.verdict.aspects {
         let mark = if aspect.holds { "yes" } else { "NO" };
@@ -95,8 +97,7 @@ fn aspects(card: &Card) -> String {
 
 /// Everything that has a figure for each trace.
 fn figures(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let level = card.level * 100.0;
     table.set_header(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
     for feature in &card.features {
@@ -140,8 +141,7 @@ fn number(value: f64) -> String {
 }
 
 fn distances(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["distance", "of", "B from A", "A from itself"]);
     let mut add = |name: &str, of: &str, found: Option<f64>, itself: Option<f64>| {
         let shown =

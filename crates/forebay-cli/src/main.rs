@@ -14,6 +14,7 @@ mod convert;
 mod describe;
 mod device;
 mod device_fit;
+mod examples;
 mod fit;
 mod generate;
 mod interrupt;
@@ -36,6 +37,7 @@ mod progress;
 mod serve;
 mod setup;
 mod simulate;
+mod stdin;
 mod store;
 mod store_bench;
 mod store_repair;
@@ -47,7 +49,7 @@ use std::panic;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -130,8 +132,19 @@ fn heed_signals() -> std::io::Result<()> {
     Ok(())
 }
 
+/// The parser of arguments, which help, completions and manual pages are made of.
+fn command() -> Command {
+    examples::added(Cli::command())
+}
+
 fn main() -> ExitCode {
-    let verb = Cli::parse().verb;
+    let verb = match Cli::from_arg_matches(&command().get_matches()) {
+        Ok(cli) => cli.verb,
+        Err(error) => error.exit(),
+    };
+    if let Err(error) = stdin::prepare() {
+        return failed(&error);
+    }
     // Where a handler cannot be set, the system's own stops us just as well.
     let _ = heed_signals();
     // A library that panics on damaged input is caught where it is called and told as an error;
@@ -144,9 +157,11 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("forebay: {}", output::message(&error));
-            ExitCode::from(output::exit_status(&error))
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    output::tell(&output::message(error));
+    ExitCode::from(output::exit_status(error))
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::{Cli, output};
+use crate::{command, output};
 
 /// Print the completions of a shell, to be installed beside the command
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "forebay", &mut script);
+        clap_complete::generate(self.shell, &mut command(), "forebay", &mut script);
         Ok(output::print(String::from_utf8(script)?.trim_end())?)
     }
 }
@@ -40,7 +40,7 @@ impl Man {
             io::Error::new(kind, format!("{}: {error}", self.folder.display()))
         };
         fs::create_dir_all(&self.folder).map_err(told)?;
-        clap_mangen::generate_to(Cli::command(), &self.folder).map_err(told)?;
+        clap_mangen::generate_to(command(), &self.folder).map_err(told)?;
         Ok(())
     }
 }

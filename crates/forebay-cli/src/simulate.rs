@@ -3,7 +3,7 @@
 use std::thread;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::progress::Told;
@@ -12,13 +12,15 @@ use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath, failure};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Run a trace through policies on a device model, side by side
 #[derive(Args)]
 pub(crate) struct Simulate {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// A bundled device (see `forebay devices`), a device file, or fixed:RATE
     #[arg(long, value_name = "DEVICE")]
@@ -79,7 +81,7 @@ impl Simulate {
         }
         let input = self.reading.read(&self.trace)?;
         for told in bed.idle_parts(&input, &self.policy) {
-            eprintln!("forebay: {told}");
+            say!("{told}");
         }
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
@@ -108,15 +110,18 @@ impl Simulate {
         drop(progress);
         let devices: Vec<_> = std::iter::once(&device).chain(flash.as_ref()).collect();
         for caution in devices::cautions(&devices) {
-            eprintln!("forebay: {caution}");
+            say!("{caution}");
         }
         for told in runs.iter().take(1).flat_map(|run| run.changed.told()) {
-            eprintln!("forebay: {}: {told}", device.name);
+            say!("{}: {told}", device.name);
         }
         match self.format {
-            Format::Json => {
+            Format::Json | Format::Csv => {
                 let trace = self.trace.display().to_string();
-                output::print_json(&Results { trace, runs, least_time, defragmentation })?;
+                output::print_data(
+                    self.format,
+                    &Results { trace, runs, least_time, defragmentation },
+                )?;
             }
             Format::Table => {
                 let told: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
@@ -174,8 +179,7 @@ fn table(runs: &[RunResult]) -> String {
         ("latencies imputed %", |run| format!("{:.1}", run.imputed_share * 100.0)),
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
     let policies = runs.iter().map(|run| Cell::new(&run.policy));
     table.set_header(std::iter::once(Cell::new(device)).chain(policies));
@@ -210,8 +214,7 @@ fn classes(runs: &[RunResult]) -> String {
     if runs.iter().all(|run| run.figures.classes.is_empty()) {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "policy",
         "class",
@@ -268,8 +271,7 @@ fn devices_table(runs: &[RunResult]) -> String {
     if !several && runs.iter().all(|run| run.erases.is_none()) {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "policy",
         "device",
@@ -320,8 +322,7 @@ fn device_cells(device: &DeviceFigures) -> [String; 8] {
 /// The streams that take most of the device's time, under each policy.
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let header = runs.iter().map(|run| format!("{}: busy %, p99 ms", run.policy));
     table.set_header(std::iter::once("stream".to_string()).chain(header));
     let Some(first) = runs.first() else { return String::new() };
