@@ -6,6 +6,7 @@
 # make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
 # make install  the command, completions and manual pages under PREFIX (/usr/local); DESTDIR before it, for packages
 # make uninstall  takes them away again         make msrv     checks with the oldest Rust that Cargo.toml promises
+# make audit    known advisories against what Cargo.lock pins; needs the network
 # make package  the packages for the registry, as far as they can be made without it
 # make bench-play  the live driver beside fio
 # make bench-serve  the network block device beside nbdkit and qemu-nbd, and what each policy adds
@@ -32,7 +33,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi orac
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp metrics store \
   nbd-handshake nbd-requests
 
-.PHONY: dist-command dist-wheels install uninstall msrv package laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
+.PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces model-targets model-ablation big big-short bench-store bench-sweep bench-fleet capture-peers
 
@@ -95,6 +96,12 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 msrv:
 	rustup toolchain install --profile minimal --no-self-update $(MSRV)
 	cargo +$(MSRV) check --workspace --all-targets --target-dir target/msrv
+
+# Known advisories, yanked and unmaintained crates among what is pinned.
+audit:
+	cargo audit --version >/dev/null 2>&1 || cargo install --locked cargo-audit
+	cargo audit --deny warnings
+	cargo audit --deny warnings --file fuzz/Cargo.lock
 
 # Each package holds what its crate needs and builds from it, with the others' packages in the registry's place.
 package:

@@ -114,7 +114,7 @@ impl Advise {
 
 fn text(advice: &Advice, report: Option<&Path>) -> String {
     let mut lines = vec![
-        wrapped(&advice.headline),
+        output::emphasised(&wrapped(&advice.headline)),
         String::new(),
         wrapped(&format!("{} on {} ({})", advice.trace, advice.device, advice.device_reason)),
         remedies(advice),

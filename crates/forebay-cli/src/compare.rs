@@ -70,9 +70,10 @@ impl Compare {
 }
 
 fn text(card: &Card) -> String {
-    let mut parts = vec![card.verdict.text.clone(), aspects(card), figures(card), distances(card)];
+    let verdict = output::emphasised(&output::wrapped(&card.verdict.text));
+    let mut parts = vec![verdict, aspects(card), figures(card), distances(card)];
     let notes = card.left_out.iter().chain(&card.cautions);
-    parts.extend(notes.map(|note| format!("! {note}")));
+    parts.extend(notes.map(|note| output::wrapped(&format!("! {note}"))));
     parts.join("\n\n")
 }
 

@@ -191,7 +191,7 @@ const ROWS_MAX: usize = 20;
 
 /// The answer, what was tried, what cannot do it, and what was decided as configuration.
 fn shown(answer: &Answer) -> String {
-    let mut parts = vec![wrapped(&answer.said)];
+    let mut parts = vec![output::emphasised(&wrapped(&answer.said))];
     if answer.clients.len() > 1 {
         parts.push(clients(answer));
     }

@@ -1,7 +1,8 @@
 //! An answer as CSV: its table, one row a line, columns called as in JSON.
 //!
 //! The table is the answer's list under the first of [`TABLES`]; an answer without one is a table of one row. Fields of structures within a
-//! row are columns called `outer.inner`; lists within a row are left out, and JSON has them. Absent values are empty. Quoting as in RFC
+//! row are columns called `outer.inner`; a list of plain values is one value, parted by blanks; other lists are left out, and JSON has them.
+//! Absent values are empty. Quoting as in RFC
 //! 4180.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -12,7 +13,7 @@ const TABLES: [&str; 5] = ["rows", "ranking", "points", "features", "runs"];
 
 /// JSON that keeps the order of its fields.
 enum Node {
-    /// A value as it is written, and whether it is text.
+    /// A value as it is written.
     Leaf(String),
     List(Vec<Node>),
     Fields(Vec<(String, Node)>),
@@ -60,7 +61,14 @@ fn flat(row: &Node) -> Vec<(String, String)> {
 fn flatten(name: &str, value: &Node, cells: &mut Vec<(String, String)>) {
     match value {
         Node::Leaf(text) => cells.push((name.to_string(), text.clone())),
-        Node::List(_) => {}
+        Node::List(list) => {
+            let leaf = |node: &Node| match node {
+                Node::Leaf(text) => Some(text.clone()),
+                _ => None,
+            };
+            let words: Option<Vec<String>> = list.iter().map(leaf).collect();
+            cells.extend(words.map(|words| (name.to_string(), words.join(" "))));
+        }
         Node::Fields(fields) => {
             for (inner, value) in fields {
                 let name = if name.is_empty() { inner.clone() } else { format!("{name}.{inner}") };
@@ -140,16 +148,17 @@ mod tests {
     #[test]
     fn the_first_table_is_taken_with_its_columns_in_order() {
         let json = r#"{"schema_version": 2, "runs": [{"x": 1}], "rows": [
-            {"b": 1.5, "a": "x,\"y\"", "in": {"k": true, "l": [1]}, "none": null},
+            {"b": 1.5, "a": "x,\"y\"", "in": {"k": true, "l": [1, 2], "m": [[]]}, "none": null},
             {"b": -2, "c": "two\nlines"}]}"#;
-        let expected = "b,a,in.k,none,c\n1.5,\"x,\"\"y\"\"\",true,,\n-2,,,,\"two\nlines\"";
+        let expected =
+            "b,a,in.k,in.l,none,c\n1.5,\"x,\"\"y\"\"\",true,1 2,,\n-2,,,,,\"two\nlines\"";
         assert_eq!(of(json).unwrap(), expected);
     }
 
     #[test]
     fn an_answer_without_a_table_is_one_row() {
         let json = r#"{"schema_version": 2, "trace": "t", "size": {"mean": 4096.0}, "all": [1]}"#;
-        assert_eq!(of(json).unwrap(), "schema_version,trace,size.mean\n2,t,4096.0");
+        assert_eq!(of(json).unwrap(), "schema_version,trace,size.mean,all\n2,t,4096.0,1");
         assert_eq!(of(r#"{"rows": []}"#).unwrap(), "");
     }
 }
