@@ -175,7 +175,7 @@ def columns():
     seed("columns", "all", f"{spec}\nwhen;took;tid;pid;comm;rw;at;n;f;disk;part\n{row}"
          + row.replace("500", "").replace("java", '"a; b"').replace("SM", ""))
     seed("columns", "blank", "offset:blocks:4096,every=10ms,op=read,len=512,sep=blank,skip=1\nx\n 7\n8\t\n")
-    seed("columns", "words", "at:filetime,op:0+r/1+w/2/3,_,offset:pages,len:mib\n\xef\xbb\xbf1,r,x,2,1\n")
+    seed("columns", "words", "at:filetime,op:0+r/1+w/2/3,_,offset:pages,len:mib\n\ufeff1,r,x,2,1\n")
     seed("columns", "wrong", "at:hours,op\n1,r\n")
     return spc, msr, csv
 

@@ -50,7 +50,7 @@ fn prepare(folder: &Folder) {
     let whole = folder.path("whole.csv");
     ends(forebay(&["convert"]).arg(sample()).arg(&whole), 0);
     let rows = fs::read_to_string(&whole).unwrap();
-    let some: String = rows.lines().take(3001).map(|line| format!("{line}\n")).collect();
+    let some: String = rows.lines().take(1001).map(|line| format!("{line}\n")).collect();
     let some = folder.file("some.csv", some);
     for name in ["mine.parquet", "other.parquet"] {
         ends(forebay(&["convert"]).arg(&some).arg(folder.path(name)), 0);
@@ -77,7 +77,7 @@ fn script(verb: &str, lines: &[String]) -> String {
     let lines = lines.iter().map(|line| line.replace("/dev/sd", "dev/sd"));
     let each = lines.map(|line| match verb {
         "serve" if line.starts_with("forebay serve") => format!(
-            "{line} &\nuntil [ -S disk.sock ]; do sleep 0.05; done\n{}\nkill $!; wait $!",
+            "{line} &\nuntil [ -S disk.sock.figures ]; do sleep 0.05; done\n{}\nkill $!; wait $!",
             examples("top").join("\n")
         ),
         "store serve" if line.starts_with("forebay store serve") => {

@@ -99,7 +99,7 @@ fn prepare(folder: &Folder) {
     for name in ["a", "b", "c", "d", "v"] {
         fs::create_dir(folder.path(name)).unwrap();
     }
-    let made = ["store", "create", "a", "b", "c", "d", "--mb", "64"];
+    let made = ["store", "create", "a", "b", "c", "d", "--mb", "100"];
     ends(forebay(&made).current_dir(folder.root()), 0);
     for n in 0..6 {
         fs::File::create(folder.path(&format!("v/{n}"))).unwrap().set_len(32 << 20).unwrap();
@@ -116,7 +116,7 @@ fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
     });
     let mut answers: Vec<(&str, Value)> = asked.collect();
     let server = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
-                  until [ -S s ]; do sleep 0.05; done\nforebay top s --format json\nkill $!; wait $!";
+                  until [ -S s.figures ]; do sleep 0.05; done\nforebay top s --format json\nkill $!; wait $!";
     let told = shell::run(folder, server).unwrap();
     answers.push((TOP, serde_json::from_str(&told).unwrap()));
     answers
