@@ -64,8 +64,12 @@ fn csv_has_the_table_as_json_has_it() {
 #[test]
 fn lists_of_devices_and_policies_are_data_too() {
     let (devices, _) = json(&mut forebay(&["devices"]));
-    let names: Vec<&str> =
-        devices["rows"].as_array().unwrap().iter().map(|row| row["device"].as_str().unwrap()).collect();
+    let names: Vec<&str> = devices["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["device"].as_str().unwrap())
+        .collect();
     assert!(names.contains(&"sata250") && names.len() >= 15, "{names:?}");
     let (one, _) = json(&mut forebay(&["devices", "d7-p5520"]));
     assert!(one["rows"][0]["assumed"].to_string().contains("page_bytes"), "{one}");
@@ -114,7 +118,8 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
     }
     let folder = folder();
     let shown = |before: &str| {
-        let text = format!("{before} script -qec 'stty cols 60; forebay cache t.parquet' /dev/null");
+        let text =
+            format!("{before} script -qec 'stty cols 60; forebay cache t.parquet' /dev/null");
         shell::run(folder.root(), &text).unwrap()
     };
     let plain = shown("NO_COLOR=1");
