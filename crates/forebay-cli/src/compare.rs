@@ -13,7 +13,7 @@ use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::stdin;
 
-/// Tell how alike two traces are, and for what the second may stand in for the first
+/// Say how alike two traces are, and for what the second may stand in for the first
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The trace that is the measure

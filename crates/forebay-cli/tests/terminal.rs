@@ -118,8 +118,9 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
     }
     let folder = folder();
     let shown = |before: &str| {
-        let text =
-            format!("{before} script -qec 'stty cols 60; forebay cache t.parquet' /dev/null");
+        let text = format!(
+            "{before} script -qec 'stty cols 60; forebay cache t.parquet 2>/dev/null' /dev/null"
+        );
         shell::run(folder.root(), &text).unwrap()
     };
     let plain = shown("NO_COLOR=1");
