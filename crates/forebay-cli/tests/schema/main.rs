@@ -43,6 +43,8 @@ const ASKED: &[(&str, &str)] = &[
     ("compare", "compare mine.csv other.csv"),
     ("compare", "compare mine.csv small.spc"),
     ("fit", "fit mine.csv -o mine.model"),
+    ("plan capacity", "plan capacity mine.csv"),
+    ("plan capacity", "plan capacity mine.csv --within 10ms --hold-out 0.3"),
     ("plan capacity", "plan capacity mine.csv --confidence 0.9 --hold-out 0.3 --by volume"),
     (
         "plan capacity --device",
