@@ -9,7 +9,7 @@ use crate::places::Nearby;
 use crate::trail::Trail;
 
 /// How much it counts that the end is of another operation, or range.
-const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3 };
+const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
 /// Places in a cell of which the one with the most room after it is taken, so that runs can begin there.
 const TRIES: usize = 6;
 /// More room than this is enough.
@@ -30,7 +30,7 @@ impl Placer {
         let (of, area) = (self.classes[class], self.space.area_of_range(range));
         let ends = &trail.ends[area];
         let mut far = self.rank_unlike[wanted.rank];
-        ends.unlike((of.op, of.octave, range as u16), UNLIKE, &mut far);
+        ends.unlike((of.op, of.octave, range as u16, false), UNLIKE, &mut far);
         let likest = (0..ends.len()).min_by_key(|&rank| far[rank])?;
         let end = ends.get(likest)?;
         let mut distance = bins::draw(wanted.distance, dice) * 512;
