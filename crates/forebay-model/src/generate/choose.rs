@@ -33,8 +33,8 @@ pub(super) struct Chooser {
     classes: Vec<Class>,
     /// The first class that writes.
     writes: usize,
-    /// Those of runs that go on.
-    continuing: Vec<usize>,
+    /// Those of runs that go on, for each operation.
+    continuing: Vec<Range<usize>>,
     ranges: usize,
     chain: Chain,
     /// Epochs entered, and the request that enters the next.
@@ -61,6 +61,8 @@ pub(super) struct Chooser {
     moves: Vec<f32>,
     /// By class and range: what is left, and the inverse of how much more often than by chance.
     left_of: Vec<f32>,
+    /// What is left by range and class, for runs.
+    left_here: Vec<f32>,
     unlikely: Vec<f32>,
     /// By range: what is left of all classes.
     left_in: Vec<f32>,
@@ -148,7 +150,13 @@ impl Chooser {
                 left_of[class as usize * ranges + range] = count as f32;
             }
         }
-        let continuing = (0..classes).filter(|&class| model.classes[class].kind.continues());
+        // Classes are in order of operation, kind and length.
+        let ops = model.classes.chunk_by(|one, other| one.op == other.op);
+        let continuing = ops.scan(0, |begin, of_op| {
+            let runs = *begin..*begin + of_op.partition_point(|class| class.kind.continues());
+            *begin += of_op.len();
+            Some(runs)
+        });
         Chooser {
             on,
             requests: model.requests,
@@ -172,6 +180,7 @@ impl Chooser {
                 .iter()
                 .map(|lift| 1.0 / lift.max(0.02))
                 .collect(),
+            left_here: turn(&left_of, classes, ranges),
             left_of,
             left_in: in_range.iter().map(|&count| count as f32).collect(),
             weights: vec![0.0; classes.max(ranges)],
@@ -277,12 +286,11 @@ impl Chooser {
             left if left > 0.0 => (left / self.of_range[range].max(1e-9)).min(2.0) + 0.02,
             _ => 0.02,
         };
-        let first = self.continuing.partition_point(|&class| class < classes.start);
-        for &class in self.continuing[first..].iter().take_while(|&&class| class < classes.end) {
-            if self.left_of[class * self.ranges + range] <= 0.0 {
-                self.weights[class] *= USED_UP;
-            }
-            self.weights[class] *= stay;
+        let used_up = USED_UP * stay;
+        let left_here = &self.left_here[range * self.classes.len()..][..self.classes.len()];
+        for run in self.continuing.iter().filter(|run| classes.contains(&run.start)) {
+            let runs = self.weights[run.clone()].iter_mut().zip(&left_here[run.clone()]);
+            runs.for_each(|(weight, &left)| *weight *= if left > 0.0 { stay } else { used_up });
         }
     }
 
@@ -333,6 +341,7 @@ impl Chooser {
         self.left_ranges[range] -= 1.0;
         let left_of = &mut self.left_of[class * self.ranges + range];
         *left_of = (*left_of - 1.0).max(0.0);
+        self.left_here[range * self.classes.len() + class] = *left_of;
         self.left_in[range] -= 1.0;
         self.last = Some((class, range));
     }
