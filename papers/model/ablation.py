@@ -16,8 +16,7 @@ import forebay
 from forebay import reproduce
 
 #: As `forebay generate --without` names them.
-MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "staying", "ages",
-              "reuse-range", "ranks", "room"]
+MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "ages", "reuse-range", "ranks"]
 FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean, factor", "disk p99, factor",
            "flash mean, factor"]
 
@@ -33,6 +32,11 @@ def of_seed(workload, without: str | None, seed: int) -> list[float]:
     forebay.generate(workload.model(), path, seed=seed, without=[without] if without else None)
     card = workloads.card(workload.path, path)
     path.unlink()
+    return figures(card)
+
+
+def figures(card: dict) -> list[float]:
+    """How far a twin is from its trace, by what `compare` says."""
     deviations = {each["name"]: fidelity.deviation(each) for each in fidelity.features(card)}
     disk, *flash = card["responses"]
     return [

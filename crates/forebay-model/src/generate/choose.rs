@@ -14,8 +14,6 @@ use crate::space::Transitions;
 
 /// What is added to counts and what they would be by chance, so that what never came is not impossible.
 const SMOOTH: f64 = 0.02;
-/// A run that would go on where its class has come as often as it did.
-const USED_UP: f32 = 0.05;
 /// Of an epoch's budget of a class, what may be drawn beyond it; none in the last of all, and before that in as many
 /// epochs less and less.
 const SLACK: f32 = 0.5;
@@ -33,8 +31,6 @@ pub(super) struct Chooser {
     classes: Vec<Class>,
     /// The first class that writes.
     writes: usize,
-    /// Those of runs that go on, for each operation.
-    continuing: Vec<Range<usize>>,
     ranges: usize,
     chain: Chain,
     /// Epochs entered, and the request that enters the next.
@@ -61,8 +57,6 @@ pub(super) struct Chooser {
     moves: Vec<f32>,
     /// By class and range: what is left, and the inverse of how much more often than by chance.
     left_of: Vec<f32>,
-    /// What is left by range and class, for runs.
-    left_here: Vec<f32>,
     unlikely: Vec<f32>,
     /// By range: what is left of all classes.
     left_in: Vec<f32>,
@@ -150,18 +144,10 @@ impl Chooser {
                 left_of[class as usize * ranges + range] = count as f32;
             }
         }
-        // Classes are in order of operation, kind and length.
-        let ops = model.classes.chunk_by(|one, other| one.op == other.op);
-        let continuing = ops.scan(0, |begin, of_op| {
-            let runs = *begin..*begin + of_op.partition_point(|class| class.kind.continues());
-            *begin += of_op.len();
-            Some(runs)
-        });
         Chooser {
             on,
             requests: model.requests,
             writes: model.classes.partition_point(|class| !class.is_write()),
-            continuing: continuing.collect(),
             classes: model.classes.clone(),
             ranges,
             entered: 0,
@@ -180,7 +166,6 @@ impl Chooser {
                 .iter()
                 .map(|lift| 1.0 / lift.max(0.02))
                 .collect(),
-            left_here: turn(&left_of, classes, ranges),
             left_of,
             left_in: in_range.iter().map(|&count| count as f32).collect(),
             weights: vec![0.0; classes.max(ranges)],
@@ -264,9 +249,6 @@ impl Chooser {
         } else {
             weights.copy_from_slice(left);
         }
-        if self.on.has(Mechanism::Staying) {
-            self.weigh_runs(first..end);
-        }
         match dice.weighted(&self.weights[first..end]) {
             Some(found) => first + found,
             None => self.likely(first..end, dice),
@@ -276,22 +258,6 @@ impl Chooser {
     /// A class by how often it still comes in all, where no budget is left.
     fn likely(&self, classes: Range<usize>, dice: &mut Dice) -> usize {
         classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
-    }
-
-    /// A run that goes on stays in its range, which is known before the class is.
-    #[inline]
-    fn weigh_runs(&mut self, classes: Range<usize>) {
-        let Some((_, range)) = self.last else { return };
-        let stay = match self.left_ranges[range] {
-            left if left > 0.0 => (left / self.of_range[range].max(1e-9)).min(2.0) + 0.02,
-            _ => 0.02,
-        };
-        let used_up = USED_UP * stay;
-        let left_here = &self.left_here[range * self.classes.len()..][..self.classes.len()];
-        for run in self.continuing.iter().filter(|run| classes.contains(&run.start)) {
-            let runs = self.weights[run.clone()].iter_mut().zip(&left_here[run.clone()]);
-            runs.for_each(|(weight, &left)| *weight *= if left > 0.0 { stay } else { used_up });
-        }
     }
 
     /// The range of a request of this class.
@@ -341,7 +307,6 @@ impl Chooser {
         self.left_ranges[range] -= 1.0;
         let left_of = &mut self.left_of[class * self.ranges + range];
         *left_of = (*left_of - 1.0).max(0.0);
-        self.left_here[range * self.classes.len() + class] = *left_of;
         self.left_in[range] -= 1.0;
         self.last = Some((class, range));
     }
