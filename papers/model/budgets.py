@@ -1,8 +1,8 @@
 """What a smaller model costs: figures of twins against `--budget-kib`.
 
-    python papers/model/budgets.py [--traces FOLDER] [--picture FILE.svg]
+    make model-budgets            # or: python papers/model/budgets.py [--traces FOLDER]
 
-One seed, the mean over the traces. Each trace's own limit, half of its Parquet, holds besides."""
+Prints a table and draws docs/model/budget.svg. One seed, the mean over the traces. Each trace's own limit, half of its Parquet, holds besides."""
 
 import sys
 from pathlib import Path
@@ -56,6 +56,7 @@ def picture(rows) -> None:
     import matplotlib
 
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.fonttype"], matplotlib.rcParams["svg.hashsalt"] = "none", "budget"
     from matplotlib import pyplot
 
     figure, axis = pyplot.subplots(figsize=(7, 3.2), layout="constrained")
@@ -63,8 +64,11 @@ def picture(rows) -> None:
     for at, name in enumerate(FIGURES[1:], 1):
         axis.plot(sizes, [means[at] / last[at] for _, means in rows], marker="o", markersize=3, label=name.split(",")[0])
     axis.set(xlabel="mean size of a model, KiB", ylabel="error, over that of the largest", yscale="log")
+    ticks = [1, 1.5, 2, 3, 4, 5]
+    axis.set_yticks(ticks, [str(tick) for tick in ticks])
+    axis.minorticks_off()
     axis.legend(fontsize=7, ncols=2)
-    figure.savefig("budget.svg", metadata={"Date": None})
+    figure.savefig(workloads.ROOT / "docs" / "model" / "budget.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":
