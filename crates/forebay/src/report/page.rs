@@ -165,7 +165,7 @@ fn head(advice: &Advice) -> String {
         seconds(d.duration_s)
     );
     format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1>{flash}\
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{flash}\
          <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
          <div><dt>Device</dt><dd>{}, {}</dd></div>\
          <div><dt>Replay</dt><dd>{replay}{faster}</dd></div><div><dt>Load</dt><dd>{load}</dd></div></dl>\
