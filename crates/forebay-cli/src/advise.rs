@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::advise::{
     Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
     redundancy,
@@ -16,11 +16,13 @@ use crate::options::{Jobs, Reading, Replaying, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Describe a trace, try every scheduler, defragmentation and flash, explain and recommend
 #[derive(Args)]
 pub(crate) struct Advise {
-    /// The trace; the bundled sample if none is given
+    /// The trace; - is standard input; the bundled sample if none is given
+    #[arg(value_parser = stdin::trace_path())]
     trace: Option<TracePath>,
     /// A bundled device, a device file, or fixed:RATE [default: a drive that holds the trace]
     #[arg(long, value_name = "DEVICE")]
@@ -102,7 +104,7 @@ impl Advise {
         drop(progress);
         // The answer comes first: it is not lost where the page cannot be written.
         match self.format {
-            Format::Json => output::print_json(&advice)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &advice)?,
             Format::Table => output::print(&text(&advice))?,
         }
         if let Some(page) = page {
@@ -114,7 +116,7 @@ impl Advise {
 
 fn text(advice: &Advice) -> String {
     let mut lines = vec![
-        wrapped(&advice.headline),
+        output::emphasised(&wrapped(&advice.headline)),
         String::new(),
         wrapped(&format!("{} on {} ({})", advice.trace, advice.device, advice.device_reason)),
         remedies(advice),
@@ -156,9 +158,7 @@ fn remedies(advice: &Advice) -> String {
     if tried.is_empty() {
         return reasons.join("\n");
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
+    let mut table = output::table();
     let pairs = [total_pair, read_pair, write_pair];
     let [total, read, write] = pairs.map(|pair| {
         Unit::of(tried.iter().flat_map(|remedy| <[Option<f64>; 2]>::from(pair(remedy))).flatten())
@@ -277,9 +277,7 @@ fn number(value: Option<f64>, digits: usize) -> Cell {
 /// Every way to keep data on an array.
 fn arrays(redundancy: &Redundancy, total_is: &str) -> String {
     let total = format!("{} s", total_is.split(' ').next().unwrap_or_default());
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
+    let mut table = output::table();
     table.set_header([
         "",
         "redundancy",
@@ -311,9 +309,7 @@ fn ranking(advice: &Advice) -> String {
     let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
     let longest_s = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
     let digits = if longest_s < 10.0 { 3 } else { 1 };
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
+    let mut table = output::table();
     let total = format!("{} s", advice.total_is.split(' ').next().unwrap_or_default());
     let mut header = vec!["", "policy", "from", total.as_str()];
     header.extend(compared.then_some("saved %"));

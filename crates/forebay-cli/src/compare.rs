@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table};
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
@@ -12,13 +12,16 @@ use crate::options::{Reading, TracePath};
 use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Tell how alike two traces are, and for what the second may stand in for the first
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The trace that is the measure
+    #[arg(value_parser = stdin::trace_path())]
     a: TracePath,
     /// The trace that is held against it
+    #[arg(value_parser = stdin::trace_path())]
     b: TracePath,
     /// Devices on which responses are compared, comma-separated [default: a disk, a SATA SSD, an NVMe drive]
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
@@ -57,7 +60,7 @@ impl Compare {
             page.write(&report::card_html(&card))?;
         }
         match self.format {
-            Format::Json => output::print_json(&card)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &card)?,
             Format::Table => output::print(&text(&card))?,
         }
         Ok(())
@@ -65,9 +68,10 @@ impl Compare {
 }
 
 fn text(card: &Card) -> String {
-    let mut parts = vec![card.verdict.text.clone(), aspects(card), figures(card), distances(card)];
+    let verdict = output::emphasised(&output::wrapped(&card.verdict.text));
+    let mut parts = vec![verdict, aspects(card), figures(card), distances(card)];
     let notes = card.left_out.iter().chain(&card.cautions);
-    parts.extend(notes.map(|note| format!("! {note}")));
+    parts.extend(notes.map(|note| output::wrapped(&format!("! {note}"))));
     parts.join("\n\n")
 }
 
@@ -76,8 +80,7 @@ fn right(text: String) -> Cell {
 }
 
 fn aspects(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["", "for", "worst", "allowed"]);
     for aspect in &card.verdict.aspects {
         let mark = if aspect.holds { "yes" } else { "NO" };
@@ -93,8 +96,7 @@ fn aspects(card: &Card) -> String {
 
 /// Everything that has a figure for each trace.
 fn figures(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let level = card.level * 100.0;
     table.set_header(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
     for feature in &card.features {
@@ -138,8 +140,7 @@ fn number(value: f64) -> String {
 }
 
 fn distances(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["distance", "of", "B from A", "A from itself"]);
     let mut add = |name: &str, of: &str, found: Option<f64>, itself: Option<f64>| {
         let shown =

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
@@ -19,11 +19,13 @@ use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Find the least capacity that answers a fraction of the requests within a time
 #[derive(Args)]
 pub(crate) struct Capacity {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// Times within which requests are to be answered, comma-separated
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
@@ -104,7 +106,7 @@ impl Capacity {
             write_report(report, &arrivals, &promises, &answer.rows)?;
         }
         match self.format {
-            Format::Json => output::print_json(&answer)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &answer)?,
             Format::Table => {
                 let table = shown(&answer.rows, &promises, doubt);
                 output::print(&format!(
@@ -163,8 +165,7 @@ fn sentences(arrivals: &ArrivalTimes, rows: &[Row], promises: &Promises) -> Stri
 /// Bounds down, fractions across.
 fn shown(rows: &[Row], promises: &Promises, doubt: Doubt) -> String {
     let by_volume = rows.iter().any(|row| row.volume.is_some());
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let fractions = promises.fractions.iter().map(|f| format!("{f}"));
     let heads = by_volume.then(|| "volume".to_string()).into_iter();
     table.set_header(heads.chain(["IOPS within".into()]).chain(fractions));

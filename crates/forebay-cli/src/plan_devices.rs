@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Binds, Question, Row, STRIPE_BYTES, cautions, table};
@@ -103,17 +103,20 @@ impl Devices {
             write_report(report, (trace, source), &asked, part)?;
         }
         match asked.format {
-            Format::Json => output::print_json(&Results {
-                trace: trace.display().to_string(),
-                requests: input.description.records,
-                device: device.name,
-                policy: self.policy.clone(),
-                replay: "open",
-                stripe_bytes: STRIPE_BYTES,
-                devices_max: self.devices_max,
-                cautions: of_trace.into_iter().chain(of_model).collect(),
-                rows,
-            })?,
+            Format::Json | Format::Csv => output::print_data(
+                asked.format,
+                &Results {
+                    trace: trace.display().to_string(),
+                    requests: input.description.records,
+                    device: device.name,
+                    policy: self.policy.clone(),
+                    replay: "open",
+                    stripe_bytes: STRIPE_BYTES,
+                    devices_max: self.devices_max,
+                    cautions: of_trace.into_iter().chain(of_model).collect(),
+                    rows,
+                },
+            )?,
             Format::Table => {
                 let said: Vec<String> = said.iter().map(|text| wrapped(text)).collect();
                 let table = shown(&rows, &asked.promises, &device.name, self.devices_max);
@@ -217,8 +220,7 @@ fn refusal(row: &Row, device: &str, max: u16) -> String {
 
 /// Bounds down, fractions across.
 fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let fractions = promises.fractions.iter().map(|fraction| fraction.to_string());
     table.set_header(["within".to_string()].into_iter().chain(fractions));
     for line in rows.chunks(promises.fractions.len()) {

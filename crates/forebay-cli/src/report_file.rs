@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use forebay::report;
 use forebay_trace::write::{Draft, Kept};
 
+use crate::output::say;
+
 /// A report that was begun.
 pub(crate) struct ReportFile {
     path: PathBuf,
@@ -28,7 +30,7 @@ impl ReportFile {
     pub(crate) fn write(self, html: &str) -> Result<(), forebay::Error> {
         let replaces = if self.path.exists() { ", in place of the file of that name" } else { "" };
         report::write(self.draft, html)?;
-        eprintln!("forebay: report: {}{replaces}", self.path.display());
+        say!("report: {}{replaces}", self.path.display());
         Ok(())
     }
 }

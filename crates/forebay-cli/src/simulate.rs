@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::progress::Told;
@@ -16,14 +16,16 @@ use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath, failure};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Run a trace through policies on a device model, side by side
 #[derive(Args)]
 pub(crate) struct Simulate {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// A bundled device (see `forebay devices`), a device file, or fixed:RATE
     #[arg(long, value_name = "DEVICE")]
@@ -90,7 +92,7 @@ impl Simulate {
         let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         let input = self.reading.read(&self.trace)?;
         for told in bed.idle_parts(&input, &self.policy) {
-            eprintln!("forebay: {told}");
+            say!("{told}");
         }
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
@@ -123,7 +125,7 @@ impl Simulate {
         let changed = runs.iter().take(1).flat_map(|(_, run)| run.result.changed.told());
         cautions.extend(changed.map(|told| format!("{}: {told}", device.name)));
         for caution in &cautions {
-            eprintln!("forebay: {caution}");
+            say!("{caution}");
         }
         if let Some(report) = report {
             let findings: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
@@ -142,9 +144,12 @@ impl Simulate {
         }
         let runs: Vec<RunResult> = runs.into_iter().map(|(_, run)| run.result).collect();
         match self.format {
-            Format::Json => {
+            Format::Json | Format::Csv => {
                 let trace = self.trace.display().to_string();
-                output::print_json(&Results { trace, runs, least_time, defragmentation })?;
+                output::print_data(
+                    self.format,
+                    &Results { trace, runs, least_time, defragmentation },
+                )?;
             }
             Format::Table => {
                 let told: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
@@ -202,8 +207,7 @@ fn table(runs: &[RunResult]) -> String {
         ("latencies imputed %", |run| format!("{:.1}", run.imputed_share * 100.0)),
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
     let policies = runs.iter().map(|run| Cell::new(&run.policy));
     table.set_header(std::iter::once(Cell::new(device)).chain(policies));
@@ -238,8 +242,7 @@ fn classes(runs: &[RunResult]) -> String {
     if runs.iter().all(|run| run.figures.classes.is_empty()) {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "policy",
         "class",
@@ -296,8 +299,7 @@ fn devices_table(runs: &[RunResult]) -> String {
     if !several && runs.iter().all(|run| run.erases.is_none()) {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "policy",
         "device",
@@ -348,8 +350,7 @@ fn device_cells(device: &DeviceFigures) -> [String; 8] {
 /// The streams that take most of the device's time, under each policy.
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let header = runs.iter().map(|run| format!("{}: busy %, p99 ms", run.policy));
     table.set_header(std::iter::once("stream".to_string()).chain(header));
     let Some(first) = runs.first() else { return String::new() };

@@ -121,7 +121,7 @@ impl Bag {
             self.sum += u64::from(count);
             let mut node = at + self.left_of.len();
             while node > 1 {
-                if node % 2 == 0 {
+                if node.is_multiple_of(2) {
                     self.left_of[node / 2] += u64::from(count);
                 }
                 node /= 2;
@@ -190,7 +190,7 @@ impl Bag {
         }
         let (mut node, mut sum) = (at + leaves, 0);
         while node > 1 {
-            if node % 2 == 1 {
+            if !node.is_multiple_of(2) {
                 sum += self.left_of[node / 2];
             }
             node /= 2;
