@@ -35,7 +35,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi orac
 
 .PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces model-targets model-ablation big big-short bench-store bench-sweep bench-fleet capture-peers
+  reproduce-short reproduce-traces model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet capture-peers
 
 all: build
 
@@ -349,6 +349,10 @@ model-targets: reproduce-build
 # The same without one mechanism at a time.
 model-ablation: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/ablation.py --traces $(TRACES)
+
+# The same of smaller models: the table and the curve of docs/model.md.
+model-budgets: reproduce-build
+	$(REPRODUCE)/venv/bin/python papers/model/budgets.py --traces $(TRACES)
 
 reproduce-short: py-build
 	mkdir -p $(REPRODUCE)

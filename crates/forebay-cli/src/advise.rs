@@ -1,6 +1,6 @@
 //! `forebay advise`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment};
@@ -15,6 +15,7 @@ use forebay_trace::write::Kept;
 use crate::options::{Jobs, Reading, Replaying, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Find out what would help a disk with this workload
@@ -78,7 +79,7 @@ impl Advise {
         let kept = self.trace.as_deref().map(Kept::trace).unwrap_or_default();
         let named = self.device.iter().chain(&self.flash).map(String::as_str);
         let kept = devices::and_kept(kept, named);
-        let page = report::begin(&self.output, &kept)?;
+        let page = ReportFile::begin(Some(&self.output), &kept)?;
         let input = match &self.trace {
             Some(path) => self.reading.read(path)?,
             None => self.reading.read_sample()?,
@@ -105,17 +106,18 @@ impl Advise {
         }
         drop(progress);
         // The answer comes first: it is not lost where the page cannot be written.
-        let written = report::write(page, &report::html(&advice));
-        let path = written.is_ok().then_some(self.output.as_path());
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &advice)?,
-            Format::Table => output::print(&text(&advice, path))?,
+            Format::Table => output::print(&text(&advice))?,
         }
-        Ok(written?)
+        if let Some(page) = page {
+            page.write(&report::html(&advice))?;
+        }
+        Ok(())
     }
 }
 
-fn text(advice: &Advice, report: Option<&Path>) -> String {
+fn text(advice: &Advice) -> String {
     let mut lines = vec![
         output::emphasised(&wrapped(&advice.headline)),
         String::new(),
@@ -136,7 +138,6 @@ fn text(advice: &Advice, report: Option<&Path>) -> String {
     lines.extend(advice.findings.iter().map(|finding| paragraph(finding)));
     lines.push(String::new());
     lines.extend(advice.cautions.iter().map(|caution| wrapped(&format!("! {caution}"))));
-    lines.extend(report.map(|path| format!("\nReport: {}", path.display())));
     lines.join("\n")
 }
 

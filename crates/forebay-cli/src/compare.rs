@@ -9,8 +9,9 @@ use forebay::{devices, report};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
-use crate::output::{self, Format, say};
+use crate::output::{self, Format};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Say how alike two traces are, and for what the second may stand in for the first
@@ -49,21 +50,18 @@ impl Compare {
         let options = Options::new(&self.device, self.block_kib, self.intensity, self.seed)?;
         let kept = Kept::trace(&self.a).and_trace(&self.b);
         let kept = devices::and_kept(kept, self.device.iter().map(String::as_str));
-        let page = self.output.as_deref().map(|path| report::begin(path, &kept)).transpose()?;
+        let page = ReportFile::begin(self.output.as_deref(), &kept)?;
         let a = self.reading.read(&self.a)?;
         let b = self.reading.read(&self.b)?;
         let progress = Progress::new("comparing");
         let card = compare(&a, &b, &options, |doing| progress.say(doing.to_string()))?;
         drop(progress);
         if let Some(page) = page {
-            report::write(page, &report::card_html(&card))?;
+            page.write(&report::card_html(&card))?;
         }
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &card)?,
             Format::Table => output::print(&text(&card))?,
-        }
-        if let Some(path) = &self.output {
-            say!("the card is in {}", path.display());
         }
         Ok(())
     }

@@ -34,6 +34,7 @@ mod plan_sla;
 mod play;
 mod play_tape;
 mod progress;
+mod report_file;
 mod serve;
 mod setup;
 mod simulate;

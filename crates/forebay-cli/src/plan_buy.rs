@@ -20,6 +20,7 @@ use crate::options::{Reading, Source, TracePath};
 use crate::output::{self, Format, say, wrapped};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Find which drives to buy, how many and in which layout, for what clients are promised
@@ -140,7 +141,7 @@ impl Buy {
             drives.iter().chain([&flash]).map(|one| one.device.name.clone()).collect();
         let prices = self.prices.as_ref().map(|path| Prices::read(path, &names)).transpose()?;
         let kept = self.traces.iter().fold(Kept::default(), |kept, path| kept.and_file(path));
-        let draft = self.output.as_deref().map(|path| report::begin(path, &kept)).transpose()?;
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         let reading = Reading::of(&self.source, StreamBy::default());
         let inputs = self.traces.iter().map(|path| reading.read(path));
         let inputs = inputs.collect::<anyhow::Result<Vec<_>>>()?;
@@ -170,9 +171,8 @@ impl Buy {
         let progress = Progress::new("simulating");
         let answer = answer(&inputs, &question, |told| progress.tell(told))?;
         drop(progress);
-        if let (Some(draft), Some(output)) = (draft, &self.output) {
-            report::write(draft, &report::buy_html(&answer))?;
-            say!("report: {}", output.display());
+        if let Some(report) = report {
+            report.write(&report::buy_html(&answer))?;
         }
         if let (Some(folder), Some(configuration)) = (&self.configure, &answer.configuration) {
             configuration.write(folder, &kept)?;

@@ -10,14 +10,15 @@ use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
 use forebay::plan::confidence::Bootstrap;
 use forebay::report;
 use forebay_core::Nanos;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format, say, wrapped};
+use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Costs};
 use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Find the least capacity that answers a fraction of the requests within a time
@@ -94,17 +95,15 @@ impl Capacity {
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
-        let begin = |path| report::begin(path, &Kept::trace(&self.trace));
-        let page = self.output.as_deref().map(begin).transpose()?;
+        let report = ReportFile::begin(self.output.as_deref(), &Kept::trace(&self.trace))?;
         let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some(), clock)?;
         let answer = {
             let _progress = Progress::new("searching for capacities");
             answer(&arrivals, &promises, doubt)?
         };
         plan_options::say(&self.trace, &missing(&answer.rows, doubt));
-        if let (Some(page), Some(output)) = (page, &self.output) {
-            write_report(page, &arrivals, &promises, &answer.rows)?;
-            say!("report: {}", output.display());
+        if let Some(report) = report {
+            write_report(report, &arrivals, &promises, &answer.rows)?;
         }
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answer)?,
@@ -131,7 +130,7 @@ fn by_volume_of_devices() -> forebay::Error {
 }
 
 fn write_report(
-    draft: Draft,
+    report: ReportFile,
     arrivals: &ArrivalTimes,
     promises: &Promises,
     rows: &[Row],
@@ -144,7 +143,7 @@ fn write_report(
         curves,
         devices: None,
     });
-    Ok(report::write(draft, &page)?)
+    Ok(report.write(&page)?)
 }
 
 /// A sentence for each bound, of the trace as a whole, and what the figures leave out.

@@ -9,13 +9,14 @@ use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Binds, Question, Row, STRIPE_BYTES, cautions, table};
 use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::streams::StreamBy;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Reading, Source};
-use crate::output::{self, Format, say, wrapped};
+use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 
 /// Real devices instead of a server of constant rate.
 #[derive(Args)]
@@ -74,8 +75,7 @@ impl Devices {
     ) -> anyhow::Result<()> {
         let device = devices::open(asked.device)?;
         forebay_core::catalog::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
-        let draft = asked.output.map(|path| report::begin(path, &Kept::trace(trace)));
-        let draft = draft.transpose()?;
+        let report = ReportFile::begin(asked.output, &Kept::trace(trace))?;
         let input = Reading::of(source, StreamBy::default()).read(trace)?;
         let of_trace = cautions(&input)?;
         let progress = Progress::new(&format!("simulating {} on {}", self.policy, device.name));
@@ -97,11 +97,10 @@ impl Devices {
             device.name, self.policy
         );
         let notes: Vec<String> = std::iter::once(model).chain(of_model.iter().cloned()).collect();
-        if let (Some(draft), Some(output)) = (draft, asked.output) {
+        if let Some(report) = report {
             let part =
                 DevicesPart { device: &device.name, said: &said, rows: &rows, notes: &notes };
-            write_report(draft, (trace, source), &asked, part)?;
-            say!("report: {}", output.display());
+            write_report(report, (trace, source), &asked, part)?;
         }
         match asked.format {
             Format::Json | Format::Csv => output::print_data(
@@ -133,7 +132,7 @@ impl Devices {
 
 /// The page of the same promises on a server of constant rate, with what the devices do.
 fn write_report(
-    draft: Draft,
+    report: ReportFile,
     (trace, source): (&Path, &Source),
     asked: &Asked<'_>,
     devices: DevicesPart<'_>,
@@ -145,7 +144,7 @@ fn write_report(
     let curves = capacity::curve(arrivals, &promises.within)?;
     let devices = Some(devices);
     let page = CapacityPage { arrivals, promises, rows, curves, devices };
-    Ok(report::write(draft, &report::capacity_html(&page))?)
+    Ok(report.write(&report::capacity_html(&page))?)
 }
 
 /// What a row says.

@@ -1,5 +1,6 @@
 //! `forebay simulate`.
 
+use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
@@ -7,13 +8,17 @@ use comfy_table::{Cell, CellAlignment};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::progress::Told;
-use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, RunResult, run_all};
+use forebay::report::{self, RunsPage};
+use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, Run, RunResult, run_all};
+use forebay_core::Device;
 use forebay_core::device::failing::Failure;
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath, failure};
 use crate::output::{self, Format, say};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Run a trace through policies on a model of a drive, side by side
@@ -47,6 +52,9 @@ pub(crate) struct Simulate {
     replaying: Replaying,
     #[command(flatten)]
     jobs: Jobs,
+    /// Also write an HTML report
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -79,6 +87,9 @@ impl Simulate {
         if self.defragment {
             defragment::check(bed)?;
         }
+        let named = std::iter::once(&self.device).chain(&self.flash).map(String::as_str);
+        let kept = devices::and_kept(Kept::trace(&self.trace), named);
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         let input = self.reading.read(&self.trace)?;
         for told in bed.idle_parts(&input, &self.policy) {
             say!("{told}");
@@ -95,7 +106,8 @@ impl Simulate {
             let least_time = meanwhile.map(|thread| thread.join());
             (runs, least_time)
         });
-        let runs: Vec<RunResult> = runs?.into_iter().map(|run| run.result).collect();
+        let named = |run: Run| (run.result.policy.clone(), run);
+        let runs: Vec<(String, Run)> = runs?.into_iter().map(named).collect();
         let least_time = match least_time {
             Some(found) => {
                 found.map_err(|_| anyhow::anyhow!("the least time: its thread ended"))??
@@ -109,12 +121,28 @@ impl Simulate {
         }
         drop(progress);
         let devices: Vec<_> = std::iter::once(&device).chain(flash.as_ref()).collect();
-        for caution in devices::cautions(&devices) {
+        let mut cautions = devices::cautions(&devices);
+        let changed = runs.iter().take(1).flat_map(|(_, run)| run.result.changed.told());
+        cautions.extend(changed.map(|told| format!("{}: {told}", device.name)));
+        for caution in &cautions {
             say!("{caution}");
         }
-        for told in runs.iter().take(1).flat_map(|run| run.changed.told()) {
-            say!("{}: {told}", device.name);
+        if let Some(report) = report {
+            let findings: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
+            report.write(&report::runs_html(&RunsPage {
+                trace: &self.trace.display().to_string(),
+                description: &input.description,
+                device: &device.name,
+                cylinders: device.model.cylinders(),
+                intensity: setup.intensity.times(),
+                arrivals: input.arrival_rates(setup.intensity.times())?,
+                runs: &runs,
+                least_time: least_time.as_ref(),
+                findings: &findings,
+                cautions: &cautions,
+            }))?;
         }
+        let runs: Vec<RunResult> = runs.into_iter().map(|(_, run)| run.result).collect();
         match self.format {
             Format::Json | Format::Csv => {
                 let trace = self.trace.display().to_string();
