@@ -6,7 +6,7 @@
 # make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
 # make install  the command, completions and manual pages under PREFIX (/usr/local); DESTDIR before it, for packages
 # make uninstall  takes them away again         make msrv     checks with the oldest Rust that Cargo.toml promises
-# make audit    known advisories against what Cargo.lock pins; needs the network
+# make audit    licences, sources and known advisories of what Cargo.lock pins; needs the network
 # make package  the packages for the registry, as far as they can be made without it
 # make bench-play  the live driver beside fio
 # make bench-serve  the network block device beside nbdkit and qemu-nbd, and what each policy adds
@@ -97,11 +97,10 @@ msrv:
 	rustup toolchain install --profile minimal --no-self-update $(MSRV)
 	cargo +$(MSRV) check --workspace --all-targets --target-dir target/msrv
 
-# Known advisories, yanked and unmaintained crates among what is pinned.
+# Licences, sources, and advisories as far as their database can be had: deny.toml.
 audit:
-	cargo audit --version >/dev/null 2>&1 || cargo install --locked cargo-audit
-	cargo audit --deny warnings
-	cargo audit --deny warnings --file fuzz/Cargo.lock
+	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
+	cargo deny check || { echo "!!! without the network: cargo deny check bans licenses sources"; exit 1; }
 
 # Each package holds what its crate needs and builds from it, with the others' packages in the registry's place.
 package:
