@@ -145,6 +145,11 @@ impl Input {
         Kept::trace(&self.path)
     }
 
+    /// Whether runs read nothing but memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// The records in time order, streams grouped. After the last one, ask `failed`.
     pub(crate) fn records(&self) -> Result<Records<'_>, Error> {
         let failed = Rc::new(RefCell::new(None));
