@@ -50,9 +50,12 @@ pub enum ClaimVerdict {
     /// None does.
     #[serde(rename = "not borne out")]
     NotBorneOut,
-    /// There is none, or nothing to hold it against.
+    /// There is none to hold against it.
     #[serde(rename = "not tried")]
     NotTried,
+    /// It has no number that a figure could be held against.
+    #[serde(rename = "no number")]
+    NoNumber,
 }
 
 impl ClaimVerdict {
@@ -62,6 +65,7 @@ impl ClaimVerdict {
             ClaimVerdict::InPart => "<p class=\"verdict part\">In part</p>",
             ClaimVerdict::NotBorneOut => "<p class=\"verdict bad\">Not borne out</p>",
             ClaimVerdict::NotTried => "<p class=\"verdict none\">Not tried</p>",
+            ClaimVerdict::NoNumber => "<p class=\"verdict none\">No number</p>",
         }
     }
 }

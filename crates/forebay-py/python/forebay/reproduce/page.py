@@ -8,9 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .._forebay import page as _page
-from .verdicts import BORNE_OUT, IN_PART, NOT, UNTRIED, Found, committed
+from .verdicts import BORNE_OUT, IN_PART, NOT, UNNUMBERED, UNTRIED, Found, committed
 
-_WORDS = {BORNE_OUT: "borne out", IN_PART: "in part", NOT: "not borne out", UNTRIED: "not tried"}
+_WORDS = {
+    BORNE_OUT: "borne out",
+    IN_PART: "in part",
+    NOT: "not",
+    UNNUMBERED: "without a number to hold a figure against",
+    UNTRIED: "not tried",
+}
 
 
 def page(papers: Sequence[Path]) -> str:
@@ -19,11 +25,11 @@ def page(papers: Sequence[Path]) -> str:
     for folder in papers:
         claims = committed(folder / "claims.toml")
         every += claims
-        groups.append({"title": _title(folder), "told": f"{_counted(claims)}.", "claims": [_card(one) for one in claims]})
+        groups.append({"title": _title(folder), "told": f"{_many(len(claims), 'claim')}: {_counted(claims)}.", "claims": [_card(one) for one in claims]})
     told = {
         "title": "every claim of the papers",
         "verdict": "Papers reproduced",
-        "headline": f"Of {len(every)} claims of {len(groups)} papers, {_counted(every, of_all=True)}.",
+        "headline": f"Of {_many(len(every), 'claim')} of {_many(len(groups), 'paper')}, {_counted(every)}.",
         "findings": [
             "A claim is borne out where all our figures lie in the paper's range, or near its one number; in part "
             "where some do. Whoever opens all figures of a claim sees in which case which.",
@@ -45,11 +51,14 @@ def _title(folder: Path) -> str:
     return first.removeprefix("# ").split(": the paper's")[0]
 
 
-def _counted(claims: Sequence[Found], of_all: bool = False) -> str:
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _counted(claims: Sequence[Found]) -> str:
     counts = Counter(one.verdict for one in claims)
     parts = [f"{counts[verdict]} {word}" for verdict, word in _WORDS.items() if counts[verdict]]
-    text = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + (parts[-1] if parts else "none")
-    return f"{text.replace(' borne out', ' are borne out', 1)}" if of_all else f"{len(claims)} claims: {text}"
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + (parts[-1] if parts else "none")
 
 
 def _card(one: Found) -> dict[str, object]:

@@ -19,7 +19,9 @@ from typing import Any
 from .claim import Claim, load
 from .tables import Read, number, read
 
-BORNE_OUT, IN_PART, NOT, UNTRIED = "borne out", "in part", "not borne out", "not tried"
+BORNE_OUT, IN_PART, NOT = "borne out", "in part", "not borne out"
+#: Without a figure of ours; and where the paper has words only.
+UNTRIED, UNNUMBERED = "not tried", "no number"
 _WORTH = {BORNE_OUT: 2, IN_PART: 1, NOT: 0}
 #: A figure has moved if it changed by more than this share of itself.
 MOVED = 0.02
@@ -72,7 +74,7 @@ def found(text: str, expected: Path) -> list[Found]:
             judged += [_on_traces(row, by_says) for row in table.rows]
         elif {"what", "paper", "ours", "deviation", "unit"} <= heads:
             for row in table.rows:
-                _add(listed, _claim_of_row(row, by_says), _figure(row, row["paper"]), tolerance)
+                _add(listed, *_of_row(row, by_says, table.section), tolerance)
         elif {"case", "ours", "deviation", "cause"} <= heads and " says the paper " in table.before:
             claim = _claim_before(table, by_says)
             for row in table.rows:
@@ -99,15 +101,16 @@ def _figure(row: dict[str, str], paper: str) -> _Figure:
     return _Figure(row["case"], paper, row["ours"], None, row.get("cause", ""))
 
 
-def _claim_of_row(row: dict[str, str], by_says: dict[str, Claim]) -> Claim:
+def _of_row(row: dict[str, str], by_says: dict[str, Claim], section: str) -> tuple[Claim, _Figure]:
     known = by_says.get(row["what"])
     if known is not None and known.source == row["source"]:
-        return known
-    # A cell of one of the paper's tables: one claim for each workload.
-    name = row["case"].split(":")[0]
-    says = f"{row['source'].split(';')[0]}: {name}" if row["source"].startswith("Table") else row["what"]
-    about = (row["source"], name) if row["source"].startswith("Table") else (row["source"], row["what"])
-    return Claim(_slug(" ".join(about)), row["source"], says, row["unit"])
+        return known, _figure(row, row["paper"])
+    # A cell of what the paper shows: its figures are one claim together, in a table for each workload.
+    workload = row["case"].split(":")[0].split(",")[0]
+    of = f", {workload}" if row["source"].startswith("Table") else ""
+    claim = Claim(_slug(row["source"] + of), row["source"], _begun(section.split(": ")[-1]) + of, "")
+    case = f"{row['what']}, {row['case']}, {row['unit']}"
+    return claim, _Figure(case, row["paper"], row["ours"], None, row["cause"])
 
 
 def _claim_before(table: Read, by_says: dict[str, Claim]) -> Claim:
@@ -128,7 +131,7 @@ def _of_figures(claim: Claim, figures: list[_Figure]) -> Found:
         ours += f"; {sum(held)} of {len(held)} bear it out"
     reason = _reason(figure.cause for figure in figures if not figure.holds)
     listed = [[figure.case, figure.paper, figure.ours] for figure in figures]
-    return Found(claim.id, claim.source, claim.says, _verdict(held), paper, ours, reason, listed)
+    return Found(claim.id, claim.source, claim.says, _verdict(held, bool(tried)), paper, ours, reason, listed)
 
 
 def _span(tried: list[_Figure], unit: str) -> str:
@@ -136,15 +139,15 @@ def _span(tried: list[_Figure], unit: str) -> str:
         return "-"
     papers = {figure.paper for figure in tried}
     if len(papers) > 1:
-        return f"{len(tried)} figures"
+        return f"{len(tried)} figures" if len(tried) > 1 else "1 figure"
     values = sorted(tried, key=lambda figure: _value(figure.ours) or 0.0)
     least, most = values[0].ours, values[-1].ours
     return _with_unit(least if least == most else f"{least} to {most}", unit)
 
 
-def _verdict(held: list[bool]) -> str:
+def _verdict(held: list[bool], is_tried: bool) -> str:
     if not held:
-        return UNTRIED
+        return UNNUMBERED if is_tried else UNTRIED
     return BORNE_OUT if all(held) else IN_PART if any(held) else NOT
 
 
@@ -167,7 +170,7 @@ def _with_verdict(row: dict[str, str], by_says: dict[str, Claim], tolerance: flo
     if verdict in ("-", ""):
         held = [_holds(claim, claim.low, claim.high, value, tolerance) for value in values]
         has_range = claim.low is not None or claim.high is not None
-        verdict = _verdict(held if has_range else [])
+        verdict = _verdict(held if has_range else [], bool(values))
     ours = "-" if not values else number(min(values))
     ours += f" to {number(max(values))}" if len(set(values)) > 1 else ""
     swept = row["in all sweeps"]
@@ -196,7 +199,7 @@ def _on_traces(row: dict[str, str], by_says: dict[str, Claim]) -> Found:
     """A row that says on how many traces a claim holds."""
     claim = by_says[row["claim"]]
     held, of, count = row["holds on"].partition(" of ")
-    verdict = UNTRIED
+    verdict = UNNUMBERED if row["paper"] == "no number" else UNTRIED
     if of:
         verdict = BORNE_OUT if held == count else NOT if held == "0" else IN_PART
     fails = f"fails on {row['fails on']}" if row["fails on"] else ""
@@ -224,6 +227,10 @@ def _range(text: str) -> tuple[float | None, float | None]:
         return _value(text[9:]), None
     low, to, high = text.partition(" to ")
     return (_value(low), _value(high)) if to else (_value(text), _value(text))
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _slug(text: str) -> str:
