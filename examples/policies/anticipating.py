@@ -5,7 +5,8 @@
 A stream that reads one piece after the other has none waiting when its last one is done. Who serves another
 stream then moves the arm away and back again for each piece. Waiting costs little where the next piece comes
 soon, so each stream is watched: after it was in vain twice in a row, nobody waits for it until it goes on
-nearby again. `wakeup` says when the wait is over.
+nearby again. `wakeup` says when the wait is over. A stream that always goes on would keep the disk for itself, so
+whatever has waited for `bound_ms` goes first.
 """
 
 NEAR_BYTES = 1 << 20
@@ -14,8 +15,9 @@ NEAR_BYTES = 1 << 20
 class Anticipating:
     """First in, first out, but for the stream that is waited for."""
 
-    def __init__(self, wait_ms=6):
+    def __init__(self, wait_ms=6, bound_ms=500):
         self.wait_ns = int(wait_ms * 1_000_000)
+        self.bound_ns = bound_ms * 1_000_000
         self.waiting = {}  # A dict is a set that knows its oldest member.
         self.hoped_for = None  # The read that the next one is to follow.
         self.until = 0
@@ -27,7 +29,8 @@ class Anticipating:
             self.in_vain[request.stream] = 0
 
     def dispatch(self, now):
-        if self.hoped_for is not None:
+        oldest = next(iter(self.waiting))
+        if self.hoped_for is not None and now - oldest.at_ns < self.bound_ns:
             for request in self.waiting:
                 if self.follows(request):
                     return self.give(request)
@@ -35,7 +38,7 @@ class Anticipating:
                 return None
             stream = self.hoped_for.stream
             self.in_vain[stream] = self.in_vain.get(stream, 0) + 1
-        return self.give(next(iter(self.waiting)))
+        return self.give(oldest)
 
     def complete(self, now, request):
         if request.op == "read" and self.in_vain.get(request.stream, 0) < 2:
