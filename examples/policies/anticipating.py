@@ -30,14 +30,15 @@ class Anticipating:
 
     def dispatch(self, now):
         oldest = next(iter(self.waiting))
-        if self.hoped_for is not None and now - oldest.at_ns < self.bound_ns:
-            for request in self.waiting:
-                if self.follows(request):
-                    return self.give(request)
-            if now < self.until:
-                return None
-            stream = self.hoped_for.stream
-            self.in_vain[stream] = self.in_vain.get(stream, 0) + 1
+        if self.hoped_for is None or now - oldest.at_ns >= self.bound_ns:
+            return self.give(oldest)
+        for request in self.waiting:
+            if self.follows(request):
+                return self.give(request)
+        if now < self.until:
+            return None
+        stream = self.hoped_for.stream
+        self.in_vain[stream] = self.in_vain.get(stream, 0) + 1
         return self.give(oldest)
 
     def complete(self, now, request):

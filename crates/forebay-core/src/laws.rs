@@ -8,6 +8,8 @@
 mod bench;
 mod cases;
 mod starving;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

@@ -134,6 +134,16 @@ def test_an_object_or_what_makes_one(trace):
     assert figures(simulate(Fifo, trace).runs[0]) == figures(runs[3])
 
 
+def test_the_documented_class_is_noop(trace):
+    text = (ROOT / "docs" / "python-policies.md").read_text().split("```python\n")[1].split("```")[0]
+    names = {}
+    exec(text.replace('"trace.parquet"', repr(str(trace.path))), names)
+    runs = names["found"].runs
+    assert [run["policy"] for run in runs] == ["noop", "mq-deadline", "Fifo"]
+    # Two that wait are not joined, which noop does.
+    assert runs[2]["requests"] == runs[0]["requests"] and runs[2]["ios"] >= runs[0]["ios"]
+
+
 @pytest.mark.parametrize("name", ["shortest_seek:ShortestSeek", "anticipating:Anticipating"])
 def test_examples_work_and_keep_the_laws(trace, name):
     module, kind = name.split(":")

@@ -17,7 +17,7 @@ an interruption too, waits only for what is missing.
 
 from .claim import Claim, Row, claims, load
 from .verdicts import Found, found
-from .kept import OutOfTime, grid, kept
+from .cases import OutOfTime, grid, kept
 from .tables import ROW_HEADER, number, signed, table
 
 __all__ = [

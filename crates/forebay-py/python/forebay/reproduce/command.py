@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .verdicts import BORNE_OUT, committed, found, out, written
-from .kept import FOLDER, UNTIL, OutOfTime
+from .cases import FOLDER, UNTIL, OutOfTime
 from .page import page
 
 #: The papers, in the order of the page.

@@ -31,6 +31,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 FOLDER, UNTIL = "FOREBAY_REPRODUCE_CASES", "FOREBAY_REPRODUCE_UNTIL"
 _BYTES_MAX = 64_000_000
 _NONE = object()
+#: Of what does not change while a program runs.
+_DIGESTS: dict[Path, str] = {}
 
 
 class OutOfTime(Exception):
@@ -121,12 +123,11 @@ def _likeness(value: Any) -> str:
     return hashlib.sha256(pickle.dumps(value)).hexdigest()
 
 
-@functools.cache
 def _build() -> str:
-    return _bytes(Path(_forebay.__file__))
+    library = Path(_forebay.__file__)
+    return _DIGESTS.get(library) or _DIGESTS.setdefault(library, _bytes(library))
 
 
-@functools.cache
 def _programs(folder: Path) -> str:
     return " ".join(f"{path.name}:{_bytes(path)}" for path in sorted(folder.glob("*.py")))
 
