@@ -29,7 +29,7 @@ def page(papers: Sequence[Path]) -> str:
     told = {
         "title": "every claim of the papers",
         "verdict": "Papers reproduced",
-        "headline": f"Of {_many(len(every), 'claim')} of {_many(len(groups), 'paper')}, {_counted(every)}.",
+        "headline": f"Of {_many(len(every), 'claim')} of {_many(len(groups), 'paper')}: {_counted(every)}.",
         "findings": [
             "A claim is borne out where all our figures lie in the paper's range, or near its one number; in part "
             "where some do. Whoever opens all figures of a claim sees in which case which.",

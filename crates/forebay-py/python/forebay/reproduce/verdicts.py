@@ -3,7 +3,7 @@
 A figure bears a claim out if it lies in the paper's range; of one number, within the `tolerance` of `expected.toml`, a
 share of it; of a gain (`more = true`) also above. A claim is borne out if all its figures bear it out, in part if some
 do. Papers whose tables give a verdict of their own (`holds`, `verdict`) are taken at their word. Cells of a table of the
-paper are one claim for each workload.
+paper are one claim for each workload. The reason is that of `why.toml`, or what the figures that fail give as theirs.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def found(text: str, expected: Path) -> list[Found]:
             claim = _claim_before(table, by_says)
             for row in table.rows:
                 _add(listed, claim, _figure(row, claim.text()), tolerance)
-    return [_of_figures(claim, figures) for claim, figures in listed.values()] + judged
+    why = expected.with_name("why.toml")
+    reasons = load(why) if why.is_file() else {}
+    return [_of_figures(claim, figures, reasons) for claim, figures in listed.values()] + judged
 
 
 def _add(listed: dict[str, Any], claim: Claim, figure: _Figure, tolerance: float) -> None:
@@ -108,7 +110,8 @@ def _of_row(row: dict[str, str], by_says: dict[str, Claim], section: str) -> tup
     # A cell of what the paper shows: its figures are one claim together, in a table for each workload.
     workload = row["case"].split(":")[0].split(",")[0]
     of = f", {workload}" if row["source"].startswith("Table") else ""
-    claim = Claim(_slug(row["source"] + of), row["source"], _begun(section.split(": ")[-1]) + of, "")
+    title = section.split(": ")[-1]
+    claim = Claim(_slug(row["source"] + of), row["source"], f"{_begun(row['source'])} as a whole: {title}{of}", "")
     case = f"{row['what']}, {row['case']}, {row['unit']}"
     return claim, _Figure(case, row["paper"], row["ours"], None, row["cause"])
 
@@ -121,15 +124,19 @@ def _claim_before(table: Read, by_says: dict[str, Claim]) -> Claim:
     raise ValueError(f"{table.section}: got '{table.before}', expected a claim of expected.toml")
 
 
-def _of_figures(claim: Claim, figures: list[_Figure]) -> Found:
+def _of_figures(claim: Claim, figures: list[_Figure], reasons: dict[str, str]) -> Found:
     held = [figure.holds for figure in figures if figure.holds is not None]
     papers = list(dict.fromkeys(figure.paper for figure in figures))
-    paper = _with_unit(papers[0] if len(papers) == 1 else f"{len(papers)} figures", claim.unit)
+    paper = _with_unit(papers[0], claim.unit) if len(papers) == 1 else f"{len(figures)} figures"
     tried = [figure for figure in figures if _value(figure.ours) is not None]
     ours = _span(tried, claim.unit)
     if len(held) > 1:
         ours += f"; {sum(held)} of {len(held)} bear it out"
-    reason = _reason(figure.cause for figure in figures if not figure.holds)
+    fails = [figure for figure in figures if figure.holds is False]
+    others = [figure for figure in figures if figure.holds is None]
+    reason = reasons.get(claim.id) or _reason(figure.cause for figure in fails or others)
+    if fails and not reason:
+        reason = "The cause is not known"
     listed = [[figure.case, figure.paper, figure.ours] for figure in figures]
     return Found(claim.id, claim.source, claim.says, _verdict(held, bool(tried)), paper, ours, reason, listed)
 
@@ -188,11 +195,18 @@ def _with_holds(rows: list[dict[str, str]], by_says: dict[str, Claim]) -> Iterat
     for says, of in grouped.items():
         claim, words = by_says[says], [row["holds"] for row in of]
         verdict = BORNE_OUT if set(words) == {"yes"} else NOT if set(words) == {"no"} else IN_PART
-        ours = "; ".join(f"{row['where']} {row['ours']} ({row['over what is open']}), {row['holds']}" for row in of)
+        ours = "; ".join(map(_in_settings, of))
         reason = "; ".join(dict.fromkeys(f"{row['where']}: {row['why']}" for row in of if row["why"]))
         figures = [[row["where"], row["paper"], row["ours"]] for row in of]
         paper = _with_unit(of[0]["paper"], claim.unit)
         yield Found(claim.id, claim.source, says, verdict, paper, ours, reason, figures)
+
+
+def _in_settings(row: dict[str, str]) -> str:
+    word, _, counted = row["holds"].partition(" (")
+    holds = "holds" if word == "yes" else "does not hold"
+    part = f"{', but' if word == 'no' else ''} in {counted[:-1]} settings" if counted else ""
+    return f"{row['where']}: {row['ours']} ({row['over what is open']} over all settings), {holds}{part}"
 
 
 def _on_traces(row: dict[str, str], by_says: dict[str, Claim]) -> Found:
