@@ -15,7 +15,7 @@ NEAR_BYTES = 1 << 20
 class Anticipating:
     """First in, first out, but for the stream that is waited for."""
 
-    def __init__(self, wait_ms=6, bound_ms=500):
+    def __init__(self, wait_ms=6, bound_ms=5000):
         self.wait_ns = int(wait_ms * 1_000_000)
         self.bound_ns = bound_ms * 1_000_000
         self.waiting = {}  # A dict is a set that knows its oldest member.

@@ -10,7 +10,7 @@ What lies far away would starve while there is always something near, so whateve
 class ShortestSeek:
     """An order of the request queue; the block layer splits, merges and answers."""
 
-    def __init__(self, bound_ms=500):
+    def __init__(self, bound_ms=5000):
         self.bound_ns = bound_ms * 1_000_000
         self.waiting = {}  # A dict is a set that knows its oldest member.
         self.head = 0

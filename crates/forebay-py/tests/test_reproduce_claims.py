@@ -182,11 +182,12 @@ def test_time_that_is_over_ends_a_grid_and_keeps_what_is_done(folder, monkeypatc
     assert reproduce.grid(doubled, cases, 1) == [0, 2, 4]
 
 
-def test_progress_is_told(folder, capsys):
+def test_progress_is_told(folder, capsys, monkeypatch):
+    monkeypatch.setattr(kept_cases, "EVERY_S", 0.0)
     cases = [(number, str(folder / "done")) for number in range(20)]
     reproduce.grid(doubled, cases, 1)
     told = capsys.readouterr().err.splitlines()
-    assert len(told) == 10 and told[0].startswith("forebay: 2 of 20 cases, 0 of them kept; about 0 min left")
+    assert len(told) == 20 and told[1].startswith("forebay: 2 of 20 cases, 0 of them kept; about 0 min left")
 
 
 def test_the_page_shows_every_claim():

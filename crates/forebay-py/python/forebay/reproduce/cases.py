@@ -30,6 +30,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: In the environment, so that processes which are begun for some cases have them too.
 FOLDER, UNTIL = "FOREBAY_REPRODUCE_CASES", "FOREBAY_REPRODUCE_UNTIL"
 _BYTES_MAX = 64_000_000
+#: Seconds between two lines of progress where there is no terminal.
+EVERY_S = 10.0
 _NONE = object()
 #: Of what does not change while a program runs.
 _DIGESTS: dict[Path, str] = {}
@@ -161,19 +163,19 @@ def _put(name: Path | None, answer: Any) -> None:
 
 
 class _Told:
-    """Says how far a grid is: on a terminal all the time, else after each tenth."""
+    """Says how far a grid is: on a terminal all the time, else now and then."""
 
     def __init__(self, of: int, kept: int) -> None:
-        self._of, self._kept, self._done, self._begun = of, kept, kept, time.monotonic()
+        self._of, self._kept, self._done = of, kept, kept
+        self._begun = self._last = time.monotonic()
 
     def one_more(self) -> None:
         self._done += 1
-        tenth = self._done * 10 // self._of != (self._done - 1) * 10 // self._of
-        if not (sys.stderr.isatty() or (tenth and self._of >= 10)):
+        now, is_terminal = time.monotonic(), sys.stderr.isatty()
+        if not is_terminal and now - self._last < EVERY_S:
             return
-        spent = time.monotonic() - self._begun
-        left = spent / (self._done - self._kept) * (self._of - self._done)
+        self._last = now
+        left = (now - self._begun) / (self._done - self._kept) * (self._of - self._done)
         text = f"{self._done} of {self._of} cases, {self._kept} of them kept; about {left / 60:.0f} min left"
-        last = self._done == self._of
-        end = "" if sys.stderr.isatty() and not last else "\n"
-        print(f"\r{text}" if sys.stderr.isatty() else f"forebay: {text}", end=end, file=sys.stderr)
+        end = "" if is_terminal and self._done < self._of else "\n"
+        print(f"\r{text}" if is_terminal else f"forebay: {text}", end=end, file=sys.stderr)
