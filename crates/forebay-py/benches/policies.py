@@ -9,7 +9,8 @@ import time
 from collections import deque
 from pathlib import Path
 
-import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 import forebay
 
@@ -46,9 +47,12 @@ class BareFifo(Fifo):
 
 def repeated(times):
     """The bundled trace, so many times one after the other."""
-    rows = forebay.read(ROOT / "traces" / "terasort.parquet").to_polars()
-    span = rows["at_ns"].max() + 1_000_000_000
-    return pl.concat([rows.with_columns(at_ns=pl.col("at_ns") + span * at) for at in range(times)])
+    rows = forebay.read(ROOT / "traces" / "terasort.parquet").to_pyarrow()
+    span = pc.max(rows["at_ns"]).as_py() + 1_000_000_000
+    at = rows.schema.get_field_index("at_ns")
+    return pa.concat_tables(
+        [rows.set_column(at, "at_ns", pc.add(rows["at_ns"], span * time)) for time in range(times)]
+    )
 
 
 def each_us(rows, policy):
