@@ -414,6 +414,27 @@ def test_a_bare_policy_may_merge_and_answer_at_once(trace):
     assert run["devices"][0]["ios"] == 2
 
 
+def test_a_long_run_is_not_taken_for_an_endless_one():
+    asked = []
+
+    class Counting(BareFifo):
+        def __init__(self):
+            super().__init__()
+            self.asked = 0
+            asked.append(self)
+
+        def dispatch(self, now):
+            self.asked += 1
+            return super().dispatch(now)
+
+    count = 400_000
+    rows = pl.DataFrame({"at_ns": range(0, count * 1000, 1000)}).with_columns(
+        op=pl.lit("read"), offset=pl.lit(0, pl.UInt64), len=pl.lit(512, pl.UInt64)
+    )
+    run = simulate(Counting, rows, device="fixed:10000000").runs[0]
+    assert run["requests"] == count and asked[0].asked > 1_000_000
+
+
 def test_a_bare_policy_wakes():
     class Late(BareFifo):
         def __init__(self):
