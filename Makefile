@@ -4,7 +4,11 @@
 # make reproduce-short  all of it on the bundled trace alone      make reproduce-check  compared, nothing written
 # make reproduce-traces  papers/raid/traces.md, half an hour
 # make report   the main job on the bundled trace    make build    the command, optimised
-# make dist     target/dist/forebay: smaller and somewhat faster, slow to build
+# make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
+# make install  the command, completions and manual pages under PREFIX (/usr/local); DESTDIR before it, for packages
+# make uninstall  takes them away again         make msrv     checks with the oldest Rust that Cargo.toml promises
+# make audit    known advisories against what Cargo.lock pins; needs the network
+# make package  the packages for the registry, as far as they can be made without it
 # make bench-play  the live driver beside fio
 # make bench-serve  the network block device beside nbdkit and qemu-nbd, and what each policy adds
 # make bench-volume  live writes to a volume beside fio sending its drives the same I/Os
@@ -25,22 +29,84 @@ SHELL := bash
 ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
-FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
+FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi oracle-general object-csv \
+  hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp metrics store \
   nbd-handshake nbd-requests
 
-.PHONY: laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
+.PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces model-targets model-ablation big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
+  reproduce-short reproduce-traces model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
 
 all: build
 
 build:
 	cargo build --release
 
-# What is shipped.
-dist:
-	cargo build --profile dist
+# What is shipped. The command is static: it runs on any Linux of its architecture.
+dist: dist-command dist-wheels
+
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+STATIC := $(HOST:-gnu=-musl)
+
+dist-command:
+	@mkdir -p target/dist; \
+	if command -v musl-gcc >/dev/null && { test -d "$$(rustc --print sysroot)/lib/rustlib/$(STATIC)" || \
+	  rustup target add $(STATIC); }; then \
+	  cargo build --profile dist -p forebay-cli --target $(STATIC); \
+	  install target/$(STATIC)/dist/forebay target/dist/forebay; \
+	  if readelf -d target/dist/forebay | grep -q NEEDED; then echo "!!! target/dist/forebay is not static"; exit 1; fi; \
+	else \
+	  echo "!!! no Rust for $(STATIC) (rustup target add $(STATIC)) or no musl-gcc (musl-tools):"; \
+	  echo "!!! target/dist/forebay is NOT STATIC and needs a C library as new as this machine's"; \
+	  cargo build --profile dist -p forebay-cli; \
+	fi; \
+	target/dist/forebay --version
+
+# One for every Python from 3.10 on.
+dist-wheels:
+	test -x $(MATURIN) || { python3 -m venv target/maturin; \
+	  target/maturin/bin/pip install -q "$$(grep '^maturin==' crates/forebay-py/tests/requirements.txt)"; }
+	$(MATURIN) build --profile dist --out target/dist/wheels
+
+MATURIN := target/maturin/bin/maturin
+
+# Also by a user without cargo, after `make`: `make && sudo make install`. BINARY: what to install.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINARY ?= target/release/forebay
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+install:
+	@if [ "$(BINARY)" = target/release/forebay ] && command -v cargo >/dev/null; then cargo build --release; fi
+	install -D $(BINARY) $(DESTDIR)$(PREFIX)/bin/forebay
+	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	$(BINARY) completions bash > $(SHARE)/bash-completion/completions/forebay
+	$(BINARY) completions zsh > $(SHARE)/zsh/site-functions/_forebay
+	$(BINARY) completions fish > $(SHARE)/fish/vendor_completions.d/forebay.fish
+	$(BINARY) man $(SHARE)/man/man1
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/forebay $(SHARE)/bash-completion/completions/forebay \
+	  $(SHARE)/zsh/site-functions/_forebay $(SHARE)/fish/vendor_completions.d/forebay.fish \
+	  $(SHARE)/man/man1/forebay.1 $(SHARE)/man/man1/forebay-*.1
+
+# The oldest Rust that Cargo.toml promises.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+msrv:
+	rustup toolchain install --profile minimal --no-self-update $(MSRV)
+	cargo +$(MSRV) check --workspace --all-targets --target-dir target/msrv
+
+# Known advisories, yanked and unmaintained crates among what is pinned.
+audit:
+	cargo audit --version >/dev/null 2>&1 || cargo install --locked cargo-audit
+	cargo audit --deny warnings
+	cargo audit --deny warnings --file fuzz/Cargo.lock
+
+# Each package holds what its crate needs and builds from it, with the others' packages in the registry's place.
+package:
+	cargo package --workspace --exclude forebay-py --locked
 
 test: needs check
 	cargo test --workspace
@@ -291,6 +357,10 @@ model-targets: reproduce-build
 # The same without one mechanism at a time.
 model-ablation: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/ablation.py --traces $(TRACES)
+
+# The same of smaller models: the table and the curve of docs/model.md.
+model-budgets: reproduce-build
+	$(REPRODUCE)/venv/bin/python papers/model/budgets.py --traces $(TRACES)
 
 reproduce-short: py-build
 	$(PY)/python $(REPRODUCED) --short $(if $(PAPER),-o $(REPRODUCE)/short.md)

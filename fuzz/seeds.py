@@ -175,7 +175,7 @@ def columns():
     seed("columns", "all", f"{spec}\nwhen;took;tid;pid;comm;rw;at;n;f;disk;part\n{row}"
          + row.replace("500", "").replace("java", '"a; b"').replace("SM", ""))
     seed("columns", "blank", "offset:blocks:4096,every=10ms,op=read,len=512,sep=blank,skip=1\nx\n 7\n8\t\n")
-    seed("columns", "words", "at:filetime,op:0+r/1+w/2/3,_,offset:pages,len:mib\n\xef\xbb\xbf1,r,x,2,1\n")
+    seed("columns", "words", "at:filetime,op:0+r/1+w/2/3,_,offset:pages,len:mib\n\ufeff1,r,x,2,1\n")
     seed("columns", "wrong", "at:hours,op\n1,r\n")
     return spc, msr, csv
 
@@ -234,6 +234,23 @@ def records():
     seed("hp-srt", "plain", srt)
     seed("hp-srt", "cut", srt[:-9])
     return {"vscsi": one, "hp-srt": srt}
+
+
+def objects():
+    """An object cache's requests, as libCacheSim's binary and as CSV."""
+    def row(time, obj, size, following):
+        return struct.pack("<IQIq", time, obj, size, following)
+
+    last = 2**63 - 1
+    rows = [row(100, 2**64 - 1, 700, 3), row(100, 5, 4096, 4), row(101, 2**64 - 1, 701, -1),
+            row(160, 5, 2**32 - 2, last), row(160, 9, 0, last), row(160, 5, 1, -1)]
+    text = ("time,obj_id,obj_size,op\n100,7,700,get\n100.5,photo/a.jpg,4096,set\n"
+            "101,7,1400,GET\n102,7,0,get\n103,7,1,delete\n104,\"7\",4294967295,read\n")
+    seed("oracle-general", "plain", b"".join(rows))
+    seed("oracle-general", "cut", b"".join(rows)[:-5])
+    seed("object-csv", "plain", text)
+    seed("object-csv", "tabs", "key\tsize\r\n1\t5\r\n\r\n2\t9\r\n1\t5")
+    return {"oracle-general": b"".join(rows), "object-csv": text}
 
 
 def parquet_bytes(table, **options):
@@ -470,7 +487,7 @@ def main():
     text = blkparse()
     spc, msr, csv = columns()
     canonical, capture = parquet()
-    more = logs() | records()
+    more = logs() | records() | objects()
     packed(parts, {"blkparse": text, "spc": spc, "msr": msr, "csv": csv,
                    "parquet": canonical, "capture": capture} | more)
     capture_stream()

@@ -4,7 +4,6 @@
 
 A figure is the median of three seeds, and the mean over the traces; beside it the trace on which it moved most."""
 
-import math
 import sys
 from pathlib import Path
 from statistics import mean, median
@@ -16,15 +15,9 @@ import forebay
 from forebay import reproduce
 
 #: As `forebay generate --without` names them.
-MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "staying", "ages",
-              "reuse-range", "ranks", "room"]
+MECHANISMS = ["follows", "gaps", "transitions", "range-classes", "ages", "reuse-range", "ranks"]
 FIGURES = ["sequential, points", "miss ratio, error", "footprint, %", "disk mean, factor", "disk p99, factor",
            "flash mean, factor"]
-
-
-def factor(quantity: dict) -> float:
-    """How many times too much or too little, whichever it is."""
-    return math.exp(abs(math.log(max(quantity["b"], 1e-9) / max(quantity["a"], 1e-9))))
 
 
 def of_seed(workload, without: str | None, seed: int) -> list[float]:
@@ -33,15 +26,20 @@ def of_seed(workload, without: str | None, seed: int) -> list[float]:
     forebay.generate(workload.model(), path, seed=seed, without=[without] if without else None)
     card = workloads.card(workload.path, path)
     path.unlink()
+    return figures(card)
+
+
+def figures(card: dict) -> list[float]:
+    """How far a twin is from its trace, by what `compare` says."""
     deviations = {each["name"]: fidelity.deviation(each) for each in fidelity.features(card)}
     disk, *flash = card["responses"]
     return [
         deviations.get("sequential_share", 0.0),
         card["mrc_mean_error"],
         abs(card["b"]["footprint_blocks"] / card["a"]["footprint_blocks"] - 1) * 100,
-        factor(disk["mean_ms"]),
-        factor(disk["p99_ms"]),
-        max(factor(each["mean_ms"]) for each in flash),
+        fidelity.factor(disk["mean_ms"]),
+        fidelity.factor(disk["p99_ms"]),
+        max(fidelity.factor(each["mean_ms"]) for each in flash),
     ]
 
 

@@ -1,5 +1,7 @@
 """Tables IV and V, figures 4 and 5, and how much runs differ: is the twin like its original?"""
 
+import math
+
 import numpy as np
 import workloads
 
@@ -32,6 +34,11 @@ def responses(card: dict) -> list[tuple[str, float, float]]:
     """Device, deviation of the mean response and of the 99th percentile, in per cent."""
     return [(each["device"], each["mean_ms"]["deviation"] * 100, each["p99_ms"]["deviation"] * 100)
             for each in card["responses"]]
+
+
+def factor(quantity: dict) -> float:
+    """How many times too much or too little, whichever it is."""
+    return math.exp(abs(math.log(max(quantity["b"], 1e-9) / max(quantity["a"], 1e-9))))
 
 
 def iops_difference(workload, other) -> float:

@@ -1,9 +1,9 @@
 //! `forebay advise`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::advise::{
     Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
     redundancy,
@@ -15,11 +15,14 @@ use forebay_trace::write::Kept;
 use crate::options::{Jobs, Reading, Replaying, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Describe a trace, try every scheduler, defragmentation and flash, explain and recommend
 #[derive(Args)]
 pub(crate) struct Advise {
-    /// The trace; the bundled sample if none is given
+    /// The trace; - is standard input; the bundled sample if none is given
+    #[arg(value_parser = stdin::trace_path())]
     trace: Option<TracePath>,
     /// A bundled device, a device file, or fixed:RATE [default: a drive that holds the trace]
     #[arg(long, value_name = "DEVICE")]
@@ -73,7 +76,7 @@ impl Advise {
         let kept = self.trace.as_deref().map(Kept::trace).unwrap_or_default();
         let named = self.device.iter().chain(&self.flash).map(String::as_str);
         let kept = devices::and_kept(kept, named);
-        let page = report::begin(&self.output, &kept)?;
+        let page = ReportFile::begin(Some(&self.output), &kept)?;
         let input = match &self.trace {
             Some(path) => self.reading.read(path)?,
             None => self.reading.read_sample()?,
@@ -100,19 +103,20 @@ impl Advise {
         }
         drop(progress);
         // The answer comes first: it is not lost where the page cannot be written.
-        let written = report::write(page, &report::html(&advice));
-        let path = written.is_ok().then_some(self.output.as_path());
         match self.format {
-            Format::Json => output::print_json(&advice)?,
-            Format::Table => output::print(&text(&advice, path))?,
+            Format::Json | Format::Csv => output::print_data(self.format, &advice)?,
+            Format::Table => output::print(&text(&advice))?,
         }
-        Ok(written?)
+        if let Some(page) = page {
+            page.write(&report::html(&advice))?;
+        }
+        Ok(())
     }
 }
 
-fn text(advice: &Advice, report: Option<&Path>) -> String {
+fn text(advice: &Advice) -> String {
     let mut lines = vec![
-        wrapped(&advice.headline),
+        output::emphasised(&wrapped(&advice.headline)),
         String::new(),
         wrapped(&format!("{} on {} ({})", advice.trace, advice.device, advice.device_reason)),
         remedies(advice),
@@ -131,7 +135,6 @@ fn text(advice: &Advice, report: Option<&Path>) -> String {
     lines.extend(advice.findings.iter().map(|finding| paragraph(finding)));
     lines.push(String::new());
     lines.extend(advice.cautions.iter().map(|caution| wrapped(&format!("! {caution}"))));
-    lines.extend(report.map(|path| format!("\nReport: {}", path.display())));
     lines.join("\n")
 }
 
@@ -155,9 +158,7 @@ fn remedies(advice: &Advice) -> String {
     if tried.is_empty() {
         return reasons.join("\n");
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
+    let mut table = output::table();
     let pairs = [total_pair, read_pair, write_pair];
     let [total, read, write] = pairs.map(|pair| {
         Unit::of(tried.iter().flat_map(|remedy| <[Option<f64>; 2]>::from(pair(remedy))).flatten())
@@ -276,9 +277,7 @@ fn number(value: Option<f64>, digits: usize) -> Cell {
 /// Every way to keep data on an array.
 fn arrays(redundancy: &Redundancy, total_is: &str) -> String {
     let total = format!("{} s", total_is.split(' ').next().unwrap_or_default());
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
+    let mut table = output::table();
     table.set_header([
         "",
         "redundancy",
@@ -310,9 +309,7 @@ fn ranking(advice: &Advice) -> String {
     let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
     let longest_s = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
     let digits = if longest_s < 10.0 { 3 } else { 1 };
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
+    let mut table = output::table();
     let total = format!("{} s", advice.total_is.split(' ').next().unwrap_or_default());
     let mut header = vec!["", "policy", "from", total.as_str()];
     header.extend(compared.then_some("saved %"));

@@ -1,12 +1,12 @@
 //! `forebay array`: what adaptive redundancy goes by.
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::array_score::{Asked, CHUNKS, LEVELS, Score, score};
 use forebay::devices;
 use forebay_core::stack::array;
 
-use crate::output::{self, Format, Rows};
+use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
 
 /// Find which RAID level suits which writes on a device
@@ -84,10 +84,10 @@ impl Array {
             drop(progress);
         }
         for caution in devices::cautions(&[&device]) {
-            eprintln!("forebay: {caution}");
+            say!("{caution}");
         }
         match asked.format {
-            Format::Json => output::print_json(&Rows { rows: scores }),
+            Format::Json | Format::Csv => output::print_data(asked.format, &Rows { rows: scores }),
             Format::Table => Ok(output::print(&said(&device.name, asked.drives, &scores))?),
         }
     }
@@ -100,8 +100,7 @@ fn mirrors_up_to(score: &Score) -> usize {
 }
 
 fn said(device: &str, drives: u16, scores: &[Score]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let chunks = (1..=CHUNKS).map(|count| format!("{count} ms"));
     let head = ["at a time".to_string(), "level".to_string()].into_iter().chain(chunks);
     table.set_header(head.chain(["switch away ms".to_string()]));

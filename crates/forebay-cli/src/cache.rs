@@ -1,21 +1,26 @@
 //! `forebay cache`.
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
-use forebay::cache_curve::{Curve, CurveOptions};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint};
+use forebay::cache_curve::{Curve, CurveOptions, CurvePoint};
 
 use crate::options::{Reading, TracePath};
-use crate::output::{self, Format};
+use crate::output::{self, Format, wrapped};
+use crate::stdin;
 
-/// Miss ratios of caches of every size on a trace, from one pass
+/// Find how large a cache should be, and what caches of every size would find
+///
+/// One pass over the trace answers for every size. Counted is what a cache that evicts the least recently used block (LRU) would
+/// find; for sizes that you name, S3-FIFO too. Times play no part.
 #[derive(Args)]
 pub(crate) struct Cache {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// Size of a block in KiB [default: 4; the trace's own block if it counts in blocks]
     #[arg(long, value_name = "KIB", allow_hyphen_values = true)]
     block_kib: Option<f64>,
-    /// Sizes in MiB, comma-separated, to tell exactly and to simulate S3-FIFO at
+    /// Show caches of these sizes, in MiB, comma-separated, and simulate S3-FIFO at them
     #[arg(long, value_name = "MIB,...", value_delimiter = ',')]
     sizes_mib: Vec<f64>,
     /// The same in blocks
@@ -30,47 +35,83 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let asked = !self.sizes_mib.is_empty() || !self.sizes_blocks.is_empty();
         let options = CurveOptions {
             sizes_blocks: self.sizes_blocks,
             ..CurveOptions::new(self.block_kib, &self.sizes_mib)?
         };
         let curve = self.reading.curve(&self.trace, &options)?;
         match self.format {
-            Format::Json => output::print_json(&curve)?,
-            Format::Table => output::print(&table(&curve))?,
+            Format::Json | Format::Csv => output::print_data(self.format, &curve)?,
+            Format::Table => output::print(&shown(&curve, asked))?,
         }
         Ok(())
     }
 }
 
-fn table(curve: &Curve) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header(["cache MiB", "blocks", "LRU misses %", "S3-FIFO misses %"]);
-    for point in &curve.points {
-        let other = point.s3fifo_miss_ratio.map(|ratio| format!("{:.2}", ratio * 100.0));
+/// Shares of what any cache could find, beside the recommended one, for which the table says how large a cache has to be.
+const SHARES: [f64; 6] = [0.25, 0.5, 0.9, 0.95, 0.99, 1.0];
+
+/// The answer in a sentence, a handful of sizes, and the curve at a glance.
+fn shown(curve: &Curve, asked: bool) -> String {
+    let mut table = output::table();
+    table.set_header(["cache", "blocks", "found %", "of what can be found %", "S3-FIFO found %"]);
+    let points = if asked { simulated(curve) } else { handful(curve) };
+    for point in &points {
+        let findable = curve.findable();
+        let share = if findable > 0.0 { point.lru_hit_ratio() / findable } else { 0.0 };
+        let other = point.s3fifo_miss_ratio.map(|ratio| format!("{:.1}", (1.0 - ratio) * 100.0));
+        let is_recommended =
+            curve.recommended.is_some_and(|size| size.size_blocks == point.size_blocks);
         let cells = [
-            format!("{:.2}", point.size_mib),
+            curve.size(point.size_blocks) + if is_recommended { " *" } else { "" },
             point.size_blocks.to_string(),
-            format!("{:.2}", point.lru_miss_ratio * 100.0),
+            format!("{:.1}", point.lru_hit_ratio() * 100.0),
+            format!("{:.0}", share * 100.0),
             other.unwrap_or_else(|| "-".to_string()),
         ];
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     }
-    let size = match curve.is_own_block {
-        true => format!(
-            "the trace's own blocks, whose size it does not say (MiB: if they have {} bytes)",
-            curve.block_bytes
-        ),
-        false => format!("blocks of {} KiB", f64::from(curve.block_bytes) / 1024.0),
-    };
+    if points.iter().all(|point| point.s3fifo_miss_ratio.is_none())
+        && let Some(column) = table.column_mut(4)
+    {
+        column.set_constraint(ColumnConstraint::Hidden);
+    }
+    let said = output::emphasised(&wrapped(&curve.told()));
+    let line = output::sparkline(curve.points.iter().map(|point| point.lru_hit_ratio()));
+    let most = curve.points.last().map(|point| curve.size(point.size_blocks));
     format!(
-        "{} uses of {}{} distinct ones among {size}\n{table}{}",
-        curve.accesses,
-        if curve.sampled_one_in > 1 { "about " } else { "" },
-        curve.distinct_blocks,
+        "{said}\n{table}\nfound, from one block to {}: {line}\n{}{}",
+        most.unwrap_or_default(),
+        wrapped(&format!(
+            "{} uses of {}{} different blocks of {} bytes. --format csv and json have every size.",
+            curve.accesses,
+            if curve.sampled_one_in > 1 { "about " } else { "" },
+            curve.distinct_blocks,
+            curve.block_bytes
+        )),
         sampled(curve)
     )
+}
+
+/// The sizes that were asked for.
+fn simulated(curve: &Curve) -> Vec<CurvePoint> {
+    curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some()).copied().collect()
+}
+
+/// The least sizes that find certain shares of what any cache could, and the recommended one.
+fn handful(curve: &Curve) -> Vec<CurvePoint> {
+    let reaching = |share: &f64| {
+        let least = share * curve.findable() * (1.0 - 1e-9);
+        curve.points.iter().find(|point| point.lru_hit_ratio() >= least)
+    };
+    let recommended = curve.recommended.map(|size| size.size_blocks);
+    let recommended = curve.points.iter().filter(|point| Some(point.size_blocks) == recommended);
+    let mut points: Vec<CurvePoint> =
+        SHARES.iter().filter_map(reaching).chain(recommended).copied().collect();
+    points.sort_unstable_by_key(|point| point.size_blocks);
+    points.dedup_by_key(|point| point.size_blocks);
+    if curve.findable() > 0.0 { points } else { Vec::new() }
 }
 
 /// What is no longer exact, and how far it may be off.

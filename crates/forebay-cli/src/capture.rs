@@ -13,6 +13,7 @@ use forebay_trace::write::{self, Kept};
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
+use crate::output::say;
 use crate::progress::Progress;
 
 /// Capture what reaches a block device, as a trace; Ctrl-C ends it early and keeps what there is
@@ -53,9 +54,7 @@ impl Capture {
         };
         if capture::is_on(folder, &device) {
             let folder = folder.display();
-            eprintln!(
-                "forebay: {folder} is on the captured device: our own writes are captured too"
-            );
+            say!("{folder} is on the captured device: our own writes are captured too");
         }
         let via = match self.via {
             Interface::Any => Via::Any,
@@ -65,10 +64,7 @@ impl Capture {
         let (folder, places) = (folder.to_path_buf(), Places::found());
         let captured = watched(&Plan { device, length: self.length, via, folder, places })?;
         let seconds = captured.elapsed.as_secs_f64();
-        eprintln!(
-            "forebay: {:.1} s through {}, {} events lost",
-            seconds, captured.by, captured.lost
-        );
+        say!("{:.1} s through {}, {} events lost", seconds, captured.by, captured.lost);
         if captured.counts.requests() == 0 {
             let device = self.device.display();
             anyhow::bail!("no request reached {device} in {seconds:.1} s; nothing is written");
@@ -82,10 +78,10 @@ impl Capture {
         let converted = convert(&self.device, &mut reader, writer, |_| ())?;
         say_notes(&self.device, reader.notes());
         for what in converted.lost {
-            eprintln!("forebay: {}: {what}", self.output.display());
+            say!("{}: {what}", self.output.display());
         }
         let requests = counted(converted.records, "request");
-        eprintln!("forebay: {}: {requests} written", self.output.display());
+        say!("{}: {requests} written", self.output.display());
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table};
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
@@ -11,13 +11,17 @@ use forebay_trace::write::Kept;
 use crate::options::{Reading, TracePath};
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Tell how alike two traces are, and for what the second may stand in for the first
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The trace that is the measure
+    #[arg(value_parser = stdin::trace_path())]
     a: TracePath,
     /// The trace that is held against it
+    #[arg(value_parser = stdin::trace_path())]
     b: TracePath,
     /// Devices on which responses are compared, comma-separated [default: a disk, a SATA SSD, an NVMe drive]
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
@@ -46,30 +50,28 @@ impl Compare {
         let options = Options::new(&self.device, self.block_kib, self.intensity, self.seed)?;
         let kept = Kept::trace(&self.a).and_trace(&self.b);
         let kept = devices::and_kept(kept, self.device.iter().map(String::as_str));
-        let page = self.output.as_deref().map(|path| report::begin(path, &kept)).transpose()?;
+        let page = ReportFile::begin(self.output.as_deref(), &kept)?;
         let a = self.reading.read(&self.a)?;
         let b = self.reading.read(&self.b)?;
         let progress = Progress::new("comparing");
         let card = compare(&a, &b, &options, |doing| progress.say(doing.to_string()))?;
         drop(progress);
         if let Some(page) = page {
-            report::write(page, &report::card_html(&card))?;
+            page.write(&report::card_html(&card))?;
         }
         match self.format {
-            Format::Json => output::print_json(&card)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &card)?,
             Format::Table => output::print(&text(&card))?,
-        }
-        if let Some(path) = &self.output {
-            eprintln!("forebay: the card is in {}", path.display());
         }
         Ok(())
     }
 }
 
 fn text(card: &Card) -> String {
-    let mut parts = vec![card.verdict.text.clone(), aspects(card), figures(card), distances(card)];
+    let verdict = output::emphasised(&output::wrapped(&card.verdict.text));
+    let mut parts = vec![verdict, aspects(card), figures(card), distances(card)];
     let notes = card.left_out.iter().chain(&card.cautions);
-    parts.extend(notes.map(|note| format!("! {note}")));
+    parts.extend(notes.map(|note| output::wrapped(&format!("! {note}"))));
     parts.join("\n\n")
 }
 
@@ -78,8 +80,7 @@ fn right(text: String) -> Cell {
 }
 
 fn aspects(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["", "for", "worst", "allowed"]);
     for aspect in &card.verdict.aspects {
         let mark = if aspect.holds { "yes" } else { "NO" };
@@ -95,8 +96,7 @@ fn aspects(card: &Card) -> String {
 
 /// Everything that has a figure for each trace.
 fn figures(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let level = card.level * 100.0;
     table.set_header(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
     for feature in &card.features {
@@ -140,8 +140,7 @@ fn number(value: f64) -> String {
 }
 
 fn distances(card: &Card) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["distance", "of", "B from A", "A from itself"]);
     let mut add = |name: &str, of: &str, found: Option<f64>, itself: Option<f64>| {
         let shown =

@@ -12,13 +12,16 @@ use forebay_trace::write::{self, Kept};
 use forebay_trace::{Reader, open};
 
 use crate::options::{Source, TracePath, say_notes};
+use crate::output::say;
 use crate::partition;
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Convert a trace to Parquet, CSV, a fio iolog, DiskSim ascii or blktrace binary
 #[derive(Args)]
 pub(crate) struct Convert {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// The file to write; its ending says the format unless --to does
     output: PathBuf,
@@ -97,11 +100,11 @@ impl Convert {
         drop(progress);
         say_notes(&self.trace, reader.notes());
         for what in &lost {
-            eprintln!("forebay: {}: {what}", self.output.display());
+            say!("{}: {what}", self.output.display());
         }
         let so_far = if lost.is_empty() { "written" } else { "converted, but for that" };
         let records = counted(records, "request");
-        eprintln!("forebay: {}: {records} {so_far}", self.output.display());
+        say!("{}: {records} {so_far}", self.output.display());
         Ok(())
     }
 

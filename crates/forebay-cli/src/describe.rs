@@ -7,11 +7,13 @@ use forebay_trace::describe::{ThreadOptions, by_thread};
 use crate::options::{Reading, TracePath};
 use crate::output::{self, Format};
 use crate::plan_options;
+use crate::stdin;
 
 /// Characterise a trace: sizes, sequentiality, burstiness, streams, volumes
 #[derive(Args)]
 pub(crate) struct Describe {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     #[command(flatten)]
     reading: Reading,
@@ -54,7 +56,7 @@ impl Describe {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let description = self.reading.describe(&self.trace, self.threads.options())?;
         match self.format {
-            Format::Json => output::print_json(&description)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &description)?,
             Format::Table => output::print(&description.table())?,
         }
         Ok(())

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Table, presets};
 use forebay::Error;
 use forebay::devices::validate::{self, Arrivals, Validation};
 use forebay::devices::{self, disksim, write};
 use forebay_trace::plural::counted;
 
 use crate::device_fit::Fit;
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 
 /// Make device files of DiskSim drives or of measurements; check a model against measured times
 #[derive(Args)]
@@ -53,7 +52,7 @@ impl Import {
             imported.kept.refuse(output).map_err(Error::from)?;
         }
         for note in &imported.notes {
-            eprintln!("forebay: {note}");
+            say!("{note}");
         }
         let file = self.file.file_name().unwrap_or_default().to_string_lossy();
         let source = format!("{}, from DiskSim's {file}", imported.name);
@@ -61,7 +60,7 @@ impl Import {
         let text = write::noted(&text, imported.notes.iter().map(|note| self.within(note)));
         let path = self.output.as_deref().unwrap_or(&self.file);
         let device = devices::read(path, &text).map_err(Error::from)?;
-        eprintln!("forebay: {}: {}", device.name, device.summary);
+        say!("{}: {}", device.name, device.summary);
         match &self.output {
             None => output::print(text.trim_end())?,
             Some(path) => write::file(path, &text, &imported.kept).map_err(Error::output)?,
@@ -111,17 +110,17 @@ impl Validate {
         };
         let validation = validate::validate(&name, &spec, &trace, arrivals).map_err(Error::from)?;
         for note in devices::open(&self.device).map_err(Error::from)?.notes {
-            eprintln!("forebay: {}: {note}", self.device);
+            say!("{}: {note}", self.device);
         }
         if validation.requests_beyond_end > 0 {
-            eprintln!(
-                "forebay: {}, of {}, beyond the end of {name}: served at its end",
+            say!(
+                "{}, of {}, beyond the end of {name}: served at its end",
                 counted(validation.requests_beyond_end as u64, "request"),
                 validation.requests
             );
         }
         match self.format {
-            Format::Json => output::print_json(&validation)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &validation)?,
             Format::Table => output::print(&table(&validation))?,
         }
         Ok(())
@@ -130,8 +129,7 @@ impl Validate {
 
 fn table(figures: &Validation) -> String {
     let ms = |value: f64| format!("{value:.3} ms");
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([figures.device.as_str(), "against the drive"]);
     let spread = format!("{:.3} to {:.3} ms", figures.rms_least_ms, figures.rms_greatest_ms);
     let rows = [

@@ -7,7 +7,7 @@ use forebay::devices::fit::{Figure, Fitted, Known, Measurements, fit};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 
 /// Fit a disk model to latencies measured with fio (docs/measure-a-drive.md has the jobs)
 #[derive(Args)]
@@ -66,16 +66,15 @@ impl Fit {
         forebay::devices::write::file(&self.output, &text, &kept)
             .map_err(forebay::Error::output)?;
         if fitted.lines_skipped > 0 {
-            eprintln!("forebay: {} log lines are no reads and were skipped", fitted.lines_skipped);
+            say!("{} log lines are no reads and were skipped", fitted.lines_skipped);
         }
         if fitted.cached > 0 {
-            eprintln!(
-                "forebay: {} random reads were answered by the drive's cache and left out",
-                fitted.cached
-            );
+            say!("{} random reads were answered by the drive's cache and left out", fitted.cached);
         }
         match self.format {
-            Format::Json => output::print_json(&figures(&fitted, &self.output))?,
+            Format::Json | Format::Csv => {
+                output::print_data(self.format, &figures(&fitted, &self.output))?
+            }
             Format::Table => output::print(&table(&fitted, &self.output))?,
         }
         Ok(())

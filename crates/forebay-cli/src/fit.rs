@@ -12,11 +12,13 @@ use serde::Serialize;
 use crate::options::{Source, TracePath, say_notes};
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Fit a small model of a trace, to be shared in its place
 #[derive(Args)]
 pub(crate) struct Fit {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// The model to write
     #[arg(short, long, value_name = "MODEL")]
@@ -105,7 +107,7 @@ impl Fit {
             verdict: judged.map(|judged| judged.verdict),
         };
         match self.format {
-            Format::Json => output::print_json(&summary)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &summary)?,
             Format::Table => output::print(&summary.text())?,
         }
         Ok(())

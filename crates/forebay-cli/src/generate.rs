@@ -12,6 +12,7 @@ use forebay_trace::Reader;
 use forebay_trace::write::{self, Draft, Kept};
 
 use crate::options::span;
+use crate::output::say;
 use crate::progress::Progress;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
@@ -85,9 +86,9 @@ impl Generate {
             })?;
         drop(progress);
         for what in &lost {
-            eprintln!("forebay: {}: {what}", self.output.display());
+            say!("{}: {what}", self.output.display());
         }
-        eprintln!("forebay: {}: {records} requests written", self.output.display());
+        say!("{}: {records} requests written", self.output.display());
         Ok(())
     }
 
@@ -115,8 +116,8 @@ impl Generate {
         let name = self.model.file_name().unwrap_or_default().to_string_lossy();
         draft.fill(job.text(&name).as_bytes()).map_err(forebay::Error::output)?;
         let output = self.output.display();
-        eprintln!(
-            "forebay: {output}: a fio job with the means of {records} requests; its head says \
+        say!(
+            "{output}: a fio job with the means of {records} requests; its head says \
                    what it does not keep"
         );
         Ok(())

@@ -1,14 +1,15 @@
 //! `forebay devices` and `forebay policies`.
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::Table;
 use forebay::devices::{self, OpenDevice};
 use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, Parameter, SHAPER_PARAMETERS, SHAPERS,
     YARDSTICKS,
 };
+use serde::Serialize;
 
-use crate::output;
+use crate::output::{self, Format, Rows};
 
 /// List the bundled devices, or describe those that are named
 #[derive(Args)]
@@ -16,17 +17,62 @@ pub(crate) struct Devices {
     /// Bundled devices or device files to describe
     #[arg(value_name = "DEVICE")]
     names: Vec<String>,
+    /// How to print the list
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// What is known of a device without running it.
+#[derive(Serialize)]
+struct Device {
+    device: String,
+    /// Maker, model and year, or what a server does.
+    description: String,
+    /// Its main figures.
+    summary: String,
+    /// The most sectors that a command carries, and so on, as `device` tells them.
+    commands: String,
+    /// What a person should check in its file.
+    notes: Vec<String>,
+    /// How many figures its times depend on.
+    figures: usize,
+    /// Those of them that are assumed.
+    assumed: Vec<String>,
+    /// Those that follow from another figure, or another drive's.
+    derived: Vec<String>,
+}
+
+impl Device {
+    fn of(device: OpenDevice) -> Device {
+        Device {
+            commands: device.model.commands().to_string(),
+            device: device.name,
+            description: device.description,
+            summary: device.summary,
+            notes: device.notes,
+            figures: device.sources.figures,
+            assumed: device.sources.assumed,
+            derived: device.sources.derived,
+        }
+    }
 }
 
 impl Devices {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let found = match self.names.is_empty() {
+            true => devices::list().map_err(forebay::Error::from)?,
+            false => self.names.iter().map(|name| devices::open(name)).collect::<Result<_, _>>()?,
+        };
+        if self.format != Format::Table {
+            let rows = found.into_iter().map(Device::of).collect();
+            return output::print_data(self.format, &Rows { rows });
+        }
         if !self.names.is_empty() {
-            let told = self.names.iter().map(|name| Ok(described(&devices::open(name)?)));
-            let told: Vec<String> = told.collect::<Result<_, forebay::Error>>()?;
+            let told: Vec<String> = found.iter().map(described).collect();
             return Ok(output::print(&told.join("\n\n"))?);
         }
         let mut table = listing(["device", "what it is"]);
-        for device in devices::list().map_err(forebay::Error::from)? {
+        for device in found {
             let about = format!("{}\n{}", device.description, device.summary);
             table.add_row([device.name, about]);
         }
@@ -38,10 +84,51 @@ impl Devices {
 
 /// List the policies and their parameters
 #[derive(Args)]
-pub(crate) struct Policies {}
+pub(crate) struct Policies {
+    /// How to print the list
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// A policy, or in what a kind of them takes beside their own parameters.
+#[derive(Serialize)]
+struct Policy {
+    policy: &'static str,
+    /// What it is.
+    kind: &'static str,
+    /// What it does.
+    summary: &'static str,
+    /// Each as KEY=DEFAULT.
+    parameters: Vec<String>,
+    /// Those that every policy of its kind takes.
+    parameters_of_kind: Vec<String>,
+}
+
+impl Policy {
+    fn of(listed: &'static Listed, kind: &'static str) -> Policy {
+        let each = |parameters: &'static [Parameter]| parameters.iter().map(Parameter::to_string);
+        Policy {
+            policy: listed.name,
+            kind,
+            summary: listed.summary,
+            parameters: listed.parameters().map(Parameter::to_string).collect(),
+            parameters_of_kind: match kind {
+                SCHEDULER => each(BLOCK_PARAMETERS).collect(),
+                SHAPER => each(SHAPER_PARAMETERS).collect(),
+                _ => Vec::new(),
+            },
+        }
+    }
+}
+
+const SCHEDULER: &str = "scheduler";
+const SHAPER: &str = "shaper";
 
 impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if self.format != Format::Table {
+            return output::print_data(self.format, &Rows { rows: every() });
+        }
         let mut table = listing(["policy", "what it does"]);
         table.add_rows(POLICIES.iter().chain(PLACEMENTS).chain(ARRAYS).map(row));
         table.add_rows(YARDSTICKS.iter().map(row));
@@ -50,6 +137,21 @@ impl Policies {
         table.add_row(["(shapers)".to_string(), shown(SHAPER_PARAMETERS)]);
         Ok(output::print(&table.to_string())?)
     }
+}
+
+/// Every policy that can be asked for.
+fn every() -> Vec<Policy> {
+    let kinds: [(&'static [Listed], &str); 5] = [
+        (POLICIES, SCHEDULER),
+        (PLACEMENTS, "placement"),
+        (ARRAYS, "array"),
+        (YARDSTICKS, "yardstick"),
+        (SHAPERS, SHAPER),
+    ];
+    let each = kinds
+        .into_iter()
+        .flat_map(|(listed, kind)| listed.iter().map(move |listed| Policy::of(listed, kind)));
+    each.collect()
 }
 
 /// All that is known of a device without running it.
@@ -82,13 +184,7 @@ fn shown(parameters: impl IntoIterator<Item = &'static Parameter>) -> String {
 }
 
 fn listing(header: [&str; 2]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    // As wide as the terminal; else as an answer.
-    if table.width().is_none() {
-        table.set_width(output::COLUMNS as u16);
-    }
+    let mut table = output::table();
     table.set_header(header);
     table
 }

@@ -14,6 +14,7 @@ mod convert;
 mod describe;
 mod device;
 mod device_fit;
+mod examples;
 mod fit;
 mod generate;
 mod interrupt;
@@ -33,8 +34,11 @@ mod plan_sla;
 mod play;
 mod play_tape;
 mod progress;
+mod report_file;
 mod serve;
+mod setup;
 mod simulate;
+mod stdin;
 mod store;
 mod store_bench;
 mod store_repair;
@@ -46,13 +50,13 @@ use std::panic;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// Tells what your storage workload does to its disks, and what would help.
 #[derive(Parser)]
-#[command(name = "forebay", version, arg_required_else_help = true)]
+#[command(name = "forebay", version = env!("FOREBAY_VERSION"), arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -79,6 +83,8 @@ enum Verb {
     Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
+    Completions(setup::Completions),
+    Man(setup::Man),
 }
 
 impl Verb {
@@ -103,6 +109,8 @@ impl Verb {
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
+            Verb::Completions(verb) => verb.run(),
+            Verb::Man(verb) => verb.run(),
         }
     }
 }
@@ -125,8 +133,19 @@ fn heed_signals() -> std::io::Result<()> {
     Ok(())
 }
 
+/// The parser of arguments, which help, completions and manual pages are made of.
+fn command() -> Command {
+    examples::added(Cli::command())
+}
+
 fn main() -> ExitCode {
-    let verb = Cli::parse().verb;
+    let verb = match Cli::from_arg_matches(&command().get_matches()) {
+        Ok(cli) => cli.verb,
+        Err(error) => error.exit(),
+    };
+    if let Err(error) = stdin::prepare() {
+        return failed(&error);
+    }
     // Where a handler cannot be set, the system's own stops us just as well.
     let _ = heed_signals();
     // A library that panics on damaged input is caught where it is called and told as an error;
@@ -139,9 +158,11 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("forebay: {}", output::message(&error));
-            ExitCode::from(output::exit_status(&error))
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    output::tell(&output::message(error));
+    ExitCode::from(output::exit_status(error))
 }

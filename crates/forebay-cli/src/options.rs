@@ -19,6 +19,7 @@ use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 
+use crate::output::say;
 use crate::progress::Progress;
 
 /// What a trace is.
@@ -130,7 +131,7 @@ impl Reading {
 /// Says on standard error what a reader skipped, raised or wants known.
 pub(crate) fn say_notes(path: &Path, notes: &Notes) {
     for sentence in notes.sentences() {
-        eprintln!("forebay: {}: {sentence}", path.display());
+        say!("{}: {sentence}", path.display());
     }
 }
 
@@ -183,8 +184,8 @@ impl Replaying {
             if share > 0.0 {
                 let thin =
                     if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };
-                eprintln!(
-                    "forebay: {}: {:.1} % of the latencies are missing and imputed{thin}",
+                say!(
+                    "{}: {:.1} % of the latencies are missing and imputed{thin}",
                     input.path.display(),
                     share * 100.0
                 );

@@ -1,8 +1,12 @@
-//! Results on standard output, and what an error means for the exit status.
+//! Results on standard output, notes on standard error, and what an error means for the exit status.
 
-use std::io::{self, Write};
+mod csv;
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
+use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 /// How results are printed.
@@ -11,21 +15,60 @@ pub(crate) enum Format {
     /// Tables for people.
     #[default]
     Table,
-    /// One JSON object, keys in snake_case with the unit last, after its schema_version.
+    /// One JSON object with everything (docs/schema.md).
     Json,
+    /// The table, one row a line, columns called as in JSON.
+    Csv,
 }
 
-/// Columns of an answer.
+/// Columns of an answer that goes to no terminal.
 pub(crate) const COLUMNS: usize = 100;
+/// Columns of a line of prose at most, however wide the terminal is.
+const PROSE_COLUMNS: usize = 120;
 
-/// `text` in lines of at most [`COLUMNS`], all but the first indented.
+/// Columns of what goes to standard output.
+pub(crate) fn columns() -> usize {
+    // The width is that of the terminal standard output is, and of none otherwise.
+    Table::new().width().map_or(COLUMNS, |columns| usize::from(columns).max(40))
+}
+
+/// A table without rows, no wider than the terminal.
+pub(crate) fn table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(columns() as u16);
+    table
+}
+
+/// `text` as it stands out on a terminal, unless the user wants no colours.
+pub(crate) fn emphasised(text: &str) -> String {
+    let wants_none = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match io::stdout().is_terminal() && !wants_none {
+        true => format!("\x1b[1m{text}\x1b[0m"),
+        false => text.to_string(),
+    }
+}
+
+/// Values from 0 to 1 as a line of bars.
+pub(crate) fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let bar = |value: f64| BARS[((value.clamp(0.0, 1.0) * 8.0) as usize).min(7)];
+    values.into_iter().map(bar).collect()
+}
+
+/// `text` in lines no wider than the terminal, all but the first indented.
 pub(crate) fn wrapped(text: &str) -> String {
+    wrapped_to(text, columns().min(PROSE_COLUMNS))
+}
+
+fn wrapped_to(text: &str, columns: usize) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split_whitespace() {
         let width = word.chars().count();
         match column {
             0 => column = width,
-            _ if column + 1 + width > COLUMNS => {
+            _ if column + 1 + width > columns => {
                 lines.push_str("\n  ");
                 column = 2 + width;
             }
@@ -38,6 +81,20 @@ pub(crate) fn wrapped(text: &str) -> String {
     }
     lines
 }
+
+/// Says something on standard error: wrapped where somebody reads it, else in one line.
+pub(crate) fn tell(text: &str) {
+    match io::stderr().is_terminal() {
+        true => eprintln!("{}", wrapped(&format!("forebay: {text}"))),
+        false => eprintln!("forebay: {text}"),
+    }
+}
+
+/// [`tell`] of what is formatted.
+macro_rules! say {
+    ($($what:tt)*) => { $crate::output::tell(&format!($($what)*)) };
+}
+pub(crate) use say;
 
 /// Prints `text` and a line end.
 pub(crate) fn print(text: &str) -> io::Result<()> {
@@ -65,10 +122,11 @@ pub(crate) struct Rows<T> {
     pub(crate) rows: Vec<T>,
 }
 
-/// Prints `answer`, a structure, as one indented JSON object that begins with `schema_version`.
-pub(crate) fn print_json(answer: &impl Serialize) -> anyhow::Result<()> {
+/// Prints `answer`, a structure: as one indented JSON object that begins with `schema_version`, or its table as CSV.
+pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Result<()> {
     let versioned = Versioned { schema_version: SCHEMA_VERSION, answer };
-    print(&serde_json::to_string_pretty(&versioned)?)?;
+    let json = serde_json::to_string_pretty(&versioned)?;
+    print(&if format == Format::Csv { csv::of(&json)? } else { json })?;
     Ok(())
 }
 
@@ -119,6 +177,13 @@ mod tests {
             false => vec![path],
         });
         each.collect()
+    }
+
+    #[test]
+    fn lines_end_where_they_are_to() {
+        let text = super::wrapped_to("one two three  four", 9);
+        assert_eq!(text, "one two\n  three\n  four");
+        assert_eq!(super::sparkline([0.0, 0.5, 1.0, 2.0, -1.0]), "▁▅██▁");
     }
 
     /// So that no verb's JSON lacks its version.

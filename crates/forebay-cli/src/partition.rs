@@ -10,6 +10,7 @@ use forebay_trace::plural::counted;
 use forebay_trace::{Reader, open};
 
 use crate::options::say_notes;
+use crate::output::say;
 use crate::progress::Progress;
 
 /// What a trace is parted by.
@@ -23,11 +24,11 @@ pub(crate) enum By {
 pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Result<()> {
     let manifest = match partition::open(output, trace, from).map_err(Error::output)? {
         Partition::Finished(manifest) => {
-            eprintln!("forebay: {}: complete already", output.display());
+            say!("{}: complete already", output.display());
             manifest
         }
         Partition::Read(volumes) => {
-            eprintln!("forebay: {}: going on where it was interrupted", output.display());
+            say!("{}: going on where it was interrupted", output.display());
             write(volumes)?
         }
         Partition::Begun(intake) => write(read(trace, from, intake)?)?,
@@ -35,7 +36,7 @@ pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Re
     let requests: u64 = manifest.parts.iter().map(|part| part.requests).sum();
     let (requests, volumes) =
         (counted(requests, "request"), counted(manifest.parts.len() as u64, "volume"));
-    eprintln!("forebay: {}: {requests} of {volumes}", output.display());
+    say!("{}: {requests} of {volumes}", output.display());
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table};
 use forebay::devices;
 use forebay::plan::amount::Fraction;
 use forebay::plan::buy::{
@@ -17,15 +17,17 @@ use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, Source, TracePath};
-use crate::output::{self, Format, wrapped};
+use crate::output::{self, Format, say, wrapped};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Find which drives to buy, how many and in which layout, for what clients are promised
 #[derive(Args)]
 pub(crate) struct Buy {
     /// The clients' traces
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = stdin::trace_path())]
     traces: Vec<TracePath>,
     /// The volumes of each trace are the clients, each with a promise of its own
     #[arg(long, value_enum)]
@@ -139,7 +141,7 @@ impl Buy {
             drives.iter().chain([&flash]).map(|one| one.device.name.clone()).collect();
         let prices = self.prices.as_ref().map(|path| Prices::read(path, &names)).transpose()?;
         let kept = self.traces.iter().fold(Kept::default(), |kept, path| kept.and_file(path));
-        let draft = self.output.as_deref().map(|path| report::begin(path, &kept)).transpose()?;
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         let reading = Reading::of(&self.source, StreamBy::default());
         let inputs = self.traces.iter().map(|path| reading.read(path));
         let inputs = inputs.collect::<anyhow::Result<Vec<_>>>()?;
@@ -169,16 +171,15 @@ impl Buy {
         let progress = Progress::new("simulating");
         let answer = answer(&inputs, &question, |told| progress.tell(told))?;
         drop(progress);
-        if let (Some(draft), Some(output)) = (draft, &self.output) {
-            report::write(draft, &report::buy_html(&answer))?;
-            eprintln!("forebay: report: {}", output.display());
+        if let Some(report) = report {
+            report.write(&report::buy_html(&answer))?;
         }
         if let (Some(folder), Some(configuration)) = (&self.configure, &answer.configuration) {
             configuration.write(folder, &kept)?;
-            eprintln!("forebay: configuration: {}", folder.display());
+            say!("configuration: {}", folder.display());
         }
         match self.format {
-            Format::Json => output::print_json(&answer)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &answer)?,
             Format::Table => output::print(&shown(&answer))?,
         }
         Ok(())
@@ -190,7 +191,7 @@ const ROWS_MAX: usize = 20;
 
 /// The answer, what was tried, what cannot do it, and what was decided as configuration.
 fn shown(answer: &Answer) -> String {
-    let mut parts = vec![wrapped(&answer.said)];
+    let mut parts = vec![output::emphasised(&wrapped(&answer.said))];
     if answer.clients.len() > 1 {
         parts.push(clients(answer));
     }
@@ -217,8 +218,7 @@ fn shown(answer: &Answer) -> String {
 }
 
 fn table(heads: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(heads);
     table
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
 use forebay::plan::confidence::Bootstrap;
 use forebay::report;
 use forebay_core::Nanos;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
@@ -18,11 +18,14 @@ use crate::plan_costed::{self, Costs};
 use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Find the least capacity that answers a fraction of the requests within a time
 #[derive(Args)]
 pub(crate) struct Capacity {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// Times within which requests are to be answered, comma-separated
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
@@ -92,20 +95,18 @@ impl Capacity {
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
-        let begin = |path| report::begin(path, &Kept::trace(&self.trace));
-        let page = self.output.as_deref().map(begin).transpose()?;
+        let report = ReportFile::begin(self.output.as_deref(), &Kept::trace(&self.trace))?;
         let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some(), clock)?;
         let answer = {
             let _progress = Progress::new("searching for capacities");
             answer(&arrivals, &promises, doubt)?
         };
         plan_options::say(&self.trace, &missing(&answer.rows, doubt));
-        if let (Some(page), Some(output)) = (page, &self.output) {
-            write_report(page, &arrivals, &promises, &answer.rows)?;
-            eprintln!("forebay: report: {}", output.display());
+        if let Some(report) = report {
+            write_report(report, &arrivals, &promises, &answer.rows)?;
         }
         match self.format {
-            Format::Json => output::print_json(&answer)?,
+            Format::Json | Format::Csv => output::print_data(self.format, &answer)?,
             Format::Table => {
                 let table = shown(&answer.rows, &promises, doubt);
                 output::print(&format!(
@@ -129,7 +130,7 @@ fn by_volume_of_devices() -> forebay::Error {
 }
 
 fn write_report(
-    draft: Draft,
+    report: ReportFile,
     arrivals: &ArrivalTimes,
     promises: &Promises,
     rows: &[Row],
@@ -142,7 +143,7 @@ fn write_report(
         curves,
         devices: None,
     });
-    Ok(report::write(draft, &page)?)
+    Ok(report.write(&page)?)
 }
 
 /// A sentence for each bound, of the trace as a whole, and what the figures leave out.
@@ -164,8 +165,7 @@ fn sentences(arrivals: &ArrivalTimes, rows: &[Row], promises: &Promises) -> Stri
 /// Bounds down, fractions across.
 fn shown(rows: &[Row], promises: &Promises, doubt: Doubt) -> String {
     let by_volume = rows.iter().any(|row| row.volume.is_some());
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let fractions = promises.fractions.iter().map(|f| format!("{f}"));
     let heads = by_volume.then(|| "volume".to_string()).into_iter();
     table.set_header(heads.chain(["IOPS within".into()]).chain(fractions));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::Error;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
@@ -13,16 +13,17 @@ use forebay::plan::costed::Load;
 use forebay_core::Nanos;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format, wrapped};
+use crate::output::{self, Format, say, wrapped};
 use crate::plan_costed::{self, Costs};
 use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
 #[derive(Args)]
 pub(crate) struct Consolidate {
     /// The clients' traces; one alone is given with itself
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = stdin::trace_path())]
     traces: Vec<TracePath>,
     /// How much later each client begins than the one before it, comma-separated
     /// [default: 1s,100s for one trace, 0s for several]
@@ -132,7 +133,7 @@ impl Consolidate {
                 drop(progress);
                 let blind = || size_blind(clients.iter().copied(), "--cost-us counts bytes too");
                 match self.format {
-                    Format::Json => output::print_json(&found)?,
+                    Format::Json | Format::Csv => output::print_data(self.format, &found)?,
                     Format::Table => output::print(&shown(&found, blind()))?,
                 }
                 Ok(())
@@ -170,7 +171,7 @@ impl Consolidate {
         };
         let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
         for caution in cautions(&spans, begin, &shifts) {
-            eprintln!("forebay: {caution}");
+            say!("{caution}");
         }
         let promises = &Promises::new(self.within.clone(), self.fraction.clone());
         with(&clients, &Asked { begin, shifts: &shifts, promises })
@@ -242,8 +243,7 @@ fn sentence(row: &Shared, found: &Consolidation) -> String {
 }
 
 fn alone(clients: &[Client]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
     table.set_header(["client".to_string(), "trace".into()].into_iter().chain(heads));
@@ -262,8 +262,7 @@ fn worst(row: &Shared) -> f64 {
 }
 
 fn together(found: &Consolidation) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "ms",
         "promised",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::plan::arrival_times::Clock;
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::Begin;
@@ -82,7 +82,7 @@ pub(crate) fn capacity(
     let said =
         || format!("{}\n\n{}", prices(&found, promises, costs), bounds(&found.rows, promises));
     match format {
-        Format::Json => output::print_json(&found)?,
+        Format::Json | Format::Csv => output::print_data(format, &found)?,
         Format::Table => output::print(&said())?,
     }
     Ok(())
@@ -126,7 +126,7 @@ pub(crate) fn tiers(
     let found = sla::price(load, costs.cost, promise)?;
     drop(progress);
     match format {
-        Format::Json => output::print_json(&found)?,
+        Format::Json | Format::Csv => output::print_data(format, &found)?,
         Format::Table => output::print(&priced(&found, costs))?,
     }
     Ok(())
@@ -163,7 +163,7 @@ pub(crate) fn shared(
     let found = consolidate::consolidate(clients, begin, shifts, promises, costs.cost)?;
     drop(progress);
     match format {
-        Format::Json => output::print_json(&found)?,
+        Format::Json | Format::Csv => output::print_data(format, &found)?,
         Format::Table => output::print(&together(&found, costs))?,
     }
     Ok(())
@@ -219,8 +219,7 @@ fn together(found: &Consolidation, costs: &Costs<'_>) -> String {
 
 /// Figures to the right.
 fn table(header: Vec<String>, lines: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(header);
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
     for line in lines {

@@ -3,19 +3,20 @@
 use std::path::Path;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Binds, Question, Row, STRIPE_BYTES, cautions, table};
 use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::streams::StreamBy;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Reading, Source};
 use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 
 /// Real devices instead of a server of constant rate.
 #[derive(Args)]
@@ -74,8 +75,7 @@ impl Devices {
     ) -> anyhow::Result<()> {
         let device = devices::open(asked.device)?;
         forebay_core::catalog::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
-        let draft = asked.output.map(|path| report::begin(path, &Kept::trace(trace)));
-        let draft = draft.transpose()?;
+        let report = ReportFile::begin(asked.output, &Kept::trace(trace))?;
         let input = Reading::of(source, StreamBy::default()).read(trace)?;
         let of_trace = cautions(&input)?;
         let progress = Progress::new(&format!("simulating {} on {}", self.policy, device.name));
@@ -97,24 +97,26 @@ impl Devices {
             device.name, self.policy
         );
         let notes: Vec<String> = std::iter::once(model).chain(of_model.iter().cloned()).collect();
-        if let (Some(draft), Some(output)) = (draft, asked.output) {
+        if let Some(report) = report {
             let part =
                 DevicesPart { device: &device.name, said: &said, rows: &rows, notes: &notes };
-            write_report(draft, (trace, source), &asked, part)?;
-            eprintln!("forebay: report: {}", output.display());
+            write_report(report, (trace, source), &asked, part)?;
         }
         match asked.format {
-            Format::Json => output::print_json(&Results {
-                trace: trace.display().to_string(),
-                requests: input.description.records,
-                device: device.name,
-                policy: self.policy.clone(),
-                replay: "open",
-                stripe_bytes: STRIPE_BYTES,
-                devices_max: self.devices_max,
-                cautions: of_trace.into_iter().chain(of_model).collect(),
-                rows,
-            })?,
+            Format::Json | Format::Csv => output::print_data(
+                asked.format,
+                &Results {
+                    trace: trace.display().to_string(),
+                    requests: input.description.records,
+                    device: device.name,
+                    policy: self.policy.clone(),
+                    replay: "open",
+                    stripe_bytes: STRIPE_BYTES,
+                    devices_max: self.devices_max,
+                    cautions: of_trace.into_iter().chain(of_model).collect(),
+                    rows,
+                },
+            )?,
             Format::Table => {
                 let said: Vec<String> = said.iter().map(|text| wrapped(text)).collect();
                 let table = shown(&rows, &asked.promises, &device.name, self.devices_max);
@@ -130,7 +132,7 @@ impl Devices {
 
 /// The page of the same promises on a server of constant rate, with what the devices do.
 fn write_report(
-    draft: Draft,
+    report: ReportFile,
     (trace, source): (&Path, &Source),
     asked: &Asked<'_>,
     devices: DevicesPart<'_>,
@@ -142,7 +144,7 @@ fn write_report(
     let curves = capacity::curve(arrivals, &promises.within)?;
     let devices = Some(devices);
     let page = CapacityPage { arrivals, promises, rows, curves, devices };
-    Ok(report::write(draft, &report::capacity_html(&page))?)
+    Ok(report.write(&report::capacity_html(&page))?)
 }
 
 /// What a row says.
@@ -218,8 +220,7 @@ fn refusal(row: &Row, device: &str, max: u16) -> String {
 
 /// Bounds down, fractions across.
 fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let fractions = promises.fractions.iter().map(|fraction| fraction.to_string());
     table.set_header(["within".to_string()].into_iter().chain(fractions));
     for line in rows.chunks(promises.fractions.len()) {

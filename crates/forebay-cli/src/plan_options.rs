@@ -8,7 +8,7 @@ use forebay::plan::arrival_times::{ArrivalTimes, Clock, size_caution};
 use forebay_core::Nanos;
 
 use crate::options::{Source, say_notes};
-use crate::output::wrapped;
+use crate::output::{self, wrapped};
 use crate::progress::Progress;
 
 /// A time above zero as an argument names it.
@@ -97,7 +97,7 @@ pub(crate) fn arrivals_quietly(
 /// Says on standard error what to keep in mind of the trace at `path`.
 pub(crate) fn say(path: &Path, cautions: &[String]) {
     for caution in cautions {
-        eprintln!("forebay: {}: {caution}", path.display());
+        output::tell(&format!("{}: {caution}", path.display()));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `forebay plan power`.
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::plan::amount::Fraction;
 use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
 use forebay_core::Nanos;
@@ -11,12 +11,13 @@ use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Find what a promise costs in energy when pools of disks can be switched off
 #[derive(Args)]
 pub(crate) struct Power {
     /// The traces, each for itself
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = stdin::trace_path())]
     traces: Vec<TracePath>,
     /// The disks: a bundled one or a device file with standby figures
     #[arg(long, value_name = "DEVICE", default_value = "ultrastar-36z15")]
@@ -105,13 +106,16 @@ impl Power {
             traces.push(Of { trace, power });
         }
         match self.format {
-            Format::Json => output::print_json(&Results {
-                within_ms: self.within.as_millis_f64(),
-                fraction: self.fraction.as_f64(),
-                baseline_fraction: self.baseline_fraction.as_f64(),
-                epoch_s: self.epoch.as_secs_f64(),
-                traces,
-            })?,
+            Format::Json | Format::Csv => output::print_data(
+                self.format,
+                &Results {
+                    within_ms: self.within.as_millis_f64(),
+                    fraction: self.fraction.as_f64(),
+                    baseline_fraction: self.baseline_fraction.as_f64(),
+                    epoch_s: self.epoch.as_secs_f64(),
+                    traces,
+                },
+            )?,
             Format::Table => {
                 let promise = Promise {
                     within: self.within,
@@ -249,8 +253,7 @@ fn times(power: &Found) -> String {
 
 /// A line for each plan, its figures to the right.
 fn table(heads: &[String], rows: &[Row], figures: impl Fn(&Row) -> Vec<String>) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(heads);
     for row in rows {
         let figures = figures(row).into_iter();

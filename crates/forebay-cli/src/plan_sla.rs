@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::plan::sla::{Division, Price, Sla as Promise, Way, price};
 use forebay_core::rtt::RATE_MAX_IOPS;
 use serde::Serialize;
@@ -13,13 +13,15 @@ use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Costs};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
 #[derive(Args)]
 pub(crate) struct Sla {
     /// A TOML file: for each tier [[tier]] with fraction = 0.99 and within_ms = 50
     promise: PathBuf,
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// Also check the promise at this capacity, in requests a second
     #[arg(long, value_name = "IOPS", value_parser = iops, allow_hyphen_values = true)]
@@ -66,11 +68,14 @@ impl Sla {
         let found = price(&arrivals, &promise, self.capacity)?;
         drop(progress);
         match self.format {
-            Format::Json => output::print_json(&Results {
-                trace: self.trace.display().to_string(),
-                requests: arrivals.requests(),
-                price: found,
-            })?,
+            Format::Json | Format::Csv => output::print_data(
+                self.format,
+                &Results {
+                    trace: self.trace.display().to_string(),
+                    requests: arrivals.requests(),
+                    price: found,
+                },
+            )?,
             Format::Table => {
                 let blind = plan_options::size_blind([&arrivals], "--cost-us counts bytes too");
                 output::print(&shown(&found, blind))?;
@@ -121,8 +126,7 @@ fn how(way: Way) -> &'static str {
 }
 
 fn tiers(division: &Division) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["within ms", "promised", "answered", "kept", "its share, IOPS"]);
     for tier in &division.tiers {
         let share = match tier.share_iops {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::simulate::Bed;
 use forebay_core::Nanos;
@@ -15,9 +15,10 @@ use serde::Serialize;
 
 use crate::interrupt::{self, Second};
 use crate::options::{Reading, Replaying, TracePath, duration, failure};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::play_tape;
 use crate::progress::Progress;
+use crate::stdin;
 
 /// Play a trace on real files and devices, or on an emulated one, in wall time
 ///
@@ -26,8 +27,8 @@ use crate::progress::Progress;
 /// one does not wait for I/Os under way.
 #[derive(Args)]
 pub(crate) struct Play {
-    /// The trace
-    #[arg(required_unless_present = "check_tape")]
+    /// The trace; - is standard input
+    #[arg(required_unless_present = "check_tape", value_parser = stdin::trace_path())]
     trace: Option<TracePath>,
     /// The file or block device to play it on; a file that does not exist is created
     #[arg(
@@ -162,15 +163,15 @@ impl Play {
         })?;
         drop(progress);
         let told = result.changed.told().into_iter().chain(result.notes.iter().cloned());
-        told.for_each(|told| eprintln!("forebay: {told}"));
+        told.for_each(|told| say!("{told}"));
         let tape_error = result.tape_error.clone();
         // What was let fail with --fail was asked for.
         let failed = (self.fail.is_empty() && result.figures.ios_failed > 0)
             .then(|| format!("{} I/Os failed; the verdict says how", result.figures.ios_failed));
         match self.format {
-            Format::Json => {
+            Format::Json | Format::Csv => {
                 let trace = trace.display().to_string();
-                output::print_json(&Results { trace, result })?;
+                output::print_data(self.format, &Results { trace, result })?;
             }
             Format::Table => output::print(&table(&result))?,
         }
@@ -232,8 +233,7 @@ fn table(result: &PlayResult) -> String {
         ("CPU user s", |result| format!("{:.2}", result.cpu_user_s)),
         ("CPU system s", |result| format!("{:.2}", result.cpu_system_s)),
     ];
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let targets: Vec<&str> = result.targets.iter().map(|one| one.target.as_str()).collect();
     table.set_header([result.result.to_string(), targets.join(", ")]);
     for (name, show) in rows {

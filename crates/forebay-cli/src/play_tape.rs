@@ -27,7 +27,9 @@ pub(crate) fn check(path: &Path, format: Format) -> anyhow::Result<()> {
     drop(progress);
     let tape = path.display().to_string();
     match format {
-        Format::Json => output::print_json(&Results { tape, checked: &checked })?,
+        Format::Json | Format::Csv => {
+            output::print_data(format, &Results { tape, checked: &checked })?
+        }
         Format::Table => output::print(&told(&checked))?,
     }
     match &checked.difference {

@@ -64,7 +64,10 @@ impl Progress {
         {
             if self.bar.length().is_none() {
                 self.bar.set_length(length);
-                style(&self.bar, "{wide_bar} {percent} % {msg} [{elapsed}, {eta} left]");
+                style(
+                    &self.bar,
+                    "{wide_bar} {percent} % {msg} [{binary_bytes_per_sec}, {elapsed}, {eta} left]",
+                );
             }
             self.bar.set_position(consumed.min(length));
         }

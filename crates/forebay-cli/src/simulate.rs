@@ -1,24 +1,31 @@
 //! `forebay simulate`.
 
+use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::progress::Told;
-use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, RunResult, run_all};
+use forebay::report::{self, RunsPage};
+use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, Run, RunResult, run_all};
+use forebay_core::Device;
 use forebay_core::device::failing::Failure;
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath, failure};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
+use crate::stdin;
 
 /// Run a trace through policies on a device model, side by side
 #[derive(Args)]
 pub(crate) struct Simulate {
-    /// The trace
+    /// The trace; - is standard input
+    #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
     /// A bundled device (see `forebay devices`), a device file, or fixed:RATE
     #[arg(long, value_name = "DEVICE")]
@@ -45,6 +52,9 @@ pub(crate) struct Simulate {
     replaying: Replaying,
     #[command(flatten)]
     jobs: Jobs,
+    /// Also write an HTML report
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -77,9 +87,12 @@ impl Simulate {
         if self.defragment {
             defragment::check(bed)?;
         }
+        let named = std::iter::once(&self.device).chain(&self.flash).map(String::as_str);
+        let kept = devices::and_kept(Kept::trace(&self.trace), named);
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         let input = self.reading.read(&self.trace)?;
         for told in bed.idle_parts(&input, &self.policy) {
-            eprintln!("forebay: {told}");
+            say!("{told}");
         }
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
@@ -93,7 +106,8 @@ impl Simulate {
             let least_time = meanwhile.map(|thread| thread.join());
             (runs, least_time)
         });
-        let runs: Vec<RunResult> = runs?.into_iter().map(|run| run.result).collect();
+        let named = |run: Run| (run.result.policy.clone(), run);
+        let runs: Vec<(String, Run)> = runs?.into_iter().map(named).collect();
         let least_time = match least_time {
             Some(found) => {
                 found.map_err(|_| anyhow::anyhow!("the least time: its thread ended"))??
@@ -107,16 +121,35 @@ impl Simulate {
         }
         drop(progress);
         let devices: Vec<_> = std::iter::once(&device).chain(flash.as_ref()).collect();
-        for caution in devices::cautions(&devices) {
-            eprintln!("forebay: {caution}");
+        let mut cautions = devices::cautions(&devices);
+        let changed = runs.iter().take(1).flat_map(|(_, run)| run.result.changed.told());
+        cautions.extend(changed.map(|told| format!("{}: {told}", device.name)));
+        for caution in &cautions {
+            say!("{caution}");
         }
-        for told in runs.iter().take(1).flat_map(|run| run.changed.told()) {
-            eprintln!("forebay: {}: {told}", device.name);
+        if let Some(report) = report {
+            let findings: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
+            report.write(&report::runs_html(&RunsPage {
+                trace: &self.trace.display().to_string(),
+                description: &input.description,
+                device: &device.name,
+                cylinders: device.model.cylinders(),
+                intensity: setup.intensity.times(),
+                arrivals: input.arrival_rates(setup.intensity.times())?,
+                runs: &runs,
+                least_time: least_time.as_ref(),
+                findings: &findings,
+                cautions: &cautions,
+            }))?;
         }
+        let runs: Vec<RunResult> = runs.into_iter().map(|(_, run)| run.result).collect();
         match self.format {
-            Format::Json => {
+            Format::Json | Format::Csv => {
                 let trace = self.trace.display().to_string();
-                output::print_json(&Results { trace, runs, least_time, defragmentation })?;
+                output::print_data(
+                    self.format,
+                    &Results { trace, runs, least_time, defragmentation },
+                )?;
             }
             Format::Table => {
                 let told: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
@@ -174,8 +207,7 @@ fn table(runs: &[RunResult]) -> String {
         ("latencies imputed %", |run| format!("{:.1}", run.imputed_share * 100.0)),
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
     let policies = runs.iter().map(|run| Cell::new(&run.policy));
     table.set_header(std::iter::once(Cell::new(device)).chain(policies));
@@ -210,8 +242,7 @@ fn classes(runs: &[RunResult]) -> String {
     if runs.iter().all(|run| run.figures.classes.is_empty()) {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "policy",
         "class",
@@ -268,8 +299,7 @@ fn devices_table(runs: &[RunResult]) -> String {
     if !several && runs.iter().all(|run| run.erases.is_none()) {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "policy",
         "device",
@@ -320,8 +350,7 @@ fn device_cells(device: &DeviceFigures) -> [String; 8] {
 /// The streams that take most of the device's time, under each policy.
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     let header = runs.iter().map(|run| format!("{}: busy %, p99 ms", run.policy));
     table.set_header(std::iter::once("stream".to_string()).chain(header));
     let Some(first) = runs.first() else { return String::new() };

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 
 use crate::interrupt::{self, Second};
-use crate::output;
+use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::store_bench::Benching;
 use crate::store_repair::{Checking, Repairing};
@@ -109,7 +109,7 @@ impl Making {
         let _progress = Progress::new("making the store");
         let bytes = u64::from(self.mb) * 1_000_000;
         let disks = create(&self.disks, bytes, &Config::default(), self.overwrite)?;
-        disks.notes().for_each(|note| eprintln!("forebay: {note}"));
+        disks.notes().for_each(|note| say!("{note}"));
         let layout = disks.layouts[0];
         let room = (layout.capacity_bytes - layout.segments_at()) * u64::from(layout.disks);
         Ok(output::print(&format!(
@@ -133,8 +133,8 @@ impl Serving {
         };
         let losses = store.status().losses.len();
         if losses > 0 {
-            eprintln!(
-                "forebay: not all of the store can be read ({losses} losses: forebay store check, repair); what \
+            say!(
+                "not all of the store can be read ({losses} losses: forebay store check, repair); what \
                  that may decide is answered with an error"
             );
         }
@@ -160,9 +160,9 @@ impl Serving {
                 return Err(error.into());
             }
         };
-        eprintln!("forebay: serving the store at {}; Ctrl-C ends it", server.address());
+        say!("serving the store at {}; Ctrl-C ends it", server.address());
         if let Some(address) = metrics {
-            eprintln!("forebay: metrics at http://{address}/metrics");
+            say!("metrics at http://{address}/metrics");
         }
         interrupt::shortens(Second::Ends, |stop| {
             while !stop.load(Ordering::Relaxed) && !store.is_closed() {

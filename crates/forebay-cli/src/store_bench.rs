@@ -23,7 +23,7 @@ use forebay_store::{Config, Finding, KEY_MAX, Store, StoreError, VALUE_MAX, look
 use forebay_trace::open;
 
 use crate::interrupt::{self, Second};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::store::password;
 
@@ -227,14 +227,14 @@ impl Benching {
         let messages: Vec<&String> = phases().flat_map(|phase| &phase.messages).collect();
         if phases().any(|phase| phase.figures.count > 0) {
             match self.format {
-                Format::Json => output::print_json(&results)?,
+                Format::Json | Format::Csv => output::print_data(self.format, &results)?,
                 Format::Table => output::print(&told::told(&results))?,
             }
         }
         if let Some(gone) = results.gone {
             return Err(usage(gone));
         }
-        messages.iter().for_each(|what| eprintln!("forebay: {what}"));
+        messages.iter().for_each(|what| say!("{what}"));
         let (failed, wrong) = phases().fold((0, 0), |(failed, wrong), phase| {
             (failed + phase.figures.failed, wrong + phase.figures.wrong)
         });

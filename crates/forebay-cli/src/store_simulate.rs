@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::power::Disk;
 use forebay_core::Nanos;
@@ -12,7 +12,7 @@ use forebay_store::{
 };
 
 use crate::options::span;
-use crate::output::{self, Format, Rows};
+use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
 
 /// Find what reorganising costs those who put, by simulation: the store's own code on models of disks
@@ -179,12 +179,12 @@ impl Simulating {
             all.extend(compared);
         }
         for caution in devices::cautions(&[&device]) {
-            eprintln!("forebay: {caution}");
+            say!("{caution}");
         }
         match self.format {
-            Format::Json => {
+            Format::Json | Format::Csv => {
                 let rows: Vec<Row> = all.iter().flat_map(Compared::rows).collect();
-                output::print_json(&Rows { rows })
+                output::print_data(self.format, &Rows { rows })
             }
             Format::Table => {
                 let predicted =
@@ -248,8 +248,7 @@ impl Simulating {
     }
 
     fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {
-        let mut table = Table::new();
-        table.load_preset(presets::ASCII_MARKDOWN);
+        let mut table = output::table();
         table.set_header([
             "disks",
             "puts",

@@ -57,8 +57,11 @@ const TICK: Duration = Duration::from_millis(50);
 impl Top {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut before = ask(&self.socket)?;
-        if self.format == Format::Json {
-            return output::print_json(&Told { uptime_s: before.uptime_s, backs: &before.backs });
+        if self.format != Format::Table {
+            return output::print_data(
+                self.format,
+                &Told { uptime_s: before.uptime_s, backs: &before.backs },
+            );
         }
         let goes_on = io::stdout().is_terminal() && !self.once;
         interrupt::shortens(Second::Ends, |stop| {

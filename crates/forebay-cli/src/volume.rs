@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
 use forebay_core::stack::array::{Geometry, Kind, LEVELS, Level};
 use forebay_volume::{Create, Opened};
 use serde::Serialize;
@@ -268,8 +267,8 @@ fn shown(opened: &Opened) -> Shown {
 
 fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     let shown = shown(opened);
-    if matches!(format, Format::Json) {
-        return output::print_json(&shown);
+    if format != Format::Table {
+        return output::print_data(format, &shown);
     }
     let state = match (&shown.drives_missing[..], shown.degraded_units, shown.lost_units) {
         (_, _, lost) if lost > 0 => format!("{lost} of its units are lost."),
@@ -287,8 +286,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
             }
         ),
     };
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header(["volume", &shown.volume]);
     let units: Vec<String> =
         shown.units.iter().map(|(level, count)| format!("{count} {level}")).collect();

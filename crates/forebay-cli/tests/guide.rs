@@ -8,46 +8,13 @@
 
 mod command;
 mod served;
+mod shell;
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-/// The blocks of commands on the page.
-fn blocks(page: &str) -> Vec<&str> {
-    let fenced = page.split("```sh\n").skip(1);
-    fenced.map(|rest| rest.split("```").next().unwrap()).collect()
-}
-
-/// Runs `text` as a person at a shell would; answers what it printed, and that it went well.
-fn run(folder: &Path, text: &str) -> Result<String, String> {
-    let bin = folder.join("bin").display().to_string();
-    let path = format!("{bin}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
-    // What is left in the background would be waited for.
-    let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
-    let shell = Command::new("bash")
-        .args(["-euo", "pipefail", "-c", &text])
-        .current_dir(folder)
-        .env("PATH", path)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&shell.stdout).into_owned();
-    let wrong = String::from_utf8_lossy(&shell.stderr).into_owned();
-    if shell.status.success() { Ok(said) } else { Err(format!("{said}\n{wrong}")) }
-}
-
-/// A folder with `forebay` and `sudo` to be found, and the traces where the page has them.
-fn prepared(folder: &Path) {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    fs::create_dir(folder.join("bin")).unwrap();
-    symlink(assert_cmd::cargo::cargo_bin!("forebay"), folder.join("bin/forebay")).unwrap();
-    symlink(root.join("traces"), folder.join("traces")).unwrap();
-    let sudo = folder.join("bin/sudo");
-    fs::write(&sudo, "#!/bin/sh\nexec \"$@\"\n").unwrap();
-    fs::set_permissions(&sudo, fs::Permissions::from_mode(0o755)).unwrap();
-}
+use shell::{blocks, prepared, run};
 
 /// Captures from a loop device on which something is done meanwhile, as the page says.
 fn capture(folder: &Path, text: &str) -> Result<String, String> {
@@ -65,8 +32,7 @@ fn every_command_of_the_guide_does_what_it_says() {
     if !served::have(&["nbdinfo", "nbdcopy"]) {
         return;
     }
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("docs/guide.md")).unwrap();
+    let page = fs::read_to_string(shell::root().join("docs/guide.md")).unwrap();
     let blocks = blocks(&page);
     assert!(blocks.len() >= 7, "{}", blocks.len());
     let folder = tempfile::tempdir().unwrap();

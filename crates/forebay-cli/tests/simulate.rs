@@ -329,3 +329,24 @@ fn failures_reach_the_client_where_nothing_else_holds_the_data() {
         &["got 'x=1'"],
     );
 }
+
+#[test]
+fn a_report_holds_every_run_and_says_when_it_replaces_a_file() {
+    let folder = Folder::new();
+    let (trace, report) = (folder.file("t.csv", SPC), folder.path("mine.html"));
+    let run = |status: i32, output: &std::path::Path| {
+        let mut simulate =
+            forebay(&["simulate", "--device", "sata250", "--policy", "noop,deadline"]);
+        ends(simulate.arg(&trace).arg("-o").arg(output), status)
+    };
+    let (_, said) = run(0, &report);
+    assert!(said.contains("mine.html") && !said.contains("in place of"), "{said}");
+    let page = fs::read_to_string(&report).unwrap();
+    assert!(page.contains("<h2>Policies, by busy time</h2>"));
+    assert!(page.contains(">noop<") && page.contains("deadline"), "{page}");
+    let (_, said) = run(0, &report);
+    assert!(said.contains("mine.html, in place of the file of that name"), "{said}");
+    let (_, said) = run(2, &trace);
+    assert!(said.contains("t.csv"), "{said}");
+    assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
+}

@@ -41,21 +41,21 @@ pub use vary::Varied;
 
 /// The bundled device files by stem name.
 const BUNDLED: &[(&str, &str)] = &[
-    ("990-pro", include_str!("../../../devices/990-pro.toml")),
-    ("cheetah-15k7", include_str!("../../../devices/cheetah-15k7.toml")),
-    ("d7-p5520", include_str!("../../../devices/d7-p5520.toml")),
-    ("exos-x18", include_str!("../../../devices/exos-x18.toml")),
-    ("hc550", include_str!("../../../devices/hc550.toml")),
-    ("mg08", include_str!("../../../devices/mg08.toml")),
-    ("samsung-830", include_str!("../../../devices/samsung-830.toml")),
-    ("sata250", include_str!("../../../devices/sata250.toml")),
-    ("st1000lm035", include_str!("../../../devices/st1000lm035.toml")),
-    ("st1000nm0011", include_str!("../../../devices/st1000nm0011.toml")),
-    ("st2000dm008", include_str!("../../../devices/st2000dm008.toml")),
-    ("st91000640ss", include_str!("../../../devices/st91000640ss.toml")),
-    ("travelstar-5k320", include_str!("../../../devices/travelstar-5k320.toml")),
-    ("ultrastar-36z15", include_str!("../../../devices/ultrastar-36z15.toml")),
-    ("wd10ezex", include_str!("../../../devices/wd10ezex.toml")),
+    ("990-pro", include_str!("../devices/990-pro.toml")),
+    ("cheetah-15k7", include_str!("../devices/cheetah-15k7.toml")),
+    ("d7-p5520", include_str!("../devices/d7-p5520.toml")),
+    ("exos-x18", include_str!("../devices/exos-x18.toml")),
+    ("hc550", include_str!("../devices/hc550.toml")),
+    ("mg08", include_str!("../devices/mg08.toml")),
+    ("samsung-830", include_str!("../devices/samsung-830.toml")),
+    ("sata250", include_str!("../devices/sata250.toml")),
+    ("st1000lm035", include_str!("../devices/st1000lm035.toml")),
+    ("st1000nm0011", include_str!("../devices/st1000nm0011.toml")),
+    ("st2000dm008", include_str!("../devices/st2000dm008.toml")),
+    ("st91000640ss", include_str!("../devices/st91000640ss.toml")),
+    ("travelstar-5k320", include_str!("../devices/travelstar-5k320.toml")),
+    ("ultrastar-36z15", include_str!("../devices/ultrastar-36z15.toml")),
+    ("wd10ezex", include_str!("../devices/wd10ezex.toml")),
 ];
 
 /// The ordinary 7200-rpm drives that stand for "a disk of this size" where nobody named one. The

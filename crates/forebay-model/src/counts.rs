@@ -96,58 +96,63 @@ impl Counts {
     }
 }
 
-/// Draws numbers by their counts without putting back; once all are drawn it begins again. A Fenwick tree
-/// over what is left.
+/// Draws numbers by their counts without putting back; once all are drawn it begins again. A binary tree over the
+/// numbers: each node knows how many are left below it to the left, so that finding one and taking it is one way down.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bag {
     full: Vec<(u32, u32)>,
-    left: Vec<u32>,
-    tree: Vec<u64>,
+    /// By node, the root first at 1; leaves, which are not kept, have the numbers of `full` in order.
+    left_of: Vec<u64>,
     sum: u64,
 }
 
 impl Bag {
     pub(crate) fn new(counts: &Counts) -> Bag {
         let full = counts.0.clone();
-        let mut bag =
-            Bag { left: vec![0; full.len()], tree: vec![0; full.len() + 1], full, sum: 0 };
+        let mut bag = Bag { left_of: vec![0; full.len().next_power_of_two()], full, sum: 0 };
         bag.refill();
         bag
     }
 
     fn refill(&mut self) {
-        self.tree.fill(0);
+        self.left_of.fill(0);
         self.sum = 0;
         for (at, &(_, count)) in self.full.iter().enumerate() {
-            self.left[at] = count;
             self.sum += u64::from(count);
-            let (node, next) = (at + 1, (at + 1) + ((at + 1) & (at + 1).wrapping_neg()));
-            self.tree[node] += u64::from(count);
-            let sum = self.tree[node];
-            if let Some(above) = self.tree.get_mut(next) {
-                *above += sum;
+            let mut node = at + self.left_of.len();
+            while node > 1 {
+                if node.is_multiple_of(2) {
+                    self.left_of[node / 2] += u64::from(count);
+                }
+                node /= 2;
             }
         }
     }
 
+    /// Takes the one that has `before` before it; the entry it is of.
     #[inline]
-    fn take_at(&mut self, at: usize) {
-        self.left[at] -= 1;
+    fn take_one(&mut self, mut before: u64) -> usize {
+        let leaves = self.left_of.len();
         self.sum -= 1;
-        let mut node = at + 1;
-        while let Some(sum) = self.tree.get_mut(node) {
-            *sum -= 1;
-            node += node & node.wrapping_neg();
+        let mut node = 1;
+        while node < leaves {
+            let left = self.left_of[node];
+            let is_right = before >= left;
+            self.left_of[node] = left - u64::from(!is_right);
+            before -= if is_right { left } else { 0 };
+            node = 2 * node + usize::from(is_right);
         }
+        node - leaves
     }
 
     /// Takes one of this number, if any is left.
     #[inline]
     pub(crate) fn take(&mut self, number: u32) -> bool {
         let Ok(at) = self.full.binary_search_by_key(&number, |entry| entry.0) else { return false };
-        let is_left = self.left[at] > 0;
+        let before = self.sum_before(at);
+        let is_left = self.sum_before(at + 1) > before;
         if is_left {
-            self.take_at(at);
+            self.take_one(before);
         }
         is_left
     }
@@ -155,54 +160,42 @@ impl Bag {
     /// A number; none of an empty bag.
     #[inline]
     pub(crate) fn draw(&mut self, dice: &mut Dice) -> Option<u32> {
-        self.draw_between(0, u32::MAX, dice).or_else(|| {
+        if self.sum == 0 {
             if self.full.is_empty() {
                 return None;
             }
             self.refill();
-            self.draw_between(0, u32::MAX, dice)
-        })
+        }
+        let at = self.take_one(dice.below(self.sum));
+        Some(self.full[at].0)
     }
 
     /// A number of `low..=high`, if any of them is left.
     pub(crate) fn draw_between(&mut self, low: u32, high: u32, dice: &mut Dice) -> Option<u32> {
-        let below = |number: u32, bag: &Bag| {
-            bag.sum_before(bag.full.partition_point(|entry| entry.0 < number))
-        };
-        let first = if low == 0 { 0 } else { below(low, self) };
-        let end = if high == u32::MAX { self.sum } else { below(high + 1, self) };
+        let first = self.sum_before(self.full.partition_point(|entry| entry.0 < low));
+        let end = self.sum_before(self.full.partition_point(|entry| entry.0 <= high));
         if end <= first {
             return None;
         }
-        let at = self.at(first + dice.below(end - first));
-        self.take_at(at);
+        let at = self.take_one(first + dice.below(end - first));
         Some(self.full[at].0)
     }
 
     /// What is left of the entries before `at`.
+    #[inline]
     fn sum_before(&self, at: usize) -> u64 {
-        let (mut node, mut sum) = (at, 0);
-        while node > 0 {
-            sum += self.tree[node];
-            node &= node - 1;
+        let leaves = self.left_of.len();
+        if at >= leaves {
+            return self.sum;
+        }
+        let (mut node, mut sum) = (at + leaves, 0);
+        while node > 1 {
+            if !node.is_multiple_of(2) {
+                sum += self.left_of[node / 2];
+            }
+            node /= 2;
         }
         sum
-    }
-
-    /// The entry that holds the one with `before` before it.
-    #[inline]
-    fn at(&self, mut before: u64) -> usize {
-        let (mut node, mut step) = (0, 1 << self.full.len().ilog2());
-        while step > 0 {
-            if let Some(&sum) = self.tree.get(node + step)
-                && sum <= before
-            {
-                node += step;
-                before -= sum;
-            }
-            step >>= 1;
-        }
-        node
     }
 }
 

@@ -29,18 +29,22 @@ pub(crate) struct Ends {
     ranges: [u16; ENDS_MAX],
     ops: [Op; ENDS_MAX],
     octaves: [u8; ENDS_MAX],
+    /// Whether the stream ended nowhere since.
+    is_own: [bool; ENDS_MAX],
 }
 
-/// How much it counts that an end is unlike what is wanted, in parts of 2^16.
+/// How much it counts that an end is unlike what is wanted, in parts of [`WHOLE`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unlike {
-    pub(crate) op: u32,
-    pub(crate) octave: u32,
-    pub(crate) range: u32,
+    pub(crate) op: i16,
+    pub(crate) octave: i16,
+    pub(crate) range: i16,
+    /// That its stream ended there and nowhere since, or not.
+    pub(crate) own: i16,
 }
 
-/// One, in the same parts.
-pub(crate) const WHOLE: u32 = 1 << 16;
+/// One. So few parts that a sum of them, times [`ENDS_MAX`], has 16 bits, of which a processor compares eight at once.
+pub(crate) const WHOLE: i16 = 32;
 
 impl Ends {
     pub(crate) fn new() -> Ends {
@@ -52,6 +56,7 @@ impl Ends {
             ranges: [0; ENDS_MAX],
             ops: [Op::Read; ENDS_MAX],
             octaves: [0; ENDS_MAX],
+            is_own: [false; ENDS_MAX],
         }
     }
 
@@ -78,26 +83,29 @@ impl Ends {
         &self.addresses[..self.count]
     }
 
-    /// Whose they are.
-    #[inline]
-    pub(crate) fn streams(&self) -> &[u16] {
-        &self.streams[..self.count]
-    }
-
-    /// How unlike each is to one of this operation, length and range, added to `far`.
+    /// How unlike each is to one of this operation, length and range, that is its stream's last or not, added to `far`.
     #[inline]
     pub(crate) fn unlike(
         &self,
-        (op, octave, range): (Op, u8, u16),
+        (op, octave, range, is_own): (Op, u8, u16, bool),
         weights: Unlike,
-        far: &mut [u32; ENDS_MAX],
+        far: &mut [i16; ENDS_MAX],
     ) {
-        for (far, ranges) in far.iter_mut().zip(&self.ranges) {
-            *far += u32::from(*ranges != range) * weights.range;
+        for (far, (ranges, own)) in far.iter_mut().zip(self.ranges.iter().zip(&self.is_own)) {
+            *far += i16::from(*ranges != range) * weights.range;
+            *far += i16::from(*own != is_own) * weights.own;
         }
         for (far, (ops, octaves)) in far.iter_mut().zip(self.ops.iter().zip(&self.octaves)) {
-            *far += u32::from(*ops as u8 != op as u8) * weights.op;
-            *far += u32::from(*octaves != octave) * weights.octave;
+            *far += i16::from(*ops as u8 != op as u8) * weights.op;
+            *far += i16::from(*octaves != octave) * weights.octave;
+        }
+    }
+
+    /// A stream goes on elsewhere.
+    #[inline]
+    pub(crate) fn leave(&mut self, stream: u16) {
+        for (own, streams) in self.is_own.iter_mut().zip(&self.streams) {
+            *own &= *streams != stream;
         }
     }
 
@@ -119,6 +127,7 @@ impl Ends {
             self.ranges.copy_within(..gone, 1);
             self.ops.copy_within(..gone, 1);
             self.octaves.copy_within(..gone, 1);
+            self.is_own.copy_within(..gone, 1);
         }
         self.addresses[0] = end.address;
         self.lens[0] = end.len;
@@ -126,6 +135,7 @@ impl Ends {
         self.ranges[0] = end.range;
         self.ops[0] = end.op;
         self.octaves[0] = octave(end.len);
+        self.is_own[0] = true;
     }
 }
 
@@ -141,32 +151,34 @@ mod tests {
             pushed in proptest::collection::vec((0u64..1000, 1u32..100_000, 0u16..4, 0usize..99), 1..90),
             most in 1usize..=ENDS_MAX,
         ) {
-            let (mut ends, mut plain) = (Ends::new(), Vec::new());
+            let (mut ends, mut plain) = (Ends::new(), Vec::<(End, bool)>::new());
             for (address, len, range, from) in pushed {
                 let op = if len % 2 == 0 { Op::Read } else { Op::Write };
                 let end = End { address, len, stream: range, op, range };
                 let from = Some(from).filter(|&from| from < plain.len());
+                ends.leave(end.stream);
                 ends.push(end, from, most);
+                plain.iter_mut().for_each(|(other, own)| *own &= other.stream != end.stream);
                 match from {
                     Some(rank) => drop(plain.remove(rank)),
                     None if plain.len() == most => drop(plain.pop()),
                     None => (),
                 }
-                plain.insert(0, end);
+                plain.insert(0, (end, true));
             }
             prop_assert_eq!(ends.len(), plain.len());
             prop_assert!(ends.get(plain.len()).is_none());
-            let (wanted, weights) = ((Op::Read, 5, 1), Unlike { op: 7, octave: 20, range: 300 });
-            let mut far = [1; ENDS_MAX];
-            ends.unlike(wanted, weights, &mut far);
-            for (rank, end) in plain.iter().enumerate() {
+            let (wanted, mut far) = ((Op::Read, 5, 1, true), [1; ENDS_MAX]);
+            ends.unlike(wanted, Unlike { op: 7, octave: 20, range: 300, own: 1000 }, &mut far);
+            for (rank, (end, own)) in plain.iter().enumerate() {
                 let found = ends.get(rank).map(|end| (end.address, end.len, end.stream, end.op, end.range));
                 prop_assert_eq!(found, Some((end.address, end.len, end.stream, end.op, end.range)));
-                prop_assert_eq!((ends.addresses()[rank], ends.streams()[rank]), (end.address, end.stream));
+                prop_assert_eq!(ends.addresses()[rank], end.address);
                 let unlike = 1
                     + if end.op == Op::Read { 0 } else { 7 }
                     + if octave(end.len) == 5 { 0 } else { 20 }
-                    + if end.range == 1 { 0 } else { 300 };
+                    + if end.range == 1 { 0 } else { 300 }
+                    + if *own { 0 } else { 1000 };
                 prop_assert_eq!(far[rank], unlike);
             }
         }

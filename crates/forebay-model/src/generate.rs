@@ -34,30 +34,24 @@ pub enum Mechanism {
     Transitions,
     /// How often each class comes in each range.
     RangeClasses,
-    /// Whether ranges agree with runs that go on.
-    Staying,
     /// How long ago ground was used that is used again.
     Ages,
     /// In which range ground is used again.
     ReuseRange,
     /// Which of the recent ends is gone on from.
     Ranks,
-    /// Room for runs where new ground begins.
-    Room,
 }
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Mechanism; 9] = [
+    pub const ALL: [Mechanism; 7] = [
         Mechanism::Follows,
         Mechanism::Gaps,
         Mechanism::Transitions,
         Mechanism::RangeClasses,
-        Mechanism::Staying,
         Mechanism::Ages,
         Mechanism::ReuseRange,
         Mechanism::Ranks,
-        Mechanism::Room,
     ];
 
     /// What it is called.
@@ -67,11 +61,9 @@ impl Mechanism {
             Mechanism::Gaps => "gaps",
             Mechanism::Transitions => "transitions",
             Mechanism::RangeClasses => "range-classes",
-            Mechanism::Staying => "staying",
             Mechanism::Ages => "ages",
             Mechanism::ReuseRange => "reuse-range",
             Mechanism::Ranks => "ranks",
-            Mechanism::Room => "room",
         }
     }
 }

@@ -47,6 +47,14 @@ fn mask(first: u64, end: u64) -> u64 {
     u64::MAX >> (PAGE - (end - first)) << first
 }
 
+/// How many at the beginning of a list are `number`; looked at by eights, which a processor compares at once.
+#[inline]
+fn alike(list: &[u32], number: u32) -> usize {
+    let all = |part: &&[u32]| part.iter().fold(true, |all, &other| all & (other == number));
+    let whole = list.chunks_exact(8).take_while(all).count() * 8;
+    whole + list[whole..].iter().take_while(|&&other| other == number).count()
+}
+
 /// Pages that lie one after another, 2 MiB of ground: few, since what is used here and there has one of them in each.
 struct Group {
     number: u64,
@@ -198,13 +206,8 @@ impl Ground {
             while used != 0 {
                 let block = used.trailing_zeros();
                 let owner = page.last[block as usize];
-                let mut run = 1;
-                while block + run < end as u32
-                    && used >> (block + run) & 1 == 1
-                    && page.last[(block + run) as usize] == owner
-                {
-                    run += 1;
-                }
+                let used_on = (used >> block).trailing_ones() as usize;
+                let run = alike(&page.last[block as usize..][..used_on], owner) as u32;
                 lost(owner, run);
                 used &= !(u64::MAX >> (PAGE as u32 - run) << block);
             }

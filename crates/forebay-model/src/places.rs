@@ -192,7 +192,7 @@ impl PlacesFit {
                 Reuse { age, how }.key()
             }
             _ => {
-                let is_own = trail.stream_ends[usize::from(asked.stream)] == asked.address;
+                let is_own = trail.is_stream_s(asked.address, asked.stream);
                 let is_used = matches!(seen.kind, Kind::ContinueUsed | Kind::ResumeUsed);
                 let age = age_octave(trail.age(asked.address).filter(|_| is_used));
                 Run { rank: seen.rank, is_own, age }.key()

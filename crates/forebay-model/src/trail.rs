@@ -37,8 +37,8 @@ pub(crate) struct Trail {
     pub(crate) ground: Ground,
     pub(crate) past: Past,
     pub(crate) ends: Vec<Ends>,
-    /// Where each stream ended.
-    pub(crate) stream_ends: Vec<u64>,
+    /// Where each stream ended, and in which area.
+    pub(crate) stream_ends: Vec<(u64, u16)>,
     /// The area of the latest request.
     pub(crate) area: usize,
     ends_max: usize,
@@ -50,7 +50,7 @@ impl Trail {
             ground: Ground::new(),
             past: Past::new(ranges),
             ends: vec![Ends::new(); areas],
-            stream_ends: vec![u64::MAX; streams],
+            stream_ends: vec![(u64::MAX, 0); streams],
             area: 0,
             ends_max,
         }
@@ -115,8 +115,10 @@ impl Trail {
         let (len, stream, op) = (asked.len, asked.stream, asked.op);
         let range = space.range(end) as u16;
         let here = End { address: end, len, stream, op, range };
+        let ended = &mut self.stream_ends[usize::from(stream)];
+        self.ends[usize::from(ended.1)].leave(stream);
+        *ended = (end, asked.area);
         self.ends[area].push(here, from, self.ends_max);
-        self.stream_ends[usize::from(stream)] = end;
         self.area = area;
     }
 
@@ -130,7 +132,7 @@ impl Trail {
     /// Whether a stream ended at an address, and nowhere since.
     #[inline]
     pub(crate) fn is_stream_s(&self, address: u64, stream: u16) -> bool {
-        self.stream_ends[usize::from(stream)] == address
+        self.stream_ends[usize::from(stream)].0 == address
     }
 
     /// How many blocks of a request there would be new.

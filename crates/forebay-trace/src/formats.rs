@@ -11,6 +11,7 @@ mod frames;
 pub mod hp_srt;
 mod log;
 mod numbering;
+pub mod objects;
 pub mod parquet;
 pub mod presets;
 pub mod snoop;
@@ -196,6 +197,18 @@ pub static FORMATS: &[Format] = &[
         about: "VMware vSCSI binary as of CloudPhysics, versions 1 and 2",
         sniff: vscsi::sniff,
         open: vscsi::open,
+    },
+    Format {
+        name: "oracle-general",
+        about: "libCacheSim's oracleGeneral, binary: time, object, size, next use",
+        sniff: objects::oracle::sniff,
+        open: objects::oracle::open,
+    },
+    Format {
+        name: "object-csv",
+        about: "CSV of an object cache as libCacheSim reads it, known by its header (time,obj_id,obj_size)",
+        sniff: objects::table::sniff,
+        open: objects::table::open,
     },
 ];
 

@@ -37,6 +37,20 @@ pub(crate) fn op_of(text: &[u8]) -> Option<Op> {
     [Op::Read, Op::Write, Op::Flush, Op::Trim].into_iter().find(|op| op.name().as_bytes() == text)
 }
 
+/// What a field with an operation in others' words may hold, for messages.
+pub(crate) const OPS_EXPECTED: &str = "read, write, flush or trim, or R, W, F, D";
+
+/// The operation of a word as others write it.
+pub(crate) fn op_word(text: &str) -> Option<Op> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "read" | "r" | "rd" => Some(Op::Read),
+        "write" | "w" | "wr" => Some(Op::Write),
+        "flush" | "f" => Some(Op::Flush),
+        "trim" | "discard" | "unmap" | "d" | "t" => Some(Op::Trim),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

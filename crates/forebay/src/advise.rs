@@ -366,7 +366,7 @@ pub fn advise<P: GoOn>(
         ranking,
         description: input.description.clone(),
         pictures: Pictures {
-            arrivals: arrivals(input, setup.intensity.times())?,
+            arrivals: input.arrival_rates(setup.intensity.times())?,
             runs,
             cylinders: device.model.cylinders(),
         },
@@ -571,18 +571,4 @@ fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<T
         Verdict::TooShort | Verdict::NoTimes => None,
     };
     policy.map(|policy| Today::of(policy, rotates))
-}
-
-/// Arrival rate over time, so many `times` as fast as recorded, in at most 600 steps.
-fn arrivals(input: &Input, times: f64) -> Result<Vec<(f64, f64)>, Error> {
-    const STEPS: usize = 600;
-    let step_s = (input.description.duration_s / STEPS as f64).max(1e-6);
-    let mut counts = vec![0u64; STEPS];
-    for record in input.records()? {
-        let step = (record.at.as_secs_f64() / step_s) as usize;
-        counts[step.min(STEPS - 1)] += 1;
-    }
-    let step_s = step_s / times;
-    let rate = |(step, count): (usize, &u64)| (step as f64 * step_s, *count as f64 / step_s);
-    Ok(counts.iter().enumerate().map(rate).collect())
 }

@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
+use crate::quantities::{bytes, percent};
 
 /// Points of a curve, beside the sizes asked for.
 const POINTS: u32 = 64;
@@ -111,8 +112,81 @@ pub struct Curve {
     pub sampled_blocks: u64,
     /// How far the uses that the sample stands for are from all, as a share of these.
     pub sample_error_share: f64,
+    /// The size that is worth its price; none where no block is used twice.
+    pub recommended: Option<Recommended>,
     /// By rising size.
     pub points: Vec<CurvePoint>,
+}
+
+/// The smallest cache that finds most of what any could: [`HITS_THAT_SUFFICE`] of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Recommended {
+    /// Blocks.
+    pub size_blocks: u64,
+    /// The same in MiB.
+    pub size_mib: f64,
+    /// Blocks that it does not find, as a share of those used.
+    pub lru_miss_ratio: f64,
+}
+
+/// The share of what the largest cache finds that is enough: the last fifth costs most.
+pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
+
+impl Recommended {
+    fn of(lru: &MissRatioCurve, block_bytes: u64) -> Option<Recommended> {
+        let accesses = lru.accesses();
+        let found_most = accesses - lru.misses().last()?;
+        let enough = accesses - (found_most as f64 * HITS_THAT_SUFFICE).ceil() as u64;
+        let (size, misses) = lru.misses().enumerate().find(|&(_, misses)| misses <= enough)?;
+        let size_blocks = size as u64 * lru.sample().one_in();
+        (found_most > 0).then(|| Recommended {
+            size_blocks,
+            size_mib: mib(size_blocks, block_bytes),
+            lru_miss_ratio: misses as f64 / accesses as f64,
+        })
+    }
+}
+
+fn mib(blocks: u64, block_bytes: u64) -> f64 {
+    blocks as f64 * block_bytes as f64 / f64::from(1 << 20)
+}
+
+impl CurvePoint {
+    /// Blocks that LRU finds, as a share of those used.
+    pub fn lru_hit_ratio(&self) -> f64 {
+        1.0 - self.lru_miss_ratio
+    }
+}
+
+impl Curve {
+    /// What the largest cache finds, as a share of the blocks used.
+    pub fn findable(&self) -> f64 {
+        self.points.last().map_or(0.0, CurvePoint::lru_hit_ratio)
+    }
+
+    /// A cache of so many blocks in plain words: in bytes, or in blocks where a block's size is not known.
+    pub fn size(&self, blocks: u64) -> String {
+        bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
+    }
+
+    /// How large a cache should be, in a sentence or two.
+    pub fn told(&self) -> String {
+        let Some(recommended) = self.recommended else {
+            return "No cache helps: no block is used twice, so there is nothing to find, however large the cache."
+                .to_string();
+        };
+        let own = match self.is_own_block {
+            true => format!(" Sizes take the trace's own block for {} bytes.", self.block_bytes),
+            false => String::new(),
+        };
+        format!(
+            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}, and that takes {}.{own}",
+            self.size(recommended.size_blocks),
+            percent(1.0 - recommended.lru_miss_ratio),
+            percent(self.findable()),
+            self.size(self.distinct_blocks)
+        )
+    }
 }
 
 /// Caches of one size.
@@ -191,6 +265,7 @@ pub fn curve<P: GoOn>(
         sampled_one_in: lru.sample().one_in(),
         sampled_blocks: lru.kept(),
         sample_error_share: lru.error_share(),
+        recommended: Recommended::of(&lru, block_bytes),
         points: points(&lru, &others, block_bytes),
     })
 }
@@ -214,6 +289,7 @@ fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<C
     };
     let mut sizes: Vec<u64> = (0..=POINTS).map(even).collect();
     sizes.extend(others.iter().map(|other| u64::from(other.size)));
+    sizes.extend(Recommended::of(lru, block_bytes).map(|size| size.size_blocks));
     sizes.sort_unstable();
     sizes.dedup();
     let misses: Vec<u64> = lru.misses().collect();
@@ -223,7 +299,7 @@ fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<C
         let other = other.map(|other| other.told(lru));
         CurvePoint {
             size_blocks: size,
-            size_mib: size as f64 * block_bytes as f64 / f64::from(1 << 20),
+            size_mib: mib(size, block_bytes),
             lru_miss_ratio: misses[size.div_ceil(one_in).min(last) as usize] as f64 / accesses,
             s3fifo_miss_ratio: other.map(|(misses, _)| misses as f64 / accesses),
             s3fifo_sampled_one_in: other.map(|(_, one_in)| one_in),
@@ -271,6 +347,12 @@ mod tests {
         assert_eq!(last.size_blocks, curve.distinct_blocks);
         let first_uses = curve.distinct_blocks as f64 / curve.accesses as f64;
         assert_eq!(last.lru_miss_ratio, first_uses);
+        let found = curve.recommended.unwrap();
+        let least = 1.0 - HITS_THAT_SUFFICE * curve.findable();
+        let at = curve.points.iter().position(|p| p.size_blocks == found.size_blocks).unwrap();
+        assert_eq!(curve.points[at].lru_miss_ratio, found.lru_miss_ratio);
+        assert!(found.lru_miss_ratio <= least && curve.points[at - 1].lru_miss_ratio > least);
+        assert!(curve.told().starts_with("Take a cache of "), "{}", curve.told());
         let simulated = curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some());
         assert_eq!(simulated.count(), 2);
     }
@@ -289,6 +371,7 @@ mod tests {
         };
         let (own, larger) = (of(None), of(Some(4.0)));
         std::fs::remove_dir_all(&folder).unwrap();
+        assert!(own.told().contains("block for 512 bytes") && !larger.told().contains("own block"));
         assert!(own.is_own_block && !larger.is_own_block);
         assert_eq!((own.block_bytes, own.accesses, own.distinct_blocks), (512, 5, 4));
         assert_eq!((larger.accesses, larger.distinct_blocks), (3, 1));

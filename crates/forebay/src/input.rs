@@ -150,6 +150,27 @@ impl Input {
         self.kept.is_some()
     }
 
+    /// Arrivals over time: (seconds, requests a second), so many `times` as fast as recorded, in at most 600 steps.
+    ///
+    /// # Errors
+    /// A trace that cannot be read again.
+    pub fn arrival_rates(&self, times: f64) -> Result<Vec<(f64, f64)>, Error> {
+        const STEPS: usize = 600;
+        let step_s = (self.description.duration_s / STEPS as f64).max(1e-6);
+        let mut counts = vec![0u64; STEPS];
+        let mut records = self.records()?;
+        for record in records.by_ref() {
+            let step = (record.at.as_secs_f64() / step_s) as usize;
+            counts[step.min(STEPS - 1)] += 1;
+        }
+        if let Some(error) = records.failed().take() {
+            return Err(error.into());
+        }
+        let step_s = step_s / times;
+        let rate = |(step, count): (usize, &u64)| (step as f64 * step_s, *count as f64 / step_s);
+        Ok(counts.iter().enumerate().map(rate).collect())
+    }
+
     /// The records in time order, streams grouped. After the last one, ask `failed`.
     pub(crate) fn records(&self) -> Result<Records<'_>, Error> {
         let failed = Rc::new(RefCell::new(None));

@@ -1,4 +1,4 @@
-//! The reports of the verbs `advise`, `compare`, `plan capacity` and `plan buy`: HTML pages that work offline.
+//! The reports of the verbs: HTML pages that work offline.
 //!
 //! Invariants: the page refers to nothing outside itself and runs no script; every text from
 //! outside is escaped; no figure is printed that is not a number; the page is well-formed XML and
@@ -13,14 +13,17 @@ mod charts;
 mod claims;
 mod heads;
 mod page;
+mod pictures;
 mod plain;
 mod plot;
+mod runs;
 mod tables;
 mod text;
 
 pub use capacity::{CapacityPage, DevicesPart};
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
 pub use plain::{PlainCell, PlainCurve, PlainPage, PlainTable};
+pub use runs::RunsPage;
 
 use std::path::Path;
 
@@ -49,6 +52,11 @@ pub fn buy_html(answer: &crate::plan::buy::Answer) -> String {
 /// A page of sentences and tables that were put together elsewhere.
 pub fn plain_html(told: &PlainPage) -> String {
     plain::page(told)
+}
+
+/// The report on runs of policies side by side.
+pub fn runs_html(told: &RunsPage<'_>) -> String {
+    runs::page(told)
 }
 
 /// The card of two traces.

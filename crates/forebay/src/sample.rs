@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::progress::GoOn;
 
-const BUNDLED: &[u8] = include_bytes!("../../../traces/terasort.parquet");
+const BUNDLED: &[u8] = include_bytes!("../traces/terasort.parquet");
 
 /// What results call it.
 const NAME: &str = "the bundled TeraSort trace";

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table};
 use serde::Serialize;
 
 use super::Benching;
 use super::arrivals::Turns;
 use super::tally::{Figures, Latency, Tally};
-use crate::output::wrapped;
+use crate::output::{self, wrapped};
 
 /// What a benchmark found.
 #[derive(Serialize)]
@@ -98,8 +98,7 @@ pub(super) fn told(results: &Results) -> String {
                   less; --rate asks however it does."
             .to_string(),
     }));
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut table = output::table();
     table.set_header([
         "operation",
         "count",

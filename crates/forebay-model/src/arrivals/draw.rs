@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use super::{
     Arrivals, Before, Block, GAPS_BEFORE, Key, PARTS, begin, coarse_share, fine_share, nearest,
     possible, rate, ratio, scale,
@@ -15,8 +13,16 @@ use crate::dice::Dice;
 struct Nearest {
     bags: Vec<Bag>,
     known: BTreeMap<Key, usize>,
-    found: FxHashMap<Key, Option<usize>>,
-    latest: Option<(Key, usize)>,
+    /// Which bag each key has, as far as it was looked for; the others have [`UNKNOWN`].
+    found: Vec<u32>,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// The place of a key in a list: of at most 64 scales, and two classes of at most 32 and 32.
+#[inline]
+fn place(key: Key) -> usize {
+    usize::from(key.0) << 10 | usize::from(key.1 & 31) << 5 | usize::from(key.2 & 31)
 }
 
 impl Nearest {
@@ -24,23 +30,22 @@ impl Nearest {
         Nearest {
             bags: counts.values().map(Bag::new).collect(),
             known: counts.keys().copied().zip(0..).collect(),
-            found: FxHashMap::default(),
-            latest: None,
+            found: Vec::new(),
         }
     }
 
     #[inline]
     fn draw(&mut self, key: Key, dice: &mut Dice) -> Option<u32> {
-        let at = match self.latest {
-            Some((latest, at)) if latest == key => at,
-            _ => {
-                let known = &self.known;
-                let find = || known.get(nearest(known.keys(), key)?).copied();
-                (*self.found.entry(key).or_insert_with(find))?
+        let place = place(key);
+        let mut at = self.found.get(place).copied().unwrap_or(UNKNOWN);
+        if at == UNKNOWN {
+            at = *self.known.get(nearest(self.known.keys(), key)?)? as u32;
+            if self.found.len() <= place {
+                self.found.resize(place + 1, UNKNOWN);
             }
-        };
-        self.latest = Some((key, at));
-        self.bags[at].draw(dice)
+            self.found[place] = at;
+        }
+        self.bags[at as usize].draw(dice)
     }
 }
 

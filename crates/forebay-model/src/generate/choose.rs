@@ -2,6 +2,8 @@
 //!
 //! All weights are of what is left of budgets, times how much more often than by chance something was seen.
 
+use std::ops::Range;
+
 use super::{Mechanism, Mechanisms};
 use crate::chain::{Chain, GAPS};
 use crate::class::Class;
@@ -12,8 +14,6 @@ use crate::space::Transitions;
 
 /// What is added to counts and what they would be by chance, so that what never came is not impossible.
 const SMOOTH: f64 = 0.02;
-/// A run that would go on where its class has come as often as it did.
-const USED_UP: f32 = 0.05;
 /// Of an epoch's budget of a class, what may be drawn beyond it; none in the last of all, and before that in as many
 /// epochs less and less.
 const SLACK: f32 = 0.5;
@@ -31,8 +31,6 @@ pub(super) struct Chooser {
     classes: Vec<Class>,
     /// The first class that writes.
     writes: usize,
-    /// Those of runs that go on.
-    continuing: Vec<usize>,
     ranges: usize,
     chain: Chain,
     /// Epochs entered, and the request that enters the next.
@@ -52,7 +50,9 @@ pub(super) struct Chooser {
     after: Vec<f32>,
     before: Vec<f32>,
     paces: Vec<f32>,
-    transitions: Transitions,
+    /// From each range: to which ranges each transition leads.
+    moves_from: Vec<Vec<(Range<usize>, usize)>>,
+    transitions: usize,
     /// By class and transition: how much more often than by chance it is made, and by that class.
     moves: Vec<f32>,
     /// By class and range: what is left, and the inverse of how much more often than by chance.
@@ -67,6 +67,17 @@ pub(super) struct Chooser {
 /// Rows by class as rows by class first.
 fn turn(rows: &[f32], count: usize, classes: usize) -> Vec<f32> {
     (0..classes).flat_map(|class| (0..count).map(move |row| rows[row * classes + class])).collect()
+}
+
+/// The ranges that each transition leads to, of a list that has the transition to each range.
+fn leads(to: &[u32]) -> Vec<(Range<usize>, usize)> {
+    let mut begin = 0;
+    let alike = to.chunk_by(|one, other| one == other).map(|alike| {
+        let ranges = begin..begin + alike.len();
+        begin = ranges.end;
+        (ranges, alike[0] as usize)
+    });
+    alike.collect()
 }
 
 impl Chooser {
@@ -133,12 +144,10 @@ impl Chooser {
                 left_of[class as usize * ranges + range] = count as f32;
             }
         }
-        let continuing = (0..classes).filter(|&class| model.classes[class].kind.continues());
         Chooser {
             on,
             requests: model.requests,
             writes: model.classes.partition_point(|class| !class.is_write()),
-            continuing: continuing.collect(),
             classes: model.classes.clone(),
             ranges,
             entered: 0,
@@ -161,7 +170,8 @@ impl Chooser {
             left_in: in_range.iter().map(|&count| count as f32).collect(),
             weights: vec![0.0; classes.max(ranges)],
             last: None,
-            transitions,
+            moves_from: (0..ranges).map(|from| leads(transitions.from(from))).collect(),
+            transitions: transitions.count(),
             chain: chain.clone(),
         }
     }
@@ -230,14 +240,14 @@ impl Chooser {
         let weights = &mut self.weights[first..end];
         if let Some((last, _)) = self.last {
             let follows = &self.follows[last * classes..][first..end];
-            for (at, weight) in weights.iter_mut().enumerate() {
-                *weight = left[at].max(0.0) * follows[at] * after[at] * before[at] * paces[at];
+            let lifts = follows.iter().zip(after).zip(before.iter().zip(paces));
+            for ((weight, left), ((follows, after), (before, pace))) in
+                weights.iter_mut().zip(left).zip(lifts)
+            {
+                *weight = left.max(0.0) * (follows * after) * (before * pace);
             }
         } else {
             weights.copy_from_slice(left);
-        }
-        if self.on.has(Mechanism::Staying) {
-            self.weigh_runs(first..end);
         }
         match dice.weighted(&self.weights[first..end]) {
             Some(found) => first + found,
@@ -246,25 +256,8 @@ impl Chooser {
     }
 
     /// A class by how often it still comes in all, where no budget is left.
-    fn likely(&self, classes: std::ops::Range<usize>, dice: &mut Dice) -> usize {
+    fn likely(&self, classes: Range<usize>, dice: &mut Dice) -> usize {
         classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
-    }
-
-    /// A run that goes on stays in its range, which is known before the class is.
-    #[inline]
-    fn weigh_runs(&mut self, classes: std::ops::Range<usize>) {
-        let Some((_, range)) = self.last else { return };
-        let stay = match self.left_ranges[range] {
-            left if left > 0.0 => (left / self.of_range[range].max(1e-9)).min(2.0) + 0.02,
-            _ => 0.02,
-        };
-        let first = self.continuing.partition_point(|&class| class < classes.start);
-        for &class in self.continuing[first..].iter().take_while(|&&class| class < classes.end) {
-            if self.left_of[class * self.ranges + range] <= 0.0 {
-                self.weights[class] *= USED_UP;
-            }
-            self.weights[class] *= stay;
-        }
     }
 
     /// The range of a request of this class.
@@ -275,23 +268,26 @@ impl Chooser {
         {
             return range;
         }
-        let (ranges, count) = (self.ranges, self.transitions.count());
+        let ranges = self.ranges;
         let left_of = &self.left_of[class * ranges..][..ranges];
-        let by_class = self.on.has(Mechanism::RangeClasses);
         let unlikely = &self.unlikely[class * ranges..][..ranges];
-        let tiny = 1e-4 / self.requests as f32;
         let weights = &mut self.weights[..ranges];
-        let left = self.left_ranges[..ranges].iter().zip(&self.left_in[..ranges]).zip(left_of);
-        for (weight, ((&left, &left_in), &left_of)) in weights.iter_mut().zip(left) {
-            let share = if left_of > 0.0 { left_of / left_in } else { tiny };
-            let share = if left_in > 0.0 { share } else { 0.0 };
-            *weight = if left > 0.0 { left } else { 0.0 } * if by_class { share } else { 1.0 };
+        let budgets = weights.iter_mut().zip(&self.left_ranges[..ranges]).zip(unlikely);
+        budgets.for_each(|((weight, left), unlikely)| *weight = left.max(0.0) * unlikely);
+        if self.on.has(Mechanism::RangeClasses) {
+            let tiny = 1e-4 / self.requests as f32;
+            for (weight, (left_of, left_in)) in
+                weights.iter_mut().zip(left_of.iter().zip(&self.left_in))
+            {
+                let share = if *left_of > 0.0 { left_of / left_in } else { tiny };
+                *weight *= if *left_in > 0.0 { share } else { 0.0 };
+            }
         }
         if let Some((_, last)) = self.last {
-            let moves = &self.moves[class * count..][..count];
-            let transitions = self.transitions.from(last).iter().zip(unlikely);
-            for (weight, (&transition, unlikely)) in weights.iter_mut().zip(transitions) {
-                *weight *= moves[transition as usize] * unlikely;
+            let moves = &self.moves[class * self.transitions..][..self.transitions];
+            for (ranges, transition) in &self.moves_from[last] {
+                let lift = moves[*transition];
+                weights[ranges.clone()].iter_mut().for_each(|weight| *weight *= lift);
             }
         }
         dice.weighted(&self.weights[..ranges])

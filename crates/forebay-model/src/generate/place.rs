@@ -42,7 +42,7 @@ pub(super) struct Placer {
     far: Vec<Bag>,
     cell_bytes: u64,
     /// By how many powers of two each two ranks (and 1) differ, twice, in parts of [`WHOLE`].
-    rank_unlike: Box<[[u32; ENDS_MAX]; ENDS_MAX]>,
+    rank_unlike: Box<[[i16; ENDS_MAX]; ENDS_MAX]>,
     has_streams: bool,
 }
 
@@ -61,7 +61,7 @@ impl Placer {
             rank_unlike: Box::new(std::array::from_fn(|one| {
                 std::array::from_fn(|other| {
                     let power = |rank: usize| log2(1 + rank as u64);
-                    (2.0 * (power(one) - power(other)).abs() * WHOLE as f32) as u32
+                    (2.0 * (power(one) - power(other)).abs() * f32::from(WHOLE)) as i16
                 })
             })),
             has_streams: model.streams.len() > 1,

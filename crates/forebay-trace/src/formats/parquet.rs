@@ -2,10 +2,12 @@
 //!
 //! Both are read batch by batch and put in order of time. Integer columns may have any integer
 //! type, or floating point of whole numbers, and strings any string type, dictionaries included, as
-//! long as every value fits.
+//! long as every value fits. Tables that others made are read as the canonical form, their columns
+//! found by the names that people give them ([`found`]).
 
 pub mod canonical;
 mod columns;
+mod found;
 pub mod hadoop;
 
 use std::fs::File;
@@ -45,7 +47,8 @@ pub(crate) fn open_table(
 }
 
 fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
-    if table.columns.iter().any(|name| name == "time_ns") {
+    let has = |wanted: &str| table.columns.iter().any(|name| name == wanted);
+    if ["time_ns", "pid", "tgid", "lba"].into_iter().all(has) {
         return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
     }
     Ok(Box::new(Ordered::new(Rows::<canonical::Canonical>::new(table)?)))

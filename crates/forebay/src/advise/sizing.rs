@@ -4,14 +4,11 @@
 use forebay_core::cache::MissRatioCurve;
 use serde::Serialize;
 
-use crate::cache_curve::keys;
+use crate::cache_curve::{HITS_THAT_SUFFICE, keys};
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{GoOn, Meter};
 use crate::quantities::{bytes, counted, percent};
-
-/// The share of what the largest cache finds that is enough: the last fifth costs most.
-const HITS_THAT_SUFFICE: f64 = 0.8;
 
 /// Blocks that are told apart at most; larger footprints are cut into larger blocks.
 const BLOCKS_MAX: u64 = 1 << 20;

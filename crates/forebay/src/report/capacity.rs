@@ -2,7 +2,8 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, figure, section};
+use super::page::{document, section};
+use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
 use super::text::{count, escape, name, ratio, seconds, significant};

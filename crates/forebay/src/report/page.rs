@@ -1,13 +1,11 @@
 //! The page itself: what stands where.
 
-use super::charts::{self, TimeSpent};
-use super::heads::Ground;
-use super::plot::Caption;
+use super::pictures;
 use super::tables;
 use super::text::{NONE, escape, name, ratio, seconds, significant};
 use crate::advise::{Advice, From, Tail, Verdict};
 use crate::quantities as said;
-use crate::simulate::{Replay, Run, RunResult};
+use crate::simulate::{Replay, RunResult};
 
 /// Paragraphs of one kind that are shown.
 const PARAGRAPHS_MAX: usize = 40;
@@ -58,20 +56,28 @@ pub(super) fn page(advice: &Advice) -> String {
     };
     body += &paragraphs(findings, "findings", &advice.findings);
     body += &paragraphs("Keep in mind", "cautions", &advice.cautions);
+    let runs = &advice.pictures.runs;
     if let Some(pair) = &pair {
-        body += &heads(advice, pair);
+        let other = pair.other.map(|run| run.policy.as_str());
+        body += &pictures::heads(runs, &pair.baseline.policy, other, advice.pictures.cylinders);
     }
-    body += &latencies(advice);
-    body += &arrivals(advice);
-    body += &time_spent(advice);
+    let told = [Some(advice.baseline.as_str()), advice.recommended.as_deref()];
+    body += &pictures::latencies(runs, &told);
+    body += &pictures::arrivals(&advice.pictures.arrivals);
+    if advice.pictures.cylinders > 0 {
+        body += &pictures::time_spent(&advice.runs, advice.replay);
+    }
     if let Some(pair) = &pair {
-        body += &contenders(pair);
+        body += &contenders(pair.baseline, pair.other);
     }
     body += &section("The trace", &tables::trace(&advice.description));
     if !advice.runs.is_empty() {
         body += &format!(
             "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
-            tables::figures(advice)
+            {
+                let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
+                tables::figures(&advice.runs.iter().chain(with_flash).collect::<Vec<_>>())
+            }
         );
     }
     document(&advice.trace, &body)
@@ -159,7 +165,7 @@ fn head(advice: &Advice) -> String {
         seconds(d.duration_s)
     );
     format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1>{flash}\
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{flash}\
          <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
          <div><dt>Device</dt><dd>{}, {}</dd></div>\
          <div><dt>Replay</dt><dd>{replay}{faster}</dd></div><div><dt>Load</dt><dd>{load}</dd></div></dl>\
@@ -215,165 +221,21 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     )
 }
 
-pub(super) fn figure(picture: &str, caption: &str) -> String {
-    format!("<figure>{picture}<figcaption>{caption}</figcaption></figure>")
-}
-
-fn heads(advice: &Advice, pair: &Pair<'_>) -> String {
-    let cylinders = advice.pictures.cylinders;
-    let named = |policy: &str| -> Option<&Run> {
-        advice.pictures.runs.iter().find(|(name, _)| name == policy).map(|(_, run)| run)
-    };
-    let Some(baseline) = named(&pair.baseline.policy).filter(|_| cylinders > 0) else {
-        return String::new();
-    };
-    let other = pair.other.and_then(|run| Some((run.policy.as_str(), named(&run.policy)?)));
-    let a = baseline.head.points.as_slice();
-    let b = other.map_or(a, |(_, run)| run.head.points.as_slice());
-    if a.is_empty() && b.is_empty() {
-        return String::new();
-    }
-    let shown: Vec<_> = std::iter::once((pair.baseline.policy.as_str(), a))
-        .chain(other.map(|(policy, _)| (policy, b)))
-        .collect();
-    let row = |ground: &Ground, id: &str, sparse: bool, what: &str| -> String {
-        let draw = |(index, (policy, points)): (usize, &(&str, super::heads::Points<'_>))| {
-            let caption = Caption {
-                id: &format!("{id}-{index}"),
-                title: &format!("Head position under {policy}"),
-                description: &format!("Cylinder of each I/O over time under {policy}, {what}."),
-            };
-            let picture = if sparse {
-                ground.path(&caption, points)
-            } else {
-                ground.density(&caption, points)
-            };
-            figure(&picture, &format!("<b>{}</b>, {what}", name(policy)))
-        };
-        let pictures: String = shown.iter().enumerate().map(draw).collect();
-        format!("<div class=\"pair\">{pictures}</div>")
-    };
-    let sparse = Ground::is_sparse(a, b);
-    let mut rows = row(&Ground::whole(a, b), "heads", sparse, "the whole run");
-    if let Some(ground) = Ground::closer(a, b) {
-        rows += &row(&ground, "closer", true, "a closer look, the path from I/O to I/O");
-    }
-    let about = format!(
-        "<p class=\"note\">The drive has {cylinders} cylinders; the pictures show those in use.</p>"
-    );
-    section("Where the heads are", &(about + &rows))
-}
-
-fn latencies(advice: &Advice) -> String {
-    let runs = &advice.pictures.runs;
-    let reads: Vec<_> = runs.iter().map(|(_, run)| run.read_distribution.as_slice()).collect();
-    let writes: Vec<_> = runs.iter().map(|(_, run)| run.write_distribution.as_slice()).collect();
-    let span = charts::latency_span(reads.iter().chain(&writes).copied());
-    let told = [Some(&advice.baseline), advice.recommended.as_ref()];
-    let stands_out: Vec<bool> =
-        runs.iter().map(|(policy, _)| told.contains(&Some(policy))).collect();
-    let draw = |id: &str, kind: &str, series: &[&[(f64, f64)]]| {
-        let caption = Caption {
-            id,
-            title: &format!("{kind} latency by scheduler"),
-            description: "Share of requests answered within a latency; further left is faster.",
-        };
-        charts::distributions(&caption, series, &stands_out, span).map(|picture| {
-            figure(&picture, &format!("<b>{kind}</b>: share answered within a latency"))
-        })
-    };
-    let pictures: String = draw("reads", "Reads", &reads)
-        .into_iter()
-        .chain(draw("writes", "Writes", &writes))
-        .collect();
-    if pictures.is_empty() {
-        return String::new();
-    }
-    let names = runs.iter().map(|(policy, _)| policy.as_str());
-    let legend = charts::legend(names, &stands_out);
-    section("Latency", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
-}
-
-fn arrivals(advice: &Advice) -> String {
-    let caption = Caption {
-        id: "arrivals",
-        title: "Arrival rate",
-        description: "Requests per second over the time of the trace, with the mean.",
-    };
-    let picture = charts::arrivals(&caption, &advice.pictures.arrivals);
-    let whole = |picture: String| {
-        figure(&picture, "As replayed, before any scheduling; the dashed line is the mean")
-    };
-    picture.map_or(String::new(), |picture| section("Arrivals", &whole(picture)))
-}
-
-fn spent_in(run: &RunResult) -> TimeSpent<'_> {
-    TimeSpent {
-        policy: &run.policy,
-        seek_s: run.figures.seek_s,
-        rotation_s: run.figures.rotation_s,
-        transfer_s: run.figures.transfer_s,
-        busy_s: run.figures.busy_s,
-        floor_s: run.figures.transfer_bound_s,
-    }
-}
-
-/// Of a disk; what else has no heads spends its time on nothing that could be told apart.
-fn time_spent(advice: &Advice) -> String {
-    if advice.pictures.cylinders == 0 {
-        return String::new();
-    }
-    let total = match advice.replay {
-        Replay::Closed => "Busy time; the total above runs until all is done",
-        Replay::Open | Replay::Dependent => "Busy time, which is the total above",
-    };
-    let spent: Vec<TimeSpent<'_>> = advice.runs.iter().map(spent_in).collect();
-    let caption = Caption {
-        id: "spent",
-        title: "Where the disk's time went",
-        description: "For each scheduler, seconds spent seeking, rotating, transferring and on \
-                      overhead, against the least time that moving the bytes takes.",
-    };
-    let Some(picture) = charts::time_spent(&caption, &spent) else {
-        return String::new();
-    };
-    let key = |(class, name): (&str, &str)| {
-        format!(
-            "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{class}\" \
-             width=\"14\" height=\"14\"/></svg>{name}</li>"
-        )
-    };
-    let keys: String = [
-        ("seek", "seeking"),
-        ("rotation", "rotational wait"),
-        ("transfer", "transfer"),
-        ("other", "overhead and other"),
-    ]
-    .into_iter()
-    .map(key)
-    .collect();
-    let content = format!(
-        "<ul class=\"legend boxes\">{keys}</ul>{}",
-        figure(&picture, &format!("{total}; the line marks what moving the bytes alone takes"))
-    );
-    section("Where the disk's time went", &content)
-}
-
-fn contenders(pair: &Pair<'_>) -> String {
+/// Which streams fight under the baseline, and what each gets, beside another.
+pub(super) fn contenders(baseline: &RunResult, other: Option<&RunResult>) -> String {
     let mut all = String::new();
-    let (baseline, policy) = (pair.baseline, name(&pair.baseline.policy));
+    let policy = name(&baseline.policy);
     if let Some(fights) = tables::fights(baseline) {
         let between = |run: &RunResult| seconds(run.contention.between_streams_s);
-        let other = pair
-            .other
+        let besides = other
             .map_or(String::new(), |run| format!(", {} under {}", between(run), name(&run.policy)));
         let intro = format!(
             "<p class=\"small\">Under {policy}. Seeking and rotational wait when the heads go from \
-             one stream to another come to {} in all{other}.</p>",
+             one stream to another come to {} in all{besides}.</p>",
             between(baseline)
         );
         all += &section("Streams that fight", &(intro + &fights));
     }
-    all += &section("Streams", &tables::streams(baseline, pair.other));
+    all += &section("Streams", &tables::streams(baseline, other));
     all
 }

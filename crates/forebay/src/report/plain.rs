@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use super::axis::Axis;
 use super::claims::{self, ClaimGroup};
-use super::page::{document, figure, paragraphs, section};
+use super::page::{document, paragraphs, section};
+use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
 use super::text::{NONE, escape, name, significant};

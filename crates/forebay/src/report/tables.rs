@@ -37,7 +37,7 @@ pub(super) fn headings(names: &[&str]) -> Vec<String> {
 }
 
 /// A figure with a bar of its share behind it.
-fn with_bar(text: &str, share: f64) -> String {
+pub(super) fn with_bar(text: &str, share: f64) -> String {
     let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
 }
@@ -213,7 +213,7 @@ fn within(interval: Option<(String, String)>) -> String {
     })
 }
 
-fn gain(share: f64, is_baseline: bool) -> String {
+pub(super) fn gain(share: f64, is_baseline: bool) -> String {
     match share {
         _ if is_baseline => "baseline".to_string(),
         s if !s.is_finite() => NONE.to_string(),
@@ -370,9 +370,7 @@ const FIGURES: &[Figure] = &[
 ];
 
 /// All figures of all runs.
-pub(super) fn figures(advice: &Advice) -> String {
-    let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
-    let runs: Vec<&RunResult> = advice.runs.iter().chain(with_flash).collect();
+pub(super) fn figures(runs: &[&RunResult]) -> String {
     let mut heads = headings(&["figure"]);
     heads.extend(runs.iter().map(|run| name(&run.policy)));
     let row = |label: &str, shown: &dyn Fn(&RunResult) -> String| {

@@ -1,6 +1,6 @@
 //! New ground: near a recent end, or anywhere in the wanted range, by the cells that were used first.
 
-use super::{Found, Mechanism, Placer};
+use super::{Found, Placer};
 use crate::bins;
 use crate::dice::Dice;
 use crate::ends::{Unlike, WHOLE};
@@ -9,11 +9,7 @@ use crate::places::Nearby;
 use crate::trail::Trail;
 
 /// How much it counts that the end is of another operation, or range.
-const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3 };
-/// Places in a cell of which the one with the most room after it is taken, so that runs can begin there.
-const TRIES: usize = 6;
-/// More room than this is enough.
-const ROOM_BLOCKS: u64 = 4096;
+const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
 /// How far back room is looked for where the place is taken.
 const BACK_BLOCKS: u64 = 1024;
 
@@ -30,7 +26,7 @@ impl Placer {
         let (of, area) = (self.classes[class], self.space.area_of_range(range));
         let ends = &trail.ends[area];
         let mut far = self.rank_unlike[wanted.rank];
-        ends.unlike((of.op, of.octave, range as u16), UNLIKE, &mut far);
+        ends.unlike((of.op, of.octave, range as u16, false), UNLIKE, &mut far);
         let likest = (0..ends.len()).min_by_key(|&rank| far[rank])?;
         let end = ends.get(likest)?;
         let mut distance = bins::draw(wanted.distance, dice) * 512;
@@ -80,32 +76,15 @@ impl Placer {
         let into = self.past_block(class, len, dice);
         let step = self.grain.max(BLOCK_BYTES);
         let (begin, end) = (cell * self.cell_bytes, (cell + 1) * self.cell_bytes);
-        let tries = if self.on.has(Mechanism::Room) { TRIES } else { 1 };
-        let (mut best, mut most) = (None, 0);
-        for _ in 0..tries {
-            let mut place = begin + dice.below(self.cell_bytes / step) * step + into;
-            let (first, last) = blocks(place, len);
-            if trail.ground.new_blocks(first, last) < last - first {
-                let high = end / BLOCK_BYTES + (last - first);
-                let Some(free) = trail.ground.room(first, last - first, begin / BLOCK_BYTES, high)
-                else {
-                    continue;
-                };
-                place = free * BLOCK_BYTES + place % BLOCK_BYTES;
-            }
-            let room = trail.ground.stretch(blocks(place, len).1, false, ROOM_BLOCKS);
-            if best.is_none() || room > most {
-                (best, most) = (Some(place), room);
-            }
-            if room == ROOM_BLOCKS {
-                break;
-            }
+        let mut address = begin + dice.below(self.cell_bytes / step) * step + into;
+        let (first, last) = blocks(address, len);
+        if trail.ground.new_blocks(first, last) < last - first {
+            // In the cell, else anywhere.
+            let (low, high) = (begin / BLOCK_BYTES, end / BLOCK_BYTES + (last - first));
+            let free = trail.ground.room(first, last - first, low, high);
+            let free = free.or_else(|| trail.ground.room(low, last - first, 0, self.end_block()));
+            address = free.map_or(begin, |block| block * BLOCK_BYTES) + into;
         }
-        let address = best.unwrap_or_else(|| {
-            let blocks = u64::from(len).div_ceil(BLOCK_BYTES) + 1;
-            let free = trail.ground.room(begin / BLOCK_BYTES, blocks, 0, self.end_block());
-            free.map_or(begin, |block| block * BLOCK_BYTES) + into
-        });
         let address = address.min(self.space.end().saturating_sub(len.into()));
         Found { address, len, from: None, area: trail.area, stream, stays: false }
     }

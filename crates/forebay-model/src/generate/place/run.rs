@@ -5,15 +5,19 @@ use super::{Found, Mechanism, Placer};
 use crate::bins;
 use crate::class::Kind;
 use crate::dice::Dice;
-use crate::ends::{End, Unlike, WHOLE};
+use crate::ends::{ENDS_MAX, End, Unlike, WHOLE};
 use crate::ground::BLOCK_BYTES;
 use crate::places::{How, Reuse, Run, age_octave, octave_ages};
 use crate::trail::{Trail, ahead};
 
-/// How much it counts that an end is of another operation, length or, where that is chosen, range.
-const UNLIKE: Unlike = Unlike { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE };
+/// How much it counts that an end is of another operation or length, where that is chosen range, and where there are several
+/// streams the last of its stream or not.
+const UNLIKE: Unlike =
+    Unlike { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE, own: 2 * WHOLE };
 /// Beyond this share of wrong ground no end will do for a run on new ground.
 const WRONG_MAX: f32 = 0.5;
+/// The key of no end.
+const NONE: i16 = i16::MAX;
 /// How far beyond used ground new ground is looked for, and for how many requests as long it has room.
 const BEYOND_BLOCKS: u64 = 16_384;
 const ROOM: u64 = 8;
@@ -40,30 +44,34 @@ impl Placer {
         };
         let ends = &trail.ends[area];
         let is_chosen = !of.kind.continues();
-        let weights = Unlike { range: if is_chosen { 4 * WHOLE } else { 0 }, ..UNLIKE };
+        let weights = Unlike {
+            range: if is_chosen { UNLIKE.range } else { 0 },
+            own: if self.has_streams { UNLIKE.own } else { 0 },
+            ..UNLIKE
+        };
         let mut keys = self.rank_unlike[wanted.rank];
-        ends.unlike((of.op, of.octave, range as u16), weights, &mut keys);
-        if self.has_streams {
-            let own = ends.addresses().iter().zip(ends.streams());
-            for (key, (&address, &stream)) in keys.iter_mut().zip(own) {
-                *key += u32::from(trail.is_stream_s(address, stream) != wanted.is_own) * 2 * WHOLE;
-            }
-        }
+        ends.unlike((of.op, of.octave, range as u16, wanted.is_own), weights, &mut keys);
         // The likest first: the ground ahead is looked up for those only that may still be the best.
-        for (rank, key) in (0u32..).zip(&mut keys) {
-            let is_there = ends.addresses().get(rank as usize) < Some(&self.space.end());
-            *key =
-                if is_there && (rank as usize) < ends.len() { *key << 5 | rank } else { u32::MAX };
+        for (key, rank) in keys.iter_mut().zip(0..) {
+            *key = *key * ENDS_MAX as i16 + rank;
         }
+        keys[ends.len()..].fill(NONE);
         let (mut best, mut least, mut best_wrong) = (None, f32::INFINITY, 0.0);
         loop {
-            let key = keys.iter().fold(u32::MAX, |least, &key| least.min(key));
-            let (rank, mut far) = ((key % 32) as usize, (key / 32) as f32 / WHOLE as f32);
-            if key == u32::MAX || far >= least {
+            let key = keys.iter().copied().fold(NONE, i16::min);
+            if key == NONE {
                 break;
             }
-            keys[rank] = u32::MAX;
+            let rank = (key % ENDS_MAX as i16) as usize;
+            let mut far = f32::from(key / ENDS_MAX as i16) / f32::from(WHOLE);
+            if far >= least {
+                break;
+            }
+            keys[rank] = NONE;
             let Some(end) = ends.get(rank) else { break };
+            if end.address >= self.space.end() {
+                continue;
+            }
             let (first, last) = ahead(end.address, len);
             let new = trail.ground.new_blocks(first, last);
             let wrong = match is_used {

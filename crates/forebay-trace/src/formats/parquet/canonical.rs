@@ -7,19 +7,21 @@
 //! format it came from), `forebay.unit`, and the dictionaries as JSON: `forebay.streams`, a list of
 //! `{thread, process, name}`, and `forebay.volumes`, a list of names.
 //!
-//! Tables of other makers need only `at_ns`, `op`, `offset` and `len`; without dictionaries,
-//! streams and volumes are named by their numbers.
+//! Tables of other makers need only `at_ns`, `op`, `offset` and `len`, or columns that are called otherwise and mean the same
+//! ([`found`]). Without dictionaries, streams and volumes are named by their numbers, or by columns of names. The index that pandas
+//! may add is a column that nothing asks for.
 
 use std::collections::BTreeMap;
 
 use forebay_core::{Flags, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::{Schema, Table, damaged, shown};
+use super::{Schema, Table, damaged, found, shown};
 use crate::error::TraceError;
-use crate::formats::parquet::columns::{Columns, Numbers};
+use crate::formats::numbering::Numbering as Named;
+use crate::formats::parquet::columns::Columns;
 use crate::naming::Room;
-use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
+use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 use crate::rows::{self, Wrong};
 use crate::trace::{Dictionary, Record, Stream};
 
@@ -79,22 +81,26 @@ impl Numbering {
     fn index(
         &mut self,
         number: u64,
-        column: &'static str,
+        column: &str,
         room: &mut Room,
-        new: impl FnOnce(String),
+        new: &mut impl FnMut(String),
     ) -> Result<u32, Wrong> {
         match self {
             Numbering::Given(length) if number < *length => Ok(number as u32),
             Numbering::Given(_) => {
                 let got = number.to_string();
-                Err(Wrong::new(column, got.as_bytes(), "an index into the file's dictionary"))
+                Err(Wrong::new(
+                    column.to_string(),
+                    got.as_bytes(),
+                    "an index into the file's dictionary",
+                ))
             }
             Numbering::Found(known) => {
                 if let Some(&index) = known.get(&number) {
                     return Ok(index);
                 }
                 let (name, next) = (number.to_string(), known.len() as u32);
-                room.take(column, name.as_bytes())?;
+                room.take(column.to_string(), name.as_bytes())?;
                 known.insert(number, next);
                 new(name);
                 Ok(next)
@@ -108,6 +114,92 @@ pub(super) struct Canonical {
     streams: Numbering,
     volumes: Numbering,
     room: Room,
+    /// Volumes and submitters that columns call by their names.
+    named: Named,
+}
+
+impl Canonical {
+    /// The stream of each row: by its number, else who submitted it as far as columns say.
+    fn streams(
+        &mut self,
+        columns: &Columns,
+        dictionary: &mut Dictionary,
+    ) -> Result<Vec<u32>, TraceError> {
+        let fields = columns.fields();
+        let number = |names: &[&str]| found::any(fields, names, found::is_number);
+        let (thread, process) = (number(&found::THREAD), number(&found::PROCESS));
+        let name = found::any(fields, &found::NAME, found::is_text);
+        if columns.has("stream") || (thread.or(process).or(name)).is_none() {
+            return numbered(columns, "stream", &mut self.streams, &mut self.room, |name| {
+                dictionary.streams.push(Stream { name, ..Stream::default() });
+            });
+        }
+        let ids = |column: Option<&str>| -> Result<Vec<Option<u32>>, TraceError> {
+            let Some(column) = column else { return Ok(vec![None; columns.rows()]) };
+            let numbers = columns.numbers(column, true)?;
+            let id = |row| {
+                let id = columns.optional(&numbers, row, column)?;
+                id.map(u32::try_from).transpose().map_err(|_| {
+                    let got = id.unwrap_or_default().to_string();
+                    let wrong = Wrong::new(column.to_string(), got.as_bytes(), "an id below 2^32");
+                    columns.wrong(row, wrong)
+                })
+            };
+            (0..columns.rows()).map(id).collect()
+        };
+        let names = match name {
+            Some(column) => columns
+                .meanings(column, "a name", Some(String::new()), |text| Some(text.to_string()))?,
+            None => vec![String::new(); columns.rows()],
+        };
+        let who = ids(thread)?.into_iter().zip(ids(process)?).zip(names).enumerate();
+        let stream = |(row, ((thread, process), name))| {
+            let stream = Stream { thread, process, name };
+            self.named.stream(stream, dictionary).map_err(|wrong| columns.wrong(row, wrong))
+        };
+        who.map(stream).collect()
+    }
+
+    /// The volume of each row, by its number or its name.
+    fn volumes(
+        &mut self,
+        columns: &Columns,
+        dictionary: &mut Dictionary,
+    ) -> Result<Vec<u32>, TraceError> {
+        let Some(column) = found::any(columns.fields(), &found::VOLUME, found::is_text) else {
+            let column = found::any(columns.fields(), &found::VOLUME, found::is_number);
+            let column = column.unwrap_or("volume");
+            return numbered(columns, column, &mut self.volumes, &mut self.room, |name| {
+                dictionary.volumes.push(name);
+            });
+        };
+        let names = columns.meanings(column, "a name", None, |text| Some(text.to_string()))?;
+        let volume = |(row, name): (usize, String)| {
+            let volume = self.named.volume(name.as_bytes(), dictionary);
+            volume.map_err(|wrong| columns.wrong(row, wrong))
+        };
+        names.into_iter().enumerate().map(volume).collect()
+    }
+}
+
+/// The index of each row's number in `column`; of 0 where there is no such column.
+fn numbered(
+    columns: &Columns,
+    column: &str,
+    numbering: &mut Numbering,
+    room: &mut Room,
+    mut new: impl FnMut(String),
+) -> Result<Vec<u32>, TraceError> {
+    let numbers = columns.has(column).then(|| columns.numbers(column, false)).transpose()?;
+    let index = |row| {
+        let number = match &numbers {
+            Some(numbers) => columns.unsigned(numbers, row, column)?,
+            None => 0,
+        };
+        let index = numbering.index(number, column, room, &mut new);
+        index.map_err(|wrong| columns.wrong(row, wrong))
+    };
+    (0..columns.rows()).map(index).collect()
 }
 
 impl Schema for Canonical {
@@ -142,6 +234,7 @@ impl Schema for Canonical {
             room,
             streams: Numbering::of(streams.as_ref().map(Vec::len)),
             volumes: Numbering::of(volumes.as_ref().map(Vec::len)),
+            named: Named::default(),
         };
         dictionary.streams = streams.unwrap_or_default().iter().map(Stream::from).collect();
         dictionary.volumes = volumes.unwrap_or_default();
@@ -154,44 +247,40 @@ impl Schema for Canonical {
         dictionary: &mut Dictionary,
         batch: &mut Vec<Record>,
     ) -> Result<(), TraceError> {
-        let at = columns.numbers("at_ns", false)?;
-        let ops = columns.meanings("op", OP_EXPECTED, |text| op_of(text.as_bytes()))?;
-        let offset = columns.numbers("offset", false)?;
-        let len = columns.numbers("len", false)?;
-        let optional = |name| columns.has(name).then(|| columns.numbers(name, false)).transpose();
-        let (stream, volume) = (optional("stream")?, optional("volume")?);
-        let latency =
-            columns.has("latency_ns").then(|| columns.numbers("latency_ns", true)).transpose()?;
+        let fields = columns.fields();
+        let missing = |name: &str, others: &str| columns.missing(name, others);
+        let at = found::time(fields, &found::AT)
+            .ok_or_else(|| missing("at_ns", "another of times: timestamp, time_us, ..."))?;
+        let op = found::any(fields, &found::OP, |_| true)
+            .ok_or_else(|| missing("op", "another of operations: operation, is_write, ..."))?;
+        let offset = found::bytes(fields, &found::OFFSET)
+            .ok_or_else(|| missing("offset", "another of places: lba, sector, ..."))?;
+        let len = found::bytes(fields, &found::LEN)
+            .ok_or_else(|| missing("len", "another of lengths: size, sectors, ..."))?;
+        let latency = found::time(fields, &found::LATENCY)
+            .map(|found| Ok((found.name, columns.times(found, true)?)))
+            .transpose()?;
         let flags = match columns.has("flags") {
-            true => columns.meanings("flags", FLAGS_EXPECTED, |t| flags_of(t.as_bytes()))?,
+            true => columns.meanings("flags", FLAGS_EXPECTED, None, |t| flags_of(t.as_bytes()))?,
             false => vec![Flags::NONE; columns.rows()],
         };
-        let value = |numbers: &Option<Numbers>, row, name| match numbers {
-            Some(numbers) => columns.unsigned(numbers, row, name),
-            None => Ok(0),
-        };
+        let streams = self.streams(columns, dictionary)?;
+        let volumes = self.volumes(columns, dictionary)?;
+        let (ops, times) = (columns.ops(op)?, columns.times(at, false)?);
+        let (offsets, lens) = (columns.bytes(offset)?, columns.bytes(len)?);
         for (row, (op, flags)) in ops.into_iter().zip(flags).enumerate() {
             let mut record = rows::record(
-                columns.unsigned(&at, row, "at_ns")?,
+                columns.unsigned(&times, row, at.name)?,
                 op,
-                columns.unsigned(&offset, row, "offset")?,
-                columns.unsigned(&len, row, "len")?,
+                columns.unsigned(&offsets, row, offset.name)?,
+                columns.unsigned(&lens, row, len.name)?,
             )
             .map_err(|wrong| columns.wrong(row, wrong))?;
             record.flags = flags;
-            if let Some(latency) = &latency {
-                record.latency = columns.optional(latency, row, "latency_ns")?.map(Nanos);
+            if let Some((name, latency)) = &latency {
+                record.latency = columns.optional(latency, row, name)?.map(Nanos);
             }
-            record.stream = (self.streams)
-                .index(value(&stream, row, "stream")?, "stream", &mut self.room, |name| {
-                    dictionary.streams.push(Stream { name, ..Stream::default() })
-                })
-                .map_err(|wrong| columns.wrong(row, wrong))?;
-            record.volume = (self.volumes)
-                .index(value(&volume, row, "volume")?, "volume", &mut self.room, |name| {
-                    dictionary.volumes.push(name)
-                })
-                .map_err(|wrong| columns.wrong(row, wrong))?;
+            (record.stream, record.volume) = (streams[row], volumes[row]);
             batch.push(record);
         }
         Ok(())

@@ -43,14 +43,15 @@ impl Schema for Hadoop {
         let at = columns.numbers("time_ns", false)?;
         let thread = columns.numbers("pid", false)?;
         let process = columns.numbers("tgid", false)?;
-        let names = columns.meanings("process", "a name", |text| Some(text.to_string()))?;
-        let ops = columns.meanings("op", "read, write, discard or flush", |text| match text {
-            "discard" => Some(Op::Trim),
-            other => op_of(other.as_bytes()),
-        })?;
+        let names = columns.meanings("process", "a name", None, |text| Some(text.to_string()))?;
+        let ops =
+            columns.meanings("op", "read, write, discard or flush", None, |text| match text {
+                "discard" => Some(Op::Trim),
+                other => op_of(other.as_bytes()),
+            })?;
         let lba = columns.numbers("lba", false)?;
         let sectors = columns.numbers("sectors", false)?;
-        let flags = columns.meanings("flags", FLAGS_EXPECTED, |t| flags_of(t.as_bytes()))?;
+        let flags = columns.meanings("flags", FLAGS_EXPECTED, None, |t| flags_of(t.as_bytes()))?;
         let latency = columns.numbers("latency_ns", true)?;
         for (row, ((op, flags), name)) in ops.into_iter().zip(flags).zip(names).enumerate() {
             let bytes = |value: u64| value.saturating_mul(SECTOR_BYTES);

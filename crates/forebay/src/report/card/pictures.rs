@@ -2,7 +2,8 @@
 
 use super::super::axis::{Axis, plain};
 use super::super::charts::{legend, series_class};
-use super::super::page::{figure, section};
+use super::super::page::section;
+use super::super::pictures::figure;
 use super::super::plot::{Caption, Plot};
 use super::super::text::{escape, significant};
 use crate::compare::{Card, MissRatio, Quantity};

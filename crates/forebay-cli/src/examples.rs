@@ -1,0 +1,182 @@
+//! What the help of each verb shows at its end. `tests/examples.rs` runs every line.
+
+use clap::Command;
+
+/// A verb with those above it, and its examples.
+type Examples = (&'static str, &'static [&'static str]);
+
+/// Of every verb that does something.
+const EACH: &[Examples] = &[
+    (
+        "advise",
+        &[
+            "forebay advise                             # the trace that comes with forebay",
+            "forebay advise mine.parquet -o mine.html",
+            "forebay advise mine.parquet --device st1000nm0011 --prefer reads -o mine.html",
+        ],
+    ),
+    (
+        "describe",
+        &[
+            "forebay describe mine.parquet",
+            "forebay describe mine.parquet --threads --limit 5",
+            "zcat mine.csv.gz | forebay describe -      # from standard input",
+        ],
+    ),
+    (
+        "simulate",
+        &[
+            "forebay simulate mine.parquet --device sata250 --policy noop,mq-deadline,forebay",
+            "forebay simulate mine.parquet --device sata250 --policy cfq:quantum=8 --format csv",
+            "forebay simulate mine.parquet --device sata250 --flash d7-p5520 --policy cache",
+        ],
+    ),
+    (
+        "cache",
+        &[
+            "forebay cache mine.parquet",
+            "forebay cache mine.parquet --sizes-mib 64,256,1024 --format csv",
+        ],
+    ),
+    ("compare", &["forebay compare mine.parquet other.parquet -o card.html"]),
+    (
+        "plan capacity",
+        &[
+            "forebay plan capacity mine.parquet --within 10ms --fraction 0.99",
+            "forebay plan capacity mine.parquet --within 100ms --fraction 0.9 --device st1000nm0011",
+        ],
+    ),
+    (
+        "plan consolidate",
+        &["forebay plan consolidate mine.parquet other.parquet --within 10ms --fraction 0.9"],
+    ),
+    (
+        "plan sla",
+        &[
+            "printf '[[tier]]\\nfraction = 0.9\\nwithin_ms = 20\\n' > tiers.toml",
+            "forebay plan sla tiers.toml mine.parquet",
+        ],
+    ),
+    ("plan power", &["forebay plan power mine.parquet --device st1000nm0011 --epoch 1m"]),
+    (
+        "plan buy",
+        &[
+            "forebay plan buy mine.parquet other.parquet --within 50ms --fraction 0.9 --device hc550,mg08",
+        ],
+    ),
+    (
+        "convert",
+        &[
+            "forebay convert mine.parquet mine.csv",
+            "forebay convert mine.csv again.parquet --anonymize",
+            "zcat mine.csv.gz | forebay convert - from-pipe.parquet",
+        ],
+    ),
+    ("fit", &["forebay fit mine.parquet -o mine.model"]),
+    (
+        "generate",
+        &[
+            "forebay generate mine.model -o twin.parquet --seed 1",
+            "forebay compare mine.parquet mine.model",
+        ],
+    ),
+    (
+        "capture",
+        &[
+            "sudo forebay capture /dev/sda -o mine.parquet --for 60s",
+            "sudo forebay capture /dev/sda -o mine.parquet --for 1h",
+        ],
+    ),
+    (
+        "play",
+        &[
+            "forebay play mine.parquet --emulate st1000nm0011 --policy mq-deadline --for 1s",
+            "forebay play mine.parquet --target scratch.img --for 1s",
+        ],
+    ),
+    (
+        "serve",
+        &["truncate -s 64M disk.img", "forebay serve disk.img --socket disk.sock --policy forebay"],
+    ),
+    ("top", &["forebay top disk.sock --once", "forebay top disk.sock --format json"]),
+    (
+        "volume create",
+        &["forebay volume create /dev/sdb /dev/sdc /dev/sdd /dev/sde /dev/sdf /dev/sdg"],
+    ),
+    ("volume status", &["forebay volume status /dev/sd[b-g]"]),
+    ("volume check", &["forebay volume check /dev/sd[b-g]"]),
+    ("volume grow", &["forebay volume grow /dev/sd[b-g] --with /dev/sdh"]),
+    ("volume replace", &["forebay volume replace /dev/sd[b-g] --with /dev/sdi    # sdh is gone"]),
+    ("store create", &["forebay store create disk1 disk2 disk3 disk4 --mb 100"]),
+    ("store check", &["forebay store check disk1 disk2 disk3 disk4"]),
+    (
+        "store bench",
+        &[
+            "forebay store bench --workload a disk1 disk2 disk3 disk4 --records 100 --operations 100",
+        ],
+    ),
+    (
+        "store repair",
+        &["forebay store repair --give-up --new disk5 disk1 disk3 disk4   # disk2 is gone"],
+    ),
+    (
+        "store serve",
+        &[
+            "forebay store serve disk1 disk2 disk3 disk4",
+            "forebay store bench --workload a --records 100 --operations 100",
+        ],
+    ),
+    ("store simulate", &["forebay store simulate st1000nm0011 --disks 4 --total-mb 100"]),
+    ("array score", &["forebay array score st1000nm0011 --writes 20 --filled-mib 1024"]),
+    ("device import", &["forebay device import cheetah9LP.diskspecs -o mine.toml"]),
+    ("device validate", &["forebay device validate mine.toml measured.trace"]),
+    ("device fit", &["forebay device fit logs --capacity 1000204886016 -o mine.toml"]),
+    (
+        "devices",
+        &["forebay devices", "forebay devices st1000nm0011", "forebay devices --format json"],
+    ),
+    ("policies", &["forebay policies", "forebay policies --format csv"]),
+    ("completions", &["forebay completions bash > forebay.bash"]),
+    ("man", &["forebay man man1"]),
+];
+
+/// `command` with examples at the end of each verb's help.
+pub(crate) fn added(command: Command) -> Command {
+    EACH.iter().fold(command, |command, (verb, lines)| {
+        let words: Vec<&str> = verb.split(' ').collect();
+        to(command, &words, &format!("Examples:\n  {}", lines.join("\n  ")))
+    })
+}
+
+/// `command` with `text` at the end of the help of the verb that `words` name below it.
+fn to(command: Command, words: &[&str], text: &str) -> Command {
+    match words {
+        [] => command.after_help(text.to_string()),
+        [word, rest @ ..] => command.mut_subcommand(*word, |verb| to(verb, rest, text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// A verb that does something and has no examples, or the other way round, is told.
+    #[test]
+    fn every_verb_has_examples_and_is_there() {
+        fn each(command: &clap::Command, above: &str, found: &mut Vec<String>) {
+            for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+                let name = format!("{above} {}", verb.get_name());
+                match verb.has_subcommands() {
+                    true => each(verb, &name, found),
+                    false => found.push(name.trim().to_string()),
+                }
+            }
+        }
+        let mut verbs = Vec::new();
+        each(&crate::Cli::command(), "", &mut verbs);
+        let mut listed: Vec<&str> = super::EACH.iter().map(|(verb, _)| *verb).collect();
+        verbs.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(verbs, listed);
+    }
+}

@@ -1,0 +1,46 @@
+//! `forebay completions` and `forebay man`: what an installation puts beside the command, from the parser of its arguments.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::{command, output};
+
+/// Print the completions of a shell, to be installed beside the command
+///
+/// With them the shell completes verbs and options of forebay when you press Tab.
+#[derive(Args)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command(), "forebay", &mut script);
+        Ok(output::print(String::from_utf8(script)?.trim_end())?)
+    }
+}
+
+/// Write the manual pages, one for each verb, into a folder
+#[derive(Args)]
+pub(crate) struct Man {
+    /// The folder; it is made if it is not there
+    folder: PathBuf,
+}
+
+impl Man {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let told = |error: io::Error| {
+            let kind = error.kind();
+            io::Error::new(kind, format!("{}: {error}", self.folder.display()))
+        };
+        fs::create_dir_all(&self.folder).map_err(told)?;
+        clap_mangen::generate_to(command(), &self.folder).map_err(told)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! `-` in a trace's place: standard input.
+//!
+//! A trace may be read more than once, or from its end. So what comes through a pipe is written to a temporary file without a name first
+//! (in `TMPDIR`), and the command runs anew with that as its standard input. A file that the shell redirects is read where it lies.
+
+use std::env;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use forebay_trace::error::Place;
+use forebay_trace::{TraceError, open};
+
+use crate::progress::Progress;
+
+/// What a user calls it.
+const DASH: &str = "-";
+/// Where it is.
+const PATH: &str = "/dev/stdin";
+
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Reads the argument that names a trace.
+pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| match path == Path::new(DASH) {
+        true => {
+            IS_ASKED.store(true, Ordering::Relaxed);
+            PathBuf::from(PATH)
+        }
+        false => path,
+    })
+}
+
+/// Sees to it that standard input is a file, if a trace is to be read from it. Where it was a pipe, it does not come back but for an
+/// error.
+pub(crate) fn prepare() -> anyhow::Result<()> {
+    if !IS_ASKED.load(Ordering::Relaxed) || !open::is_pipe(Path::new(PATH)) {
+        return Ok(());
+    }
+    if io::IsTerminal::is_terminal(&io::stdin()) {
+        return Err(TraceError::Malformed {
+            path: PathBuf::from(PATH),
+            place: Place::File,
+            got: "a terminal".into(),
+            expected: "a trace".into(),
+            hint: "pipe one into it, or name a file".into(),
+        }
+        .into());
+    }
+    let progress = Progress::new("reading standard input");
+    let folder = env::temp_dir();
+    let kept = || format!("standard input is kept in {} while it is read", folder.display());
+    let mut file = tempfile::tempfile().with_context(kept)?;
+    io::copy(&mut io::stdin().lock(), &mut file).with_context(kept)?;
+    drop(progress);
+    let mut again = Command::new(env::current_exe().context("forebay cannot find itself")?);
+    Err(again.args(env::args_os().skip(1)).stdin(file).exec().into())
+}

@@ -1,0 +1,172 @@
+//! docs/schema/forebay.json, which states what each verb prints with `--format json`: real answers of every verb are held to it.
+//!
+//! `UPDATE=1 cargo test -p forebay-cli --test schema` adds what answers have and the schema lacks; look at what that changed. A key that
+//! is gone, or means something else, raises `schema_version` (docs/schema.md).
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+#[path = "../command/mod.rs"]
+mod command;
+mod found;
+mod held;
+#[path = "../shell/mod.rs"]
+mod shell;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use command::{Folder, ends, forebay, sample};
+
+/// What is asked: the name of an answer in the schema, and the words. Each runs in the folder of those before it.
+const ASKED: &[(&str, &str)] = &[
+    ("describe", "describe mine.csv"),
+    ("describe", "describe mine.csv --threads"),
+    ("describe", "describe small.spc"),
+    ("simulate", "simulate mine.csv --device sata250 --policy noop,forebay --replay closed"),
+    (
+        "simulate",
+        "simulate mine.csv --device sata250 --flash d7-p5520 --policy cache --fail one-in=50",
+    ),
+    ("simulate", "simulate mine.csv --device sata250 --policy noop --defragment"),
+    ("simulate", "simulate mine.csv --device fixed:500 --policy miser:cmin=400:delta-ms=50"),
+    ("advise", "advise mine.csv -o r.html"),
+    ("advise", "advise mine.csv -o r.html --array 6"),
+    ("advise", "advise small.spc -o r.html"),
+    ("cache", "cache mine.csv --sizes-mib 1,64"),
+    ("cache", "cache small.spc"),
+    ("compare", "compare mine.csv other.csv"),
+    ("compare", "compare mine.csv small.spc"),
+    ("fit", "fit mine.csv -o mine.model"),
+    ("plan capacity", "plan capacity mine.csv --confidence 0.9 --hold-out 0.3 --by volume"),
+    (
+        "plan capacity --device",
+        "plan capacity mine.csv --within 100ms --fraction 0.5,0.9 --device st1000nm0011",
+    ),
+    ("plan capacity --cost-us", "plan capacity mine.csv --within 10ms --cost-us 100+0.5/KiB"),
+    ("plan consolidate", "plan consolidate mine.csv other.csv --within 10ms --fraction 0.9"),
+    (
+        "plan consolidate --cost-us",
+        "plan consolidate mine.csv other.csv --within 10ms --fraction 0.9 --cost-us 100+0.5/KiB",
+    ),
+    ("plan sla", "plan sla tiers.toml mine.csv"),
+    ("plan sla --cost-us", "plan sla tiers.toml mine.csv --cost-us 100+0.5/KiB"),
+    ("plan power", "plan power mine.csv --device st1000nm0011 --epoch 30s"),
+    (
+        "plan buy",
+        "plan buy mine.csv --within 100ms --fraction 0.9 --device hc550,d7-p5520 --configure set",
+    ),
+    ("play", "play mine.csv --emulate st1000nm0011 --policy noop --for 300ms --tape t"),
+    ("play", "play mine.csv --target scratch.img --for 300ms"),
+    ("play --check-tape", "play --check-tape t"),
+    ("volume", "volume create v"),
+    ("volume", "volume status v"),
+    ("volume", "volume check v"),
+    ("store bench", "store bench a b c d --records 50 --operations 50"),
+    ("store simulate", "store simulate --total-mb 2"),
+    ("array score", "array score st1000nm0011 --writes 20 --filled-mib 1024"),
+    ("device validate", "device validate st1000nm0011 x.trace"),
+    ("devices", "devices"),
+    ("devices", "devices fixed:100"),
+    ("policies", "policies"),
+];
+
+/// What a server answers, asked beside it.
+const TOP: &str = "top";
+/// What no test prints: it needs a measured drive.
+const NOT_ASKED: &[&str] = &["device fit"];
+
+fn path() -> PathBuf {
+    shell::root().join("docs/schema/forebay.json")
+}
+
+/// What the commands read.
+fn prepare(folder: &Folder) {
+    let whole = folder.path("whole.csv");
+    ends(forebay(&["convert"]).arg(sample()).arg(&whole), 0);
+    let rows = fs::read_to_string(&whole).unwrap();
+    let first = |rows: &str, count: usize| -> String {
+        rows.lines().take(count).map(|line| format!("{line}\n")).collect()
+    };
+    folder.file("mine.csv", first(&rows, 2001));
+    folder.file("other.csv", first(&rows, 1501));
+    folder.file("small.spc", command::SPC);
+    folder.file("tiers.toml", "[[tier]]\nfraction = 0.9\nwithin_ms = 20\n");
+    folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
+    for name in ["a", "b", "c", "d", "v"] {
+        fs::create_dir(folder.path(name)).unwrap();
+    }
+    let made = ["store", "create", "a", "b", "c", "d", "--mb", "100"];
+    ends(forebay(&made).current_dir(folder.root()), 0);
+    for n in 0..6 {
+        fs::File::create(folder.path(&format!("v/{n}"))).unwrap().set_len(32 << 20).unwrap();
+    }
+    folder.file("disk.img", vec![0; 1 << 20]);
+}
+
+/// Every answer with its name.
+fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
+    let asked = ASKED.iter().map(|(name, words)| {
+        let words: Vec<&str> = words.split(' ').chain(["--format", "json"]).collect();
+        let (out, _) = ends(forebay(&words).current_dir(folder), 0);
+        (*name, serde_json::from_str(&out).unwrap())
+    });
+    let mut answers: Vec<(&str, Value)> = asked.collect();
+    let server = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
+                  until [ -S s.figures ]; do sleep 0.05; done\nforebay top s --format json\nkill $!; wait $!";
+    let told = shell::run(folder, server).unwrap();
+    answers.push((TOP, serde_json::from_str(&told).unwrap()));
+    answers
+}
+
+#[test]
+fn every_answer_is_as_the_schema_says() {
+    let folder = Folder::new();
+    shell::prepared(folder.root());
+    prepare(&folder);
+    let answers = answers(folder.root());
+    let mut schema: Value = match fs::read_to_string(path()) {
+        Ok(text) => serde_json::from_str(&text).unwrap(),
+        Err(_) => json!({"$defs": {}}),
+    };
+    if std::env::var_os("UPDATE").is_some() {
+        for (name, answer) in &answers {
+            let known = schema["$defs"].get(*name).cloned();
+            schema["$defs"][*name] = found::merged(known, found::of("", answer));
+        }
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        fs::write(path(), text).unwrap();
+        let _ = writeln!(io::stderr(), "docs/schema/forebay.json is written anew: look at it");
+    }
+    for (name, answer) in &answers {
+        let wrong = held::wrong(&schema["$defs"][*name], answer, name);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert_eq!(schema["$defs"][*name]["properties"]["schema_version"]["const"], 2, "{name}");
+    }
+    // Nothing is stated that nobody asked.
+    let defined = schema["$defs"].as_object().unwrap().keys();
+    for name in defined.filter(|name| !NOT_ASKED.contains(&name.as_str())) {
+        assert!(answers.iter().any(|(asked, _)| asked == name), "no answer of {name}");
+    }
+}
+
+/// A verb that takes `--format json` and is not asked would go unstated.
+#[test]
+fn every_verb_with_data_is_asked() {
+    for verb in shell::verbs() {
+        let words: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
+        let (help, _) = ends(&mut forebay(&words), 0);
+        if !help.contains("docs/schema.md") {
+            continue;
+        }
+        let name = verb.join(" ");
+        let group = verb[0].as_str();
+        let named = |asked: &&str| *asked == name || (group == "volume" && *asked == group);
+        let all =
+            ASKED.iter().map(|(asked, _)| *asked).chain([TOP]).chain(NOT_ASKED.iter().copied());
+        assert!(all.into_iter().any(|asked| named(&asked)), "{name} prints JSON and is not asked");
+    }
+}

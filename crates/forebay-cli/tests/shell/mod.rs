@@ -1,0 +1,67 @@
+//! Commands of documents and of help, run as a person at a shell would, in a folder that has what they name.
+
+// Each test file is a crate of its own and takes what it needs.
+#![allow(dead_code)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the sources.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The blocks of commands on a page.
+pub(crate) fn blocks(page: &str) -> Vec<&str> {
+    let fenced = page.split("```sh\n").skip(1);
+    fenced.map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+/// A folder with `forebay` and `sudo` to be found, and the traces where the pages have them.
+pub(crate) fn prepared(folder: &Path) {
+    fs::create_dir(folder.join("bin")).unwrap();
+    symlink(assert_cmd::cargo::cargo_bin!("forebay"), folder.join("bin/forebay")).unwrap();
+    symlink(root().join("traces"), folder.join("traces")).unwrap();
+    let sudo = folder.join("bin/sudo");
+    fs::write(&sudo, "#!/bin/sh\nexec \"$@\"\n").unwrap();
+    fs::set_permissions(&sudo, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Runs `text`; answers what it printed, and that it went well.
+pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
+    let bin = folder.join("bin").display().to_string();
+    let path = format!("{bin}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
+    // What is left in the background would be waited for.
+    let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
+    let shell = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &text])
+        .current_dir(folder)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&shell.stdout).into_owned();
+    let wrong = String::from_utf8_lossy(&shell.stderr).into_owned();
+    if shell.status.success() { Ok(said) } else { Err(format!("{said}\n{wrong}")) }
+}
+
+/// Every verb with those above it: `["plan"]`, `["plan", "capacity"]`, as help lists them.
+pub(crate) fn verbs() -> Vec<Vec<String>> {
+    below(&[])
+}
+
+fn below(above: &[String]) -> Vec<Vec<String>> {
+    let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    let output = command.args(above).arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let Some(listed) = help.split("\nCommands:\n").nth(1) else { return Vec::new() };
+    let lines = listed.lines().take_while(|line| !line.is_empty());
+    let named = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = named.map(|line| line.split_whitespace().next().unwrap());
+    let each = names.filter(|name| *name != "help").flat_map(|name| {
+        let verb = [above, &[name.to_string()]].concat();
+        [vec![verb.clone()], below(&verb)].concat()
+    });
+    each.collect()
+}

@@ -1,0 +1,243 @@
+//! Traces of object caches: libCacheSim's [`oracle`] (oracleGeneral) and its [`table`] (CSV with a header).
+//!
+//! A request of such a trace names an object and its size, not a place. Forebay gives every object a place: whole sectors of 512
+//! bytes behind those of the object before it, in the order of their first uses, as a log would. So objects never share a sector, and
+//! what is used together for the first time lies together, which the trace does not say. Miss ratios do not depend on it, as long
+//! as blocks are sectors; so [`Notes::own_block_bytes`] is one.
+//!
+//! - An object that outgrows its place gets a new one, which is counted; one that shrinks uses the front of its place.
+//! - An object of more than 1 GiB is read or written by several requests of one time.
+//! - Of more than [`OBJECTS_MAX`] objects, the others lie scattered over places that their ids alone say, so that memory is bounded;
+//!   two of them share a sector with a probability of less than one in a million for each TiB that they have together.
+//! - Requests without size are skipped and counted.
+
+pub mod oracle;
+pub mod table;
+
+use std::collections::HashMap;
+
+use forebay_core::{Flags, Nanos, Op};
+
+use super::numbering::anonymous;
+use crate::error::TraceError;
+use crate::plural::counted;
+use crate::rows::LEN_BYTES_MAX;
+use crate::trace::{Dictionary, Notes, Reader, Record};
+
+/// Bytes of a sector.
+const SECTOR_BYTES: u64 = 512;
+/// Objects whose places are kept: 300 MB, while the table grows.
+const OBJECTS_MAX: usize = 7_000_000;
+/// Bits of a place for its sectors less one: 4 GiB are 2^23 of them.
+const LEN_BITS: u32 = 23;
+/// Sectors of all places that are kept: 1 PiB.
+const SECTORS_MAX: u64 = 1 << 41;
+/// Where scattered places begin, and how far they reach.
+const SCATTERED_BYTES: u64 = 1 << 61;
+
+/// A request for an object.
+struct Use {
+    at_ns: u64,
+    op: Op,
+    id: u64,
+    size: u32,
+}
+
+/// What the trace holds in its order.
+trait Source: Send {
+    /// What [`Notes::format`] calls it.
+    const NAME: &'static str;
+
+    /// Replaces `uses` by the next ones, [`crate::trace::BATCH`] at most; none at the end. Counts what it skips.
+    fn read(&mut self, uses: &mut Vec<Use>, notes: &mut Notes) -> Result<(), TraceError>;
+}
+
+/// The requests of a source, at places.
+struct Objects<S> {
+    source: S,
+    uses: Vec<Use>,
+    places: Places,
+    dictionary: Dictionary,
+    notes: Notes,
+    is_told: bool,
+}
+
+impl<S: Source> Objects<S> {
+    fn new(source: S) -> Objects<S> {
+        let placed = "the trace names objects, not places: each was given sectors of 512 bytes behind those of the one before. \
+                      `forebay cache` can be relied on; what a disk would do with such places says little";
+        Objects {
+            source,
+            uses: Vec::new(),
+            places: Places::default(),
+            dictionary: anonymous(Some("objects")),
+            notes: Notes {
+                format: S::NAME,
+                own_block_bytes: Some(SECTOR_BYTES as u32),
+                warnings: vec![placed.into()],
+                ..Notes::default()
+            },
+            is_told: false,
+        }
+    }
+}
+
+impl<S: Source> Reader for Objects<S> {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while batch.is_empty() {
+            self.source.read(&mut self.uses, &mut self.notes)?;
+            if self.uses.is_empty() {
+                if !self.is_told {
+                    self.notes.warnings.extend(self.places.sentences());
+                    self.is_told = true;
+                }
+                return Ok(());
+            }
+            for used in self.uses.drain(..) {
+                if used.size == 0 {
+                    self.notes.rows_skipped += 1;
+                    continue;
+                }
+                self.places.requests(&used, batch);
+            }
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}
+
+/// Where each object lies.
+#[derive(Default)]
+struct Places {
+    /// First sector and, in the last [`LEN_BITS`], sectors less one. The hash has a secret, as ids come from outside.
+    known: HashMap<u64, u64>,
+    /// Sectors that are taken.
+    end: u64,
+    /// Objects that outgrew their places.
+    moved: u64,
+    /// Uses of objects beyond those that are kept.
+    scattered: u64,
+}
+
+impl Places {
+    /// Appends the requests of one use.
+    fn requests(&mut self, used: &Use, batch: &mut Vec<Record>) {
+        let (mut offset, mut left) = (self.place(used.id, used.size), u64::from(used.size));
+        while left > 0 {
+            let len = left.min(LEN_BYTES_MAX);
+            batch.push(Record {
+                at: Nanos(used.at_ns),
+                offset,
+                latency: None,
+                len: len as u32,
+                stream: 0,
+                volume: 0,
+                op: used.op,
+                flags: Flags::NONE,
+            });
+            (offset, left) = (offset + len, left - len);
+        }
+    }
+
+    /// The first byte of an object that has `size` now.
+    fn place(&mut self, id: u64, size: u32) -> u64 {
+        let sectors = u64::from(size).div_ceil(SECTOR_BYTES);
+        let known = self.known.get(&id).copied();
+        if let Some(place) = known.filter(|place| sectors <= (place & ((1 << LEN_BITS) - 1)) + 1) {
+            return (place >> LEN_BITS) * SECTOR_BYTES;
+        }
+        let is_full = known.is_none() && self.known.len() == OBJECTS_MAX;
+        if is_full || self.end + sectors > SECTORS_MAX {
+            self.scattered += 1;
+            return SCATTERED_BYTES + mixed(id) % SCATTERED_BYTES / SECTOR_BYTES * SECTOR_BYTES;
+        }
+        self.moved += u64::from(known.is_some());
+        let first = self.end;
+        self.known.insert(id, first << LEN_BITS | (sectors - 1));
+        self.end += sectors;
+        first * SECTOR_BYTES
+    }
+
+    /// What a user should know of them.
+    fn sentences(&self) -> Vec<String> {
+        let moved = (self.moved > 0).then(|| {
+            let times = counted(self.moved, "time");
+            format!("{times} an object outgrew its place and was given another, as a new object")
+        });
+        let scattered = (self.scattered > 0).then(|| {
+            let uses = counted(self.scattered, "request");
+            format!(
+                "{uses} were for more objects than are kept in order, {OBJECTS_MAX} of them: these lie far apart, which only \
+                 `forebay cache` does not mind"
+            )
+        });
+        moved.into_iter().chain(scattered).collect()
+    }
+}
+
+/// Ids, which may be small numbers, as if they were drawn (the finalizer of SplitMix64, Steele and others, OOPSLA 2014).
+fn mixed(id: u64) -> u64 {
+    let id = (id ^ id >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let id = (id ^ id >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    id ^ id >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(uses: &[(u64, u32)]) -> (Vec<(u64, u32)>, Places) {
+        let (mut places, mut batch) = (Places::default(), Vec::new());
+        for &(id, size) in uses {
+            let used = Use { at_ns: 0, op: Op::Read, id, size };
+            places.requests(&used, &mut batch);
+        }
+        (batch.iter().map(|record| (record.offset, record.len)).collect(), places)
+    }
+
+    #[test]
+    fn objects_lie_one_behind_the_other_and_come_back_to_their_places() {
+        let (found, places) = places(&[(7, 100), (9, 1024), (7, 512), (3, 1), (9, 1000), (7, 1)]);
+        let expected = [(0, 100), (512, 1024), (0, 512), (1536, 1), (512, 1000), (0, 1)];
+        assert_eq!(found, expected);
+        assert_eq!(places.sentences().len(), 0);
+    }
+
+    #[test]
+    fn an_object_that_grows_beyond_its_sectors_moves() {
+        let (found, places) = places(&[(7, 512), (9, 1), (7, 513), (7, 1024), (9, 512)]);
+        assert_eq!(found, [(0, 512), (512, 1), (1024, 513), (1024, 1024), (512, 512)]);
+        assert!(places.sentences()[0].starts_with("1 time an object outgrew"), "{}", places.moved);
+    }
+
+    #[test]
+    fn large_objects_take_several_requests_within_their_place() {
+        let gib = 1u64 << 30;
+        let (found, _) = places(&[(1, u32::MAX), (2, 5), (1, 1 << 31)]);
+        let last = (gib - 1) as u32;
+        let whole = [(0, 1 << 30), (gib, 1 << 30), (2 * gib, 1 << 30), (3 * gib, last)];
+        let then = [(4 * gib, 5), (0, 1 << 30), (gib, 1 << 30)];
+        assert_eq!(found, [&whole[..], &then].concat());
+    }
+
+    #[test]
+    fn beyond_what_is_kept_places_depend_on_ids_alone() {
+        let mut places = Places { end: SECTORS_MAX - 1, ..Places::default() };
+        let found = [1, 2, 1, 3, 2].map(|id| places.place(id, 600));
+        assert_eq!((found[0], found[1]), (found[2], found[4]));
+        assert!(found.iter().all(|at| *at >= SCATTERED_BYTES && at % SECTOR_BYTES == 0));
+        assert!(found[0].abs_diff(found[1]) > 1 << 40 && found[3] != found[0]);
+        assert_eq!((places.scattered, places.known.len()), (5, 0));
+        // What is small enough still finds room.
+        assert_eq!(places.place(9, 512), (SECTORS_MAX - 1) * SECTOR_BYTES);
+        assert!(places.sentences()[0].starts_with("5 requests were for more objects"));
+    }
+}

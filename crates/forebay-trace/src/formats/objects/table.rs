@@ -1,0 +1,275 @@
+//! CSV of an object cache as libCacheSim reads it, its columns named by a header.
+//!
+//! libCacheSim is told which column is what; here the header has to say it, in one of the names that people use ([`NAMES`]):
+//! the object, and its size in bytes, the time in seconds with decimals or without, the operation as far as they are there. Other
+//! columns are not read. Fields are parted by comma, tab, `|` or semicolon, and may stand in double quotes; nothing is escaped.
+//!
+//! Objects are called by whole numbers, or by anything else, of which 64 bits of a hash stand for it. Without sizes, every object
+//! is taken for a sector; without times, requests come 1 ms apart. Operations: `get` and `read` read; `set`, `add`, `replace`, `cas`,
+//! `append`, `prepend`, `put`, `incr`, `decr`, `update` and `write` write; others, as `delete`, are skipped and counted. Without
+//! them every request is taken for a read.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use forebay_core::Op;
+
+use super::{Objects, Source, Use};
+use crate::error::{Place, TraceError};
+use crate::fields::{decimal, digits};
+use crate::formats::Input;
+use crate::lines::Lines;
+use crate::order::Ordered;
+use crate::rows::{Wrong, shorten};
+use crate::trace::{BATCH, Notes, Reader};
+
+/// What may stand in a column, and what headers call it.
+const NAMES: [(Role, &[&str]); 4] = [
+    (Role::Id, &["obj_id", "object_id", "objid", "obj", "object", "key"]),
+    (Role::Size, &["obj_size", "object_size", "objsize", "size"]),
+    (Role::Time, &["time", "timestamp", "clock_time", "real_time", "ts"]),
+    (Role::Op, &["op", "operation", "req_op"]),
+];
+const READS: [&str; 6] = ["get", "gets", "read", "r", "head", "scan"];
+const WRITES: [&str; 12] = [
+    "set", "add", "replace", "cas", "append", "prepend", "put", "incr", "decr", "update", "write",
+    "w",
+];
+/// Nanoseconds between requests without times.
+const APART_NS: u64 = 1_000_000;
+/// Nanoseconds in a second.
+const SECOND_NS: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Id,
+    Size,
+    Time,
+    Op,
+}
+
+/// Which column is what.
+#[derive(Debug, PartialEq, Eq)]
+struct Header {
+    separator: u8,
+    id: usize,
+    size: Option<usize>,
+    time: Option<usize>,
+    op: Option<usize>,
+}
+
+impl Header {
+    /// What a first line says; none if it names no object, or nothing beside it.
+    fn of(line: &[u8]) -> Option<Header> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let separator = *b"\t,|;".iter().find(|byte| line.contains(byte))?;
+        let titles: Vec<String> = fields(line, separator)
+            .map(|title| String::from_utf8_lossy(title).to_ascii_lowercase())
+            .collect();
+        let column = |role: Role| {
+            let (_, names) = NAMES.iter().find(|(named, _)| *named == role)?;
+            titles.iter().position(|title| names.contains(&title.as_str()))
+        };
+        let (size, time) = (column(Role::Size), column(Role::Time));
+        size.or(time)?;
+        Some(Header { separator, id: column(Role::Id)?, size, time, op: column(Role::Op) })
+    }
+}
+
+/// The fields of a line, without blanks and quotes around them.
+fn fields(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    line.split(move |&byte| byte == separator).map(|field| {
+        let field = field.trim_ascii();
+        let inner = field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+        inner.unwrap_or(field)
+    })
+}
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    head.split(|&byte| byte == b'\n').next().and_then(Header::of).is_some()
+}
+
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let mut lines = Lines::new(&input.path, input.content);
+    let first = lines.next()?.unwrap_or_default();
+    let Some(header) = Header::of(first) else {
+        let got = shorten(first);
+        let expected = "a header that names obj_id and obj_size or time, as time,obj_id,obj_size";
+        let hint = "put such a line before the first request".into();
+        let place = Place::Line(1);
+        let path = input.path;
+        return Err(TraceError::Malformed { path, place, got, expected: expected.into(), hint });
+    };
+    Ok(Box::new(Ordered::new(Objects::new(Table { lines, header, rows: 0 }))))
+}
+
+/// The rows in the order of the file.
+struct Table {
+    lines: Lines,
+    header: Header,
+    rows: u64,
+}
+
+impl Header {
+    /// The use that a row is, before which there were `rows`; none for an operation that is none.
+    fn used(&self, line: &[u8], rows: u64) -> Result<Option<Use>, Wrong> {
+        let field = |column: usize| {
+            let missing = || Wrong::new("object", line, "a row with all columns of the header");
+            fields(line, self.separator).nth(column).ok_or_else(missing)
+        };
+        let op = match self.op {
+            None => Op::Read,
+            Some(column) => match op(field(column)?) {
+                Some(op) => op,
+                None => return Ok(None),
+            },
+        };
+        let id = field(self.id)?;
+        if id.is_empty() {
+            return Err(Wrong::new("object", id, "a number or a name"));
+        }
+        let size = match self.size {
+            None => 1,
+            Some(column) => {
+                let size = field(column)?;
+                let bytes = digits(size).and_then(|size| u32::try_from(size).ok());
+                bytes.ok_or_else(|| Wrong::new("size", size, "bytes below 2^32"))?
+            }
+        };
+        let at_ns = match self.time {
+            None => rows.saturating_mul(APART_NS),
+            Some(column) => time_ns(field(column)?)?,
+        };
+        Ok(Some(Use { at_ns, op, id: digits(id).unwrap_or_else(|| hashed(id)), size }))
+    }
+
+    /// What a user should know of what the columns do not say.
+    fn sentences(&self) -> Vec<String> {
+        let Header { size, time, op, .. } = self;
+        let said = [
+            (op.is_none(), "the trace has no operations: every request is taken for a read"),
+            (size.is_none(), "the trace has no sizes: every object is taken for 512 bytes"),
+            (time.is_none(), "the trace has no times: requests are taken to come 1 ms apart"),
+        ];
+        said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| text.into()).collect()
+    }
+}
+
+fn op(word: &[u8]) -> Option<Op> {
+    let is = |words: &[&str]| words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+    match (is(&READS), is(&WRITES)) {
+        (true, _) => Some(Op::Read),
+        (_, true) => Some(Op::Write),
+        _ => None,
+    }
+}
+
+fn time_ns(field: &[u8]) -> Result<u64, Wrong> {
+    let ns = decimal(field).and_then(|(s, ns)| s.checked_mul(SECOND_NS)?.checked_add(ns));
+    ns.ok_or_else(|| Wrong::new("time", field, "seconds, with decimals or without"))
+}
+
+/// A name as a number.
+fn hashed(name: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Source for Table {
+    const NAME: &'static str = "object-csv";
+
+    fn read(&mut self, uses: &mut Vec<Use>, notes: &mut Notes) -> Result<(), TraceError> {
+        if self.rows == 0 {
+            notes.warnings.extend(self.header.sentences());
+            notes.is_timeless = self.header.time.is_none();
+        }
+        while uses.len() < BATCH {
+            let Some(line) = self.lines.next()? else { break };
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match self.header.used(line, self.rows) {
+                Ok(Some(used)) => uses.push(used),
+                Ok(None) => notes.rows_skipped += 1,
+                Err(wrong) => {
+                    let place = Place::Line(self.lines.number());
+                    return Err(wrong.at(self.lines.path(), place, ""));
+                }
+            }
+            self.rows += 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::FORMATS;
+    use crate::formats::tests::{message, read};
+
+    #[test]
+    fn columns_are_found_by_their_names() {
+        for text in [
+            "time,obj_id,obj_size\n5,7,100\n5.5,9,600\n6,7,100\n",
+            "next,Object,\"Time\",Size\r\n-1,7,5,100\r\n1,9,5.5,600\r\n2,\"7\",6,100\r\n",
+            "key\tsize\ttimestamp\n7\t100\t5\n9\t600\t5.5\n7\t100\t6\n",
+            "obj_id | clock_time | object_size\n7|5|100\n\n9|5.5|600\n7|6|100",
+        ] {
+            assert!(sniff(text.as_bytes()), "{text}");
+            let first = FORMATS.iter().find(|format| (format.sniff)(text.as_bytes()));
+            assert_eq!(first.map(|format| format.name), Some("object-csv"), "{text}");
+            let (records, _, notes) = read(open, text.as_bytes());
+            let seen: Vec<_> = records.iter().map(|r| (r.at.0, r.offset, r.len)).collect();
+            let half = SECOND_NS / 2;
+            assert_eq!(seen, [(0, 0, 100), (half, 512, 600), (2 * half, 0, 100)], "{text}");
+            assert!(notes.warnings[1].contains("no operations") && !notes.is_timeless);
+        }
+    }
+
+    #[test]
+    fn names_operations_and_what_is_missing() {
+        let text = "obj_id,size,op\nabc,10,GET\nabd,10,set\nabc,10,delete\nabc,0,get\nabc,9,Read\n";
+        let (records, _, notes) = read(open, text.as_bytes());
+        let seen: Vec<_> = records.iter().map(|r| (r.at.0, r.offset, r.op)).collect();
+        let expected = [(0, 0, Op::Read), (1_000_000, 512, Op::Write), (4_000_000, 0, Op::Read)];
+        assert_eq!((&seen[..], notes.rows_skipped), (&expected[..], 2));
+        assert!(notes.is_timeless && notes.warnings.iter().any(|told| told.contains("no times")));
+        let (records, _, notes) = read(open, b"time,key\n1,a\n2,b\n3,a\n");
+        let seen: Vec<_> = records.iter().map(|r| (r.offset, r.len)).collect();
+        assert_eq!(seen, [(0, 1), (512, 1), (0, 1)]);
+        assert!(notes.warnings.iter().any(|told| told.contains("no sizes")));
+    }
+
+    #[test]
+    fn other_tables_are_not_taken() {
+        for text in [
+            "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n",
+            "version,time,op,size,lbn\n",
+            "key\n5\n",
+            "key,value\n5,6\n",
+            "time,size\n5,6\n",
+            "0,1,512,R,0.1\n",
+            "",
+        ] {
+            assert!(!sniff(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn messages_name_line_and_column() {
+        for (row, expected) in [
+            ("5,7,-1", "line 3: got \"-1\" in column size, expected bytes below 2^32"),
+            ("5,7,4294967296", "in column size"),
+            ("5,,1", "line 3: got nothing in column object"),
+            ("now,7,1", "line 3: got \"now\" in column time, expected seconds"),
+            ("99999999999999999999,7,1", "in column time"),
+            ("5,7", "line 3: got \"5,7\" in column object, expected a row with all columns"),
+        ] {
+            let text = message(open, format!("time,obj_id,size\n1,1,1\n{row}\n").as_bytes());
+            assert!(text.contains(expected), "{text}");
+        }
+        let text = message(open, b"1,2,3\n1,2,3\n");
+        assert!(text.contains("line 1: got \"1,2,3\", expected a header"), "{text}");
+    }
+}

@@ -1,0 +1,96 @@
+//! The fuzzers' seeds are what they claim to be: a seed that no parser takes any more would fuzz nothing but the refusal.
+//!
+//! Of traces, every seed of a format and of `open`: read to the end. `fuzz/seeds/columns/wrong` and the damaged tar claim to be wrong.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use forebay_trace::formats::FORMATS;
+use forebay_trace::open::{COLUMNS, open};
+
+/// Seeds that are there to be refused.
+const WRONG: [&str; 2] = ["columns/wrong", "open/tar-damaged"];
+
+fn seeds(folder: &str) -> Vec<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(folder);
+    let entries = fs::read_dir(&path).unwrap_or_else(|_| panic!("no seeds in {}", path.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{folder}");
+    paths
+}
+
+/// Requests of a trace that is read to its end, or why it is not.
+fn requests(path: &Path, from: Option<&str>) -> Result<usize, String> {
+    let told = |error: forebay_trace::TraceError| error.to_string();
+    let (mut reader, mut batch, mut count) = (open(path, from).map_err(told)?, Vec::new(), 0);
+    loop {
+        reader.read(&mut batch).map_err(told)?;
+        if batch.is_empty() {
+            return Ok(count);
+        }
+        count += batch.len();
+    }
+}
+
+/// Reads `path` as `from`, unless it claims to be wrong.
+fn holds(path: &Path, seed: &str, from: Option<&str>) {
+    match requests(path, from) {
+        Ok(count) => assert!(count > 0 && !WRONG.contains(&seed), "{seed}: {count} requests"),
+        Err(told) => assert!(WRONG.contains(&seed), "{seed}: {told}"),
+    }
+}
+
+#[test]
+fn every_seed_of_a_format_is_accepted_by_it() {
+    let mut found = 0;
+    for format in FORMATS {
+        // Parquet's folder has both of its forms; presets' first byte says which; sets are parted.
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(format.name);
+        if format.name == "blktrace" || !folder.exists() {
+            continue;
+        }
+        for path in seeds(format.name) {
+            let seed = format!("{}/{}", format.name, path.file_name().unwrap().to_string_lossy());
+            holds(&path, &seed, Some(format.name));
+        }
+        found += 1;
+    }
+    assert!(found >= 14, "{found}");
+}
+
+#[test]
+fn every_seed_of_open_is_recognised() {
+    for path in seeds("open") {
+        holds(&path, &format!("open/{}", path.file_name().unwrap().to_string_lossy()), None);
+    }
+}
+
+/// Seeds with something before the trace.
+#[test]
+fn seeds_with_a_choice_before_them_are_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    for path in seeds("blktrace") {
+        let bytes = fs::read(&path).unwrap();
+        if bytes[0] == 0 {
+            fs::write(&trace, &bytes[1..]).unwrap();
+            holds(&trace, &path.display().to_string(), Some("blktrace"));
+        }
+    }
+    for path in seeds("presets") {
+        fs::write(&trace, &fs::read(&path).unwrap()[1..]).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        holds(&trace, name, Some(name));
+    }
+    for path in seeds("columns") {
+        let text = fs::read_to_string(&path).unwrap();
+        let (columns, rows) = text.split_once('\n').unwrap();
+        fs::write(&trace, rows).unwrap();
+        let seed = format!("columns/{}", path.file_name().unwrap().to_string_lossy());
+        holds(&trace, &seed, Some(&format!("{COLUMNS}{columns}")));
+    }
+}

@@ -1,0 +1,291 @@
+//! The report of `simulate`: what each policy comes to, which one does best, and why.
+//!
+//! Invariant: every run that was made is in it, and the one that is marked is the one that the headline names.
+
+use super::page::{contenders, document, paragraphs, section};
+use super::pictures;
+use super::tables::{self, gain, headings, table, with_bar};
+use super::text::{count, escape, millis_or_none, name, ratio, seconds, significant};
+
+use crate::simulate::{LeastTime, Replay, Run, RunResult};
+use forebay_trace::describe::Description;
+
+/// What the page shows.
+pub struct RunsPage<'a> {
+    /// The trace.
+    pub trace: &'a str,
+    /// What it is like.
+    pub description: &'a Description,
+    /// The device.
+    pub device: &'a str,
+    /// Cylinders of the disk; 0 for a device without heads.
+    pub cylinders: u32,
+    /// How many times as fast as recorded.
+    pub intensity: f64,
+    /// (seconds, requests per second) of the arrivals.
+    pub arrivals: Vec<(f64, f64)>,
+    /// Each run by its policy, as they were asked for, one at least.
+    pub runs: &'a [(String, Run)],
+    /// What no order can beat.
+    pub least_time: Option<&'a LeastTime>,
+    /// What else was found.
+    pub findings: &'a [String],
+    /// What to keep in mind.
+    pub cautions: &'a [String],
+}
+
+impl RunsPage<'_> {
+    fn results(&self) -> Vec<RunResult> {
+        self.runs.iter().map(|(_, run)| run.result.clone()).collect()
+    }
+
+    fn replay(&self) -> Replay {
+        self.runs.first().map_or(Replay::Open, |(_, run)| run.result.replay)
+    }
+
+    /// What a policy can change.
+    fn total_is(&self) -> &'static str {
+        match self.replay() {
+            Replay::Open | Replay::Dependent => "busy time",
+            Replay::Closed => "total time",
+        }
+    }
+}
+
+/// The run with the least total time; the first of several.
+fn best(results: &[RunResult]) -> Option<&RunResult> {
+    results.iter().min_by(|a, b| a.total_s().total_cmp(&b.total_s()))
+}
+
+/// The answer in a sentence.
+fn headline(results: &[RunResult], total_is: &str) -> String {
+    let Some((first, best)) = results.first().zip(best(results)) else {
+        return "Nothing was run".to_string();
+    };
+    let tail = |run: &RunResult| {
+        let reads = run.figures.read_p99_ms.map(|ms| ("reads", ms));
+        let p99 = reads.or(run.figures.write_p99_ms.map(|ms| ("writes", ms)));
+        p99.map_or(String::new(), |(kind, ms)| {
+            format!("; 99 % of {kind} within {}", millis_or_none(Some(ms)))
+        })
+    };
+    let total = |run: &RunResult| seconds(run.total_s());
+    if results.len() == 1 {
+        return format!("Under {} the {total_is} is {}{}", first.policy, total(first), tail(first));
+    }
+    let less = 1.0 - ratio(best.total_s(), first.total_s());
+    match best.policy == first.policy || less < 5e-4 {
+        true => format!(
+            "No policy has less {total_is} than {}: {}{}",
+            first.policy,
+            total(first),
+            tail(first)
+        ),
+        false => format!(
+            "{} has the least {total_is}: {}, {} less than {}{}",
+            best.policy,
+            total(best),
+            super::text::percent(less),
+            first.policy,
+            tail(best)
+        ),
+    }
+}
+
+pub(super) fn page(page: &RunsPage<'_>) -> String {
+    let results = page.results();
+    let mut body = head(page, &results);
+    body += &section(&format!("Policies, by {}", page.total_is()), &ranking(page, &results));
+    body += &paragraphs("What is found", "findings", page.findings);
+    body += &paragraphs("Keep in mind", "cautions", page.cautions);
+    if let Some((first, best)) = results.first().zip(best(&results)) {
+        let other = Some(best).filter(|best| best.policy != first.policy).or(results.get(1));
+        let shown = other.map(|run| run.policy.as_str());
+        body += &pictures::heads(page.runs, &first.policy, shown, page.cylinders);
+        body += &pictures::latencies(page.runs, &[Some(&first.policy), shown]);
+        body += &pictures::arrivals(&page.arrivals);
+        if page.cylinders > 0 {
+            body += &pictures::time_spent(&results, page.replay());
+        }
+        body += &contenders(first, other);
+    }
+    body += &section("The trace", &tables::trace(page.description));
+    let all: Vec<&RunResult> = results.iter().collect();
+    body += &format!(
+        "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
+        tables::figures(&all)
+    );
+    document(page.trace, &body)
+}
+
+fn head(page: &RunsPage<'_>, results: &[RunResult]) -> String {
+    let replay = match page.replay() {
+        Replay::Open => "open: recorded arrival times",
+        Replay::Closed => "closed: recorded think times after each completion",
+        Replay::Dependent => "dependent: recorded arrival times, after what a request depends on",
+    };
+    let faster = match page.intensity {
+        1.0 => String::new(),
+        times => format!(", {} times as fast", significant(times)),
+    };
+    let d = page.description;
+    format!(
+        "<header><p class=\"verdict calm\">Simulated</p><h1 class=\"sentence\">{}.</h1>\
+         <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
+         <div><dt>Device</dt><dd>{}</dd></div><div><dt>Replay</dt><dd>{replay}{faster}</dd></div>\
+         <div><dt>Load</dt><dd>{} requests in {}</dd></div></dl></header>\n",
+        escape(&headline(results, page.total_is())),
+        escape(page.trace),
+        escape(page.device),
+        count(d.requests),
+        seconds(d.duration_s),
+    )
+}
+
+/// The runs, that with the least total time first.
+fn ranking(page: &RunsPage<'_>, results: &[RunResult]) -> String {
+    let Some((first, best)) = results.first().zip(best(results)) else { return String::new() };
+    let mut heads = headings(&[
+        "policy",
+        page.total_is(),
+        "",
+        "read mean",
+        "read p99",
+        "write mean",
+        "write p99",
+        "longest",
+    ]);
+    heads[2] = format!("against {}", name(&first.policy));
+    let longest = results.iter().map(RunResult::total_s).fold(0.0, f64::max);
+    let mut ranked: Vec<&RunResult> = results.iter().collect();
+    ranked.sort_by(|a, b| a.total_s().total_cmp(&b.total_s()));
+    let cells = |run: &&RunResult| {
+        let is_best = results.len() > 1 && std::ptr::eq(*run, best);
+        let badge = if is_best { " <span class=\"badge\">least</span>" } else { "" };
+        let f = &run.figures;
+        let most = [f.read_max_ms, f.write_max_ms].into_iter().flatten().reduce(f64::max);
+        let cells = vec![
+            name(&run.policy) + badge,
+            with_bar(&seconds(run.total_s()), ratio(run.total_s(), longest)),
+            gain(1.0 - ratio(run.total_s(), first.total_s()), std::ptr::eq(*run, first)),
+            millis_or_none(f.read_mean_ms),
+            millis_or_none(f.read_p99_ms),
+            millis_or_none(f.write_mean_ms),
+            millis_or_none(f.write_p99_ms),
+            millis_or_none(most),
+        ];
+        (is_best, cells)
+    };
+    let rows: Vec<_> = ranked.iter().map(cells).collect();
+    table(&heads, &rows) + &least(page, results)
+}
+
+/// What no order can beat.
+fn least(page: &RunsPage<'_>, results: &[RunResult]) -> String {
+    let Some(least) = page.least_time.map(|least| least.total_s(page.replay())) else {
+        return String::new();
+    };
+    let bounded = results.iter().filter(|run| LeastTime::holds_for(&run.policy));
+    let each: Vec<String> = bounded
+        .map(|run| {
+            format!(
+                "{} {} beyond it",
+                name(&run.policy),
+                super::text::percent(run.total_s() / least - 1.0)
+            )
+        })
+        .collect();
+    match least > 0.0 && !each.is_empty() {
+        true => format!(
+            "<p class=\"small\">No order of these requests has a {} below {}: {}.</p>",
+            page.total_is(),
+            seconds(least),
+            each.join(", ")
+        ),
+        false => String::new(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::advise::Advice;
+    use crate::advise::sample::advice;
+
+    fn told<'a>(advice: &'a Advice, runs: &'a [(String, Run)]) -> RunsPage<'a> {
+        RunsPage {
+            trace: &advice.trace,
+            description: &advice.description,
+            device: &advice.device,
+            cylinders: advice.pictures.cylinders,
+            intensity: 1.0,
+            arrivals: advice.pictures.arrivals.clone(),
+            runs,
+            least_time: None,
+            findings: &[],
+            cautions: &[],
+        }
+    }
+
+    fn parse(page: &str) -> roxmltree::Document<'_> {
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        roxmltree::Document::parse_with_options(page, options).unwrap()
+    }
+
+    #[test]
+    fn the_policy_that_is_marked_is_the_one_that_the_headline_names() {
+        let advice = advice();
+        let runs = &advice.pictures.runs;
+        let page = page(&told(&advice, runs));
+        parse(&page);
+        let least =
+            runs.iter().min_by(|a, b| a.1.result.total_s().total_cmp(&b.1.result.total_s()));
+        let named = &least.unwrap().1.result.policy;
+        assert!(
+            page.contains(&format!("<h1 class=\"sentence\">{named} has the least busy time")),
+            "{page}"
+        );
+        let marked = page.split("<tr class=\"best\"><th scope=\"row\">").nth(1).unwrap();
+        assert!(marked.starts_with(named.as_str()));
+        assert_eq!(page.matches("class=\"best\"").count(), 1);
+        for (policy, _) in runs {
+            assert!(page.matches(policy.as_str()).count() > 2, "{policy}");
+        }
+    }
+
+    #[test]
+    fn one_run_is_told_alone_and_hostile_names_stay_names() {
+        let mut advice = advice();
+        let hostile = "<script>\"&'".to_string();
+        (advice.trace, advice.device) = (hostile.clone(), hostile.clone());
+        let mut runs = std::mem::take(&mut advice.pictures.runs);
+        runs.truncate(1);
+        runs[0].1.result.policy = hostile.clone();
+        runs[0].0 = hostile.clone();
+        runs[0].1.result.figures.busy_s = f64::NAN;
+        let said = [hostile];
+        let page = page(&RunsPage { findings: &said, cautions: &said, ..told(&advice, &runs) });
+        parse(&page);
+        let body = page.split("</style>").nth(1).unwrap();
+        assert!(!body.contains("<script") && !body.contains("NaN"));
+    }
+
+    #[test]
+    fn the_headline_names_the_baseline_where_nothing_is_better() {
+        let advice = advice();
+        let mut results: Vec<RunResult> =
+            advice.pictures.runs.iter().map(|(_, run)| run.result.clone()).collect();
+        results.sort_by(|a, b| a.total_s().total_cmp(&b.total_s()));
+        let text = headline(&results, "busy time");
+        assert!(
+            text.starts_with(&format!("No policy has less busy time than {}", results[0].policy)),
+            "{text}"
+        );
+        results.truncate(1);
+        assert!(
+            headline(&results, "busy time").starts_with(&format!("Under {}", results[0].policy))
+        );
+        assert_eq!(headline(&[], "busy time"), "Nothing was run");
+    }
+}
