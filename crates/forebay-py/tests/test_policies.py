@@ -300,7 +300,7 @@ def test_a_broken_rule_is_named(trace, said):
 
 def test_a_request_of_another_run_is_none_of_this(trace):
     kept = []
-    rows = trace.to_polars()[:100]
+    rows = plain(trace, 100)
     for base in (Fifo, BareFifo):
         keeper = type("Keeper", (base,), {"submit": lambda self, now, it: (base.submit(self, now, it), kept.append(it)) and None})
         simulate(keeper, rows)
@@ -322,7 +322,9 @@ def test_a_request_of_another_run_is_none_of_this(trace):
         thief = type("Thief", (base,), {"dispatch": lambda self, now: queued[0]})
         with pytest.raises(forebay.Error, match="never submitted in this run"):
             simulate(thief, rows)
-        kept.clear()
+    answers = type("Thief", (BareFifo,), {"complete": lambda self, now, it: kept[0] if it.id == 0 else it})
+    with pytest.raises(forebay.Error, match=r"complete answered request 0 .* a second time"):
+        simulate(answers, rows)
 
 
 def test_what_is_no_policy_is_refused(trace):
@@ -427,7 +429,7 @@ def test_a_long_run_is_not_taken_for_an_endless_one():
             self.asked += 1
             return super().dispatch(now)
 
-    count = 400_000
+    count = 600_000
     rows = pl.DataFrame({"at_ns": range(0, count * 1000, 1000)}).with_columns(
         op=pl.lit("read"), offset=pl.lit(0, pl.UInt64), len=pl.lit(512, pl.UInt64)
     )
