@@ -1,6 +1,7 @@
 # make test     everything that has to pass, in less than 20 minutes on two cores
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
-# make reproduce  papers/bid/table.md and its figures  make reproduce-short  the bundled trace alone
+# make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
+# make reproduce-short  all of it on the bundled trace alone      make reproduce-check  compared, nothing written
 # make reproduce-traces  papers/raid/traces.md, half an hour
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
@@ -35,7 +36,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi orac
 
 .PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet capture-peers
+  reproduce-short reproduce-traces model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
 
 all: build
 
@@ -311,6 +312,10 @@ bench-sweep: reproduce-build
 bench-fleet: reproduce-build
 	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/fleet.py 1 10 100 1000
 
+# What policies in Python cost beside the same built in: docs/python-policies.md.
+bench-policies: reproduce-build
+	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/policies.py
+
 # Captures what LevelDB and RocksDB do to a disk, and replays it on models of others.
 PEERS_MB ?= 1000
 
@@ -322,12 +327,12 @@ capture-peers:
 report:
 	cargo run --release -- advise
 
-# The papers' tables and figures beside ours: all of it with an optimised build in an environment of
-# its own, the short one with that of the tests.
-PAPER ?= bid
+# The papers' tables, figures and claims beside ours: all of it with an optimised build in an environment of its own, the
+# short form with that of the tests. Cases are kept in target/reproduce/cases, so that what was interrupted goes on.
+PAPER ?=
 TRACES ?= ../shared/traces
 REPRODUCE := target/reproduce
-REPRODUCED := -m forebay.reproduce papers/$(PAPER) --work $(REPRODUCE)
+REPRODUCED := -m forebay.reproduce $(addprefix papers/,$(PAPER)) --work $(REPRODUCE)
 
 reproduce-build:
 	test -x $(REPRODUCE)/venv/bin/python || python3 -m venv $(REPRODUCE)/venv
@@ -336,6 +341,9 @@ reproduce-build:
 
 reproduce: reproduce-build
 	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --pictures $(REPRODUCE)/figures
+
+reproduce-check: reproduce-build
+	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --check
 
 # Adaptive RAID on recorded traces: papers/raid/traces.md.
 reproduce-traces: reproduce-build
@@ -354,8 +362,7 @@ model-budgets: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/budgets.py --traces $(TRACES)
 
 reproduce-short: py-build
-	mkdir -p $(REPRODUCE)
-	$(PY)/python $(REPRODUCED) --short -o $(REPRODUCE)/short.md
+	$(PY)/python $(REPRODUCED) --short $(if $(PAPER),-o $(REPRODUCE)/short.md)
 
 # Verbs on synthetic traces, each within the 512 MiB of docs/memory.md. Needs 1.6 GB of disk.
 BIG_REQUESTS ?= 100000000

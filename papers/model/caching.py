@@ -1,10 +1,10 @@
 """Figure 7 and Table VII: SSD caches in front of the disk, and how requests gather in few states."""
 
-from functools import cache
 from pathlib import Path
 
 import forebay
 import workloads
+from forebay.reproduce import kept
 
 #: Caches that are turned on one after another.
 CACHES = [0, 1, 2, 3, 4]
@@ -18,7 +18,7 @@ def cache_mib(workload) -> float:
     return forebay.describe(workload.path)["footprint_bytes"] * CACHE_SHARE / 2**20
 
 
-@cache
+@kept
 def busy_s(trace: Path, mib: float, caches: int, flash: str) -> float:
     """How long the busier of disk and flash is at work, at recorded times, with so many caches of
     this size: the storage could serve the load that much faster and no more."""

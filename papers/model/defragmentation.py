@@ -1,14 +1,14 @@
 """Table VIII, figures 8 and 9: what laying blocks in the order in which they are read brings."""
 
 import warnings
-from functools import cache
 from pathlib import Path
 
 import forebay
 import workloads
+from forebay.reproduce import kept
 
 
-@cache
+@kept
 def study(trace: Path) -> dict:
     """Learnt on the first half under noop, at the recorded load."""
     with warnings.catch_warnings():

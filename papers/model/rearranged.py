@@ -5,11 +5,11 @@ order in which a stream first uses blocks stands for theirs. What was known befo
 (the whole trace) or held out (learnt on the first half, measured on the rest, whose new blocks stay).
 """
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import workloads
+from forebay.reproduce import kept
 
 BLOCK = 4096
 
@@ -49,7 +49,7 @@ def sequential(trace: dict) -> float:
     return float(np.mean(np.append(same & (trace["offset"][order][1:] == ends[:-1]), False)))
 
 
-@cache
+@kept
 def study(path: Path, held_out: bool) -> dict:
     """Sequential shares in per cent before and after, and the speedup of the disk's own time."""
     trace = workloads.columns(workloads.rows(path))

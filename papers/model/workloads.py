@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import forebay
+from forebay.reproduce import kept
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -175,14 +176,14 @@ def simulate(trace, policy: str = "noop", intensity: float = SATURATED, **more) 
         return forebay.simulate(trace, policies=policy, intensity=intensity, **more).runs[0]
 
 
-@cache
+@kept
 def iops(trace: Path, device: str = DISK) -> float:
     """Requests a second where they never wait to arrive."""
     run = simulate(trace, device=device)
     return run["requests"] / run["makespan_s"]
 
 
-@cache
+@kept
 def card(a: Path, b: Path, devices: tuple[str, ...] = ()) -> dict:
     """How alike two traces are."""
     with warnings.catch_warnings():

@@ -3,9 +3,7 @@
 Of two clients of the paper, Financial1 and Financial2, its FinTrans may be either; it does not say.
 """
 
-from functools import cache
-
-from forebay.reproduce import Claim, Row, number, table
+from forebay.reproduce import Claim, Row, kept, number, table
 from workloads import Workload, missing, of
 
 import forebay
@@ -21,7 +19,7 @@ def least(trace, percent: float, within_ms: float) -> int:
     return grid_of(trace, [percent], [within_ms])[within_ms, percent]
 
 
-@cache
+@kept
 def _grid(workload: Workload) -> dict[tuple[float, float], int]:
     return grid_of(workload.table(), [90, 95, 99, 99.5, 99.9, 100], [5, 10, 20, 50])
 

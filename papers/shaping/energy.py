@@ -1,9 +1,7 @@
 """Figure 4.1 and table 4.2: what the last hundredth costs in power."""
 
-from functools import cache
-
 from capacity import least
-from forebay.reproduce import Claim, Row
+from forebay.reproduce import Claim, Row, kept
 from recombined import alone, shaped
 from workloads import Workload, missing, of
 
@@ -13,7 +11,7 @@ import forebay
 PLANS = {"base": "all-on", "decomposed": "static"}
 
 
-@cache
+@kept
 def plans(workload: Workload, within_ms: int) -> dict[str, dict]:
     """The plans on the paper's drive, one disk a pool; what is off draws nothing, as there."""
     found = forebay.plan_power(

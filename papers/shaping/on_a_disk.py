@@ -7,11 +7,9 @@ the disk, at queue depth 1 and 32. Split has a second disk there, since it canno
 `deadline` orders by address and divides nothing.
 """
 
-from functools import cache
-
 import pyarrow as pa
 from capacity import least
-from forebay.reproduce import number, table
+from forebay.reproduce import kept, number, table
 from recombined import POLICIES, Run, extra, simulated, spec
 from workloads import Workload
 
@@ -32,7 +30,7 @@ def slowed(workload: Workload, times: float):
     return rows.set_column(rows.schema.get_field_index("at_ns"), rows.schema.field("at_ns"), at)
 
 
-@cache
+@kept
 def disk_iops(workload: Workload) -> int:
     """Random reads a second of the disk, as `plan_power` measures it."""
     return forebay.plan_power(workload.table(), device=DISK)["disk_iops"]

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-
 from capacity import least
-from forebay.reproduce import Claim, Row
+from forebay.reproduce import Claim, Row, kept
 from workloads import Workload, missing, of
 
 import forebay
@@ -97,14 +95,14 @@ def extra(within_ms: float) -> int:
     return -int(-1000 // within_ms)
 
 
-@cache
+@kept
 def alone(workload: Workload, capacity: int, within_ms: float) -> Run:
     """FCFS on a server of that rate and no more."""
     policies = {"fcfs": spec("fcfs", capacity, within_ms)}
     return simulated(workload.table(), f"fixed:{capacity}", policies)["fcfs"]
 
 
-@cache
+@kept
 def shaped(workload: Workload, percent: float, within_ms: float) -> dict[str, Run]:
     """Every policy on a server of Cmin and one request in the bound."""
     cmin = least(workload, percent, within_ms)

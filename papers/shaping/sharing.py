@@ -6,16 +6,14 @@ and what it is promised (its Q1) is merged, all of it to be kept, as section 4.5
 after decomposition".
 """
 
-from functools import cache
-
 from capacity import least
-from forebay.reproduce import Claim, Row, table
+from forebay.reproduce import Claim, Row, kept, table
 from workloads import Workload, missing, of
 
 import forebay
 
 
-@cache
+@kept
 def shared(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int) -> dict:
     """What `plan consolidate` answers."""
     first = clients[0].table()

@@ -6,7 +6,7 @@
 //!
 //! Floors, each importing only what is below: [`contract`]; slabs, indices and the bookkeeping of
 //! client requests; [`elevator`], [`shape`], [`cache`] and [`device`], which do not know each other;
-//! [`stack`]; [`catalog`]. [`simulate`] and [`replay`] know the contract alone.
+//! [`stack`]; [`catalog`]. [`simulate`] and [`replay`] know the contract alone. [`laws`] runs any policy.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod contract;
 pub mod device;
 pub mod elevator;
 mod index;
+pub mod laws;
 mod outstanding;
 pub mod rearrangement;
 pub mod replay;

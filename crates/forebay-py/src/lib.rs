@@ -14,6 +14,7 @@ mod model;
 mod options;
 mod page;
 mod plan;
+mod policy;
 mod results;
 mod signals;
 mod source;
@@ -42,6 +43,8 @@ mod _forebay {
     use super::page::page;
     #[pymodule_export]
     use super::plan::{plan_buy, plan_capacity, plan_consolidate, plan_power, plan_sla};
+    #[pymodule_export]
+    use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
     #[pymodule_export]

@@ -40,12 +40,20 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error> + Send,
 ) -> PyResult<T> {
-    let (outcome, raised) = py.detach(|| {
-        let mut signals = Signals { last: Instant::now(), raised: None };
-        let outcome = work(&mut signals);
-        (outcome, signals.raised)
-    });
-    match raised {
+    py.detach(|| told(work))
+}
+
+/// As [`detached`], with the interpreter's lock: for work that is done in Python.
+pub(crate) fn attached<T>(
+    work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error>,
+) -> PyResult<T> {
+    told(work)
+}
+
+fn told<T>(work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error>) -> PyResult<T> {
+    let mut signals = Signals { last: Instant::now(), raised: None };
+    let outcome = work(&mut signals);
+    match signals.raised {
         Some(raised) => Err(raised),
         None => outcome.map_err(error::raised),
     }

@@ -10,8 +10,8 @@ use forebay::defragment::study;
 use forebay::input::{self, Input};
 use forebay::plan::amount::span;
 use forebay::progress::Told;
-use forebay::simulate::{Bed, LeastTime, run_all};
-use forebay::{devices, jobs, report, sample};
+use forebay::simulate::{Bed, LeastTime};
+use forebay::{devices, report, sample};
 use forebay_trace::anonymize::{Anonymized, Key};
 use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use forebay_trace::write;
@@ -21,6 +21,7 @@ use pyo3::types::PyDict;
 
 use crate::error::{argument, raised, warn};
 use crate::options::{self, Policies, warn_notes, warn_runs};
+use crate::policy::{Wanted, run_each};
 use crate::results::{Advice, Simulation, loads};
 use crate::signals::{Signals, detached};
 use crate::source::Source;
@@ -205,7 +206,8 @@ pub(crate) fn defragment<'py>(
 /// side, in virtual time.
 ///
 /// `device`: a bundled name ("st1000nm0011", ...), "fixed:RATE" (I/Os a second) or a device file.
-/// `policies`: "noop", "deadline", "cfq", "bid", each with its parameters ("cfq:quantum=8"); with
+/// `policies`: "noop", "deadline", "cfq", "bid", each with its parameters ("cfq:quantum=8"), and classes or
+/// objects of your own with the methods `submit` and `dispatch` (docs/python-policies.md); with
 /// `flash`, a solid-state drive beside the device, also "bid-hybrid", "cache" and others that place
 /// data. `disks`: how many of the device there are, sharing the flash; volumes are dealt over them.
 /// `replay`: "open" (recorded arrivals) or "closed" (recorded think times). `intensity`: how many
@@ -223,7 +225,7 @@ pub(crate) fn simulate(
     py: Python<'_>,
     trace: &Bound<'_, PyAny>,
     device: PathBuf,
-    policies: Policies,
+    policies: &Bound<'_, PyAny>,
     flash: Option<PathBuf>,
     disks: u16,
     replay: &str,
@@ -245,19 +247,17 @@ pub(crate) fn simulate(
         failures: &failures,
         slices: false,
     };
-    let policies = policies.each(bed)?;
+    let wanted = Wanted::each(policies, bed)?;
     let setup = options::setup(replay, intensity, map)?;
     let by = options::stream_by(stream_by)?;
-    let (input, runs) = detached(py, |signals| {
+    let input = detached(py, |signals| {
         let name = source.name().to_path_buf();
-        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
-        let names: Vec<&str> = policies.iter().map(String::as_str).collect();
-        let go_on = |_: &Told| signals.go_on();
-        let runs = run_all(&input, bed, &names, setup, jobs::all(), go_on)?;
-        Ok((input, runs))
+        Input::read_from(&name, source.opening(), by, |_| signals.go_on())
     })?;
+    let runs = run_each(py, &input, bed, &wanted, setup)?;
     warn_notes(py, &input.path, &input.notes)?;
-    for told in bed.idle_parts(&input, &policies) {
+    let names: Vec<String> = wanted.iter().filter_map(Wanted::name).map(str::to_string).collect();
+    for told in bed.idle_parts(&input, &names) {
         warn(py, told)?;
     }
     warn_runs(py, &input.path, runs.first().map(|run| &run.result))?;

@@ -145,6 +145,11 @@ impl Input {
         Kept::trace(&self.path)
     }
 
+    /// Whether runs read nothing but memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// Arrivals over time: (seconds, requests a second), so many `times` as fast as recorded, in at most 600 steps.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod buy;
 mod capacity;
 mod card;
 mod charts;
+mod claims;
 mod heads;
 mod page;
 mod pictures;
@@ -20,6 +21,7 @@ mod tables;
 mod text;
 
 pub use capacity::{CapacityPage, DevicesPart};
+pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
 pub use plain::{PlainCell, PlainCurve, PlainPage, PlainTable};
 pub use runs::RunsPage;
 

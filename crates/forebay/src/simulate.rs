@@ -7,9 +7,7 @@ use std::time::Instant;
 use forebay_core::catalog::{PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::stack::{Rearrange, Rearranged};
-use forebay_core::{
-    Completion, Device, Done, Lane, Nanos, Observer, Policy, Request, Workload, WriteBack, simulate,
-};
+use forebay_core::{Device, Lane, Nanos, Policy, Request, Workload, WriteBack, simulate};
 use serde::Serialize;
 
 use crate::contention::{Contention, ContentionFigures};
@@ -30,6 +28,7 @@ mod bed;
 mod devices;
 mod order_bound;
 mod stretch;
+mod watch;
 
 pub use crate::replayed::{CLOSED_REQUESTS_MAX, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 pub use bed::Bed;
@@ -37,6 +36,7 @@ pub use devices::DeviceFigures;
 use devices::{device_figures, wear};
 pub use order_bound::LeastTime;
 pub(crate) use stretch::Stretch;
+use watch::Watch;
 
 /// A policy's run.
 pub struct Run {
@@ -128,6 +128,23 @@ pub fn run_on<P: GoOn>(
     run_stretch(input, bed, policy, setup, Stretch::of(0..u64::MAX), progress)
 }
 
+/// As [`run_on`], through a scheduler that no catalog lists, which results call `name`.
+pub fn run_own<P: GoOn>(
+    input: &Input,
+    bed: Bed<'_>,
+    (name, policy): (&str, &mut impl Policy),
+    setup: Setup,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Run, Error> {
+    // Whatever it is called, it has the lanes of the simplest scheduler.
+    let mut run =
+        visited(input, bed, "noop", setup, Stretch::of(0..u64::MAX), progress, |visit| {
+            visit.simulate(policy)
+        })?;
+    run.result.policy = name.to_string();
+    Ok(run)
+}
+
 /// `input` through each of `policies`, at most `jobs` at a time and no more than fit memory; answers in their order,
 /// the same whatever `jobs` is but for the simulator's own speed.
 pub fn run_all<P: GoOn>(
@@ -161,7 +178,22 @@ pub(crate) fn run_stretch<P: GoOn>(
     policy: &str,
     setup: Setup,
     stretch: Stretch<'_>,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Run, Error> {
+    visited(input, bed, policy, setup, stretch, progress, |visit| {
+        with_measured(policy, &bed.lanes(), &bed.disk.model, visit)?
+    })
+}
+
+/// Does `run` with what a run of `policy` is made of.
+fn visited<P: GoOn>(
+    input: &Input,
+    bed: Bed<'_>,
+    policy: &str,
+    setup: Setup,
+    stretch: Stretch<'_>,
     mut progress: impl FnMut(u64) -> P,
+    run: impl FnOnce(Visit<'_>) -> Result<Run, Error>,
 ) -> Result<Run, Error> {
     bed.check_flash()?;
     let layout = bed.placement(input, policy, setup);
@@ -170,8 +202,7 @@ pub(crate) fn run_stretch<P: GoOn>(
         false => ControlFlow::Continue(()),
     };
     let meter = Meter::new(&mut told as Progress<'_>);
-    let visit = Visit { input, bed, layout, setup, policy, stretch, meter };
-    with_measured(policy, &bed.lanes(), &bed.disk.model, visit)?
+    run(Visit { input, bed, layout, setup, policy, stretch, meter })
 }
 
 /// The requests that `input` becomes on the devices, before any policy. After the last one, ask
@@ -202,8 +233,10 @@ struct Visit<'a> {
 impl PolicyVisitor for Visit<'_> {
     type Out = Result<Run, Error>;
 
-    fn visit<P: Policy + Send + 'static>(self, policy: P) -> Result<Run, Error> {
-        let Some(map) = self.stretch.rearrangement.cloned() else { return self.simulate(policy) };
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Result<Run, Error> {
+        let Some(map) = self.stretch.rearrangement.cloned() else {
+            return self.simulate(&mut policy);
+        };
         // Boxed, so that the loop is not compiled once more for each policy.
         let policy: Box<dyn Policy + Send> = Box::new(policy);
         let len_max = self.bed.disk.model.len_max();
@@ -212,23 +245,23 @@ impl PolicyVisitor for Visit<'_> {
             None => Rearrange::new(map),
             Some(from) => Rearrange::moving(map, from, len_max),
         };
-        self.simulate(Rearranged::before(placement, policy, lanes))
+        self.simulate(&mut Rearranged::before(placement, policy, lanes))
     }
 }
 
 impl<'a> Visit<'a> {
     /// Only the loop is compiled for each policy.
-    fn simulate<P: Policy>(self, mut policy: P) -> Result<Run, Error> {
-        let (visit, mut ready) = self.ready(&policy)?;
+    fn simulate<P: Policy>(self, policy: &mut P) -> Result<Run, Error> {
+        let (visit, mut ready) = self.ready(policy)?;
         let begun = Instant::now();
         let makespan = match visit.bed.failures {
             [] => {
                 let Ready { devices, workload, watch, .. } = &mut ready;
-                simulate::run(&mut policy, devices, workload, watch)
+                simulate::run(policy, devices, workload, watch)
             }
-            failures => ready.run_failing(&mut policy, failures),
+            failures => ready.run_failing(policy, failures),
         };
-        visit.finish(ready, &policy, makespan, begun.elapsed().as_secs_f64())
+        visit.finish(ready, policy, makespan, begun.elapsed().as_secs_f64())
     }
 
     /// What `policy` is to run on.
@@ -351,46 +384,5 @@ impl Visited<'_> {
             self.input.path.display(),
             self.bed.disk.name
         ))
-    }
-}
-
-/// Everything that watches a run.
-struct Watch {
-    disks: u16,
-    statistics: Statistics<DeviceModel>,
-    contention: Contention,
-    head: HeadTrace,
-    idle: Idle,
-    slices: Option<Slices>,
-}
-
-impl Observer for Watch {
-    #[inline]
-    fn arrived(&mut self, request: &Request) {
-        self.statistics.arrived(request);
-        self.idle.arrived(request.at);
-    }
-
-    #[inline]
-    fn io(&mut self, completion: &Completion) {
-        self.statistics.io(completion);
-        if completion.io.lane < self.disks {
-            self.contention.io(completion);
-        }
-        if completion.io.lane == 0 {
-            self.head.io(completion);
-        }
-        if let Some(slices) = &mut self.slices {
-            slices.io(completion);
-        }
-    }
-
-    #[inline]
-    fn finished(&mut self, now: Nanos, done: &Done) {
-        self.statistics.finished(now, done);
-        self.idle.finished(now);
-        if let Some(slices) = &mut self.slices {
-            slices.finished(now, done);
-        }
     }
 }

@@ -129,8 +129,8 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn elevator(&self) -> &E {
+    /// What chooses the order.
+    pub fn elevator(&self) -> &E {
         &self.elevator
     }
 

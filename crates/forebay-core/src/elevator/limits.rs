@@ -1,7 +1,7 @@
 //! What a request queue takes, by Linux's rules.
 
 use crate::contract::parameter::{Given, Parameter};
-use crate::contract::spec::SpecError;
+use crate::contract::spec::{Spec, SpecError};
 
 /// What every scheduler takes. Where it has a `requests-max`, that is the default of `reads-max` and
 /// `writes-max`.
@@ -42,6 +42,19 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Those of a scheduler that no catalog lists: what `text` changes of [`BLOCK_PARAMETERS`], as in
+    /// `merge=no:reads-max=4`.
+    ///
+    /// # Errors
+    /// What is wrong with `text`.
+    pub fn parse(text: &str, len_max: u32) -> Result<Limits, SpecError> {
+        let colon = if text.is_empty() { "" } else { ":" };
+        let spec = Spec::parse(&format!("queue{colon}{text}"))?;
+        let limits = Limits::given(&Given::new(&spec, &[BLOCK_PARAMETERS]), len_max)?;
+        spec.finish()?;
+        Ok(limits)
+    }
+
     /// Those asked for, before a device whose longest I/O is `len_max` bytes.
     ///
     /// # Errors
@@ -61,5 +74,23 @@ impl Limits {
             merging: given.is_first("merge")?,
             requests_max: tags.unwrap_or(u32::MAX),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_changes_what_it_names() {
+        assert_eq!(Limits::parse("", u32::MAX), Ok(Limits::default()));
+        let changed = Limits::parse("merge=no:reads-max=4", 64 << 10).unwrap();
+        let plain = Limits::default();
+        assert_eq!(
+            changed,
+            Limits { merging: false, reads_max: 4, request_len_max: 64 << 10, ..plain }
+        );
+        let said = Limits::parse("marge=no", 1 << 20).unwrap_err().0;
+        assert!(said.contains("no parameter 'marge', expected one of"), "{said}");
     }
 }

@@ -18,6 +18,7 @@ from ._forebay import (
     Advice,
     Batches,
     Error,
+    Request,
     Result,
     Snapshot,
     Store,
@@ -51,6 +52,7 @@ __all__ = [
     "Advice",
     "Batches",
     "Error",
+    "Request",
     "Result",
     "Snapshot",
     "Store",
@@ -69,6 +71,7 @@ __all__ = [
     "fit",
     "fleet",
     "generate",
+    "laws",
     "least_time",
     "offline",
     "plan_buy",
@@ -84,7 +87,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Only who sweeps needs pyarrow.
-    if name in ("fleet", "sweep"):
+    # Only who sweeps needs pyarrow; the laws can be run as a script.
+    if name in ("fleet", "laws", "sweep"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """Forebay: what a storage workload does to its disks, and what would help."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, final, overload
@@ -11,12 +11,14 @@ import pyarrow
 from typing_extensions import Buffer, Self
 
 from . import fleet as fleet
+from . import laws as laws
 from .sweep import sweep as sweep
 
 __all__ = [
     "Advice",
     "Batches",
     "Error",
+    "Request",
     "Result",
     "Snapshot",
     "Store",
@@ -35,6 +37,7 @@ __all__ = [
     "fit",
     "fleet",
     "generate",
+    "laws",
     "least_time",
     "offline",
     "plan_buy",
@@ -110,6 +113,44 @@ class Table:
     def to_pyarrow(self) -> pyarrow.Table: ...
     def to_polars(self) -> polars.DataFrame: ...
     def to_pandas(self) -> pandas.DataFrame: ...
+
+@final
+class Request:
+    """What is asked of the disk, as a policy sees it."""
+
+    def __new__(
+        cls,
+        op: Literal["read", "write", "flush", "trim"],
+        offset: int = 0,
+        len: int = 0,
+        *,
+        stream: int = 0,
+        flags: str = "",
+    ) -> Self: ...
+    @property
+    def id(self) -> int | None: ...
+    @property
+    def at_ns(self) -> int: ...
+    @property
+    def op(self) -> Literal["read", "write", "flush", "trim"]: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def len(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def stream(self) -> int: ...
+    @property
+    def sync(self) -> bool: ...
+    @property
+    def flags(self) -> str: ...
+
+class _Policy(Protocol):
+    """What a policy in Python has at least; `complete`, `wakeup`, `wake` and `merged` if it likes."""
+
+    def submit(self, now: int, request: Request, /) -> Any: ...
+    def dispatch(self, now: int, /) -> Request | None: ...
 
 @final
 class Result:
@@ -231,7 +272,6 @@ def fit(
     verdict: bool = False,
     epochs: int | None = None,
     blocks: int | None = None,
-    ends: int | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -376,7 +416,7 @@ def simulate(
     trace: _Source,
     *,
     device: _Path,
-    policies: str | Sequence[str],
+    policies: str | _Policy | Callable[[], _Policy] | Sequence[str | _Policy | Callable[[], _Policy]],
     flash: _Path | None = None,
     disks: int = 1,
     replay: _Replay = "open",

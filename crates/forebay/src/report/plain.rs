@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::axis::Axis;
+use super::claims::{self, ClaimGroup};
 use super::page::{document, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
@@ -27,6 +28,9 @@ pub struct PlainPage {
     pub tables: Vec<PlainTable>,
     /// A picture.
     pub curve: Option<PlainCurve>,
+    /// Claims of others.
+    #[serde(default)]
+    pub claims: Vec<ClaimGroup>,
 }
 
 /// A table.
@@ -79,6 +83,7 @@ pub(super) fn page(page: &PlainPage) -> String {
     body += &paragraphs("What is found", "findings", &page.findings);
     body += &page.curve.as_ref().map_or(String::new(), curve);
     body += &page.tables.iter().map(tabled).collect::<String>();
+    body += &page.claims.iter().map(claims::group).collect::<String>();
     body += &paragraphs("Keep in mind", "cautions", &page.cautions);
     document(&page.title, &body)
 }
@@ -117,6 +122,7 @@ fn curve(of: &PlainCurve) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::claims::{ClaimCard, ClaimVerdict};
     use super::*;
 
     #[test]
@@ -140,9 +146,22 @@ mod tests {
             curve: Some(PlainCurve {
                 title: hostile.clone(),
                 along: hostile.clone(),
-                up: hostile,
+                up: hostile.clone(),
                 points: vec![(0.0, 1.0), (f64::NAN, 2.0), (3.0, 4.0)],
             }),
+            claims: vec![ClaimGroup {
+                title: hostile.clone(),
+                told: hostile.clone(),
+                claims: vec![ClaimCard {
+                    verdict: ClaimVerdict::InPart,
+                    says: hostile.clone(),
+                    source: hostile.clone(),
+                    claimed: hostile.clone(),
+                    found: hostile.clone(),
+                    reason: hostile.clone(),
+                    figures: vec![[(); 3].map(|()| hostile.clone()); 2],
+                }],
+            }],
         };
         let page = page(&told);
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };

@@ -1,0 +1,247 @@
+//! The laws that every policy of one device keeps, as a suite that runs on any of them: the listed
+//! ones in this crate's tests, those that users write elsewhere.
+//!
+//! A run on a [`Bench`] is watched ([`Watch`], [`Asked`]) and written down ([`crate::tape`]); the first
+//! law that is broken is the answer. A law is about answers to calls, so none needs content or a clock.
+//! What no run that ends can show stays unproven: that nothing waits for ever.
+
+mod bench;
+mod cases;
+mod starving;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::device::Completion;
+use crate::contract::observer::Observer;
+use crate::contract::policy::{Cx, Done, Policy};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::simulate;
+use crate::tape::{Call, Recorder, replay};
+
+pub use bench::{Bench, LEAST, LEN_MAX, List};
+pub use cases::{PLACES, Row, case, laid};
+pub use starving::starves;
+
+/// What a policy owes whoever drives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// See [`Law::text`], as for all of them.
+    Once,
+    /// Of lengths.
+    Length,
+    /// Of bytes.
+    Exactly,
+    /// Of answers that come too soon.
+    Waited,
+    /// Of wakeups.
+    Ahead,
+    /// Of purity.
+    Same,
+    /// Of requests that others pass.
+    Starving,
+}
+
+impl Law {
+    /// Every law.
+    pub const ALL: [Law; 7] =
+        [Law::Once, Law::Length, Law::Exactly, Law::Waited, Law::Ahead, Law::Same, Law::Starving];
+
+    /// The law, as a sentence without its full stop.
+    pub fn text(self) -> &'static str {
+        match self {
+            Law::Once => "each request is answered exactly once, as it was submitted",
+            Law::Length => "no I/O is longer than the device takes",
+            Law::Exactly => "I/Os move exactly the bytes that are asked for",
+            Law::Waited => "no read or write is answered before an I/O could have done it",
+            Law::Ahead => "after a declined offer the wakeup lies ahead",
+            Law::Same => "the same calls have the same answers",
+            Law::Starving => "no request starves while others pass it",
+        }
+    }
+}
+
+/// A law that was broken, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which.
+    pub law: Law,
+    /// What was seen.
+    pub said: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.law.text(), self.said)
+    }
+}
+
+fn broken<T>(law: Law, said: String) -> Result<T, Broken> {
+    Err(Broken { law, said })
+}
+
+/// Runs `requests` on a bench of `depth` I/Os through what `build` gives, and a second one of it
+/// through the same calls: every law but that of starving.
+///
+/// # Errors
+/// The first law that is broken.
+pub fn check<P: Policy>(
+    mut build: impl FnMut() -> P,
+    requests: &[Request],
+    depth: usize,
+) -> Result<(), Broken> {
+    let mut policy = Asked::new(Recorder::new(build()));
+    let mut watch = Watch::default();
+    let mut devices = Bench::of(&policy, depth);
+    simulate::run(&mut policy, &mut devices, &mut List::of(requests), &mut watch);
+    policy.broken()?;
+    let moved = watch.once(requests)?;
+    let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
+    if moved != asked {
+        let said = format!("{asked} bytes were asked for and {moved} moved");
+        return broken(Law::Exactly, said);
+    }
+    same(&mut build(), &policy.policy.calls)
+}
+
+/// Makes the same calls to a fresh policy.
+///
+/// # Errors
+/// An answer that differs.
+pub fn same<P: Policy>(fresh: &mut P, calls: &[Call]) -> Result<(), Broken> {
+    replay(fresh, calls).or_else(|index| {
+        let call = &calls[index];
+        broken(
+            Law::Same,
+            format!("call {} of {}, {call:?}, was answered differently", index + 1, calls.len()),
+        )
+    })
+}
+
+/// Sees what comes of a run.
+#[derive(Default)]
+pub struct Watch {
+    answers_zeros: bool,
+    io_bytes: u64,
+    last: Nanos,
+    done: Vec<Request>,
+    broken: Option<Broken>,
+}
+
+impl Watch {
+    /// Of a policy that answers without an I/O what was never written.
+    pub fn of_zeros() -> Watch {
+        Watch { answers_zeros: true, ..Watch::default() }
+    }
+
+    /// The bytes that I/Os moved, if just `requests` were answered, each once, and nothing else was seen that
+    /// is wrong.
+    ///
+    /// # Errors
+    /// The first law that was broken.
+    pub fn once(mut self, requests: &[Request]) -> Result<u64, Broken> {
+        if let Some(broken) = self.broken {
+            return Err(broken);
+        }
+        self.done.sort_by_key(|request| request.id);
+        match self.done.iter().zip(requests).find(|(done, asked)| done != asked) {
+            Some((done, asked)) => {
+                broken(Law::Once, format!("expected an answer to {asked:?}, got one to {done:?}"))
+            }
+            None if self.done.len() == requests.len() => Ok(self.io_bytes),
+            None => {
+                let (got, expected) = (self.done.len(), requests.len());
+                broken(Law::Once, format!("{got} answers to {expected} requests"))
+            }
+        }
+    }
+
+    fn note(&mut self, law: Law, said: impl FnOnce() -> String) {
+        if self.broken.is_none() {
+            self.broken = Some(Broken { law, said: said() });
+        }
+    }
+}
+
+impl Observer for Watch {
+    fn io(&mut self, completion: &Completion) {
+        assert!(completion.at >= completion.started && completion.at >= self.last, "time ran back");
+        self.last = completion.at;
+        let io = completion.io;
+        if io.len > LEN_MAX {
+            self.note(Law::Length, || format!("it takes {LEN_MAX} bytes and was given {io:?}"));
+        }
+        self.io_bytes += u64::from(io.len);
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let waits = done.request.op.moves_data() && !self.answers_zeros;
+        if done.wait > now - done.request.at || (waits && done.wait < LEAST) {
+            self.note(Law::Waited, || {
+                format!("at {now} {done:?} is said to have waited {}", done.wait)
+            });
+        }
+        self.done.push(done.request);
+    }
+}
+
+/// A policy whose every declined offer is followed by a look at its wakeup.
+pub struct Asked<P> {
+    policy: P,
+    broken: Option<Broken>,
+}
+
+impl<P: Policy> Asked<P> {
+    /// Looks at `policy`.
+    pub fn new(policy: P) -> Self {
+        Asked { policy, broken: None }
+    }
+
+    /// Whether a wakeup lay in the past.
+    ///
+    /// # Errors
+    /// If one did.
+    pub fn broken(&self) -> Result<(), Broken> {
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl<P> std::ops::Deref for Asked<P> {
+    type Target = P;
+    fn deref(&self) -> &P {
+        &self.policy
+    }
+}
+
+impl<P: Policy> Policy for Asked<P> {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        self.policy.submit(cx, request, bytes);
+    }
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        let io = self.policy.dispatch(now, lane);
+        let past = self.policy.wakeup().filter(|&at| io.is_none() && at <= now);
+        if let (Some(at), None) = (past, &self.broken) {
+            let said = format!("at {now} nothing was dispatched and the wakeup was {at}");
+            self.broken = Some(Broken { law: Law::Ahead, said });
+        }
+        io
+    }
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        self.policy.complete(cx, done);
+    }
+    fn wakeup(&self) -> Option<Nanos> {
+        self.policy.wakeup()
+    }
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        self.policy.wake(cx);
+    }
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.policy.pieces(io, each);
+    }
+    fn servers(&self) -> &[u64] {
+        self.policy.servers()
+    }
+}

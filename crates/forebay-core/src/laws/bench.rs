@@ -1,0 +1,85 @@
+//! What the laws run on: a device whose service times look random, and a list of requests.
+
+use std::collections::VecDeque;
+
+use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::policy::Policy;
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+use crate::contract::workload::Workload;
+
+/// The longest I/O that a bench takes, in bytes.
+pub const LEN_MAX: u32 = 96 * 1024;
+/// The least time that an I/O takes on a bench.
+pub const LEAST: Nanos = Nanos::from_micros(50);
+
+/// A device of some depth whose service times look random and depend on the calls only.
+pub struct Bench {
+    depth: usize,
+    running: VecDeque<(Nanos, Nanos, Request)>,
+    last: Nanos,
+}
+
+impl Bench {
+    /// One that takes `depth` I/Os at a time.
+    pub fn new(depth: usize) -> Self {
+        Bench { depth, running: VecDeque::new(), last: Nanos::ZERO }
+    }
+
+    /// As many as `policy` needs.
+    pub fn of(policy: &impl Policy, depth: usize) -> Vec<Bench> {
+        (0..policy.servers().len().max(1)).map(|_| Bench::new(depth)).collect()
+    }
+}
+
+impl Device for Bench {
+    fn room(&self) -> bool {
+        self.running.len() < self.depth
+    }
+    fn start(&mut self, now: Nanos, io: Request) {
+        let mixed = (io.offset ^ u64::from(io.len) << 7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44;
+        self.last = self.last.max(now) + LEAST + Nanos(mixed);
+        self.running.push_back((self.last, now, io));
+    }
+    fn next(&self) -> Option<Nanos> {
+        self.running.front().map(|&(at, _, _)| at)
+    }
+    fn finish(&mut self, now: Nanos) -> Completion {
+        let (_, started, io) = self.running.pop_front().expect("something is running");
+        Completion { io, started, at: now, mechanics: Mechanics::default(), outcome: Ok(()) }
+    }
+    fn joules(&self, _now: Nanos) -> f64 {
+        0.0
+    }
+    fn busy(&self, _now: Nanos) -> Nanos {
+        Nanos::ZERO
+    }
+    fn floor(&self, _io: &Request) -> Nanos {
+        Nanos::ZERO
+    }
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+    fn len_max(&self) -> u32 {
+        LEN_MAX
+    }
+}
+
+/// Requests that are known beforehand.
+pub struct List(VecDeque<Request>);
+
+impl List {
+    /// These.
+    pub fn of(requests: &[Request]) -> List {
+        List(requests.iter().copied().collect())
+    }
+}
+
+impl Workload for List {
+    fn peek(&self) -> Option<Nanos> {
+        self.0.front().map(|request| request.at)
+    }
+    fn take(&mut self) -> Request {
+        self.0.pop_front().expect("peeked")
+    }
+}

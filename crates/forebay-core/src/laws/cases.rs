@@ -1,0 +1,60 @@
+//! What the laws ask: few distinct places and instants, so that merging, overlap and ties happen.
+
+use crate::contract::request::{Flags, Op, Request};
+use crate::contract::time::Nanos;
+
+use super::bench::LEN_MAX;
+
+/// Distinct places where requests begin, 8 KiB apart.
+pub const PLACES: u64 = 60;
+
+/// A request as it is drawn: what it does, its place, its pages of 4 KiB, stream, flags, and the
+/// microseconds after the one before.
+pub type Row = (Op, u64, u32, u32, u8, u64);
+
+/// The requests of `rows`. Trims, which nobody splits, are no longer than an I/O.
+pub fn laid(rows: impl IntoIterator<Item = Row>) -> Vec<Request> {
+    let mut at = Nanos::ZERO;
+    let lay = |(id, (op, place, pages, stream, flags, gap_us)): (usize, Row)| {
+        at += Nanos::from_micros(gap_us);
+        let len = match op {
+            Op::Flush => 0,
+            Op::Trim => (pages * 4096).min(LEN_MAX),
+            _ => pages * 4096,
+        };
+        let (offset, flags) = (place * 8192, Flags(flags));
+        Request { at, offset, id: id as u64, len, stream, lane: 0, op, flags }
+    };
+    rows.into_iter().enumerate().map(lay).collect()
+}
+
+/// `count` requests drawn by `seed`, the same each time.
+pub fn case(seed: u64, count: usize) -> Vec<Request> {
+    let mut state = seed;
+    let mut below = |most: u64| splitmix(&mut state) % most;
+    laid((0..count).map(|_| {
+        let op = match below(14) {
+            0..6 => Op::Read,
+            6..12 => Op::Write,
+            12 => Op::Flush,
+            _ => Op::Trim,
+        };
+        let (place, pages, stream) = (below(PLACES), 1 + below(69) as u32, below(5) as u32);
+        let flags = below(32) as u8;
+        let gap_us = match below(7) {
+            0..3 => 0,
+            3..6 => below(300),
+            _ => below(40_000),
+        };
+        (op, place, pages, stream, flags, gap_us)
+    }))
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}

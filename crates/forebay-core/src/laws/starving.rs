@@ -1,0 +1,113 @@
+//! The law of starving: a stream that always has 32 requests outstanding, sequential and endless, and
+//! one that asks once, far away. The policy must serve the second while the first goes on.
+
+use std::collections::VecDeque;
+
+use super::{Bench, Broken, Law, broken};
+use crate::contract::bytes::Slots;
+use crate::contract::observer::Observer;
+use crate::contract::policy::{Done, Policy};
+use crate::contract::request::{Flags, Op, Request};
+use crate::contract::time::Nanos;
+use crate::contract::workload::Workload;
+use crate::simulate;
+
+/// Requests of the greedy stream.
+const GREEDY: u64 = 60_000;
+/// So many may pass. A write may wait for its deadline of 5 s; the device does a thousand I/Os in 0.6 s.
+const PASSED_MAX: u64 = GREEDY / 2;
+
+/// Whether what `build` gives, which should not merge, serves a request that lies far from all others.
+///
+/// # Errors
+/// That it does not.
+pub fn starves<P: Policy>(mut build: impl FnMut() -> P) -> Result<(), Broken> {
+    for (op, victim) in [(Op::Read, Op::Write), (Op::Write, Op::Read), (Op::Read, Op::Read)] {
+        let mut policy = build();
+        let mut passed = Passed::default();
+        let mut devices = match policy.servers().len() {
+            0 => vec![Bench::new(1), Bench::new(4)],
+            _ => Bench::of(&policy, 1),
+        };
+        simulate::run(&mut policy, &mut devices, &mut Greedy::beside(op, victim), &mut passed);
+        let (op, victim) = (op.name(), victim.name());
+        match passed.before {
+            None => return broken(Law::Starving, format!("a {victim} was never answered")),
+            Some(before) if before >= PASSED_MAX => {
+                return broken(Law::Starving, format!("{before} {op}s passed a waiting {victim}"));
+            }
+            Some(_) => (),
+        }
+    }
+    Ok(())
+}
+
+struct Greedy {
+    ready: VecDeque<Request>,
+    issued: u64,
+    op: Op,
+}
+
+impl Greedy {
+    fn beside(op: Op, victim: Op) -> Greedy {
+        let mut greedy = Greedy { ready: VecDeque::new(), issued: 0, op };
+        (0..32).for_each(|_| greedy.push(Nanos::ZERO));
+        greedy.ready.push_back(Request {
+            at: Nanos::from_millis(1),
+            offset: 1 << 40,
+            id: u64::MAX,
+            len: 4096,
+            stream: 1,
+            lane: 0,
+            op: victim,
+            flags: Flags::NONE,
+        });
+        greedy
+    }
+
+    fn push(&mut self, at: Nanos) {
+        if self.issued < GREEDY {
+            self.ready.push_back(Request {
+                at,
+                offset: self.issued * 4096,
+                id: self.issued,
+                len: 4096,
+                stream: 0,
+                lane: 0,
+                op: self.op,
+                flags: Flags::NONE,
+            });
+            self.issued += 1;
+        }
+    }
+}
+
+impl Workload for Greedy {
+    fn peek(&self) -> Option<Nanos> {
+        self.ready.front().map(|request| request.at)
+    }
+    fn take(&mut self) -> Request {
+        self.ready.pop_front().expect("peeked")
+    }
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        if done.request.stream == 0 {
+            self.push(now);
+        }
+    }
+}
+
+/// How many greedy requests were served before the other.
+#[derive(Default)]
+struct Passed {
+    greedy: u64,
+    before: Option<u64>,
+}
+
+impl Observer for Passed {
+    fn finished(&mut self, _now: Nanos, done: &Done) {
+        match done.request.stream {
+            0 => self.greedy += 1,
+            _ => self.before = Some(self.greedy),
+        }
+    }
+}

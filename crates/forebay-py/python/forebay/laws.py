@@ -1,0 +1,81 @@
+"""The laws that every policy keeps, on one of your own.
+
+    forebay.laws.check(MyPolicy)             # nothing, or a forebay.Error that names the law
+    python -m forebay.laws module:MyPolicy   # the same from a shell
+
+The policy runs on small workloads that look random and are the same each time, on a device that is none in particular:
+
+- each request is answered exactly once, as it was submitted;
+- no I/O is longer than the device takes;
+- I/Os move exactly the bytes that are asked for;
+- no read or write is answered before an I/O could have done it;
+- after a declined offer the wakeup lies ahead;
+- the same calls have the same answers: no clock, no chance, nothing that is kept outside the object;
+- no request starves while others pass it.
+
+In the block layer the second, third and fourth hold by themselves. The built-in policies are held to the same laws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ._forebay import Error
+from ._forebay import laws_check as _check
+
+__all__ = ["check"]
+
+
+def check(policy: Callable[[], Any], *, cases: int = 32) -> None:
+    """Holds a policy to the laws: a class, or whatever makes a new one when it is called.
+
+    `cases` is how many workloads it runs on, of 1 to 200 requests, short ones first. Raises `forebay.Error` with the
+    first law that it breaks and where; what the policy itself raises comes through.
+    """
+    _check(policy, cases)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Runs it; 0 where every law is kept, 1 where one is broken, 2 where there is no such policy."""
+    parser = argparse.ArgumentParser(
+        prog="python -m forebay.laws", description="Holds a policy in Python to the laws that every policy keeps."
+    )
+    parser.add_argument("policy", metavar="MODULE:CLASS", help="a module that can be imported here, or a file.py")
+    parser.add_argument("--cases", type=int, default=32, help="workloads of 1 to 200 requests (32)")
+    options = parser.parse_args(words)
+    if options.cases < 1:
+        parser.error(f"--cases: got {options.cases}, expected 1 or more")
+    try:
+        policy = _named(options.policy)
+    except (Error, ImportError, OSError) as error:
+        print(f"forebay.laws: {error}", file=sys.stderr)
+        return 2
+    try:
+        check(policy, cases=options.cases)
+    except Error as error:
+        print(f"forebay.laws: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.policy} keeps every law, on {options.cases} workloads and beside a greedy stream")
+    return 0
+
+
+def _named(text: str) -> Callable[[], Any]:
+    place, colon, name = text.rpartition(":")
+    if not colon:
+        raise Error(f"got '{text}', expected MODULE:CLASS, as examples/policies/shortest_seek.py:ShortestSeek")
+    path = Path(place)
+    sys.path.insert(0, str(path.parent.resolve() if path.suffix == ".py" else Path.cwd()))
+    module = importlib.import_module(path.stem if path.suffix == ".py" else place)
+    policy: Callable[[], Any] | None = getattr(module, name, None)
+    if policy is None:
+        raise Error(f"{place} has no '{name}'")
+    return policy
+
+
+if __name__ == "__main__":
+    sys.exit(main())

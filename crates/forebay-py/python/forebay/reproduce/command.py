@@ -1,0 +1,135 @@
+"""The command: papers one after another, each in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .verdicts import BORNE_OUT, committed, found, out, written
+from .cases import FOLDER, UNTIL, OutOfTime
+from .page import page
+
+#: The papers, in the order of the page.
+PAPERS = ("bid", "model", "shaping", "raid", "shift")
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of a reproduction."""
+    parser = argparse.ArgumentParser(
+        prog="python -m forebay.reproduce",
+        description="The papers' tables and claims, ours beside theirs. Ends with 1 where a figure or a verdict is "
+        "no longer what is committed, with 3 where the time was over.",
+    )
+    parser.add_argument("paper", type=Path, nargs="?", help="a paper's folder, as papers/bid; without it all five")
+    parser.add_argument("--short", action="store_true", help="the bundled trace alone")
+    parser.add_argument("--full", action="store_true", help="nothing scaled down, where something is")
+    parser.add_argument("--check", action="store_true", help="write nothing, compare with what is committed")
+    parser.add_argument("--strict", action="store_true", help="end with 1 for every claim that is not borne out, too")
+    parser.add_argument("--minutes", type=float, help="stop after so long; what is done is kept for the next time")
+    parser.add_argument("--page", type=Path, help="write the page of all claims, of what is committed; run no paper")
+    parser.add_argument("--traces", type=Path, help="folder of the traces; see the table's head")
+    parser.add_argument("--device", help="the disk for every trace, instead of the chosen ones")
+    parser.add_argument("--flash", default="samsung-830", help="the flash device beside it")
+    parser.add_argument("--work", type=Path, default=Path("target/reproduce"), help="scratch, and what is kept")
+    parser.add_argument("--pictures", type=Path, help="folder for the figures (needs matplotlib)")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("-o", "--output", type=Path, help="instead of table.md beside run.py; with none, of the page")
+    options = parser.parse_args(words)
+    output = options.output
+    if output is not None and options.paper is not None and _is_read(output, options):
+        parser.error(f"{output}: got a file that is read, expected another file")
+    return options
+
+
+def _is_read(output: Path, options: argparse.Namespace) -> bool:
+    """Whether it is a file of the paper or of the traces, by whatever name."""
+    folders = [folder for folder in (options.paper, options.traces) if folder is not None]
+    read = (path for folder in folders for path in folder.rglob("*") if path.name != "table.md")
+    return output.is_file() and any(path.is_file() and path.samefile(output) for path in read)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Reproduces what the command line names."""
+    options = arguments(words)
+    if options.page is not None:
+        return _write_page(options.page, _folders(options))
+    if options.paper is None:
+        return _all(options, list(sys.argv[1:] if words is None else words))
+    os.environ[FOLDER] = str((options.work / "cases").resolve())
+    if options.minutes is not None:
+        os.environ.setdefault(UNTIL, str(time.time() + 60 * options.minutes))
+    sys.path.insert(0, str(options.paper.resolve()))
+    try:
+        text = importlib.import_module("run").main(options)
+    except OutOfTime:
+        print(f"forebay: {options.paper}: the time is over; what is done is kept, run it again to go on", file=sys.stderr)
+        return 3
+    return _ended(options, text)
+
+
+def _ended(options: argparse.Namespace, text: str) -> int:
+    """Writes or compares what came of a paper."""
+    paper, claims = options.paper, []
+    if (paper / "expected.toml").is_file():
+        claims = found(text, paper / "expected.toml")
+    is_whole = not options.short and not options.full and options.device is None
+    said = out(committed(paper / "claims.toml"), claims) if is_whole else []
+    said += [f"{one.id}: {one.verdict}" for one in claims if options.strict and one.verdict != BORNE_OUT]
+    if options.check:
+        if is_whole and (paper / "table.md").read_text() != text:
+            said.append("table.md is not what comes out")
+        if is_whole and (paper / "claims.toml").read_text() != written(claims, paper.name):
+            said.append("claims.toml is not what comes out")
+    else:
+        output = options.output or paper / "table.md"
+        output.write_text(text)
+        print(f"forebay: wrote {output}", file=sys.stderr)
+        if options.output is None and is_whole:
+            (paper / "claims.toml").write_text(written(claims, paper.name))
+    for sentence in said:
+        print(f"forebay: {paper.name}: {sentence}", file=sys.stderr)
+    return 1 if said else 0
+
+
+def _folders(options: argparse.Namespace) -> list[Path]:
+    """The papers' folders, of the repository that the command is run in."""
+    if options.paper is not None:
+        return [options.paper]
+    return [Path("papers") / name for name in PAPERS]
+
+
+def _all(options: argparse.Namespace, words: list[str]) -> int:
+    """Every paper in a process of its own, for their programs have the same names; then the page."""
+    worst = 0
+    if options.minutes is not None:
+        os.environ[UNTIL] = str(time.time() + 60 * options.minutes)
+    output = options.output
+    if output is not None:
+        at = next(at for at, word in enumerate(words) if word in ("-o", "--output") or word.startswith("--output="))
+        del words[at : at + (1 if "=" in words[at] else 2)]
+    for folder in _folders(options):
+        extra = []
+        if options.short and not options.check:
+            # The short form never replaces what is committed.
+            options.work.mkdir(parents=True, exist_ok=True)
+            extra = ["-o", str(options.work / f"{folder.name}-short.md")]
+        print(f"forebay: {folder}", file=sys.stderr)
+        ended = subprocess.run([sys.executable, "-m", "forebay.reproduce", str(folder), *words, *extra], check=False)
+        worst = max(worst, ended.returncode) if ended.returncode >= 0 else 130
+        if ended.returncode not in (0, 1):
+            return worst
+    options.work.mkdir(parents=True, exist_ok=True)
+    _write_page(output or options.work / "claims.html", _folders(options))
+    return worst
+
+
+def _write_page(path: Path, folders: list[Path]) -> int:
+    path.write_text(page(folders), encoding="utf-8")
+    print(f"forebay: wrote {path}", file=sys.stderr)
+    return 0

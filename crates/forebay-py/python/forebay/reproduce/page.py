@@ -1,0 +1,73 @@
+"""One page of every claim: borne out, in part, not, with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from .._forebay import page as _page
+from .verdicts import BORNE_OUT, IN_PART, NOT, UNNUMBERED, UNTRIED, Found, committed
+
+_WORDS = {
+    BORNE_OUT: "borne out",
+    IN_PART: "in part",
+    NOT: "not",
+    UNNUMBERED: "without a number to hold a figure against",
+    UNTRIED: "not tried",
+}
+
+
+def page(papers: Sequence[Path]) -> str:
+    """The page of these papers' folders, of what is committed there."""
+    groups, every = [], []
+    for folder in papers:
+        claims = committed(folder / "claims.toml")
+        every += claims
+        groups.append({"title": _title(folder), "told": f"{_many(len(claims), 'claim')}: {_counted(claims)}.", "claims": [_card(one) for one in claims]})
+    told = {
+        "title": "every claim of the papers",
+        "verdict": "Papers reproduced",
+        "headline": f"Of {_many(len(every), 'claim')} of {_many(len(groups), 'paper')}: {_counted(every)}.",
+        "findings": [
+            "A claim is borne out where all our figures lie in the paper's range, or near its one number; in part "
+            "where some do. Whoever opens all figures of a claim sees in which case which.",
+            "Most that is not borne out has a reason that can be measured, which stands beside it: another trace, another "
+            "disk, a scheduler that Linux improved since, or an effect that the paper's model leaves out.",
+        ],
+        "cautions": ["The papers' own traces are not to be had but for two beginnings; ours are others of the same kinds."],
+        "tables": [],
+        "curve": None,
+        "claims": groups,
+    }
+    text: str = _page(json.dumps(told))
+    return text
+
+
+def _title(folder: Path) -> str:
+    """What the paper's tables are called."""
+    first = (folder / "table.md").read_text().split("\n", 1)[0]
+    return first.removeprefix("# ").split(": the paper's")[0]
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _counted(claims: Sequence[Found]) -> str:
+    counts = Counter(one.verdict for one in claims)
+    parts = [f"{counts[verdict]} {word}" for verdict, word in _WORDS.items() if counts[verdict]]
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + (parts[-1] if parts else "none")
+
+
+def _card(one: Found) -> dict[str, object]:
+    return {
+        "verdict": one.verdict,
+        "says": one.says,
+        "source": one.source,
+        "claimed": one.paper,
+        "found": one.ours,
+        "reason": one.reason,
+        "figures": one.figures,
+    }

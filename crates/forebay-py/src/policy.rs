@@ -1,0 +1,168 @@
+//! Policies written in Python, for exploration: a class with the methods of the core's trait.
+//!
+//! It stands where the schedulers stand, in the block layer ([`order`]), or in its place ([`bare`]).
+//! The core's policies cannot fail; what a Python one raises, or a rule that it breaks, is kept by its
+//! [`Object`], which answers nothing from then on, and is raised when the run has ended.
+
+mod bare;
+mod laws;
+mod object;
+mod order;
+mod request;
+
+use forebay::Error;
+use forebay::input::Input;
+use forebay::simulate::{Bed, Run, Setup, run_all, run_own};
+use forebay::{jobs, progress::Told};
+use forebay_core::Device;
+use forebay_core::elevator::{BlockLayer, Limits};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple, PyType};
+
+pub(crate) use laws::laws_check;
+pub(crate) use request::Request;
+
+use crate::error::{argument, raised};
+use crate::options::Policies;
+use crate::signals::{attached, detached};
+use bare::Bare;
+use object::Object;
+use order::Order;
+
+/// A policy that was asked for.
+pub(crate) enum Wanted {
+    /// One of ours, by its name.
+    Named(String),
+    /// One of the caller's: an object, or what makes one.
+    Own(Py<PyAny>),
+}
+
+impl Wanted {
+    /// What `policies` are, each checked as far as it can be before anything is read.
+    pub(crate) fn each(policies: &Bound<'_, PyAny>, bed: Bed<'_>) -> PyResult<Vec<Wanted>> {
+        if let Ok(named) = policies.extract::<Policies>() {
+            return Ok(named.each(bed)?.into_iter().map(Wanted::Named).collect());
+        }
+        let several = policies.is_instance_of::<PyList>() || policies.is_instance_of::<PyTuple>();
+        if !several {
+            return Ok(vec![Wanted::own(policies, bed)?]);
+        }
+        let one = |policy: Bound<'_, PyAny>| match policy.cast::<PyString>() {
+            Ok(name) => {
+                let name = name.to_string();
+                bed.check(&name).map_err(raised)?;
+                Ok(Wanted::Named(name))
+            }
+            Err(_) => Wanted::own(&policy, bed),
+        };
+        policies.try_iter()?.map(|policy| one(policy?)).collect()
+    }
+
+    fn own(policy: &Bound<'_, PyAny>, bed: Bed<'_>) -> PyResult<Wanted> {
+        if !is_made(policy)? && !policy.is_callable() {
+            return Err(PyTypeError::new_err(format!(
+                "policies: got {}, expected a name such as \"noop\", or a class or an object with the \
+                 methods submit and dispatch",
+                policy.repr()?
+            )));
+        }
+        if bed.disks > 1 {
+            let text = format!("a policy in Python drives one disk; got disks={}", bed.disks);
+            return Err(argument("policies", text));
+        }
+        Ok(Wanted::Own(policy.clone().unbind()))
+    }
+
+    /// Its name, if it is one of ours.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Wanted::Named(name) => Some(name),
+            Wanted::Own(_) => None,
+        }
+    }
+}
+
+/// Whether it is a policy, and not what makes one.
+fn is_made(policy: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!policy.is_instance_of::<PyType>() && policy.hasattr("submit")?)
+}
+
+/// The policy itself.
+fn made<'py>(policy: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if is_made(policy)? { Ok(policy.clone()) } else { policy.call0() }
+}
+
+/// Runs each of `wanted`: ours side by side without the interpreter's lock, then the caller's one by one.
+pub(crate) fn run_each(
+    py: Python<'_>,
+    input: &Input,
+    bed: Bed<'_>,
+    wanted: &[Wanted],
+    setup: Setup,
+) -> PyResult<Vec<Run>> {
+    let names: Vec<&str> = wanted.iter().filter_map(Wanted::name).collect();
+    let named = detached(py, |signals| {
+        let go_on = |_: &Told| signals.go_on();
+        run_all(input, bed, &names, setup, jobs::all(), go_on)
+    })?;
+    let mut named = named.into_iter();
+    let run = |wanted: &Wanted| match wanted {
+        Wanted::Own(policy) => run_one(py, input, bed, policy.bind(py), setup),
+        Wanted::Named(_) => Ok(named.next().expect("a run for each name")),
+    };
+    wanted.iter().map(run).collect()
+}
+
+fn run_one(
+    py: Python<'_>,
+    input: &Input,
+    bed: Bed<'_>,
+    policy: &Bound<'_, PyAny>,
+    setup: Setup,
+) -> PyResult<Run> {
+    let model = &bed.disk.model;
+    let object = Object::new(&made(policy)?)?;
+    let (name, fault) = (object.name().to_string(), object.fault());
+    let failed = || fault.lock().ok().and_then(|mut fault| fault.take());
+    // The methods take the lock back call by call where the trace is read meanwhile, which another
+    // thread may have to do in Python; else it is kept.
+    let outcome = if object.is_bare() {
+        let bare = Bare::new(object, model.len_max(), model.capacity());
+        ran(py, input, (bed, setup), &name, bare, Bare::end)
+    } else {
+        let limits = Limits::parse(&object.queue(py)?, model.len_max());
+        let limits = limits.map_err(|error| argument("queue", error.0))?;
+        match object.hears_of_merging() {
+            true => {
+                let layer = BlockLayer::new(Order::<true>::new(object), limits);
+                ran(py, input, (bed, setup), &name, layer, |layer| layer.elevator().end())
+            }
+            false => {
+                let layer = BlockLayer::new(Order::<false>::new(object), limits);
+                ran(py, input, (bed, setup), &name, layer, |layer| layer.elevator().end())
+            }
+        }
+    };
+    match failed() {
+        Some(error) => Err(error),
+        None => outcome,
+    }
+}
+
+/// Runs `policy`, then lets `end` look whether it owes anything.
+fn ran<P: forebay_core::Policy + Send>(
+    py: Python<'_>,
+    input: &Input,
+    (bed, setup): (Bed<'_>, Setup),
+    name: &str,
+    mut policy: P,
+    end: impl FnOnce(&P) + Send,
+) -> PyResult<Run> {
+    let work = |signals: &mut crate::signals::Signals| -> Result<Run, Error> {
+        let run = run_own(input, bed, (name, &mut policy), setup, |_| signals.go_on())?;
+        end(&policy);
+        Ok(run)
+    };
+    if input.is_in_memory() { attached(work) } else { detached(py, work) }
+}

@@ -1,0 +1,51 @@
+//! Everything that watches a run.
+
+use forebay_core::device::list::DeviceModel;
+use forebay_core::{Completion, Done, Nanos, Observer, Request};
+
+use crate::contention::Contention;
+use crate::head::HeadTrace;
+use crate::idle::Idle;
+use crate::slices::Slices;
+use crate::statistics::Statistics;
+
+/// Everything that watches a run.
+pub(super) struct Watch {
+    pub(super) disks: u16,
+    pub(super) statistics: Statistics<DeviceModel>,
+    pub(super) contention: Contention,
+    pub(super) head: HeadTrace,
+    pub(super) idle: Idle,
+    pub(super) slices: Option<Slices>,
+}
+
+impl Observer for Watch {
+    #[inline]
+    fn arrived(&mut self, request: &Request) {
+        self.statistics.arrived(request);
+        self.idle.arrived(request.at);
+    }
+
+    #[inline]
+    fn io(&mut self, completion: &Completion) {
+        self.statistics.io(completion);
+        if completion.io.lane < self.disks {
+            self.contention.io(completion);
+        }
+        if completion.io.lane == 0 {
+            self.head.io(completion);
+        }
+        if let Some(slices) = &mut self.slices {
+            slices.io(completion);
+        }
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.statistics.finished(now, done);
+        self.idle.finished(now);
+        if let Some(slices) = &mut self.slices {
+            slices.finished(now, done);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+"""Shortest seek first: of all that wait, the nearest to where the disk stands goes next.
+
+    forebay.simulate(trace, device="st1000nm0011", policies=["noop", ShortestSeek])
+
+What lies far away would starve while there is always something near, so whatever has waited for
+`bound_ms` goes first.
+"""
+
+
+class ShortestSeek:
+    """An order of the request queue; the block layer splits, merges and answers."""
+
+    def __init__(self, bound_ms=5000):
+        self.bound_ns = bound_ms * 1_000_000
+        self.waiting = {}  # A dict is a set that knows its oldest member.
+        self.head = 0
+
+    def submit(self, now, request):
+        self.waiting[request] = None
+
+    def dispatch(self, now):
+        oldest = next(iter(self.waiting))
+        if now - oldest.at_ns >= self.bound_ns:
+            chosen = oldest
+        else:
+            chosen = min(self.waiting, key=lambda request: abs(request.offset - self.head))
+        del self.waiting[chosen]
+        self.head = chosen.end
+        return chosen
+
+    def merged(self, now, request, gone):
+        if gone is not None:
+            del self.waiting[gone]
