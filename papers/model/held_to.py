@@ -36,6 +36,7 @@ def of_seed(workload, seed: int) -> dict:
     off = lambda response, key: abs(response[key]["deviation"]) * 100  # noqa: E731
     return {
         "feature": max(value for name, value in deviations.items() if "sequential" not in name),
+        "state": max(fidelity.deviation(each) for each in card["features"] if each["name"].startswith("state")),
         "sequential": deviations.get("sequential_share", 0.0),
         "bursts": sum(within(scale) for scale in card["dispersion"]),
         "scales": len(card["dispersion"]),
@@ -81,6 +82,8 @@ def halves(workload) -> float:
 
 TARGETS = {
     "features within 5 %": lambda of: of["feature"] <= FEATURE,
+    "weights of the paper's states, quarters and sixteenths of the disk, within 5 points": lambda of: (
+        of["state"] <= FEATURE),
     "sequential share within 5 points": lambda of: of["sequential"] <= SEQUENTIAL,
     "miss ratio within 0.03 or its own interval": lambda of: of["miss_ratio"] <= max(
         MISS_RATIO, of["miss_ratio_own"]),

@@ -18,7 +18,10 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 
-/// Describe a trace, try every scheduler, defragmentation and flash, explain and recommend
+/// Find out what would help a disk with this workload
+///
+/// Describes the trace, tries every scheduler, defragmentation and flash on a model of a disk, and says what is worth doing and why.
+/// The answer is also an HTML page.
 #[derive(Args)]
 pub(crate) struct Advise {
     /// The trace; - is standard input; the bundled sample if none is given

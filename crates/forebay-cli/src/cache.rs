@@ -78,11 +78,10 @@ fn shown(curve: &Curve, asked: bool) -> String {
         column.set_constraint(ColumnConstraint::Hidden);
     }
     let said = output::emphasised(&wrapped(&curve.told()));
-    let line = output::sparkline(curve.points.iter().map(|point| point.lru_hit_ratio()));
-    let most = curve.points.last().map(|point| curve.size(point.size_blocks));
+    let most = curve.points.last().map(|point| curve.size(point.size_blocks)).unwrap_or_default();
+    let line = glance(curve, &format!("found, from one block to {most}: "));
     format!(
-        "{said}\n{table}\nfound, from one block to {}: {line}\n{}{}",
-        most.unwrap_or_default(),
+        "{said}\n{table}\n{line}\n{}{}",
         wrapped(&format!(
             "{} uses of {}{} different blocks of {} bytes. --format csv and json have every size.",
             curve.accesses,
@@ -92,6 +91,13 @@ fn shown(curve: &Curve, asked: bool) -> String {
         )),
         sampled(curve)
     )
+}
+
+/// The whole curve behind `title`, in one line.
+fn glance(curve: &Curve, title: &str) -> String {
+    let room = output::columns().saturating_sub(title.chars().count()).max(1);
+    let points = curve.points.iter().step_by(curve.points.len().div_ceil(room).max(1));
+    format!("{title}{}", output::sparkline(points.map(CurvePoint::lru_hit_ratio)))
 }
 
 /// The sizes that were asked for.

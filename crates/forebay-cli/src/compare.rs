@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 
-/// Tell how alike two traces are, and for what the second may stand in for the first
+/// Say how alike two traces are, and for what the second may stand in for the first
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The trace that is the measure

@@ -9,7 +9,7 @@ use crate::output::{self, Format};
 use crate::plan_options;
 use crate::stdin;
 
-/// Characterise a trace: sizes, sequentiality, burstiness, streams, volumes
+/// Say what a trace is like: sizes, sequential runs, bursts, streams, volumes
 #[derive(Args)]
 pub(crate) struct Describe {
     /// The trace; - is standard input

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::compare::Verdict;
 use forebay::model::fit::{Detail, FitOptions, Fitted, fit};
-use forebay::model::judge::{Judged, judge};
+use forebay::model::judge::{Judged, VerdictOfTwins, judge};
+use forebay_model::BUDGET_BYTES;
+use forebay_trace::plural::counted;
 use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 
 use crate::options::{Source, TracePath, say_notes};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say, wrapped};
 use crate::progress::Progress;
 use crate::stdin;
 
@@ -57,7 +58,7 @@ struct Summary {
     transitions: usize,
     reveals: Vec<String>,
     /// What a twin of it is good for; none where that was not asked.
-    verdict: Option<Verdict>,
+    verdict: Option<VerdictOfTwins>,
     /// Requests of the trace and of the twin that it is told from.
     judged_requests: Option<u64>,
     /// The verdict in a sentence.
@@ -82,6 +83,15 @@ impl Fit {
         })?;
         drop(progress);
         say_notes(&self.trace, &notes);
+        if self.budget_kib.is_none() && file.len() > BUDGET_BYTES {
+            say!(
+                "{}: got {} KiB, expected {} at most: so many volumes, each with how far it is used, \
+                 take more",
+                self.output.display(),
+                file.len() >> 10,
+                BUDGET_BYTES >> 10
+            );
+        }
         draft.fill(&file).map_err(forebay::Error::output)?;
         let judged = if self.no_verdict {
             None
@@ -104,7 +114,7 @@ impl Fit {
             reveals: model.reveals(),
             stands_in: judged.as_ref().map(Judged::stands_in),
             judged_requests: judged.as_ref().map(|judged| judged.requests),
-            verdict: judged.map(|judged| judged.verdict),
+            verdict: judged.as_ref().and_then(Judged::verdict),
         };
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &summary)?,
@@ -116,21 +126,22 @@ impl Fit {
 
 impl Summary {
     fn text(&self) -> String {
-        let reveals: Vec<String> = self.reveals.iter().map(|what| format!("  {what}\n")).collect();
+        let reveals: Vec<String> =
+            self.reveals.iter().map(|what| wrapped(&format!("- {what}")) + "\n").collect();
         let verdict = match &self.stands_in {
-            Some(told) => format!("a twin of it {told}\n"),
+            Some(told) => wrapped(&format!("a twin of it {told}")) + "\n",
             None => String::new(),
         };
         format!(
-            "{}: {} bytes, {} requests, {} classes, {} ranges of level {}, {} transitions\n\
+            "{}: {} bytes of {}: {}, {} of level {}, {}\n\
              it reveals\n{}{verdict}",
             self.model,
             self.model_bytes,
-            self.requests,
-            self.classes,
-            self.ranges,
+            counted(self.requests, "request"),
+            counted(self.classes as u64, "class"),
+            counted(self.ranges as u64, "range"),
             self.level,
-            self.transitions,
+            counted(self.transitions as u64, "transition"),
             reveals.concat(),
         )
     }

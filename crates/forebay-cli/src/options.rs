@@ -25,7 +25,7 @@ use crate::progress::Progress;
 /// What a trace is.
 #[derive(Args, Clone)]
 pub(crate) struct Source {
-    /// Format of the trace, if looking at it is not enough
+    /// The trace's format, where Forebay does not see it by itself (docs/traces.md lists them)
     #[arg(long, value_name = "FORMAT")]
     from: Option<String>,
     /// Columns of a text of one request a line, e.g. at:us,op,offset:sectors,len:sectors,volume
@@ -36,7 +36,7 @@ pub(crate) struct Source {
     /// skip=LINES, every=TIME, op=read, len=BYTES
     #[arg(long, value_name = "SPEC", conflicts_with = "from")]
     columns: Option<Columns>,
-    /// Where a model stands for a trace: which of the traces it can draw
+    /// If the trace is a model: which of the traces that it can draw
     #[arg(long, value_name = "N", default_value = "0")]
     model_seed: u64,
 }
@@ -64,7 +64,7 @@ impl Source {
 pub(crate) struct Reading {
     #[command(flatten)]
     source: Source,
-    /// What makes a stream: thread, process or name (write-back workers always count as one)
+    /// What counts as one stream: thread, process or name. All the kernel's write-back workers are one
     #[arg(long, value_name = "WHAT", default_value = "thread")]
     pub(crate) stream_by: StreamBy,
 }
@@ -138,16 +138,15 @@ pub(crate) fn say_notes(path: &Path, notes: &Notes) {
 /// How a trace is replayed.
 #[derive(Args)]
 pub(crate) struct Replaying {
-    /// open (recorded arrivals), closed (recorded think times) or dependent (recorded arrivals, but
-    /// after the completion of earlier requests that overlap or go before in their stream)
-    /// [default: open]
+    /// When requests come: open (when they were recorded), closed (as long after the answer before as was recorded) or
+    /// dependent (when recorded, but after the answers to earlier requests of their stream or place) [default: open]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
-    /// Divide inter-arrival and think times by this
+    /// Let requests come so many times as fast
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = intensity,
           allow_negative_numbers = true)]
     intensity: Intensity,
-    /// What to do with addresses beyond the device: scale, wrap or clip
+    /// What to do with addresses beyond the device: scale all of them, wrap or clip
     #[arg(long, value_name = "HOW", default_value = "scale")]
     map: Map,
 }

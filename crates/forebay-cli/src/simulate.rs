@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 
-/// Run a trace through policies on a device model, side by side
+/// Run a trace through policies on a model of a drive, side by side
 #[derive(Args)]
 pub(crate) struct Simulate {
     /// The trace; - is standard input
@@ -234,7 +234,9 @@ fn beyond_least(least: &LeastTime, runs: &[RunResult]) -> String {
     if least_s <= 0.0 || each.is_empty() {
         return String::new();
     }
-    format!("No order has a {what} below {least_s:.1} s. Beyond that: {}.\n", each.join(", "))
+    let said =
+        format!("No order has a {what} below {least_s:.1} s. Beyond that: {}.", each.join(", "));
+    output::wrapped(&said) + "\n"
 }
 
 /// Classes of service and their response times under each policy that has any.
@@ -327,7 +329,7 @@ fn devices_table(runs: &[RunResult]) -> String {
         .map(|run| {
             let figures: Vec<String> =
                 run.placement.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
-            format!("{}: {}\n", run.policy, figures.join(", "))
+            output::wrapped(&format!("{}: {}", run.policy, figures.join(", "))) + "\n"
         })
         .collect();
     format!("{table}\n{counted}")

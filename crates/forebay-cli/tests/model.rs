@@ -109,7 +109,7 @@ fn a_fio_job_is_one_that_fio_takes() {
     }
     let (status, said) = draw("m.json", &["--to", "fio-job"]);
     assert!(status == Some(2) && said.contains("got a file that is read"), "{said}");
-    assert!(fs::read(folder.join("m.json")).unwrap().starts_with(b"forebay model 3\n"));
+    assert!(fs::read(folder.join("m.json")).unwrap().starts_with(b"forebay model 4\n"));
     let fio = std::process::Command::new("fio")
         .args(["--parse-only", "--warnings-fatal", "out.fio"])
         .current_dir(folder)
@@ -216,4 +216,35 @@ fn odd_options_are_told() {
     for level in ["0", "5"] {
         refused(folder, &["fit", "t.parquet", "-o", "n.json", "--level", level], 2, &["1..=4"]);
     }
+}
+
+/// Offsets of which no model could be read back.
+#[test]
+fn what_no_model_can_hold_is_refused_where_it_is_fitted() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..300u64)
+        .map(|n| format!("{n}000,read,{},4096,0,0,,,,,\n", (1u64 << 62) + n * 4096))
+        .collect();
+    fs::write(folder.path().join("far.csv"), format!("{HEADER}{rows}")).unwrap();
+    let fitted = forebay(folder.path(), &["fit", "far.csv", "-o", "far.model"]);
+    let said = String::from_utf8_lossy(&fitted.stderr).into_owned();
+    assert_eq!(fitted.status.code(), Some(2), "{said}");
+    assert!(said.contains("far.csv") && said.contains("beyond what a model can hold"), "{said}");
+    assert!(!folder.path().join("far.model").exists());
+}
+
+#[test]
+fn a_trace_of_flushes_has_a_model_and_no_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..300u64).map(|n| format!("{n}000,flush,0,0,0,0,,,,,\n")).collect();
+    fs::write(folder.path().join("f.csv"), format!("{HEADER}{rows}")).unwrap();
+    let fitted = forebay(folder.path(), &["fit", "f.csv", "-o", "f.model"]);
+    let said = String::from_utf8_lossy(&fitted.stdout).into_owned();
+    assert_eq!(fitted.status.code(), Some(0), "{said}");
+    assert!(said.contains("nothing to be compared"), "{said}");
+    // A model of a model would say of itself what it never saw.
+    let again = forebay(folder.path(), &["fit", "f.model", "-o", "g.model"]);
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert_eq!(again.status.code(), Some(2), "{said}");
+    assert!(said.contains("got a model, expected a trace"), "{said}");
 }

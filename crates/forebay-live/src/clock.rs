@@ -90,10 +90,10 @@ impl Punctual {
 /// Changes how this thread is scheduled, and not those it starts.
 #[allow(unsafe_code)]
 fn schedule(class: libc::c_int, priority: libc::c_int) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
     let class = class | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: 0 is this thread, and the pointer is to whole parameters that the call only reads.
-    match unsafe { libc::sched_setscheduler(0, class, &parameters) } {
+    // The kernel's own call: musl's function refuses, as it means threads where POSIX means processes.
+    // SAFETY: 0 is this thread, and the pointer is to what the kernel's parameters are, a priority, which the call only reads.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, class, &raw const priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -98,7 +98,8 @@ impl Transfer {
             iov_len: piece.len as usize,
         }));
         self.message.msg_iov = self.vectors.as_mut_ptr();
-        self.message.msg_iovlen = self.vectors.len();
+        // Of another type in each C library.
+        self.message.msg_iovlen = self.vectors.len() as _;
         None
     }
 

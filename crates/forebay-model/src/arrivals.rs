@@ -14,6 +14,7 @@ pub(crate) use fit::ArrivalsFit;
 
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::counts::{COUNT_MAX, Counts};
+use crate::parts::Parts;
 
 /// Blocks, unless each would have fewer than [`BLOCK_MIN`] requests or more than [`BLOCK_MAX`].
 pub(crate) const BLOCKS: u64 = 256;
@@ -40,6 +41,8 @@ struct Block {
 pub(crate) struct Arrivals {
     requests: u64,
     pub(crate) tick_ns: u64,
+    /// How blocks share the requests.
+    parts: Parts,
     blocks: Vec<Block>,
     /// Whether the last request writes, which comes after all blocks.
     ends_with_write: bool,
@@ -47,11 +50,6 @@ pub(crate) struct Arrivals {
     times: BTreeMap<Key, Counts>,
     /// How writes are shared out, by scale, share of writes, and ratio of times.
     writes: BTreeMap<Key, Counts>,
-}
-
-/// The first request of block `block` of `blocks`.
-fn begin(requests: u64, blocks: u64, block: u64) -> u64 {
-    (u128::from(requests.saturating_sub(1)) * u128::from(block) / u128::from(blocks.max(1))) as u64
 }
 
 /// The power of two nearest to a number.
@@ -196,7 +194,7 @@ impl Division {
             let before = self.before.gap(scale, whole, requests);
             (scale, rate(whole, requests), share * GAPS_BEFORE + before)
         };
-        (first + second > 0).then(|| (key(), ratio::of(first, second)))
+        (first + second > 0).then(|| (key(), ratio::of(self.times, self.halves)))
     }
 
     /// The part of the writes that comes early, and what it is counted under; none where there is no choice.
@@ -248,35 +246,40 @@ impl Arrivals {
 
     /// Every two blocks as one; how the first of them was divided in two is told as any division is.
     pub(crate) fn coarser(&self) -> Arrivals {
-        let count = self.blocks.len() as u64;
-        let mut found = Arrivals { blocks: Vec::new(), ..self.clone() };
-        if count < 2 || self.requests / (count / 2) > BLOCK_MAX {
+        let parts = self.parts.joined();
+        if parts == self.parts || self.requests / parts.count() > BLOCK_MAX {
             return self.clone();
         }
-        // An odd last block joins the two before it.
-        let merged = count / 2;
-        let mut taken = 0;
-        for block in 1..=merged {
-            let end = if block == merged { count } else { block * 2 };
-            let parts = &self.blocks[taken as usize..end as usize];
-            let (first, rest) = parts.split_at(parts.len() / 2);
-            let sum = |blocks: &[Block]| Block {
-                duration_ns: blocks.iter().map(|block| block.duration_ns).sum(),
-                writes: blocks.iter().map(|block| block.writes).sum(),
+        let mut found = Arrivals { blocks: Vec::new(), parts, ..self.clone() };
+        for (at, two) in self.blocks.chunks(2).enumerate() {
+            let [first, rest] = *two else {
+                found.blocks.extend(two);
+                continue;
             };
-            let (first, rest) = (sum(first), sum(rest));
-            let edge = |block| begin(self.requests, count, block);
-            let middle = edge(taken + parts.len() as u64 / 2);
-            found.add(Division {
-                times: (first.duration_ns, rest.duration_ns),
-                writes: (first.writes, first.writes + rest.writes),
-                halves: (middle - edge(taken), edge(end) - middle),
-                before: Before::default(),
-            });
-            found.blocks.push(sum(&[first, rest]));
-            taken = end;
+            let whole = Block {
+                duration_ns: first.duration_ns + rest.duration_ns,
+                writes: first.writes + rest.writes,
+            };
+            let [begin, middle, end] = [0, 1, 2].map(|block| self.begin(2 * at + block));
+            let halves = (middle - begin, end - middle);
+            // A shorter last block is no half.
+            if halves.0.abs_diff(halves.1) <= 1 {
+                found.add(Division {
+                    times: (first.duration_ns, rest.duration_ns),
+                    writes: (first.writes, whole.writes),
+                    halves,
+                    before: Before::default(),
+                });
+            }
+            found.blocks.push(whole);
         }
         found
+    }
+
+    /// The first request of a block; that of the one after the last ends the trace.
+    #[inline]
+    fn begin(&self, block: usize) -> u64 {
+        self.parts.begin(block, self.requests.saturating_sub(1))
     }
 
     /// Ratios by scale and rate alone, in fewer numbers.
@@ -296,7 +299,7 @@ impl Arrivals {
 
     pub(crate) fn put(&self, writer: &mut Writer) {
         writer.number(self.tick_ns);
-        writer.number(self.blocks.len() as u64);
+        self.parts.put(writer);
         writer.number(self.ends_with_write.into());
         writer.numbers(self.blocks.iter().map(|block| block.duration_ns / self.tick_ns));
         writer.numbers(self.blocks.iter().map(|block| block.writes));
@@ -311,8 +314,9 @@ impl Arrivals {
 
     pub(crate) fn get(bytes: &mut Bytes, requests: u64) -> Result<Arrivals, Bad> {
         let tick_ns = bytes.number(DURATION_MAX, "tick")?.max(1);
-        let blocks = bytes.length(BLOCKS_READ_MAX, "blocks of arrivals")?;
-        if blocks == 0 || requests / blocks as u64 > BLOCK_READ_MAX {
+        let parts = Parts::get(bytes, BLOCKS_READ_MAX, "blocks of arrivals")?;
+        let blocks = parts.count() as usize;
+        if requests / parts.count() > BLOCK_READ_MAX {
             return bytes.bad(format!("{blocks} blocks of {requests} requests"), "more of them");
         }
         let ends_with_write = bytes.number(1, "whether the last request writes")? == 1;
@@ -336,7 +340,7 @@ impl Arrivals {
         };
         let times = map([32, 19], ratio::MAX, "divisions of time")?;
         let writes = map([9, 9], PARTS as u32 + 1, "divisions of writes")?;
-        Ok(Arrivals { requests, tick_ns, blocks, ends_with_write, times, writes })
+        Ok(Arrivals { requests, tick_ns, parts, blocks, ends_with_write, times, writes })
     }
 }
 
@@ -425,10 +429,42 @@ mod tests {
         let arrivals = fitted(&bursts(7_000), 7);
         assert_eq!(arrivals.blocks(), 7);
         let coarser = arrivals.coarser();
-        assert_eq!((coarser.blocks(), coarser.duration_ns()), (3, arrivals.duration_ns()));
+        assert_eq!((coarser.blocks(), coarser.duration_ns()), (4, arrivals.duration_ns()));
         assert_eq!(drawn(&coarser, 1).len(), 7_000);
-        let again = coarser.coarser();
+        let again = coarser.coarser().coarser();
         assert_eq!((again.blocks(), again.coarser().blocks()), (1, 1));
+    }
+
+    /// Whatever is joined: each block that is left has the very requests, time and writes that it had.
+    #[test]
+    fn joined_blocks_say_of_the_same_requests_the_same() {
+        let list: Vec<(u64, bool)> =
+            (0..6_900u64).map(|n| (n * n / 10 * 10, n * 7 % 6_900 < n)).collect();
+        for blocks in [107, 15, 8, 3] {
+            let mut arrivals = fitted(&list, blocks);
+            while arrivals.blocks() > 1 {
+                arrivals = arrivals.coarser();
+                let drawn = drawn(&arrivals, 1);
+                for block in 0..arrivals.blocks() {
+                    let (begin, end) = (arrivals.begin(block), arrivals.begin(block + 1));
+                    let (begin, end) = (begin as usize, end as usize);
+                    assert_eq!(drawn[begin].at_ns, list[begin].0, "{blocks}: {block}");
+                    let writes = list[begin..end].iter().filter(|request| request.1).count();
+                    let twin = drawn[begin..end].iter().filter(|request| request.is_write);
+                    assert_eq!(twin.count(), writes, "{blocks}: {block}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_even_pace_is_kept() {
+        for requests in [100, 1_000, 4_567] {
+            let list: Vec<(u64, bool)> = (0..requests).map(|n| (n * 1_000, n % 5 == 0)).collect();
+            let drawn = drawn(&fitted(&list, BLOCKS), 3);
+            let even = drawn.windows(2).filter(|two| two[1].at_ns - two[0].at_ns == 1_000).count();
+            assert_eq!(even as u64, requests - 1);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::counts::Counts;
+use crate::parts::Parts;
 
 /// Parts of the trace with budgets of their own.
 pub(crate) const EPOCHS: u64 = 32;
@@ -51,6 +52,8 @@ pub(crate) struct Epoch {
 /// In which order states come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
+    /// How epochs share the requests.
+    pub(crate) parts: Parts,
     pub(crate) epochs: Vec<Epoch>,
     /// Classes that follow each.
     pub(crate) follows: Vec<Counts>,
@@ -181,6 +184,7 @@ impl ChainFit {
         let ranges = self.epoch_ranges.counts.chunks(self.epoch_ranges.columns).map(Counts::of);
         let epochs = all(&self.classes).into_iter().zip(ranges);
         Chain {
+            parts: Parts::new(epochs.len() as u64),
             epochs: epochs.map(|(classes, ranges)| Epoch { classes, ranges }).collect(),
             follows: codes.iter().map(|&code| self.follows.row(code, codes)).collect(),
             after: all(&self.after),
@@ -201,7 +205,8 @@ impl Chain {
                 ranges: sum.ranges.with(&epoch.ranges),
             })
         };
-        Chain { epochs: self.epochs.chunks(2).map(join).collect(), ..self.clone() }
+        let epochs = self.epochs.chunks(2).map(join).collect();
+        Chain { parts: self.parts.joined(), epochs, ..self.clone() }
     }
 
     /// Without what came no more than `least` times.
@@ -218,7 +223,7 @@ impl Chain {
     }
 
     pub(crate) fn put(&self, writer: &mut Writer) {
-        writer.number(self.epochs.len() as u64);
+        self.parts.put(writer);
         for epoch in &self.epochs {
             epoch.classes.put(writer);
             epoch.ranges.put(writer);
@@ -236,17 +241,15 @@ impl Chain {
         transitions: usize,
     ) -> Result<Chain, Bad> {
         let (last_class, last_range) = (classes as u32 - 1, ranges as u32 - 1);
-        let length = bytes.length(EPOCHS_READ_MAX, "epochs")?;
-        if length == 0 {
-            return bytes.bad("no epoch", "one at least");
-        }
-        let epochs = bytes.list(length, |bytes| {
+        let parts = Parts::get(bytes, EPOCHS_READ_MAX, "epochs")?;
+        let epochs = bytes.list(parts.count() as usize, |bytes| {
             let classes = Counts::get(bytes, last_class, "class")?;
             Ok(Epoch { classes, ranges: Counts::get(bytes, last_range, "range")? })
         })?;
         let mut lists =
             |length: usize| bytes.list(length, |bytes| Counts::get(bytes, last_class, "class"));
         Ok(Chain {
+            parts,
             epochs,
             follows: lists(classes)?,
             after: lists(GAPS)?,
@@ -268,5 +271,22 @@ mod tests {
             [0, 999, 1000, 3999, 4000, 16_000, u64::MAX].map(gap_class),
             [0, 0, 1, 1, 2, 3, 15]
         );
+    }
+
+    #[test]
+    fn joined_epochs_have_what_both_had() {
+        let counts = |numbers: &[(u32, u32)]| Counts(numbers.to_vec());
+        let epoch =
+            |n: u32| Epoch { classes: counts(&[(n, 3)]), ranges: counts(&[(0, 1), (n + 1, 2)]) };
+        let chain = Chain {
+            parts: Parts::new(3),
+            epochs: vec![epoch(0), epoch(1), epoch(2)],
+            ..Chain::default()
+        };
+        let coarser = chain.coarser();
+        let both =
+            Epoch { classes: counts(&[(0, 3), (1, 3)]), ranges: counts(&[(0, 2), (1, 2), (2, 2)]) };
+        assert_eq!(coarser.epochs, [both, epoch(2)]);
+        assert_eq!([0, 1, 2].map(|epoch| coarser.parts.begin(epoch, 300)), [0, 200, 300]);
     }
 }

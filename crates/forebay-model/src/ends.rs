@@ -109,12 +109,12 @@ impl Ends {
         }
     }
 
-    /// Puts an end first, in place of the one of rank `from` or, where there are `most`, of the last.
+    /// Puts an end first, in place of the one of rank `from` or, where there are [`ENDS_MAX`], of the last.
     #[inline]
-    pub(crate) fn push(&mut self, end: End, from: Option<usize>, most: usize) {
+    pub(crate) fn push(&mut self, end: End, from: Option<usize>) {
         let gone = match from {
             Some(rank) => rank,
-            None if self.count >= most => self.count - 1,
+            None if self.count >= ENDS_MAX => self.count - 1,
             None => {
                 self.count += 1;
                 self.count - 1
@@ -149,7 +149,6 @@ mod tests {
         #[test]
         fn ends_are_kept_by_rank(
             pushed in proptest::collection::vec((0u64..1000, 1u32..100_000, 0u16..4, 0usize..99), 1..90),
-            most in 1usize..=ENDS_MAX,
         ) {
             let (mut ends, mut plain) = (Ends::new(), Vec::<(End, bool)>::new());
             for (address, len, range, from) in pushed {
@@ -157,11 +156,11 @@ mod tests {
                 let end = End { address, len, stream: range, op, range };
                 let from = Some(from).filter(|&from| from < plain.len());
                 ends.leave(end.stream);
-                ends.push(end, from, most);
+                ends.push(end, from);
                 plain.iter_mut().for_each(|(other, own)| *own &= other.stream != end.stream);
                 match from {
                     Some(rank) => drop(plain.remove(rank)),
-                    None if plain.len() == most => drop(plain.pop()),
+                    None if plain.len() == ENDS_MAX => drop(plain.pop()),
                     None => (),
                 }
                 plain.insert(0, (end, true));

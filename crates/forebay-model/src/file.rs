@@ -13,7 +13,7 @@ use crate::bytes::Bad;
 use crate::model::Model;
 
 /// How a model begins.
-const HEAD: &[u8] = b"forebay model 3\n";
+const HEAD: &[u8] = b"forebay model 4\n";
 /// How every model begins, of whatever version.
 const ANY_HEAD: &[u8] = b"forebay model ";
 /// What models of Forebay before this form have near their beginning.
@@ -101,7 +101,7 @@ impl Model {
         }
         if content.len() as u64 > CONTENT_BYTES_MAX {
             let got = format!("more than {} MiB of content", CONTENT_BYTES_MAX >> 20);
-            return Err(malformed(path, at, &got, "the some 100 KiB of a model", REMEDY));
+            return Err(malformed(path, at, &got, "the few hundred KiB of a model", REMEDY));
         }
         Model::from_content(path, &content)
     }
@@ -137,7 +137,7 @@ fn not_a_model(path: &Path, file: &[u8]) -> TraceError {
             path,
             Place::File,
             &got,
-            "form 3, which this Forebay reads",
+            "form 4, which this Forebay reads",
             "fit the trace again",
         );
     }

@@ -6,8 +6,8 @@ use forebay_trace::Record;
 use crate::arrivals::{self, ArrivalsFit};
 use crate::chain::{self, ChainFit, State};
 use crate::class::{CODES, Class, Kind, octave};
-use crate::ends::ENDS_MAX;
 use crate::model::Model;
+use crate::parts::Parts;
 use crate::places::{FAR_EPOCHS, PlacesFit};
 use crate::sizes::SizesFit;
 use crate::space::{Space, Transitions, Volumes};
@@ -25,14 +25,12 @@ pub struct FitOptions {
     pub epochs: u64,
     /// Blocks of arrivals.
     pub blocks: u64,
-    /// Recent ends that are kept of each volume, 32 at most.
-    pub ends: usize,
 }
 
 impl Default for FitOptions {
     fn default() -> FitOptions {
         let (epochs, blocks) = (chain::EPOCHS, arrivals::BLOCKS);
-        FitOptions { level: None, flat: false, epochs, blocks, ends: ENDS_MAX }
+        FitOptions { level: None, flat: false, epochs, blocks }
     }
 }
 
@@ -109,7 +107,9 @@ pub struct Fitter {
     stream_of: Vec<u16>,
     streams: Vec<u64>,
     trail: Trail,
-    epochs: u64,
+    /// How epochs share the requests, and the one that goes on.
+    parts: Parts,
+    epoch: usize,
     seen: u64,
     last: Option<Asked>,
     arrivals: ArrivalsFit,
@@ -128,9 +128,8 @@ impl Fitter {
         let (stream_of, streams) = told_apart(&survey.streams);
         let epochs = chain::epochs(survey.requests, options.epochs);
         let tick_ns = if survey.tick_ns >= TICK_NS_MIN { survey.tick_ns } else { 1 };
-        let ends = options.ends.clamp(1, ENDS_MAX);
         Fitter {
-            trail: Trail::new(space.areas(), volumes.ranges(), streams.len(), ends),
+            trail: Trail::new(space.areas(), volumes.ranges(), streams.len()),
             arrivals: ArrivalsFit::new(survey.requests, tick_ns, options.blocks.max(1)),
             chain: ChainFit::new(CODES, epochs as usize, volumes.ranges(), transitions.count()),
             sizes: vec![SizesFit::default(); CODES],
@@ -142,7 +141,8 @@ impl Fitter {
             transitions,
             stream_of,
             streams,
-            epochs,
+            parts: Parts::new(epochs),
+            epoch: 0,
             seen: 0,
             last: None,
         }
@@ -156,11 +156,11 @@ impl Fitter {
         if self.seen > self.survey.requests || !self.is_known(record) {
             return;
         }
-        let part = |parts: u64| {
-            (u128::from(self.seen - 1) * u128::from(parts) / u128::from(self.survey.requests))
-                as usize
-        };
-        let (epoch, far_part) = (part(self.epochs), part(FAR_EPOCHS as u64));
+        let (number, requests) = (self.seen - 1, self.survey.requests);
+        if number >= self.parts.begin(self.epoch + 1, requests) {
+            self.epoch += 1;
+        }
+        let far_part = u128::from(number) * FAR_EPOCHS as u128 / u128::from(requests);
         let (address, mut range) = placed(&self.space, record.volume, record.offset);
         let last = self.chain.last();
         let at_ns = last.map_or(record.at.0, |last| record.at.0.max(last.at_ns));
@@ -179,10 +179,10 @@ impl Fitter {
         let code = class.code();
         self.arrivals.add(at_ns, record.op == Op::Write);
         let state = State { code, range, at_ns };
-        self.chain.add(state, epoch, |from, to| self.transitions.of(from, to));
+        self.chain.add(state, self.epoch, |from, to| self.transitions.of(from, to));
         let stream = self.reference(&asked, &seen);
         self.sizes[code].add(asked.len);
-        self.places.add(code, &asked, &seen, &self.trail, far_part);
+        self.places.add(code, &asked, &seen, &self.trail, far_part as usize);
         self.submitters[code].add(asked.stream, stream, record.flags.0 & 31);
         if seen.kind != Kind::Nowhere {
             self.sizes[code].add_place(address, asked.len);

@@ -333,5 +333,5 @@ impl Cycle {
 }
 
 fn new_trail(model: &Model, space: &Space) -> Trail {
-    Trail::new(space.areas(), model.volumes.ranges(), model.streams.len(), crate::ends::ENDS_MAX)
+    Trail::new(space.areas(), model.volumes.ranges(), model.streams.len())
 }

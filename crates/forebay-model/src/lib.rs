@@ -1,4 +1,4 @@
-//! A small generative model of a storage workload: fitted on a trace, kept as a file of some 50 KiB, drawn from
+//! A small generative model of a storage workload: fitted on a trace, kept as a file of some 10 to 40 KiB, drawn from
 //! as a trace is read.
 //!
 //! Source: the storage workload model of the paper in `papers/model`: ranges of the disk are states of a
@@ -26,6 +26,7 @@ pub mod fit;
 pub mod generate;
 mod ground;
 mod model;
+mod parts;
 mod past;
 mod places;
 mod sizes;

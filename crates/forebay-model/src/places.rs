@@ -306,4 +306,18 @@ mod tests {
     fn distances_near_an_end_have_bins() {
         assert!(bins::bin(NEAR_BYTES / 512) < DISTANCES);
     }
+
+    #[test]
+    fn joined_cells_lie_where_both_did() {
+        let far = vec![Counts(vec![(0, 4), (1, 2), (8, 1)]); 8];
+        let mut places = Places { of_class: Vec::new(), cells: 9, cell_bytes: 65_536, far };
+        let all = |places: &Places| places.far.iter().map(Counts::sum).sum::<u64>();
+        for parts in [4, 2, 1] {
+            places = places.coarser();
+            assert_eq!((places.far.len(), all(&places), places.cells), (parts, 56, 9));
+        }
+        places = places.coarser();
+        assert_eq!((places.cells, places.cell_bytes), (5, 131_072));
+        assert_eq!(places.far, [Counts(vec![(0, 48), (4, 8)])]);
+    }
 }

@@ -41,18 +41,16 @@ pub(crate) struct Trail {
     pub(crate) stream_ends: Vec<(u64, u16)>,
     /// The area of the latest request.
     pub(crate) area: usize,
-    ends_max: usize,
 }
 
 impl Trail {
-    pub(crate) fn new(areas: usize, ranges: usize, streams: usize, ends_max: usize) -> Trail {
+    pub(crate) fn new(areas: usize, ranges: usize, streams: usize) -> Trail {
         Trail {
             ground: Ground::new(),
             past: Past::new(ranges),
             ends: vec![Ends::new(); areas],
             stream_ends: vec![(u64::MAX, 0); streams],
             area: 0,
-            ends_max,
         }
     }
 
@@ -118,7 +116,7 @@ impl Trail {
         let ended = &mut self.stream_ends[usize::from(stream)];
         self.ends[usize::from(ended.1)].leave(stream);
         *ended = (end, asked.area);
-        self.ends[area].push(here, from, self.ends_max);
+        self.ends[area].push(here, from);
         self.area = area;
     }
 
@@ -167,5 +165,26 @@ mod tests {
         assert_eq!((ahead(4096, 512), ahead(4608, 512)), ((1, 2), (2, 3)));
         assert_eq!((ahead(4608, 4096), ahead(4608, 8192)), ((2, 3), (2, 4)));
         assert_eq!(ahead(0, 8192), (0, 2));
+    }
+
+    /// Also where it went on on another volume.
+    #[test]
+    fn an_end_is_its_stream_s_until_that_goes_on() {
+        use crate::ends::{ENDS_MAX, Unlike};
+        use crate::space::{Volume, Volumes};
+        let volume = Volume { extent_mib: 1, is_own: true, name: None };
+        let volumes = Volumes { level: 0, is_flat: false, volumes: vec![volume.clone(), volume] };
+        let space = Space::new(&volumes);
+        let mut trail = Trail::new(2, volumes.ranges(), 2);
+        let is_own = |trail: &Trail| {
+            let (mut far, only) = ([0; ENDS_MAX], Unlike { op: 0, octave: 0, range: 0, own: 1 });
+            trail.ends[0].unlike((Op::Read, 0, 0, false), only, &mut far);
+            far[0] == 1
+        };
+        for (area, stream, own) in [(0, 0, true), (1, 1, true), (1, 0, false)] {
+            let address = u64::from(area) << 20;
+            trail.push(&Asked { address, len: 4096, op: Op::Read, stream, area }, &space, None);
+            assert_eq!(is_own(&trail), own, "{area} {stream}");
+        }
     }
 }

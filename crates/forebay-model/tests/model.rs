@@ -263,3 +263,73 @@ fn a_known_chain_comes_back_and_needs_its_transitions() {
     let (kept, _) = stays(Mechanisms::default().without(Mechanism::Transitions));
     assert!(kept < 0.6, "{kept} stay without transitions");
 }
+
+/// A volume of which every block is written once.
+fn filled(blocks: u64) -> Vec<Record> {
+    // In another order than they lie in.
+    (0..blocks).map(|n| record(n * 1_000, n * 7 % blocks * 4096, Op::Write, 4096)).collect()
+}
+
+#[test]
+fn ground_counts_as_new_again_when_the_trace_begins_again() {
+    let records = filled(2_003);
+    let model = fit(&records);
+    let options = GenerateOptions { requests: Some(4_006), ..GenerateOptions::default() };
+    let drawn: Vec<Record> = Generator::new(&model, options).collect();
+    for cycle in drawn.chunks(2_003) {
+        assert!(blocks_used(cycle) > 1_900.0, "{}", blocks_used(cycle));
+    }
+}
+
+#[test]
+fn streams_stay_as_long_as_they_did() {
+    let mut records = filled(4_000);
+    (0..).zip(&mut records).for_each(|(n, record)| record.stream = n / 50 % 4);
+    let changes = |records: &[Record]| {
+        records.windows(2).filter(|two| two[0].stream != two[1].stream).count() as f64
+    };
+    let twin = draw(&fit(&records), 1);
+    let times = changes(&twin) / changes(&records);
+    assert!((0.5..2.0).contains(&times), "{times} times as many changes");
+}
+
+#[test]
+fn every_class_has_the_flags_that_it_had() {
+    let mut records = filled(1_000);
+    for (n, record) in (0u32..).zip(&mut records) {
+        record.len = if n % 2 == 0 { 4096 } else { 65_536 };
+        record.flags = Flags((n % 32) as u8);
+    }
+    let flags = |records: &[Record]| {
+        let mut counts = BTreeMap::new();
+        records.iter().for_each(|record| *counts.entry(record.flags.0).or_insert(0) += 1);
+        counts
+    };
+    assert_eq!(flags(&draw(&fit(&records), 1)), flags(&records));
+}
+
+/// A trace whose rate, mix and places change over time.
+fn changing() -> Vec<Record> {
+    let request = |n: u64| {
+        let at = if n < 3_000 { n * 50_000 } else { 150_000_000 + (n - 3_000) * 1_000 };
+        let op = if n * 13 % 6_900 < n { Op::Write } else { Op::Read };
+        record(at, n * 7_919 % 50_000 * 4096, op, 4096 + (n % 3) as u32 * 4096)
+    };
+    (0..6_900).map(request).collect()
+}
+
+#[test]
+fn a_smaller_model_keeps_the_course_of_time_and_all_writes() {
+    let records = changing();
+    let writes = |records: &[Record]| records.iter().filter(|r| r.op == Op::Write).count();
+    for kib in [64, 8, 6, 5, 4, 3, 2, 1] {
+        let (model, _) = fit(&records).within(kib << 10);
+        let twin = draw(&model, 1);
+        assert_eq!((twin.len(), writes(&twin)), (records.len(), writes(&records)), "{kib} KiB");
+        for part in 1..4 {
+            let at = part * records.len() / 4;
+            let (a, b) = (records[at].at.0 as f64, twin[at].at.0 as f64);
+            assert!((a / b - 1.0).abs() < 0.35, "{kib} KiB: request {at} at {a} and {b}");
+        }
+    }
+}

@@ -23,12 +23,12 @@ use crate::trace::Trace;
 /// Writes it to `output`, if any, and returns what there is to say of it as a dict: its size, what it
 /// reveals, and with `verdict` what a twin of it stands in for, by the first 100,000 requests of
 /// both. `level`: levels of the hierarchy of ranges, 1 to 4. `flat`: any range may lead to any other. `keep_names` keeps the names of volumes and
-/// streams. `budget_kib`: how large it may be. `epochs`, `blocks` and `ends` say how many parts of the
-/// trace, blocks of arrivals and recent ends are told apart.
+/// streams. `budget_kib`: how large it may be. `epochs` and `blocks` say how many parts of the
+/// trace and blocks of arrivals are told apart.
 #[pyfunction]
 #[pyo3(signature = (
     trace, output=None, *, level=None, flat=false, keep_names=false, budget_kib=None, verdict=false,
-    epochs=None, blocks=None, ends=None, from_=None, names=None
+    epochs=None, blocks=None, from_=None, names=None
 ))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit<'py>(
@@ -42,7 +42,6 @@ pub(crate) fn fit<'py>(
     verdict: bool,
     epochs: Option<u32>,
     blocks: Option<u32>,
-    ends: Option<u32>,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -63,7 +62,6 @@ pub(crate) fn fit<'py>(
         flat,
         epochs: epochs.map_or(standard.epochs, u64::from),
         blocks: blocks.map_or(standard.blocks, u64::from),
-        ends: ends.map_or(standard.ends, |ends| ends as usize),
     };
     let budget_bytes = budget_kib.map(|kib| kib as usize * 1024);
     let options = FitOptions { detail, names: keep_names, budget_bytes };

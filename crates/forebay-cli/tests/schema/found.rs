@@ -8,7 +8,8 @@ const OPEN: [&str; 1] = ["placement"];
 /// What `value`, a field called `name`, shows of its schema.
 pub(crate) fn of(name: &str, value: &Value) -> Value {
     match value {
-        Value::Null => json!({"type": "null"}),
+        // Anything may stand where no answer had something, until one has.
+        Value::Null => json!({"default": null}),
         Value::Bool(_) => json!({"type": "boolean"}),
         Value::String(_) => json!({"type": "string"}),
         Value::Number(_) if name == "schema_version" => json!({"const": value}),
@@ -50,6 +51,7 @@ pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
     }
     let names = |schema: &Value| -> Vec<String> {
         match &schema["type"] {
+            Value::Null if schema.get("default").is_some() => vec!["null".to_string()],
             Value::Array(all) => all.iter().filter_map(Value::as_str).map(str::to_string).collect(),
             one => one.as_str().map(str::to_string).into_iter().collect(),
         }
@@ -60,6 +62,12 @@ pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
     types.dedup();
     if types.contains(&"number".to_string()) {
         types.retain(|name| name != "integer");
+    }
+    if types == ["null"] {
+        return known;
+    }
+    if let Some(fields) = known.as_object_mut() {
+        fields.remove("default");
     }
     known["type"] = if types.len() == 1 { json!(types[0]) } else { json!(types) };
     for key in ["items", "additionalProperties"] {

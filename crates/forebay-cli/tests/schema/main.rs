@@ -25,7 +25,8 @@ use command::{Folder, ends, forebay, sample};
 const ASKED: &[(&str, &str)] = &[
     ("describe", "describe mine.csv"),
     ("describe", "describe mine.csv --threads"),
-    ("describe", "describe small.spc"),
+    ("describe", "describe small.spc --stream-by process"),
+    ("describe", "describe whole.csv --threads --limit 3"),
     ("simulate", "simulate mine.csv --device sata250 --policy noop,forebay --replay closed"),
     (
         "simulate",
@@ -36,11 +37,14 @@ const ASKED: &[(&str, &str)] = &[
     ("advise", "advise mine.csv -o r.html"),
     ("advise", "advise mine.csv -o r.html --array 6"),
     ("advise", "advise small.spc -o r.html"),
+    ("advise", "advise mine.csv --device d7-p5520 -o r.html"),
     ("cache", "cache mine.csv --sizes-mib 1,64"),
     ("cache", "cache small.spc"),
     ("compare", "compare mine.csv other.csv"),
     ("compare", "compare mine.csv small.spc"),
     ("fit", "fit mine.csv -o mine.model"),
+    ("plan capacity", "plan capacity mine.csv"),
+    ("plan capacity", "plan capacity mine.csv --within 10ms --hold-out 0.3"),
     ("plan capacity", "plan capacity mine.csv --confidence 0.9 --hold-out 0.3 --by volume"),
     (
         "plan capacity --device",
@@ -61,11 +65,13 @@ const ASKED: &[(&str, &str)] = &[
     ),
     ("play", "play mine.csv --emulate st1000nm0011 --policy noop --for 300ms --tape t"),
     ("play", "play mine.csv --target scratch.img --for 300ms"),
+    ("play", "play small.spc --emulate st1000nm0011 --fail one-in=2"),
     ("play --check-tape", "play --check-tape t"),
     ("volume", "volume create v"),
     ("volume", "volume status v"),
     ("volume", "volume check v"),
     ("store bench", "store bench a b c d --records 50 --operations 50"),
+    ("store bench", "store bench a b c d --no-load --records 50 --operations 50 --rate 1000"),
     ("store simulate", "store simulate --total-mb 2"),
     ("array score", "array score st1000nm0011 --writes 20 --filled-mib 1024"),
     ("device validate", "device validate st1000nm0011 x.trace"),
@@ -95,6 +101,7 @@ fn prepare(folder: &Folder) {
     folder.file("other.csv", first(&rows, 1501));
     folder.file("small.spc", command::SPC);
     folder.file("tiers.toml", "[[tier]]\nfraction = 0.9\nwithin_ms = 20\n");
+    folder.file("prices.toml", "currency = \"EUR\"\non = \"2026\"\n[drive.hc550]\nprice = 3\n");
     folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
     for name in ["a", "b", "c", "d", "v"] {
         fs::create_dir(folder.path(name)).unwrap();

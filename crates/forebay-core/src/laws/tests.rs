@@ -52,7 +52,7 @@ impl Policy for Wrong {
         }
         let at = match self.law {
             Some(Law::Starving) => self.nearest()?,
-            Some(Law::Same) if self.calls % 3 == 0 => self.queue.len().checked_sub(1)?,
+            Some(Law::Same) if self.calls.is_multiple_of(3) => self.queue.len().checked_sub(1)?,
             _ => 0,
         };
         let mut io = self.queue.remove(at)?;

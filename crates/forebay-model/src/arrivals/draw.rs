@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arrivals, Before, Block, GAPS_BEFORE, Key, PARTS, begin, coarse_share, fine_share, nearest,
-    possible, rate, ratio, scale,
+    Arrivals, Before, Block, GAPS_BEFORE, Key, PARTS, coarse_share, fine_share, nearest, possible,
+    rate, ratio, scale,
 };
 use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
@@ -95,7 +95,8 @@ impl Clock {
             }
             self.begin_block(dice);
         }
-        let at_ns = self.begun_ns + self.at[self.next] as u64;
+        // A thousandth of a ns is rounding.
+        let at_ns = self.begun_ns + (self.at[self.next] + 1e-3) as u64;
         let is_write = self.is_write[self.next];
         self.next += 1;
         let tick_ns = self.arrivals.tick_ns;
@@ -110,14 +111,12 @@ impl Clock {
         }
         self.before = self.before(self.is_write.len());
         self.next = 0;
-        let count = arrivals.blocks.len() as u64;
         let Some(&Block { duration_ns, writes }) = arrivals.blocks.get(self.block) else {
             self.block += 1;
             (self.at, self.is_write) = (vec![0.0], vec![arrivals.ends_with_write]);
             return;
         };
-        let edge = |block: usize| begin(arrivals.requests, count, block as u64);
-        let requests = (edge(self.block + 1) - edge(self.block)) as usize;
+        let requests = (arrivals.begin(self.block + 1) - arrivals.begin(self.block)) as usize;
         self.block += 1;
         self.at.clear();
         self.at.resize(requests + 1, 0.0);
@@ -150,16 +149,17 @@ impl Clock {
         let middle = begin + (end - begin) / 2;
         let (scale, whole) = (scale(requests), self.at[end] - self.at[begin]);
         let before = self.before(begin);
+        let halves = ((middle - begin) as u64, (end - middle) as u64);
         let mut share = 0.5;
         if whole > 0.0 {
             let gap = before.gap(scale, whole as u64, requests);
             let writing = coarse_share(writes, requests) * GAPS_BEFORE + gap;
             let key = (scale, rate(whole as u64, requests), writing);
             let drawn = self.times.draw(key, dice);
-            share = drawn.map_or(0.5, |number| ratio::draw(number, dice));
+            share = drawn.map_or(0.5, |number| ratio::draw(number, halves, dice));
         }
         self.at[middle] = self.at[begin] + share * whole;
-        let (least, most) = possible(writes, (middle - begin) as u64, (end - middle) as u64);
+        let (least, most) = possible(writes, halves.0, halves.1);
         let mut early = least;
         if most > least {
             let key = (

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{Arrivals, BLOCK_MAX, BLOCK_MIN, Before, Block, Division, Key, PARTS, begin, ratio};
+use super::{Arrivals, BLOCK_MAX, BLOCK_MIN, Before, Block, Division, Key, PARTS, ratio};
 use crate::counts::Counts;
+use crate::parts::Parts;
 
 /// Collects arrivals.
 pub(crate) struct ArrivalsFit {
     arrivals: Arrivals,
-    blocks: u64,
     /// When each request of the block that goes on came, and how many wrote before it.
     times: Vec<u64>,
     writes: Vec<u32>,
@@ -27,23 +27,24 @@ impl ArrivalsFit {
     /// Of so many requests.
     pub(crate) fn new(requests: u64, tick_ns: u64, blocks_wanted: u64) -> ArrivalsFit {
         let blocks = blocks_wanted.min(requests / BLOCK_MIN).max(requests / BLOCK_MAX).max(1);
+        let arrivals = Arrivals {
+            requests,
+            tick_ns: tick_ns.max(1),
+            parts: Parts::new(blocks),
+            blocks: Vec::new(),
+            ends_with_write: false,
+            times: BTreeMap::new(),
+            writes: BTreeMap::new(),
+        };
         ArrivalsFit {
-            arrivals: Arrivals {
-                requests,
-                tick_ns: tick_ns.max(1),
-                blocks: Vec::new(),
-                ends_with_write: false,
-                times: BTreeMap::new(),
-                writes: BTreeMap::new(),
-            },
-            blocks,
+            end: arrivals.begin(1),
+            arrivals,
             times: Vec::new(),
             writes: Vec::new(),
             writes_last: false,
             divisions: Tables::default(),
             before: Before::default(),
             seen: 0,
-            end: begin(requests, blocks, 1),
         }
     }
 
@@ -70,8 +71,7 @@ impl ArrivalsFit {
         self.before = self.before(requests);
         self.times = vec![self.times[requests]];
         self.writes = vec![0];
-        self.end =
-            begin(self.arrivals.requests, self.blocks, self.arrivals.blocks.len() as u64 + 1);
+        self.end = self.arrivals.begin(self.arrivals.blocks.len() + 1);
     }
 
     /// What came before a request of the block.

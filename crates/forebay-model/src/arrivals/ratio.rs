@@ -5,6 +5,8 @@ use crate::dice::Dice;
 
 /// The number of a second part that is nothing, and the largest.
 pub(super) const MAX: u32 = 127;
+/// The number of parts as long as their requests are many: an even pace.
+const EVEN: u32 = 1;
 /// The number of parts that are alike, the first the larger.
 const ALIKE: u32 = 64;
 /// Steps to either side.
@@ -30,10 +32,13 @@ fn quarters(step: u32) -> (u32, u32) {
     (from(step), from(step + 1))
 }
 
-/// The number of a division.
-pub(super) fn of(first: u64, second: u64) -> u32 {
+/// The number of a division into parts so long, of so many requests.
+pub(super) fn of((first, second): (u64, u64), requests: (u64, u64)) -> u32 {
     if first == 0 || second == 0 {
         return if first == 0 { 0 } else { MAX };
+    }
+    if u128::from(first) * u128::from(requests.1) == u128::from(second) * u128::from(requests.0) {
+        return EVEN;
     }
     let (more, less) = (first.max(second), first.min(second));
     let eighths = (u128::from(more) * 8 / u128::from(less)).min(u128::from(u64::MAX)) as u64;
@@ -43,9 +48,12 @@ pub(super) fn of(first: u64, second: u64) -> u32 {
 
 /// The share of the first part, drawn from those of a number.
 #[inline]
-pub(super) fn draw(number: u32, dice: &mut Dice) -> f64 {
+pub(super) fn draw(number: u32, requests: (u64, u64), dice: &mut Dice) -> f64 {
     if number == 0 || number >= MAX {
         return if number == 0 { 0.0 } else { 1.0 };
+    }
+    if number == EVEN {
+        return requests.0 as f64 / (requests.0 + requests.1) as f64;
     }
     let is_first = number >= ALIKE;
     let step = if is_first { number - ALIKE } else { ALIKE - 1 - number };
@@ -76,21 +84,37 @@ mod tests {
     proptest! {
         #[test]
         fn a_drawn_share_has_its_number(first in 1u64..1 << 40, second in 1u64..1 << 40, seed: u64) {
-            let number = of(first, second);
-            prop_assert!(number > 0 && number < MAX);
-            let share = draw(number, &mut Dice::new(seed));
+            let halves = (1 << 41, 1);
+            let number = of((first, second), halves);
+            prop_assert!(number > EVEN && number < MAX);
+            let share = draw(number, halves, &mut Dice::new(seed));
             let whole = (1u64 << 60) as f64;
-            let back = of((share * whole) as u64, ((1.0 - share) * whole) as u64);
+            let back = of(((share * whole) as u64, ((1.0 - share) * whole) as u64), halves);
             // Roundings at an edge.
             prop_assert!(back.abs_diff(number) <= 1, "{} and {}", back, number);
+        }
+
+        #[test]
+        fn an_even_pace_stays_even(gap in 1u64..1 << 30, first in 1u64..1000, second in 1u64..1000) {
+            let number = of((gap * first, gap * second), (first, second));
+            prop_assert_eq!(number, EVEN);
+            let share = draw(number, (first, second), &mut Dice::new(1));
+            let found = share * (gap * (first + second)) as f64;
+            prop_assert!((found - (gap * first) as f64).abs() < 1e-3 * gap as f64);
         }
     }
 
     #[test]
     fn nothing_and_all_are_numbers_of_their_own() {
         let mut dice = Dice::new(1);
+        let halves = (2, 3);
         assert_eq!(
-            (of(0, 5), draw(0, &mut dice), of(5, 0), draw(MAX, &mut dice)),
+            (
+                of((0, 5), halves),
+                draw(0, halves, &mut dice),
+                of((5, 0), halves),
+                draw(MAX, halves, &mut dice)
+            ),
             (0, 0.0, 127, 1.0)
         );
         assert_eq!((class(0, 0), class(1, 99), class(50, 50), class(99, 1)), (2, 0, 2, 4));

@@ -196,7 +196,7 @@ impl Chooser {
         };
         self.entered += 1;
         let epochs = self.chain.epochs.len() as u64;
-        self.next_epoch = (self.entered as u64 * self.requests).div_ceil(epochs);
+        self.next_epoch = self.chain.parts.begin(self.entered, self.requests);
         // What is left over comes in the next; what came too early is taken off. Up to half as much again as the epoch has is
         // lent, less near the end: else what bursts have used up would be missed by the next, and what is left be forced
         // on times that it does not suit.

@@ -272,7 +272,6 @@ def fit(
     verdict: bool = False,
     epochs: int | None = None,
     blocks: int | None = None,
-    ends: int | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:

@@ -9,6 +9,7 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
 use crate::error::Error;
 use crate::input::read_through;
+use crate::model::open::expect_trace;
 use crate::progress::GoOn;
 
 pub use forebay_model::fit::FitOptions as Detail;
@@ -55,6 +56,7 @@ pub fn fit<P: GoOn>(
     mut progress: impl FnMut(u64) -> P,
 ) -> Result<Fitted, Error> {
     open::expect_file(name)?;
+    expect_trace(name)?;
     let mut survey = Survey::default();
     let mut kept: Option<Vec<Record>> = Some(Vec::new());
     let mut grouping = Grouping::new(StreamBy::Thread);
@@ -100,6 +102,14 @@ pub fn fit<P: GoOn>(
     let short = BYTES_MIN + model.requests as usize * 5 / 4;
     let budget = options.budget_bytes.unwrap_or(BUDGET_BYTES.min(short));
     let (model, file) = model.within(budget);
+    // What a reader would refuse is refused here, where it can be told of the trace.
+    if let Err(error) = Model::from_file(name, &file) {
+        return Err(Error::Unfit(format!(
+            "{}: got a trace beyond what a model can hold, expected less: {}",
+            name.display(),
+            beyond(&error)
+        )));
+    }
     if options.budget_bytes.is_some() && file.len() > budget {
         return Err(Error::Unfit(format!(
             "{}: got a budget of {budget} bytes, expected {} at least: its coarsest model has as many",
@@ -108,6 +118,17 @@ pub fn fit<P: GoOn>(
         )));
     }
     Ok(Fitted { model, file, notes: reader.notes().clone() })
+}
+
+/// What of a model no reader would take.
+fn beyond(error: &TraceError) -> String {
+    match error {
+        TraceError::Malformed { got, expected, .. } => {
+            let got = got.split(" at byte ").next().unwrap_or_default();
+            format!("{got}, {expected}")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Streams are threads, and all write-back workers of a kernel one, as the description has them.

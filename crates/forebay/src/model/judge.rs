@@ -7,22 +7,28 @@ use forebay_model::generate::{GenerateOptions, Generator};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError};
 
-use crate::compare::{self, Verdict};
+use serde::Serialize;
+
+use crate::compare::{self, Aspect, Verdict};
 use crate::error::Error;
 use crate::input::{Input, Opening};
 use crate::progress::GoOn;
 
-/// A trace of at most so many requests is compared with its twin whole. To compare more takes much longer than to fit them.
-const WHOLE_MAX: u64 = 1_000_000;
+/// A trace of at most so many requests is compared with its twins whole. To compare more takes much longer than to fit them.
+const WHOLE_MAX: u64 = 1 << 18;
 /// A longer one is judged by its first requests, in little memory whatever they touch: the twin has what the trace has in
 /// each part, so its beginning stands for the beginning.
 pub const JUDGED_MAX: u64 = 100_000;
 
-/// The verdict of `compare` on a trace, or its first [`JUDGED_MAX`] requests.
+/// Twins that are compared: of the first seeds, the one first that is drawn where none is asked for. One alone may keep
+/// what others do not.
+pub const TWINS: u64 = 3;
+
+/// The verdicts of `compare` on a trace, or its first [`JUDGED_MAX`] requests, and [`TWINS`] twins.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The verdict.
-    pub verdict: Verdict,
+    /// Of each twin, by its seed; none where the trace has nothing to compare, only flushes and trims.
+    pub verdicts: Vec<Verdict>,
     /// Requests of each of the two that were compared.
     pub requests: u64,
     /// Whether these are all.
@@ -30,21 +36,73 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The verdict in a sentence, and of what it is one where that is not the whole trace.
+    /// What most twins stand in for in a sentence, and of what it is one where that is not the whole trace.
     pub fn stands_in(&self) -> String {
+        if self.verdicts.is_empty() {
+            return "has nothing to be compared: only flushes and trims".into();
+        }
         match self.is_whole {
-            true => stands_in(&self.verdict),
+            true => stands_in(&self.aspects()),
             false => {
-                format!("{} (by its first {} requests)", stands_in(&self.verdict), self.requests)
+                format!("{} (by its first {} requests)", stands_in(&self.aspects()), self.requests)
             }
         }
     }
+
+    /// For each aspect, in how many twins it holds, and the figures of the twin that is farthest from its bound.
+    pub fn aspects(&self) -> Vec<AspectOfTwins> {
+        let of = |name: &str| -> Option<AspectOfTwins> {
+            let found = self.verdicts.iter().flat_map(|verdict| &verdict.aspects);
+            let found: Vec<&Aspect> = found.filter(|aspect| aspect.aspect == name).collect();
+            let off = |aspect: &Aspect| aspect.found.abs() / aspect.allowed.max(f64::MIN_POSITIVE);
+            let worst = found.iter().max_by(|a, b| off(a).total_cmp(&off(b)))?;
+            let (twins_held, twins) = (found.iter().filter(|one| one.holds).count(), found.len());
+            let aspect = Aspect { holds: 2 * twins_held > twins, ..(**worst).clone() };
+            Some(AspectOfTwins { aspect, twins_held, twins })
+        };
+        let names = self.verdicts.first().into_iter().flat_map(|verdict| &verdict.aspects);
+        names.filter_map(|aspect| of(aspect.aspect)).collect()
+    }
+
+    /// All of it, as it is reported; none where there was nothing to compare.
+    pub fn verdict(&self) -> Option<VerdictOfTwins> {
+        let aspects = self.aspects();
+        let faithful = aspects.iter().all(|one| one.aspect.holds);
+        (!aspects.is_empty()).then(|| VerdictOfTwins { faithful, text: self.stands_in(), aspects })
+    }
 }
 
-fn stands_in(verdict: &Verdict) -> String {
+/// What most twins stand in for.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerdictOfTwins {
+    /// Whether every aspect holds in most of them.
+    pub faithful: bool,
+    /// The same in a sentence.
+    pub text: String,
+    /// What was asked.
+    pub aspects: Vec<AspectOfTwins>,
+}
+
+/// One thing that twins are used for.
+#[derive(Clone, Debug, Serialize)]
+pub struct AspectOfTwins {
+    /// Whether it holds in most of them, and the figures of the worst.
+    #[serde(flatten)]
+    pub aspect: Aspect,
+    /// In how many it does.
+    pub twins_held: usize,
+    /// Of so many.
+    pub twins: usize,
+}
+
+fn stands_in(aspects: &[AspectOfTwins]) -> String {
     let named = |holds| {
-        let found = verdict.aspects.iter().filter(|aspect| aspect.holds == holds);
-        found.map(|aspect| aspect.aspect).collect::<Vec<_>>().join(", ")
+        let found = aspects.iter().filter(|one| one.aspect.holds == holds);
+        let told = found.map(|one| match one.twins_held {
+            some if some == one.twins || some == 0 => one.aspect.aspect.to_string(),
+            some => format!("{} ({some} of {} twins)", one.aspect.aspect, one.twins),
+        });
+        told.collect::<Vec<_>>().join(", ")
     };
     match (named(true), named(false)) {
         (all, none) if none.is_empty() => format!("stands in for the trace in all: {all}"),
@@ -81,8 +139,8 @@ impl Reader for First {
     }
 }
 
-/// What a twin of the model is good for: the verdict of `compare` on the trace that `opening` opens and the
-/// twin of seed 1; of a long one on the first [`JUDGED_MAX`] requests.
+/// What twins of the model are good for: the verdicts of `compare` on the trace that `opening` opens and those of the first
+/// seeds; of a long one on the first [`JUDGED_MAX`] requests.
 ///
 /// # Errors
 /// As [`compare::compare`].
@@ -93,21 +151,24 @@ pub fn judge<P: GoOn>(
     mut progress: impl FnMut(u64) -> P,
 ) -> Result<Judged, Error> {
     let requests = if model.requests > WHOLE_MAX { JUDGED_MAX } else { model.requests };
-    let twin = model.clone();
     let begin = move || -> Result<Box<dyn Reader>, TraceError> {
         Ok(Box::new(First { inner: opening()?, left: requests as usize }))
     };
-    let draw = move || -> Result<Box<dyn Reader>, TraceError> {
-        let requests = Some(requests);
-        let options = GenerateOptions { seed: 1, requests, ..GenerateOptions::default() };
-        Ok(Box::new(Generator::new(&twin, options)))
-    };
     let a = Input::read_from(name, Box::new(begin), StreamBy::Thread, &mut progress)?;
-    let b =
-        Input::read_from(Path::new("its twin"), Box::new(draw), StreamBy::Thread, &mut progress)?;
     let options = compare::Options::new(&[], None, 1.0, 0)?;
-    let verdict = compare::compare(&a, &b, &options, |_| progress(0))?.verdict;
-    Ok(Judged { verdict, requests, is_whole: requests == model.requests })
+    let mut verdicts = Vec::new();
+    for seed in (0..TWINS).filter(|_| a.description.requests > 0) {
+        let twin = model.clone();
+        let draw = move || -> Result<Box<dyn Reader>, TraceError> {
+            let requests = Some(requests);
+            let options = GenerateOptions { seed, requests, ..GenerateOptions::default() };
+            Ok(Box::new(Generator::new(&twin, options)))
+        };
+        let its_twin = Path::new("its twin");
+        let b = Input::read_from(its_twin, Box::new(draw), StreamBy::Thread, &mut progress)?;
+        verdicts.push(compare::compare(&a, &b, &options, |_| progress(0))?.verdict);
+    }
+    Ok(Judged { verdicts, requests, is_whole: requests == model.requests })
 }
 
 #[cfg(test)]
@@ -138,10 +199,33 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_on_a_part_says_so() {
-        let verdict = Verdict { aspects: Vec::new(), ..Verdict::default() };
-        let judged = |is_whole| Judged { verdict: verdict.clone(), requests: 7, is_whole };
-        assert!(judged(false).stands_in().ends_with("(by its first 7 requests)"));
-        assert!(!judged(true).stands_in().contains("first"));
+    fn most_twins_decide_and_a_verdict_on_a_part_says_so() {
+        let aspect = |aspect, holds| Aspect {
+            aspect,
+            holds,
+            worst: String::new(),
+            bound: String::new(),
+            found: 0.0,
+            allowed: 0.0,
+        };
+        let verdict = |sizes, caching, tails| Verdict {
+            aspects: vec![
+                aspect("sizes", sizes),
+                aspect("caching", caching),
+                aspect("tails", tails),
+            ],
+            ..Verdict::default()
+        };
+        let verdicts = vec![
+            verdict(true, true, false),
+            verdict(true, false, false),
+            verdict(true, true, true),
+        ];
+        let judged = |is_whole| Judged { verdicts: verdicts.clone(), requests: 7, is_whole };
+        let said = "stands in for sizes, caching (2 of 3 twins); not for tails (1 of 3 twins)";
+        assert_eq!(judged(true).stands_in(), said);
+        assert_eq!(judged(false).stands_in(), format!("{said} (by its first 7 requests)"));
+        let none = Judged { verdicts: Vec::new(), ..judged(true) };
+        assert!(none.stands_in().contains("nothing to be compared"));
     }
 }

@@ -39,7 +39,7 @@ fn read(path: &Path) -> Result<Model, TraceError> {
     read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
     if bytes.len() as u64 > file::FILE_BYTES_MAX {
         let got = format!("more than {} MiB", file::FILE_BYTES_MAX >> 20);
-        return Err(mistaken(path, &got, "a model, which has some 50 KiB", String::new()));
+        return Err(mistaken(path, &got, "a model, which has some 10 to 40 KiB", String::new()));
     }
     Model::from_file(path, &bytes)
 }
@@ -49,7 +49,7 @@ fn read(path: &Path) -> Result<Model, TraceError> {
 /// # Errors
 /// A file that cannot be read, was damaged or is no model; of a trace, which verb makes a model of it.
 pub fn open_model(path: &Path) -> Result<Model, TraceError> {
-    if !path.is_file() || is_model(path) {
+    if !path.is_file() || is_model(path) || File::open(path).is_err() {
         return read(path);
     }
     let is_empty = std::fs::metadata(path).is_ok_and(|found| found.len() == 0);

@@ -19,7 +19,6 @@ fn the_bounds_are_those_of_the_manual() {
         card.mrc_mean_error = error;
         assert_eq!(card.miss_ratio_check().holds(), holds, "{error}");
     }
-    // An interval as wide as this would let anything pass.
     let off = |deviation: f64| Quantity {
         a: 1.0,
         b: 1.0 + deviation,
@@ -28,14 +27,16 @@ fn the_bounds_are_those_of_the_manual() {
         a_high: 9.0,
     };
     let narrow = |deviation: f64| Quantity { a_low: 1.0, a_high: 1.0, ..off(deviation) };
-    for (deviation, holds) in [(0.067, true), (-0.067, true), (0.068, false), (-0.068, false)] {
-        card.responses[0].mean_ms = off(deviation);
-        assert_eq!(card.responses[0].mean_check().holds(), holds, "{deviation}");
+    for (itself, error, holds) in [(0.05, 0.05, true), (0.05, 0.06, false), (0.9, 0.11, false)] {
+        (card.mrc_mean_error_itself, card.mrc_mean_error) = (itself, error);
+        assert_eq!(card.miss_ratio_check().holds(), holds, "{error} of {itself}");
     }
     card.responses[0].p90_ms = narrow(0.5);
     for (p99, holds) in [(narrow(0.1), true), (narrow(0.11), false), (off(0.11), true)] {
         card.responses[0].p99_ms = p99;
         assert_eq!(card.responses[0].p99_check().holds(), holds, "{p99:?}");
+        card.responses[0].mean_ms = p99;
+        assert_eq!(card.responses[0].mean_check().holds(), holds, "{p99:?}");
         card.dispersion[0].quantity = p99;
         assert_eq!(card.dispersion[0].bound_check().holds(), holds, "{p99:?}");
     }

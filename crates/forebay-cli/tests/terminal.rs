@@ -1,0 +1,144 @@
+//! What goes to a terminal, to a pipe and comes from one.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+mod shell;
+
+use std::fs;
+
+use command::{Folder, SPC, ends, fails, forebay, json, sample};
+
+const BOLD: &str = "\x1b[1m";
+
+/// A folder with a few requests, as SPC and as Parquet.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    shell::prepared(folder.root());
+    let spc = folder.file("t.spc", SPC.repeat(50));
+    ends(forebay(&["convert"]).arg(spc).arg(folder.path("t.parquet")), 0);
+    folder
+}
+
+/// What is read twice, or from its end, cannot be read from a pipe as it is.
+#[test]
+fn a_dash_reads_what_a_pipe_or_a_file_holds() {
+    let folder = folder();
+    let run = |text: &str| shell::run(folder.root(), text).unwrap();
+    let simulated = "--device fixed:500 --policy noop,bfq";
+    let of_file = run(&format!("forebay simulate t.parquet {simulated} | grep -v requests/s"));
+    for from in ["cat t.parquet |", "<t.parquet", "cat t.parquet | cat - |"] {
+        let text = format!("{from} forebay simulate - {simulated} | grep -v requests/s");
+        assert_eq!(run(&text), of_file, "{from}");
+    }
+    assert_eq!(run("gzip < t.spc | forebay describe -"), run("forebay describe t.spc"));
+    run("cat t.parquet | forebay convert - again.spc.csv; cat t.parquet | forebay compare - t.spc");
+    assert!(fs::read_to_string(folder.path("again.spc.csv")).unwrap().lines().count() == 151);
+    let refused = shell::run(folder.root(), "forebay describe - < /dev/null").unwrap_err();
+    assert!(refused.contains("/dev/stdin: got an empty file"), "{refused}");
+    let mut noise = forebay(&["cache", "-"]);
+    fails(noise.write_stdin("no trace at all"), 2, &["/dev/stdin", "no trace at all"]);
+}
+
+#[test]
+fn csv_has_the_table_as_json_has_it() {
+    let trace = folder();
+    let trace = trace.path("t.parquet");
+    let words = ["simulate", "--device", "fixed:500", "--policy", "noop,bfq"];
+    let (found, _) = json(forebay(&words).arg(&trace));
+    let (csv, _) = ends(forebay(&words).arg(&trace).args(["--format", "csv"]), 0);
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 3);
+    let column = |name: &str| rows[0].iter().position(|title| *title == name).unwrap();
+    for (row, run) in rows[1..].iter().zip(found["runs"].as_array().unwrap()) {
+        for name in ["requests", "busy_s", "read_p99_ms"] {
+            assert_eq!(row[column(name)], run[name].to_string(), "{name}");
+        }
+        assert_eq!(row[column("policy")], run["policy"].as_str().unwrap());
+    }
+    let (csv, _) = ends(&mut forebay(&["policies", "--format", "csv"]), 0);
+    assert!(csv.contains("\ncfq,scheduler,") && csv.contains("quantum=8"), "{csv}");
+}
+
+#[test]
+fn lists_of_devices_and_policies_are_data_too() {
+    let (devices, _) = json(&mut forebay(&["devices"]));
+    let names: Vec<&str> = devices["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["device"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"sata250") && names.len() >= 15, "{names:?}");
+    let (one, _) = json(&mut forebay(&["devices", "d7-p5520"]));
+    assert!(one["rows"][0]["assumed"].to_string().contains("page_bytes"), "{one}");
+    let (policies, _) = json(&mut forebay(&["policies"]));
+    let rows = policies["rows"].as_array().unwrap();
+    for (name, kind) in [
+        ("noop", "scheduler"),
+        ("tier-lba", "placement"),
+        ("array", "array"),
+        ("sptf", "yardstick"),
+        ("miser", "shaper"),
+    ] {
+        let row = rows.iter().find(|row| row["policy"] == name);
+        assert_eq!(row.unwrap_or_else(|| panic!("no {name}"))["kind"], kind);
+    }
+}
+
+#[test]
+fn tables_in_a_pipe_are_plain_and_no_wider_than_a_hundred_columns() {
+    let folder = folder();
+    let trace = folder.path("t.parquet");
+    let policies = "noop,clook,deadline,anticipatory,cfq,none,mq-deadline,bfq,kyber,bid,forebay";
+    for words in [
+        &["simulate", "--device", "sata250", "--policy", policies][..],
+        &["simulate", "--device", "sata250", "--flash", "d7-p5520", "--policy", "cache,bid-hybrid"],
+        &["cache", "--sizes-mib", "1,1000000"],
+        &["describe"],
+        &["plan", "capacity", "--trust-times"],
+    ] {
+        let (out, _) = ends(forebay(words).arg(&trace), 0);
+        assert!(!out.contains('\x1b'), "{words:?}");
+        let widest = out.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 100, "{words:?}: {widest}\n{out}");
+    }
+    for words in [["devices"], ["policies"]] {
+        let (out, _) = ends(&mut forebay(&words), 0);
+        assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+    }
+}
+
+#[test]
+fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
+    if shell::run(&std::env::temp_dir(), "command -v script").is_err() {
+        eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
+        return;
+    }
+    let folder = folder();
+    let shown = |before: &str| {
+        let text = format!(
+            "{before} script -qec 'stty cols 60; forebay cache t.parquet 2>/dev/null' /dev/null"
+        );
+        shell::run(folder.root(), &text).unwrap()
+    };
+    let plain = shown("NO_COLOR=1");
+    assert!(!plain.contains(BOLD) && plain.contains("Take a cache of"), "{plain}");
+    assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 60), "{plain}");
+    assert!(shown("").contains(&format!("{BOLD}Take a cache of")));
+}
+
+#[test]
+fn how_large_a_cache_should_be_is_one_size_and_a_handful_of_rows() {
+    let (out, _) = ends(forebay(&["cache"]).arg(sample()), 0);
+    assert!(out.starts_with("Take a cache of "), "{out}");
+    let rows = out.lines().filter(|line| line.starts_with("| ")).count();
+    assert!((4..=9).contains(&rows) && out.matches(" * |").count() == 1, "{out}");
+    let (found, _) = json(forebay(&["cache"]).arg(sample()));
+    let size = &found["recommended"]["size_blocks"];
+    assert!(out.contains(&format!("| {size} |")), "{out}");
+    let folder = Folder::new();
+    let once = folder.file("once.spc", "0,0,4096,R,0.1\n0,100,4096,R,0.2\n");
+    assert!(ends(forebay(&["cache"]).arg(once), 0).0.starts_with("No cache helps"), "{out}");
+}

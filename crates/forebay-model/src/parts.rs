@@ -1,0 +1,77 @@
+//! Parts of a trace: stretches of equally many requests, some of them joined, so that a coarser model says of the very
+//! same requests what a finer one did.
+
+use crate::bytes::{Bad, Bytes, Writer};
+
+/// How a trace is cut: into `units` stretches of equally many requests, of which `joined` in a row are a part. The
+/// last part may have fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    units: u64,
+    joined: u64,
+}
+
+impl Default for Parts {
+    fn default() -> Parts {
+        Parts::new(1)
+    }
+}
+
+impl Parts {
+    /// So many, one at least.
+    pub(crate) fn new(count: u64) -> Parts {
+        Parts { units: count.max(1), joined: 1 }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(crate) fn count(self) -> u64 {
+        self.units.div_ceil(self.joined)
+    }
+
+    /// Every two as one; the same where there is one only.
+    pub(crate) fn joined(self) -> Parts {
+        if self.count() < 2 { self } else { Parts { joined: 2 * self.joined, ..self } }
+    }
+
+    /// The first request of a part of a trace of `requests`, or their end.
+    #[inline]
+    pub(crate) fn begin(self, part: usize, requests: u64) -> u64 {
+        let unit = (part as u64).saturating_mul(self.joined).min(self.units);
+        (u128::from(requests) * u128::from(unit) / u128::from(self.units)) as u64
+    }
+
+    pub(crate) fn put(self, writer: &mut Writer) {
+        writer.numbers([self.units, self.joined]);
+    }
+
+    /// Of at most `units_max` units.
+    pub(crate) fn get(bytes: &mut Bytes, units_max: usize, what: &str) -> Result<Parts, Bad> {
+        let units = bytes.number(units_max as u64, what)?;
+        let joined = bytes.number(units, what)?;
+        if joined == 0 {
+            return bytes.bad(format!("{what} {units}, {joined} joined"), "1 at least of each");
+        }
+        Ok(Parts { units, joined })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_joined_part_is_the_two_it_was(units in 1u64..400, times in 0u32..10, requests in 1u64..100_000) {
+            let fine = (0..times).fold(Parts::new(units), |parts, _| parts.joined());
+            let coarse = fine.joined();
+            prop_assert_eq!(coarse.count(), fine.count().div_ceil(2));
+            for part in 0..coarse.count() as usize {
+                prop_assert_eq!(coarse.begin(part, requests), fine.begin(2 * part, requests));
+            }
+            let ends = [fine, coarse].map(|parts| parts.begin(parts.count() as usize, requests));
+            prop_assert_eq!(ends, [requests; 2]);
+        }
+    }
+}
