@@ -91,6 +91,24 @@ def test_a_copy_of_noop_is_noop(trace, device, replay):
         assert rows.filter(policy="noop").drop("policy").equals(rows.filter(policy="Fifo").drop("policy"))
 
 
+def test_lengths_follow_merging(trace):
+    moved, gone = [], []
+
+    class Summing(Fifo):
+        def dispatch(self, now):
+            request = super().dispatch(now)
+            moved.append(request.len)
+            return request
+
+        def merged(self, now, request, other):
+            super().merged(now, request, other)
+            if other is not None:
+                gone.append(other)
+
+    device = simulate(Summing, trace, device="sata250:plain").runs[0]["devices"][0]
+    assert gone and sum(moved) == device["read_bytes"] + device["written_bytes"]
+
+
 def test_without_merging_too(trace):
     class Plain(Fifo):
         queue = "merge=no:reads-max=3"
