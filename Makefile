@@ -112,6 +112,19 @@ test: needs check
 	$(MAKE) py
 	$(MAKE) fuzz-short
 
+# The crate that holds unsafe code under the address sanitizer (what is lent outlives its pool on purpose, so leaks are
+# not asked for), and what of it Miri can run; Miri needs a nightly toolchain.
+sanitize:
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 CARGO_INCREMENTAL=0 \
+	  cargo test -q -p forebay-live --lib --tests --target x86_64-unknown-linux-gnu --target-dir target/sanitize
+
+miri:
+	rustup component add --toolchain nightly miri rust-src
+	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 \
+	  cargo +nightly miri test -p forebay-live --lib --target-dir target/miri -- $(MIRI)
+
+MIRI ?= pool:: memory::
+
 # Every test that has properties, with other cases in every round; .cargo/config.toml fixes those of
 # `make test`. A round that fails is repeated with the seed it prints.
 PROPTEST_SEEDS ?= 50

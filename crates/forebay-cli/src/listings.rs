@@ -3,11 +3,11 @@
 use clap::Args;
 use comfy_table::Table;
 use forebay::devices::{self, OpenDevice};
+use forebay::listings::{ListedDevice, policies};
 use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, Parameter, SHAPER_PARAMETERS, SHAPERS,
     YARDSTICKS,
 };
-use serde::Serialize;
 
 use crate::output::{self, Format, Rows};
 
@@ -22,41 +22,6 @@ pub(crate) struct Devices {
     format: Format,
 }
 
-/// What is known of a device without running it.
-#[derive(Serialize)]
-struct Device {
-    device: String,
-    /// Maker, model and year, or what a server does.
-    description: String,
-    /// Its main figures.
-    summary: String,
-    /// The most sectors that a command carries, and so on, as `device` tells them.
-    commands: String,
-    /// What a person should check in its file.
-    notes: Vec<String>,
-    /// How many figures its times depend on.
-    figures: usize,
-    /// Those of them that are assumed.
-    assumed: Vec<String>,
-    /// Those that follow from another figure, or another drive's.
-    derived: Vec<String>,
-}
-
-impl Device {
-    fn of(device: OpenDevice) -> Device {
-        Device {
-            commands: device.model.commands().to_string(),
-            device: device.name,
-            description: device.description,
-            summary: device.summary,
-            notes: device.notes,
-            figures: device.sources.figures,
-            assumed: device.sources.assumed,
-            derived: device.sources.derived,
-        }
-    }
-}
-
 impl Devices {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let found = match self.names.is_empty() {
@@ -64,7 +29,7 @@ impl Devices {
             false => self.names.iter().map(|name| devices::open(name)).collect::<Result<_, _>>()?,
         };
         if self.format != Format::Table {
-            let rows = found.into_iter().map(Device::of).collect();
+            let rows = found.into_iter().map(ListedDevice::of).collect();
             return output::print_data(self.format, &Rows { rows });
         }
         if !self.names.is_empty() {
@@ -90,44 +55,10 @@ pub(crate) struct Policies {
     format: Format,
 }
 
-/// A policy, or in what a kind of them takes beside their own parameters.
-#[derive(Serialize)]
-struct Policy {
-    policy: &'static str,
-    /// What it is.
-    kind: &'static str,
-    /// What it does.
-    summary: &'static str,
-    /// Each as KEY=DEFAULT.
-    parameters: Vec<String>,
-    /// Those that every policy of its kind takes.
-    parameters_of_kind: Vec<String>,
-}
-
-impl Policy {
-    fn of(listed: &'static Listed, kind: &'static str) -> Policy {
-        let each = |parameters: &'static [Parameter]| parameters.iter().map(Parameter::to_string);
-        Policy {
-            policy: listed.name,
-            kind,
-            summary: listed.summary,
-            parameters: listed.parameters().map(Parameter::to_string).collect(),
-            parameters_of_kind: match kind {
-                SCHEDULER => each(BLOCK_PARAMETERS).collect(),
-                SHAPER => each(SHAPER_PARAMETERS).collect(),
-                _ => Vec::new(),
-            },
-        }
-    }
-}
-
-const SCHEDULER: &str = "scheduler";
-const SHAPER: &str = "shaper";
-
 impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if self.format != Format::Table {
-            return output::print_data(self.format, &Rows { rows: every() });
+            return output::print_data(self.format, &Rows { rows: policies() });
         }
         let mut table = listing(["policy", "what it does"]);
         table.add_rows(POLICIES.iter().chain(PLACEMENTS).chain(ARRAYS).map(row));
@@ -137,21 +68,6 @@ impl Policies {
         table.add_row(["(shapers)".to_string(), shown(SHAPER_PARAMETERS)]);
         Ok(output::print(&table.to_string())?)
     }
-}
-
-/// Every policy that can be asked for.
-fn every() -> Vec<Policy> {
-    let kinds: [(&'static [Listed], &str); 5] = [
-        (POLICIES, SCHEDULER),
-        (PLACEMENTS, "placement"),
-        (ARRAYS, "array"),
-        (YARDSTICKS, "yardstick"),
-        (SHAPERS, SHAPER),
-    ];
-    let each = kinds
-        .into_iter()
-        .flat_map(|(listed, kind)| listed.iter().map(move |listed| Policy::of(listed, kind)));
-    each.collect()
 }
 
 /// All that is known of a device without running it.

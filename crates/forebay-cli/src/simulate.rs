@@ -156,7 +156,10 @@ impl Simulate {
                 let told =
                     if told.is_empty() { told } else { [vec![String::new()], told].concat() };
                 let least = least_time.map_or(String::new(), |least| beyond_least(&least, &runs));
-                output::print(&format!("{}\n{least}{}", table(&runs), told.join("\n")))?;
+                let answer = format!("{}.", report::runs_headline(&runs));
+                let answer = output::emphasised(&output::wrapped(&answer));
+                let told = told.join("\n");
+                output::print(&format!("{answer}\n\n{}\n{least}{told}", table(&runs)))?;
             }
         }
         Ok(())

@@ -31,7 +31,8 @@ impl Memory {
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        if align == HUGE {
+        // Miri, which knows no such wish, looks at the rest of this file.
+        if align == HUGE && !cfg!(miri) {
             // Before they are touched; whole pages of its own, and no more than a wish.
             // SAFETY: what was allocated, of which nothing is used yet.
             unsafe { libc::madvise(start.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };

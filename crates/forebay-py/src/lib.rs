@@ -10,6 +10,7 @@ mod adapt;
 mod arrow;
 mod compare;
 mod error;
+mod listings;
 mod model;
 mod options;
 mod page;
@@ -37,6 +38,8 @@ mod _forebay {
     use super::compare::compare;
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
+    #[pymodule_export]
+    use super::listings::{devices, policies};
     #[pymodule_export]
     use super::model::{fit, generate};
     #[pymodule_export]

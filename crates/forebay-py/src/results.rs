@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
 use forebay::simulate::{Run, RunResult};
+use pyo3::PyClass;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -77,10 +78,18 @@ fn latencies(runs: &[Run]) -> PyResult<RecordBatch> {
     ])
 }
 
+/// What the package's `_views` shows of a result.
+fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+    of.py().import("forebay._views")?.call_method1(what, (of,))
+}
+
 /// What `simulate` answers. Opens as a table in Polars, pandas and pyarrow, one row for each policy.
 #[pyclass(frozen, name = "Result", module = "forebay")]
 pub(crate) struct Simulation {
     answer: Py<PyDict>,
+    /// Which policy has the least total time, in a sentence.
+    #[pyo3(get)]
+    headline: String,
     runs: RecordBatch,
     streams: RecordBatch,
     heads: RecordBatch,
@@ -94,8 +103,11 @@ impl Simulation {
         let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
         let text = json(&results)?;
         answer.set_item("runs", py.import("json")?.call_method1("loads", (text,))?)?;
+        // A sentence for programs too: plain spaces.
+        let headline = forebay::report::runs_headline(&results).replace('\u{a0}', " ");
         Ok(Simulation {
             answer: answer.unbind(),
+            headline,
             runs: rows(&results)?,
             streams: streams(&results)?,
             heads: heads(runs)?,
@@ -163,6 +175,17 @@ impl Simulation {
     /// The runs as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::to_pandas(&arrow::PYARROW.open(slf)?)
+    }
+
+    /// Latency distributions by policy, reads beside writes: a matplotlib figure, which notebooks show. Needs matplotlib
+    /// and pyarrow.
+    fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "plot")
+    }
+
+    /// In notebooks: the headline and a table of the runs.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "result_html")
     }
 
     fn __repr__(&self) -> String {
@@ -288,6 +311,11 @@ impl Advice {
     /// The ranking as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::to_pandas(&arrow::PYARROW.open(slf)?)
+    }
+
+    /// In notebooks: the report.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "advice_html")
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -143,6 +143,11 @@ impl Trace {
         Ok(self.ended(py)?.records)
     }
 
+    /// The same, for `len(trace)`.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(usize::try_from(self.records(py)?)?)
+    }
+
     /// What a user should know about the reading: rows skipped, and warnings, a sentence each. The
     /// file is read to its end once.
     #[getter]
@@ -218,11 +223,25 @@ impl TraceBatches {
 /// Opens the trace at `path`: a file, packed or not, or what names a blktrace set.
 ///
 /// The format is recognised by content; `from_` names it instead (`forebay convert --help` tells
-/// where). Only the beginning is read.
+/// where), and `columns` says what a text of one request a line has, as `--columns` does, e.g.
+/// "at:us,op,offset:sectors,len:sectors,volume". Only the beginning is read.
 ///
 /// Raises `Error` if it is no trace, `FileNotFoundError` or another `OSError` if the system refuses.
 #[pyfunction]
-#[pyo3(signature = (path, *, from_=None))]
-pub(crate) fn read(py: Python<'_>, path: PathBuf, from_: Option<String>) -> PyResult<Trace> {
-    Trace::open(py, path, from_)
+#[pyo3(signature = (path, *, from_=None, columns=None))]
+pub(crate) fn read(
+    py: Python<'_>,
+    path: PathBuf,
+    from_: Option<String>,
+    columns: Option<&str>,
+) -> PyResult<Trace> {
+    let from = match (from_, columns) {
+        (Some(_), Some(_)) => {
+            let text = "got both, expected one: columns says all that a format would";
+            return Err(error::argument("from_, columns", text.into()));
+        }
+        (from, None) => from,
+        (None, Some(spec)) => Some(format!("{}{spec}", open::COLUMNS)),
+    };
+    Trace::open(py, path, from)
 }

@@ -320,3 +320,39 @@ def test_plan_buy(answer, trace, tmp_path):
         name = next(iter(wrong)).removesuffix("s").removesuffix("e")
         with pytest.raises(forebay.Error, match=name if name != "pric" else "none.toml"):
             forebay.plan_buy(trace, **wrong)
+
+
+def test_what_there_is_to_name_is_data(answer):
+    assert forebay.devices() == answer("devices")["rows"]
+    assert forebay.policies() == answer("policies")["rows"]
+    [one] = forebay.devices("st1000nm0011")
+    assert one["device"] == "st1000nm0011" and one["assumed"]
+    with pytest.raises(forebay.Error, match="no-such"):
+        forebay.devices("no-such")
+
+
+def test_a_text_is_read_by_the_columns_that_it_is_said_to_have(tmp_path):
+    text = tmp_path / "t.txt"
+    text.write_text("".join(f"{n * 100} R {n * 8} 8\n" for n in range(500)))
+    trace = forebay.read(text, columns="at:us,op:R/W,offset:sectors,len:sectors,sep=blank")
+    assert len(trace) == trace.records == 500
+    rows = trace.to_pyarrow().to_pydict()
+    assert rows["offset"][3] == 3 * 8 * 512 and rows["at_ns"][3] == 300_000
+    assert forebay.describe(trace)["reads"] == 500
+    with pytest.raises(forebay.Error, match="got both"):
+        forebay.read(text, from_="msr", columns="at:us,offset,len")
+    with pytest.raises(forebay.Error, match="nonsense"):
+        forebay.read(text, columns="nonsense")
+
+
+def test_results_show_themselves_in_notebooks(trace):
+    result = forebay.simulate(trace, device="sata250", policies=["noop", "bid"])
+    assert "busy time" in result.headline
+    shown = result._repr_html_()
+    assert shown.startswith(f"<p>{result.headline}.</p>") and shown.count("<tr>") == 3
+    advice = forebay.advise(trace)
+    assert "srcdoc=" in advice._repr_html_() and "<script" not in advice._repr_html_()
+    pytest.importorskip("matplotlib")
+    axes = result.plot().axes
+    assert [axis.get_title() for axis in axes] == ["reads", "writes"]
+    assert {line.get_label() for line in axes[0].lines} == {"noop", "bid"}

@@ -19,6 +19,7 @@ pub mod idle;
 pub mod input;
 pub mod jobs;
 pub mod layout;
+pub mod listings;
 pub mod model;
 pub mod offline;
 pub mod plan;

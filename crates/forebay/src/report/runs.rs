@@ -45,11 +45,21 @@ impl RunsPage<'_> {
 
     /// What a policy can change.
     fn total_is(&self) -> &'static str {
-        match self.replay() {
-            Replay::Open | Replay::Dependent => "busy time",
-            Replay::Closed => "total time",
-        }
+        total_is(self.replay())
     }
+}
+
+fn total_is(replay: Replay) -> &'static str {
+    match replay {
+        Replay::Open | Replay::Dependent => "busy time",
+        Replay::Closed => "total time",
+    }
+}
+
+/// What runs of policies side by side come to, in a sentence.
+pub fn runs_headline(results: &[RunResult]) -> String {
+    let replay = results.first().map_or(Replay::Open, |run| run.replay);
+    headline(results, total_is(replay))
 }
 
 /// The run with the least total time; the first of several.

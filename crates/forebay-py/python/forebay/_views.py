@@ -1,0 +1,48 @@
+"""How results look in a notebook: `_repr_html_` and `plot` of what `simulate` and `advise` answer."""
+
+from html import escape
+
+#: Figures of a run that are shown, by their keys.
+SHOWN = {"busy_s": "busy, s", "makespan_s": "until all is done, s", "read_mean_ms": "read mean, ms",
+         "read_p99_ms": "read p99, ms", "write_mean_ms": "write mean, ms", "write_p99_ms": "write p99, ms"}
+
+
+def _figure(value) -> str:
+    return "–" if value is None else f"{value:,.4g}"
+
+
+def result_html(result) -> str:
+    """A sentence, and a table of the runs."""
+    heads = "".join(f"<th>{head}</th>" for head in ("policy", *SHOWN.values()))
+    rows = "".join(
+        f"<tr><th>{escape(run['policy'])}</th>"
+        + "".join(f"<td>{_figure(run.get(key))}</td>" for key in SHOWN) + "</tr>"
+        for run in result.runs)
+    return (f"<p>{escape(result.headline)}.</p>"
+            f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
+
+
+def advice_html(advice) -> str:
+    """The report itself, in a frame of its own, so that its style stays its own."""
+    return (f'<iframe srcdoc="{escape(advice.html, quote=True)}" title="Forebay report" '
+            'style="width:100%;height:720px;border:0"></iframe>')
+
+
+def plot(result):
+    """Latency distributions, reads beside writes: a matplotlib figure."""
+    from matplotlib.figure import Figure
+
+    table = result.latencies.to_pyarrow().to_pydict()
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    for axis, op in zip(figure.subplots(1, 2, sharey=True), ("read", "write"), strict=True):
+        for run in result.runs:
+            points = [(ms, share * 100)
+                      for policy, kind, ms, share in zip(*(table[name] for name in (
+                          "policy", "op", "latency_ms", "share")), strict=True)
+                      if policy == run["policy"] and kind == op and ms > 0]
+            if points:
+                axis.semilogx(*zip(*points, strict=True), label=run["policy"])
+        axis.set(title=f"{op}s", xlabel="latency, ms", ylabel="answered within it, %" if op == "read" else "")
+        if axis.lines:
+            axis.legend(fontsize=8)
+    return figure

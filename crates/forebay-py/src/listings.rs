@@ -1,0 +1,33 @@
+//! What there is to name: `devices()` and `policies()`.
+
+use std::path::PathBuf;
+
+use forebay::listings::{self, ListedDevice};
+use pyo3::prelude::*;
+
+use crate::error::raised;
+use crate::options;
+use crate::table::json;
+
+fn dicts<'py>(py: Python<'py>, rows: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (json(rows)?,))
+}
+
+/// The bundled devices, or those that are named, as `forebay devices --format json` has them: a list of dicts with
+/// `device`, `description`, `summary`, and which of its figures are assumed or derived.
+#[pyfunction]
+#[pyo3(signature = (*names))]
+pub(crate) fn devices(py: Python<'_>, names: Vec<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
+    let found = match names.is_empty() {
+        true => forebay::devices::list().map_err(|error| raised(error.into()))?,
+        false => names.iter().map(|name| options::device(name)).collect::<PyResult<_>>()?,
+    };
+    dicts(py, &found.into_iter().map(ListedDevice::of).collect::<Vec<_>>())
+}
+
+/// Every policy that can be asked for, as `forebay policies --format json` has them: a list of dicts with `policy`,
+/// `kind`, `summary` and `parameters`.
+#[pyfunction]
+pub(crate) fn policies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    dicts(py, &listings::policies())
+}
