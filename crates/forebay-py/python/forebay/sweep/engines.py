@@ -94,7 +94,8 @@ def drive(
 def _died(cell: Cell, why: Exception) -> Row:
     from .. import __version__
 
-    said = f"its worker died {_DEATHS} times ({type(why).__name__}): did memory run out?"
+    said = (f"its worker died {_DEATHS} times ({type(why).__name__}): did memory run out, or is the script without "
+            "if __name__ == '__main__'?")
     row: Row = {"cell": cell.name, "version": __version__, "verb": cell.verb, "trace": cell.trace}
     row |= {"volume": cell.volume, "parameters": cell.parameters, "error": said, "notes": []}
     return row

@@ -143,10 +143,23 @@ impl Back<'_> {
         format!("capacity_iops = {}\n{}", self.iops, if self.is_cut() { cut } else { "" })
     }
 
-    /// What `tenant` may have while all others have what is kept for them.
+    /// What `tenant` may have while all others have what is kept for them; no less than its promise takes, which it would
+    /// else be kept from while the others are idle.
     fn limit_iops(&self, tenant: &Tenant<'_>) -> u64 {
         let all: u64 = self.clients.iter().map(|tenant| tenant.keep_iops).sum();
-        self.iops.saturating_sub(all - tenant.keep_iops).max(1)
+        let left = self.iops.saturating_sub(all - tenant.keep_iops);
+        left.max(tenant.need.capacity_iops.unwrap_or(0)).max(1)
+    }
+
+    /// A comment where not all promises fit at a time.
+    fn cut_note(&self) -> String {
+        match self.is_cut() {
+            true => format!(
+                "# {}: all promises together are more than it does at a time; what is kept is cut by the same share, limits are not.\n",
+                self.name
+            ),
+            false => String::new(),
+        }
     }
 
     fn bytes(&self) -> u64 {
@@ -324,6 +337,7 @@ impl Words<'_> {
             );
         }
         for back in self.backs {
+            text += &back.cut_note();
             let most = back.clients.iter().map(|tenant| tenant.keep_iops).max().unwrap_or(1).max(1);
             for tenant in &back.clients {
                 let weight = (tenant.keep_iops.saturating_mul(1000) / most).clamp(1, 10_000);
@@ -341,6 +355,7 @@ impl Words<'_> {
     fn dmclock(&self) -> String {
         let mut text = "# client reservation_iops weight limit_iops\n".to_string();
         for back in self.backs {
+            text += &back.cut_note();
             for tenant in &back.clients {
                 let (client, keep) = (plain(&tenant.need.client), tenant.keep_iops);
                 text += &format!("{client} {keep} {} {}\n", keep.max(1), back.limit_iops(tenant));

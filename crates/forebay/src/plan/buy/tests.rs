@@ -272,7 +272,12 @@ fn reservations_are_cut_where_all_do_not_fit() {
     // 50 a second are for what is under way.
     assert!(text.serve.contains("capacity_iops = 250\n# All promises together"), "{}", text.serve);
     assert_eq!(text.serve.matches("keep_iops = 100\n").count(), 2, "{}", text.serve);
-    assert_eq!(text.dmclock.lines().nth(1), Some("(memory) 100 100 150"));
+    // 150 are left beside the other's reservation, and its own promise takes 200.
+    assert_eq!(text.dmclock.lines().nth(2), Some("(memory) 100 100 200"));
+    for said in [&text.dmclock, &text.cgroup] {
+        assert!(said.contains("# data: all promises together are more"), "{said}");
+    }
+    assert!(text.cgroup.contains("riops=200 wiops=200"), "{}", text.cgroup);
     assert!(text.cgroup.contains("(memory)#2/io.weight\ndefault 1000"), "{}", text.cgroup);
 }
 
