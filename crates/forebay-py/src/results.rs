@@ -103,8 +103,7 @@ impl Simulation {
         let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
         let text = json(&results)?;
         answer.set_item("runs", py.import("json")?.call_method1("loads", (text,))?)?;
-        // A sentence for programs too: plain spaces.
-        let headline = forebay::report::runs_headline(&results).replace('\u{a0}', " ");
+        let headline = forebay::report::runs_headline(&results);
         Ok(Simulation {
             answer: answer.unbind(),
             headline,

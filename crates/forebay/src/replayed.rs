@@ -25,6 +25,28 @@ pub enum Replay {
     Dependent,
 }
 
+impl Replay {
+    /// What a run's total time is called: below saturation open replay has no time of completion that order could change, so
+    /// it is the time that devices work.
+    pub fn total_name(self) -> &'static str {
+        match self {
+            Replay::Open | Replay::Dependent => "busy time",
+            Replay::Closed => "total time",
+        }
+    }
+
+    /// What it replays.
+    pub(crate) fn told(self) -> &'static str {
+        match self {
+            Replay::Open => "open: recorded arrival times",
+            Replay::Closed => "closed: recorded think times after each completion",
+            Replay::Dependent => {
+                "dependent: recorded arrival times, after what a request depends on"
+            }
+        }
+    }
+}
+
 impl FromStr for Replay {
     type Err = String;
     fn from_str(text: &str) -> Result<Replay, String> {

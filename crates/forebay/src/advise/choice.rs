@@ -19,7 +19,7 @@
 use serde::Serialize;
 
 use super::available::From;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up, time_name};
+use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up};
 use crate::quantities::{millis, seconds};
 use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
@@ -109,7 +109,7 @@ impl Figure {
     /// Its name, of runs like `run`.
     fn name(self, run: &RunResult) -> &'static str {
         match self {
-            Figure::Total => time_name(run.replay),
+            Figure::Total => run.replay.total_name(),
             Figure::Reads => "read p99",
             Figure::Writes => "write p99",
         }

@@ -22,14 +22,6 @@ const MOSTLY_IDLE: f64 = 0.5;
 const TAIL_FINE_MS: f64 = 50.0;
 /// A disk that is busy less than this share of the time keeps up with its requests.
 pub(super) const KEEPS_UP: f64 = 0.95;
-/// What total time is called: below saturation open replay has no time of completion that order could change, so it is
-/// the time that devices work.
-pub(super) fn time_name(replay: Replay) -> &'static str {
-    match replay {
-        Replay::Open | Replay::Dependent => "busy time",
-        Replay::Closed => "total time",
-    }
-}
 
 /// Whose 99th percentile people wait for: that of reads where there are enough, else that of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

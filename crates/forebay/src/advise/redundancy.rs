@@ -7,7 +7,7 @@
 use forebay_core::catalog::volume_bytes;
 use serde::Serialize;
 
-use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS, time_name};
+use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
@@ -91,7 +91,7 @@ pub fn redundancy<P: GoOn>(
         let run = run_on(input, bed, &policy, setup, |_| progress(name))?.result;
         tried.push(redundant(name, failures_survived, usable_bytes, &run));
     }
-    let (recommended, why) = judged(&tried, time_name(setup.replay));
+    let (recommended, why) = judged(&tried, setup.replay.total_name());
     let of = format!("{drives} drives like {}", device.name);
     Ok(Redundancy { drives, recommended, said: format!("On {of} {why}"), tried })
 }

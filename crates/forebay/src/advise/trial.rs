@@ -8,7 +8,7 @@ use std::ops::Range;
 use forebay_core::Device;
 
 use super::choice::{Choice, Prefer};
-use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, time_name};
+use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, Tail, is_at_ease};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::resampled;
 use super::sizing::Sizing;
@@ -279,7 +279,7 @@ impl Trial<'_> {
         let reason = format!(
             "{}, {held} ({} {}): {evidence}.{}",
             self.totals(run),
-            time_name(run.replay),
+            run.replay.total_name(),
             change(run.total_s(), free.total_s()),
             against.as_ref().map_or(String::new(), |why| format!(" {why}.")),
         );

@@ -5,7 +5,7 @@ use super::tables;
 use super::text::{NONE, escape, name, ratio, seconds, significant};
 use crate::advise::{Advice, From, Tail, Verdict};
 use crate::quantities as said;
-use crate::simulate::{Replay, RunResult};
+use crate::simulate::RunResult;
 
 /// Paragraphs of one kind that are shown.
 const PARAGRAPHS_MAX: usize = 40;
@@ -144,11 +144,7 @@ fn head(advice: &Advice) -> String {
         1.0 => String::new(),
         times => format!(", {} times as fast", significant(times)),
     };
-    let replay = match advice.replay {
-        Replay::Open => "open: recorded arrival times",
-        Replay::Closed => "closed: recorded think times after each completion",
-        Replay::Dependent => "dependent: recorded arrival times, after what a request depends on",
-    };
+    let replay = advice.replay.told();
     // What needs flash stands apart from what is free.
     let parts = advice.headline.split_once(" With ").filter(|_| helps(false));
     let (free, flash) = parts.unwrap_or((&advice.headline, ""));

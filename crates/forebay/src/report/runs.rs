@@ -43,23 +43,15 @@ impl RunsPage<'_> {
         self.runs.first().map_or(Replay::Open, |(_, run)| run.result.replay)
     }
 
-    /// What a policy can change.
     fn total_is(&self) -> &'static str {
-        total_is(self.replay())
+        self.replay().total_name()
     }
 }
 
-fn total_is(replay: Replay) -> &'static str {
-    match replay {
-        Replay::Open | Replay::Dependent => "busy time",
-        Replay::Closed => "total time",
-    }
-}
-
-/// What runs of policies side by side come to, in a sentence.
+/// What runs of policies side by side come to, in a sentence with plain spaces.
 pub fn runs_headline(results: &[RunResult]) -> String {
     let replay = results.first().map_or(Replay::Open, |run| run.replay);
-    headline(results, total_is(replay))
+    headline(results, replay.total_name()).replace('\u{a0}', " ")
 }
 
 /// The run with the least total time; the first of several.
@@ -129,11 +121,7 @@ pub(super) fn page(page: &RunsPage<'_>) -> String {
 }
 
 fn head(page: &RunsPage<'_>, results: &[RunResult]) -> String {
-    let replay = match page.replay() {
-        Replay::Open => "open: recorded arrival times",
-        Replay::Closed => "closed: recorded think times after each completion",
-        Replay::Dependent => "dependent: recorded arrival times, after what a request depends on",
-    };
+    let replay = page.replay().told();
     let faster = match page.intensity {
         1.0 => String::new(),
         times => format!(", {} times as fast", significant(times)),
