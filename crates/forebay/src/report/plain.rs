@@ -133,7 +133,8 @@ fn curve(of: &PlainCurve) -> String {
         AlongUnit::Plain => Axis::linear(along, left, right),
         AlongUnit::Gib => {
             points.iter_mut().for_each(|point| point.0 *= GIB);
-            let least = points.iter().map(|point| point.0).filter(|x| *x > 0.0).fold(along * GIB, f64::min);
+            let least =
+                points.iter().map(|point| point.0).filter(|x| *x > 0.0).fold(along * GIB, f64::min);
             Axis::doublings(least, along * GIB, left, right)
         }
     };
