@@ -311,11 +311,45 @@ fn a_cache_of_flash_is_tried_before_disks_only() {
 }
 
 #[test]
+fn spares_draw_as_idle_drives_and_flash_costs_with_its_disks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prices, flash) = (folder.path().join("prices.toml"), folder.path().join("flash.toml"));
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"sata250:plain\"]\namount = 100\n";
+    std::fs::write(&prices, text).unwrap();
+    let priced = "\n[price]\namount = 50.0\ncurrency = \"EUR\"\non = \"2020-09\"\n";
+    let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/samsung-830.toml");
+    std::fs::write(&flash, std::fs::read_to_string(bundled).unwrap() + priced).unwrap();
+    let mut ask = Ask::of(&["sata250:plain"], &[Layout::Single, Layout::FlashCache]);
+    ask.flash = Candidate::open(flash.to_str().unwrap()).unwrap();
+    ask.prices = Prices::read(&prices, &["sata250:plain".into()]).unwrap();
+    let inputs = [input(&[(0, 0, 0), (5000, 1, 0)]), input(&[(100, 0, 0), (4000, 1, 0)])];
+    let rows = |spare| {
+        let sharings = &[Sharing::Apart];
+        let question = Question { spare, sharings, promise: promise(90, "1"), ..ask.question() };
+        let mut rows = asked(&inputs, &question).rows;
+        rows.sort_by_key(|row| row.layout.name());
+        rows
+    };
+    let (none, two) = (rows(0), rows(2));
+    let (cached, single) = (&none[0], &none[1]);
+    assert_eq!((single.drives, single.price), (Some(2), Some(200.0)));
+    assert_eq!((cached.drives, cached.cache_drives, cached.price), (Some(2), 2, Some(300.0)));
+    assert_eq!(two[0].price, Some(500.0));
+    // A price is as old as the oldest of its parts.
+    let days = [cached, single].map(|row| row.priced_on.as_deref());
+    assert_eq!(days, [Some("2020-09"), Some("2026-11")]);
+    let model = &ask.drives[0].device.model;
+    let idle_w = model.joules(Nanos::from_secs(3600)) / 3600.0;
+    let more_w = two[1].mean_power_w.unwrap() - single.mean_power_w.unwrap();
+    assert!(idle_w > 0.0 && (more_w - 2.0 * idle_w).abs() < 1e-9, "{more_w} of {idle_w}");
+}
+
+#[test]
 fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prices.toml");
-    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\nwatts = 3\n\
-                [drive.\"fixed:400\"]\namount = 50\n";
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\nwatts = 9\n\
+                [drive.\"fixed:400\"]\namount = 50\nwatts = 1\n";
     std::fs::write(&file, text).unwrap();
     let mut ask = Ask::of(&["fixed:300", "fixed:400", "fixed:100"], &[Layout::Single]);
     let names: Vec<String> = ask.drives.iter().map(|one| one.device.name.clone()).collect();
@@ -331,7 +365,8 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
         ("fixed:300", Some(2), None),
     ];
     assert_eq!(told, expected);
-    assert_eq!(found.rows[0].mean_power_w, Some(15.0));
+    // The cheapest, though it draws most.
+    assert_eq!(found.rows[0].mean_power_w, Some(45.0));
     assert!(
         found.said.starts_with(
             "Buy 4 fixed:100 (single: no drive may fail), and 1 to spare, for 50.00 EUR"
