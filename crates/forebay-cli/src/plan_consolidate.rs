@@ -223,6 +223,13 @@ fn worst(row: &Shared) -> f64 {
     row.client_fractions.get(row.worst_client - 1).copied().unwrap_or(1.0)
 }
 
+/// What all need, with its interval.
+fn together_iops(row: &Shared) -> String {
+    let interval = row.merged_low_iops.zip(row.merged_high_iops);
+    let interval = interval.map_or(String::new(), |(low, high)| format!(" ({low}-{high})"));
+    format!("{}{interval}", row.merged_iops)
+}
+
 fn together(found: &Consolidation) -> String {
     let mut table = output::table();
     table.set_header([
@@ -243,7 +250,7 @@ fn together(found: &Consolidation) -> String {
             percent(row.fraction),
             row.shift_s.to_string(),
             row.sum_iops.to_string(),
-            row.merged_iops.to_string(),
+            together_iops(row),
             format!("{:.3}", row.ratio),
             row.shaped_iops.to_string(),
             row.worst_client.to_string(),

@@ -24,6 +24,8 @@ _ALL_PAIRS = 160
 # Pairs that save less than this meet: they share nothing.
 _NEVER = 0.05
 
+_WINDOWED = "IOPS are those of windows, not of a promise in milliseconds: forebay.fleet.needs has these."
+
 
 def together(
     traces: Traces,
@@ -41,7 +43,7 @@ def together(
     """
     if not 0 < fraction <= 1:
         raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
-    counts, cautions = windows(traces, window_ms, output=output, **options)
+    counts, missing = windows(traces, window_ms, output=output, **options)
     names = sorted(counts)
     alone = {name: least(counts[name].values(), fraction) for name in names}
     pairs = {pair: _pair(counts, pair, fraction) for pair in _candidates(counts, names)}
@@ -82,7 +84,7 @@ def together(
         "saving_share": "saved share",
     }
     more = {"volumes": len(names), "pairs": len(pairs), "alone_iops": total * per_s, "saved_iops": less * per_s}
-    finding = Finding("Which volumes to put together", said, rows, cautions=cautions, of="Pairs", heads=heads, more=more)
+    finding = Finding("Which volumes to put together", said, rows, missing=missing, cautions=[_WINDOWED], of="Pairs", heads=heads, more=more)
     return finding.report(report)
 
 

@@ -30,6 +30,26 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// Whether they could be written into `folder`, so that nobody waits for an answer that has no place.
+    ///
+    /// # Errors
+    /// A folder that is none, or that nothing can be written into.
+    pub fn check(folder: &Path) -> Result<(), Error> {
+        let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+        let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+        let tried = match there.is_dir() {
+            true => tempfile::tempfile_in(there).map(|_| ()),
+            false => Err(std::io::ErrorKind::NotADirectory.into()),
+        };
+        tried.map_err(|error| {
+            Error::Unfit(format!(
+                "--configure {}: got {} ({error}), expected a folder that can be written into",
+                folder.display(),
+                there.display()
+            ))
+        })
+    }
+
     /// Writes the texts into `folder`, which is made if it is not there, over none of `kept`.
     ///
     /// # Errors
@@ -254,10 +274,18 @@ impl Words<'_> {
     }
 
     fn serve(&self) -> String {
+        let emulated = match self.backs.iter().any(|back| self.is_striped(back)) {
+            true => {
+                "# A file stands for what md makes of several drives: name that in its place.\n"
+            }
+            false => {
+                "# Files stand for drives, with the model's times. For real drives, name these and\n\
+                 # leave `emulate` out.\n"
+            }
+        };
         let mut text = format!(
             "# {} {}, {}, {}: what `forebay plan buy` proposes.\n\
-             # Files stand for drives, with the model's times. For real drives, name these and\n\
-             # leave `emulate` out.\n\
+             {emulated}\
              socket = \"forebay.sock\"\n",
             self.best.drives.unwrap_or(0),
             plain(&self.best.drive),
