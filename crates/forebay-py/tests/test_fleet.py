@@ -56,7 +56,7 @@ def test_bursts_that_never_meet_share_and_those_that_always_do_never(tmp_path):
     assert len(pairs) == 2 and not never & set(pairs)
     assert all(row["saving_share"] == pytest.approx(0.5) for row in pairs.values())
     assert all(row["together_iops"] == 50 for row in pairs.values())
-    assert found.more["saved_iops"] == 100 and "50.0% less" in found.said[0]
+    assert found.more["saved_iops"] == 100 and "50.0 % less" in found.said[0]
     is_whole(found, tmp_path / "together.html")
 
 

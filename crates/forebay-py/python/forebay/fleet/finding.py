@@ -145,7 +145,7 @@ def shown(key: str, value: Any) -> str:
         case int():
             return f"{value:,}"
     if key.endswith("_share"):
-        return f"{value:.1%}".replace("%", " %")
+        return percent(value)
     if key.endswith("_gib"):
         return size(value)
     return number(value)
@@ -158,6 +158,13 @@ def number(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:#.3g}".rstrip(".") if value != 0 else "0"
+
+
+def percent(share: float) -> str:
+    """With as many digits as tell it from all."""
+    digits = 1 if share < 0.99 else 2 if share < 0.9999 else 4
+    text = f"{share * 100:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if share >= 0.99 else text} %"
 
 
 def size(gib: float) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import Error
-from .finding import Finding, Row, number, plural, size
+from .finding import Finding, Row, number, percent, plural, size
 from .volumes import Asked, Traces, windows
 
 Point = tuple[float, float]
@@ -76,7 +76,7 @@ def _found(
     first = rows[0]
     said = [
         f"Half of all that flash can find takes {size(half['all_gib'])}, all of it {size(whole['all_gib'])}: "
-        f"{whole['found_share']:.1%} of {number(all_per_s)} blocks of {block_kib:g} KiB a second.",
+        f"{percent(whole['found_share'])} of {number(all_per_s)} blocks of {block_kib:g} KiB a second.",
         f"It pays most on {first['volume']}: {number(first['found_per_gib_s'])} blocks a second for each GiB of the first "
         f"{size(first['its_gib'])}; the last step, on {whole['volume']}, gains {number(whole['found_per_gib_s'])}.",
     ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from .. import Error
 from .._forebay import Together
 from ..sweep.work import fetch
-from .finding import Finding, Row, plural
+from .finding import Finding, Row, number, percent, plural
 from .volumes import Asked, Traces
 
 
@@ -51,7 +52,7 @@ def needs(
     together = _together(asked, within, fraction, confidence, seed)
     together["names"] = [row["volume"] for row in rows]
     rows.sort(key=lambda row: (-row["alone_iops"], row["volume"]))
-    said = [_headline(rows, together, within, fraction), *_who_gets_less(rows, together, fraction, confidence), _most(rows)]
+    said = [_headline(rows, together, within, fraction), *_who_gets_less(rows, together, fraction, confidence), *_most(rows)]
     heads = {
         "volume": "volume",
         "requests": "requests",
@@ -85,13 +86,18 @@ def _together(asked: Asked, within: str, fraction: float, confidence: float, see
 
 
 def _headline(rows: list[Row], together: dict[str, Any], within: str, fraction: float) -> str:
-    promise = f"{fraction * 100:g} % within {within}"
+    time = re.sub(r"(?<=\d)(?=[a-zµ])", " ", within)
+    def promised(whose: str) -> str:
+        return f"{percent(fraction)} of {whose} requests within {time}"
+
     if len(rows) == 1:
-        return f"{rows[0]['volume']} needs {rows[0]['alone_iops']:,} IOPS for {promise}."
-    shared = together["every_client_iops"]
+        own = promised("its")
+        return f"{rows[0]['volume']}: {rows[0]['alone_iops']:,} IOPS answer {own}."
+    each = promised("each volume's")
+    shared, alone = together["every_client_iops"], together["sum_iops"]
     return (
-        f"One server of {shared:,} IOPS keeps {promise} to each of {len(rows):,} volumes; a server for each takes "
-        f"{together['sum_iops']:,} in all, of which that is {shared / together['sum_iops']:.1%}."
+        f"On one server {shared:,} IOPS answer {each}; on servers of their own the "
+        f"{len(rows):,} volumes need {alone:,} in all, {number(alone / shared)} times as much."
     )
 
 
@@ -99,25 +105,24 @@ def _who_gets_less(rows: list[Row], together: dict[str, Any], fraction: float, c
     """What all requests take together, whosever they are, and who fares worse than its promise then."""
     if len(rows) == 1:
         return []
-    least = f"{together['merged_iops']:,}"
+    interval = ""
     if together.get("merged_low_iops") is not None:
-        least += f" ({together['merged_low_iops']:,} to {together['merged_high_iops']:,} in {confidence:.0%} of resamples)"
+        low, high = together["merged_low_iops"], together["merged_high_iops"]
+        interval = f" ({low:,} to {high:,} in {percent(confidence)} of resamples)"
     pairs = zip(together["client_fractions"], together["names"], strict=True)
     short = sorted((share, name) for share, name in pairs if share < fraction - 1e-9)
-    who = "."
-    if short:
-        verb = "gets" if len(short) == 1 else "get"
-        who = f"; {plural(len(short), 'volume')} then {verb} less, least {short[0][1]} with {short[0][0]:.2%} in time."
-    return [f"For {fraction * 100:g} % of all requests, whosever they are, {least} IOPS do{who}"]
+    said = f"{together['merged_iops']:,} IOPS{interval} answer {percent(fraction)} of all requests, whosever they are"
+    if not short:
+        return [f"{said}."]
+    verb = "gets" if len(short) == 1 else "get"
+    return [f"{said}; then {plural(len(short), 'volume')} {verb} less, {short[0][1]} least: {percent(short[0][0])}."]
 
 
-def _most(rows: list[Row]) -> str:
+def _most(rows: list[Row]) -> list[str]:
     """How many volumes need half of all."""
     total, so_far, count = sum(row["alone_iops"] for row in rows), 0, 0
     for row in rows:
         if 2 * so_far >= total:
             break
         so_far, count = so_far + row["alone_iops"], count + 1
-    return f"{count} of them {'needs' if count == 1 else 'need'} half of that sum." if len(rows) > 1 else (
-        "It is alone: nothing is shared."
-    )
+    return [f"Half of these {total:,} IOPS {'is' if count == 1 else 'are'} of {plural(count, 'volume')}."] if len(rows) > 1 else []

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from .. import Error
-from .finding import Finding, Row, number, plural
+from .finding import Finding, Row, number, percent, plural
 from .volumes import Traces, least, windows
 
 Counts = dict[int, int]
@@ -70,9 +70,9 @@ def together(
     said = [
         f"Of {plural(len(names), 'volume')}, {2 * len(chosen)} are to share in {plural(len(chosen), 'pair')}: that takes "
         f"{number((total - less) * per_s)} IOPS where each alone takes {number(total * per_s)} in all, "
-        f"{less / max(total, 1):.1%} less.",
+        f"{percent(less / max(total, 1))} less.",
         f"{len(worst):,} of the {plural(len(pairs), 'pair')} that were looked at should never share: together they need what "
-        f"both need alone, within {_NEVER:.0%}.",
+        f"both need alone, within {_NEVER * 100:g} %.",
         _how(len(names), fraction, window_ms),
     ]
     heads = {
