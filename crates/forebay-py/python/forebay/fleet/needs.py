@@ -108,7 +108,7 @@ def _who_gets_less(rows: list[Row], together: dict[str, Any], fraction: float, c
     interval = ""
     if together.get("merged_low_iops") is not None:
         low, high = together["merged_low_iops"], together["merged_high_iops"]
-        interval = f" ({low:,} to {high:,} in {percent(confidence)} of resamples)"
+        interval = f" ({low:,} to {high:,} in {confidence * 100:g} % of resamples)"
     pairs = zip(together["client_fractions"], together["names"], strict=True)
     short = sorted((share, name) for share, name in pairs if share < fraction - 1e-9)
     said = f"{together['merged_iops']:,} IOPS{interval} answer {percent(fraction)} of all requests, whosever they are"
