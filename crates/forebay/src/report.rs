@@ -6,24 +6,32 @@
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
 mod axis;
+mod bars;
 mod buy;
+mod cache;
 mod capacity;
 mod card;
 mod charts;
 mod claims;
+mod consolidate;
 mod heads;
 mod page;
 mod pictures;
 mod plain;
 mod plot;
+mod power;
 mod runs;
+mod sla;
 mod tables;
 mod text;
 
 pub use capacity::{CapacityPage, DevicesPart};
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
+pub use consolidate::ConsolidatePage;
 pub use plain::{PlainCell, PlainCurve, PlainPage, PlainTable};
+pub use power::PowerPage;
 pub use runs::{RunsPage, runs_headline};
+pub use sla::SlaPage;
 
 use std::path::Path;
 
@@ -39,9 +47,29 @@ pub fn html(advice: &Advice) -> String {
     page::page(advice)
 }
 
+/// The report on how large a cache should be.
+pub fn cache_html(curve: &crate::cache_curve::Curve) -> String {
+    cache::page(curve)
+}
+
 /// The report on capacities.
 pub fn capacity_html(page: &CapacityPage<'_>) -> String {
     capacity::page(page)
+}
+
+/// The report on clients that share a server.
+pub fn consolidate_html(page: &ConsolidatePage<'_>) -> String {
+    consolidate::page(page)
+}
+
+/// The report on a promise of several tiers.
+pub fn sla_html(page: &SlaPage<'_>) -> String {
+    sla::page(page)
+}
+
+/// The report on what pools of disks draw.
+pub fn power_html(page: &PowerPage<'_>) -> String {
+    power::page(page)
 }
 
 /// The report on what to buy.

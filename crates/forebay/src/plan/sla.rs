@@ -84,6 +84,57 @@ pub struct Price {
     pub checked: Option<Division>,
 }
 
+impl Way {
+    /// In words, after what keeps a promise.
+    pub fn how(self) -> &'static str {
+        match self {
+            Way::Fcfs => "on one server, first come first served",
+            Way::Miser => "on one server with Miser",
+            Way::SeparateServers => "on separate servers",
+        }
+    }
+}
+
+impl Kept {
+    /// What serves it: its share in IOPS, or in words which other server does, in a division of this way.
+    pub fn share(&self, way: Way) -> Result<u64, &'static str> {
+        match (self.share_iops, way) {
+            (Some(share), _) => Ok(share),
+            (None, Way::SeparateServers) => Err("with the tier before"),
+            (None, Way::Fcfs | Way::Miser) => Err("one server"),
+        }
+    }
+}
+
+impl Price {
+    /// What the promise costs, in sentences.
+    pub fn told(&self) -> String {
+        let fcfs = self.fcfs_iops.map_or("more than any".into(), |iops| iops.to_string());
+        format!(
+            "{} IOPS keep the promise {}, the least found. First come first served on one server takes {fcfs} IOPS, \
+             separate servers {}. Nothing keeps it below {} IOPS.",
+            self.least.capacity_iops,
+            self.least.way.how(),
+            self.separate_iops,
+            self.floor_iops
+        )
+    }
+
+    /// What becomes of the promise at the capacity that was asked for, in sentences.
+    pub fn checked_told(&self) -> Option<String> {
+        let checked = self.checked.as_ref()?;
+        let said = match checked.kept {
+            true => format!("keep the promise {}", checked.way.how()),
+            false => "do not keep the promise in any of these ways".to_string(),
+        };
+        let of = if checked.kept { "" } else { " The table is of separate servers." };
+        Some(format!(
+            "{} IOPS {said}; separate servers keep it from {} IOPS on.{of}",
+            checked.capacity_iops, self.separate_iops
+        ))
+    }
+}
+
 /// Prices `sla` on `arrivals`, and checks it at `capacity_iops` if given.
 ///
 /// # Errors

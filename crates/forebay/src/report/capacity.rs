@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
@@ -50,15 +50,9 @@ pub(super) fn page(page: &CapacityPage<'_>) -> String {
 fn head(page: &CapacityPage<'_>, trace: &str) -> String {
     let (requests, duration_s) = (page.arrivals.requests(), page.arrivals.duration().as_secs_f64());
     let rate = significant(ratio(requests as f64, duration_s));
-    format!(
-        "<header><p class=\"verdict calm\">Capacity</p><h1>{}</h1>\
-         <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
-         <div><dt>Load</dt><dd>{} requests in {} ({rate} requests/s)</dd></div></dl></header>\n",
-        headline(page),
-        escape(trace),
-        count(requests),
-        seconds(duration_s),
-    )
+    let load = format!("{} requests in {} ({rate} requests/s)", count(requests), seconds(duration_s));
+    let about = [("Trace", trace.to_string()), ("Load", load)];
+    header(("calm", "Capacity"), &headline(page), &about)
 }
 
 /// What the last hundredth costs, under the bound where it costs most.

@@ -36,7 +36,7 @@ pub(super) fn page(advice: &Advice) -> String {
     let mut body = head(advice);
     let pair = Pair::of(advice);
     if let Some(pair) = &pair {
-        body += &tiles(advice, pair);
+        body += &four(advice, pair);
     }
     body += &section("Remedies", &tables::remedies(advice));
     let ranking = match advice.verdict {
@@ -72,13 +72,9 @@ pub(super) fn page(advice: &Advice) -> String {
     }
     body += &section("The trace", &tables::trace(&advice.description));
     if !advice.runs.is_empty() {
-        body += &format!(
-            "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
-            {
-                let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
-                tables::figures(&advice.runs.iter().chain(with_flash).collect::<Vec<_>>())
-            }
-        );
+        let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
+        let all: Vec<&RunResult> = advice.runs.iter().chain(with_flash).collect();
+        body += &folded("All figures of all runs", &tables::figures(&all));
     }
     document(&advice.trace, &body)
 }
@@ -97,8 +93,46 @@ pub(super) fn document(trace: &str, body: &str) -> String {
     )
 }
 
+/// A section, after which its tables are called.
 pub(super) fn section(title: &str, content: &str) -> String {
-    format!("<section><h2>{title}</h2>{content}</section>\n")
+    format!("<section><h2>{title}</h2>{}</section>\n", tables::named(title, content))
+}
+
+/// A section that is opened by whoever wants it.
+pub(super) fn folded(title: &str, content: &str) -> String {
+    format!("<section>{}</section>\n", unfolding(title, content))
+}
+
+/// What is opened by whoever wants it, within a section.
+pub(super) fn unfolding(title: &str, content: &str) -> String {
+    let content = tables::named(title, content);
+    format!("<details><summary>{title}</summary>{content}</details>")
+}
+
+/// The top of a page: a few words in their colour (`good`, `calm`), the answer in sentences, and (term, text) of what the
+/// page is about. The terms and the words are markup, what they say is not yet.
+pub(super) fn header((class, verdict): (&str, &str), said: &str, about: &[(&str, String)]) -> String {
+    let about: String = about.iter().map(|(term, text)| item(term, &escape(text))).collect();
+    format!(
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{}</header>\n",
+        escape(said),
+        listed("about", &about)
+    )
+}
+
+/// The few figures that tell most: what they are of, and (name, figure) of each, all of it markup.
+pub(super) fn tiles(of: &str, figures: &[(&str, String)]) -> String {
+    let tile = |(name, figure): &(&str, String)| item(name, &format!("<b>{figure}</b>"));
+    let all: String = figures.iter().map(tile).collect();
+    format!("<section class=\"tiles\"><p class=\"small\">{of}</p><dl>{all}</dl></section>\n")
+}
+
+fn item(term: &str, text: &str) -> String {
+    format!("<div><dt>{term}</dt><dd>{text}</dd></div>")
+}
+
+fn listed(class: &str, items: &str) -> String {
+    if items.is_empty() { String::new() } else { format!("<dl class=\"{class}\">{items}</dl>") }
 }
 
 /// A paragraph; in it, lines that can be copied, which are indented, stand apart.
@@ -174,7 +208,7 @@ fn head(advice: &Advice) -> String {
 }
 
 /// Four figures that tell most, each from the baseline to the other, rounded as in the sentences.
-fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
+fn four(advice: &Advice, pair: &Pair<'_>) -> String {
     let is_recommended = |run: &&RunResult| advice.recommended.as_ref() == Some(&run.policy);
     let other = pair.other.filter(is_recommended);
     let tile = |label: &str, shown: &dyn Fn(&RunResult) -> String| {

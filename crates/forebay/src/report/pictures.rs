@@ -1,14 +1,17 @@
 //! Pictures of runs, as every page that tells of runs shows them.
 
-use super::charts::{self, TimeSpent};
+use super::bars::{self, Bar, Part};
+use super::charts;
 use super::heads::Ground;
 use super::page::section;
 use super::plot::Caption;
-use super::text::name;
+use super::text::{name, percent, ratio, seconds};
 use crate::simulate::{Replay, Run, RunResult};
+use crate::statistics::Figures;
 
+/// A picture with what is said below it; it can be scrolled by keys where it is wider than the screen.
 pub(super) fn figure(picture: &str, caption: &str) -> String {
-    format!("<figure>{picture}<figcaption>{caption}</figcaption></figure>")
+    format!("<figure tabindex=\"0\">{picture}<figcaption>{caption}</figcaption></figure>")
 }
 
 /// Where the heads are under one policy and another, on a disk of so many cylinders.
@@ -103,14 +106,30 @@ pub(super) fn arrivals(steps: &[(f64, f64)]) -> String {
     picture.map_or(String::new(), |picture| section("Arrivals", &whole(picture)))
 }
 
-fn spent_in(run: &RunResult) -> TimeSpent<'_> {
-    TimeSpent {
-        policy: &run.policy,
-        seek_s: run.figures.seek_s,
-        rotation_s: run.figures.rotation_s,
-        transfer_s: run.figures.transfer_s,
-        busy_s: run.figures.busy_s,
-        floor_s: run.figures.transfer_bound_s,
+/// The parts of a run's busy time with their class and name; the last is what no other explains.
+fn spent_in(figures: &Figures) -> [(&'static str, &'static str, f64); 4] {
+    let Figures { seek_s, rotation_s, transfer_s, busy_s, .. } = *figures;
+    [
+        ("seek", "seeking", seek_s),
+        ("rotation", "rotating", rotation_s),
+        ("transfer", "transferring", transfer_s),
+        ("other", "overhead", busy_s - seek_s - rotation_s - transfer_s),
+    ]
+    .map(|(class, name, s)| (class, name, if s.is_finite() { s.max(0.0) } else { 0.0 }))
+}
+
+fn spent(run: &RunResult) -> Bar {
+    let parts = spent_in(&run.figures);
+    let whole: f64 = parts.iter().map(|part| part.2).sum();
+    let part = |(class, name, s): (&str, &str, f64)| {
+        let share = percent(ratio(s, whole));
+        let told = format!("{}: {name} {} ({share})", run.policy, seconds(s));
+        Part { class: class.to_string(), size: s, told, label: share }
+    };
+    Bar {
+        name: run.policy.clone(),
+        parts: parts.map(part).to_vec(),
+        total: seconds(run.figures.busy_s),
     }
 }
 
@@ -120,34 +139,44 @@ pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
         Replay::Closed => "Busy time; the total above runs until all is done",
         Replay::Open | Replay::Dependent => "Busy time, which is the total above",
     };
-    let spent: Vec<TimeSpent<'_>> = runs.iter().map(spent_in).collect();
+    let bars: Vec<Bar> = runs.iter().map(spent).collect();
+    let floor_s = runs.iter().map(|run| run.figures.transfer_bound_s).fold(0.0, f64::max);
+    let floor = (floor_s, format!("the bytes alone {}", seconds(floor_s)));
     let caption = Caption {
         id: "spent",
         title: "Where the disk's time went",
         description: "For each scheduler, seconds spent seeking, rotating, transferring and on \
                       overhead, against the least time that moving the bytes takes.",
     };
-    let Some(picture) = charts::time_spent(&caption, &spent) else {
+    let Some(picture) = bars::picture(&caption, &bars, Some(&floor)) else {
         return String::new();
     };
-    let key = |(class, name): (&str, &str)| {
-        format!(
-            "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{class}\" \
-             width=\"14\" height=\"14\"/></svg>{name}</li>"
-        )
-    };
-    let keys: String = [
+    let keys = bars::legend(&[
         ("seek", "seeking"),
         ("rotation", "rotational wait"),
         ("transfer", "transfer"),
         ("other", "overhead and other"),
-    ]
-    .into_iter()
-    .map(key)
-    .collect();
-    let content = format!(
-        "<ul class=\"legend boxes\">{keys}</ul>{}",
-        figure(&picture, &format!("{total}; the line marks what moving the bytes alone takes"))
-    );
-    section("Where the disk's time went", &content)
+    ]);
+    let said = format!("{total}; the line marks what moving the bytes alone takes");
+    section("Where the disk's time went", &(keys + &figure(&picture, &said)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_busy_time_fill_it() {
+        let advice = crate::advise::sample::advice();
+        let figures = Figures {
+            seek_s: 4.0,
+            rotation_s: 3.0,
+            transfer_s: 2.0,
+            busy_s: 10.0,
+            ..advice.runs[0].figures.clone()
+        };
+        assert_eq!(spent_in(&figures).map(|part| part.2), [4.0, 3.0, 2.0, 1.0]);
+        let wrong = Figures { seek_s: f64::NAN, ..figures };
+        assert_eq!(spent_in(&wrong).map(|part| part.2), [0.0, 3.0, 2.0, 0.0]);
+    }
 }

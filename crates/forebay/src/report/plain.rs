@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::axis::Axis;
 use super::claims::{self, ClaimGroup};
-use super::page::{document, paragraphs, section};
+use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
@@ -75,11 +75,7 @@ pub struct PlainCurve {
 const ROWS_MAX: usize = 200;
 
 pub(super) fn page(page: &PlainPage) -> String {
-    let mut body = format!(
-        "<header><p class=\"verdict calm\">{}</p><h1 class=\"sentence\">{}</h1></header>\n",
-        escape(&page.verdict),
-        escape(&page.headline)
-    );
+    let mut body = header(("calm", &escape(&page.verdict)), &page.headline, &[]);
     body += &paragraphs("What is found", "findings", &page.findings);
     body += &page.curve.as_ref().map_or(String::new(), curve);
     body += &page.tables.iter().map(tabled).collect::<String>();

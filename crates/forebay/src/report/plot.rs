@@ -135,6 +135,13 @@ impl Plot {
         }
     }
 
+    /// What is said to whoever points at a point: nothing is seen there until then.
+    pub(super) fn spot(&mut self, (x, y): (f64, f64), told: &str) {
+        let (x, y) = (self.x.at(x), self.y.at(y));
+        let told = escape(told);
+        self.add(&format!("<circle class=\"spot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"><title>{told}</title></circle>"));
+    }
+
     /// A dot at each point.
     pub(super) fn dots(&mut self, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
