@@ -134,7 +134,8 @@ impl Consolidate {
         }
         match &self.cost_us {
             None => {
-                let kept = self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
+                let kept =
+                    self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
                 let report = ReportFile::begin(self.output.as_deref(), &kept)?;
                 self.answer::<ArrivalTimes>(|clients, asked| self.merged(clients, asked, report))
             }

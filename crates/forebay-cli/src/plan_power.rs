@@ -119,7 +119,8 @@ impl Power {
         }
         if let Some(report) = report {
             let traces: Vec<_> = traces.iter().map(|of| (of.trace.as_str(), &of.power)).collect();
-            report.write(&report::power_html(&PowerPage { question: &question, traces: &traces }))?;
+            report
+                .write(&report::power_html(&PowerPage { question: &question, traces: &traces }))?;
         }
         match self.format {
             Format::Json | Format::Csv => output::print_data(

@@ -110,12 +110,20 @@ impl Price {
     /// What the promise costs, in sentences.
     pub fn told(&self) -> String {
         let fcfs = self.fcfs_iops.map_or("more than any".into(), |iops| iops.to_string());
+        let others = match self.least.way {
+            Way::Fcfs => format!("Separate servers take {} IOPS", self.separate_iops),
+            Way::SeparateServers => {
+                format!("One server takes {fcfs} IOPS, first come first served")
+            }
+            Way::Miser => format!(
+                "First come first served it takes {fcfs} IOPS, on separate servers {}",
+                self.separate_iops
+            ),
+        };
         format!(
-            "{} IOPS keep the promise {}, the least found. First come first served on one server takes {fcfs} IOPS, \
-             separate servers {}. Nothing keeps it below {} IOPS.",
+            "{} IOPS keep the promise {}, the least found. {others}. Nothing keeps it below {} IOPS.",
             self.least.capacity_iops,
             self.least.way.how(),
-            self.separate_iops,
             self.floor_iops
         )
     }

@@ -37,8 +37,13 @@ impl Bar {
         Bar { name: name.to_string(), parts: vec![part], total }
     }
 
+    /// The parts that have a size.
+    fn drawn(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|part| part.size.is_finite() && part.size > 0.0)
+    }
+
     fn size(&self) -> f64 {
-        self.parts.iter().map(|part| part.size).filter(|size| size.is_finite()).sum()
+        self.drawn().map(|part| part.size).sum()
     }
 }
 
@@ -47,7 +52,7 @@ const STEP: f64 = 40.0;
 const HEIGHT: f64 = 26.0;
 const TOP: f64 = 26.0;
 /// Characters of a name that are shown, and picture units a character takes at most.
-const NAME_CHARACTERS_MAX: usize = 30;
+const NAME_CHARACTERS_MAX: usize = 36;
 const CHARACTER: f64 = 8.2;
 
 /// One bar below another, and a line at a size with what it marks. `None` where no bar has a size.
@@ -87,7 +92,7 @@ pub(super) fn picture(
 
 fn parts(picture: &mut Picture, bar: &Bar, top: f64, axis: Axis) {
     let mut before = 0.0;
-    for part in bar.parts.iter().filter(|part| part.size.is_finite() && part.size > 0.0) {
+    for part in bar.drawn() {
         let (from, to) = (axis.at(before), axis.at(before + part.size));
         before += part.size;
         if to - from < 0.1 {
@@ -133,11 +138,7 @@ mod tests {
             told: "<told>".into(),
             label: "<label>".into(),
         };
-        Bar {
-            name: "<name>".into(),
-            parts: sizes.iter().map(part).collect(),
-            total: "<t>".into(),
-        }
+        Bar { name: "<name>".into(), parts: sizes.iter().map(part).collect(), total: "<t>".into() }
     }
 
     #[test]

@@ -60,13 +60,24 @@ fn curve_size(curve: &Curve, blocks: u64) -> String {
     bytes(blocks as f64 * f64::from(curve.block_bytes))
 }
 
+/// The first point that is drawn: sizes that find next to nothing are left to the table, unless they were asked for.
+fn begins(curve: &Curve) -> usize {
+    const NEXT_TO_NOTHING: f64 = 0.005;
+    let tells = |point: &CurvePoint| {
+        point.lru_hit_ratio() >= NEXT_TO_NOTHING || point.s3fifo_miss_ratio.is_some()
+    };
+    let last = curve.points.len().saturating_sub(2);
+    curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
+}
+
 /// A line of the picture: (bytes, share of the blocks used).
 type Line = Vec<(f64, f64)>;
 
 /// What caches of each size miss, as a picture. Nothing where no block was used.
 fn missed(curve: &Curve) -> String {
     const SIZE: (f64, f64) = (1140.0, 360.0);
-    let Some((first, last)) = curve.points.first().zip(curve.points.last()) else {
+    let drawn = &curve.points[begins(curve)..];
+    let Some((first, last)) = drawn.first().zip(drawn.last()) else {
         return String::new();
     };
     let at = |blocks: u64| blocks as f64 * f64::from(curve.block_bytes);
@@ -86,17 +97,17 @@ fn missed(curve: &Curve) -> String {
     if let Some(size) = curve.recommended {
         let x = plot.x.at(at(size.size_blocks));
         plot.add(&format!("<path class=\"mark\" d=\"M{x:.1} {top}V{bottom}\"/>"));
-        // Beside the line, on the side that has room.
-        let (class, moved) = match x > (left + right) / 2.0 {
-            true => ("note end", -8.0),
-            false => ("note", 8.0),
+        // Curves fall: there is room below them on the left, above them on the right.
+        let (class, missed, moved) = match x > (left + right) / 2.0 {
+            true => ("note end", 0.0, (-8.0, -8.0)),
+            false => ("note", 100.0, (8.0, 13.0)),
         };
         let said = format!("recommended: {}", curve_size(curve, size.size_blocks));
-        plot.label((at(size.size_blocks), 100.0), (moved, 13.0), class, &said);
+        plot.label((at(size.size_blocks), missed), moved, class, &said);
     }
     let line = |of: fn(&CurvePoint) -> Option<f64>| -> Line {
         let point = |p: &CurvePoint| Some((at(p.size_blocks), of(p)? * 100.0));
-        curve.points.iter().filter_map(point).collect()
+        drawn.iter().filter_map(point).collect()
     };
     let lines = [
         ("LRU", line(|point| Some(point.lru_miss_ratio))),
@@ -107,7 +118,8 @@ fn missed(curve: &Curve) -> String {
         let class = format!("series {}", series_class(index));
         plot.line(points, &class);
         for point in points {
-            let told = format!("{name}, {}: {:.1}\u{a0}% missed", bytes(point.0), point.1);
+            let missed = percent(point.1 / 100.0);
+            let told = format!("{name}, {}: {missed} missed", bytes(point.0));
             plot.spot(*point, &told);
         }
         if index > 0 {
@@ -120,7 +132,8 @@ fn missed(curve: &Curve) -> String {
 }
 
 fn sizes(curve: &Curve, points: &[CurvePoint]) -> String {
-    let mut heads = headings(&["cache", "blocks", "found", "of what can be found", "S3-FIFO found"]);
+    let mut heads =
+        headings(&["cache", "blocks", "found", "of what can be found", "S3-FIFO found"]);
     let simulated = points.iter().any(|point| point.s3fifo_miss_ratio.is_some());
     heads.truncate(if simulated { 5 } else { 4 });
     let row = |point: &CurvePoint| {
@@ -192,10 +205,26 @@ mod tests {
         assert_eq!(named, [Some("1.00\u{a0}MiB "); 2]);
         // Every size that was simulated stands in the first table, with both policies.
         let first = page.split("</table>").next().unwrap();
-        assert!(first.contains("256\u{a0}KiB") && first.contains("<td>35.0\u{a0}%</td>"), "{first}");
+        assert!(
+            first.contains("256\u{a0}KiB") && first.contains("<td>35.0\u{a0}%</td>"),
+            "{first}"
+        );
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         let lines: Vec<_> = lines.filter(|class| class.starts_with("series s")).collect();
-        assert_eq!(lines, ["series s0", "series s1", "series s0", "series s1 spots"]);
+        assert_eq!(lines, ["series s0", "series s1", "series s0", "series s1", "series s1 spots"]);
+    }
+
+    #[test]
+    fn sizes_that_find_next_to_nothing_are_not_drawn_unless_they_were_asked_for() {
+        let curve_of = |asked: Option<u32>| {
+            let point = |n: u32| {
+                (1 << n, if n < 8 { 1.0 } else { 0.5 }, asked.filter(|at| *at == n).map(|_| 0.9))
+            };
+            curve(&(0..10).map(point).collect::<Vec<_>>(), Some(256))
+        };
+        assert_eq!((begins(&curve_of(None)), begins(&curve_of(Some(3)))), (7, 2));
+        assert_eq!(begins(&curve(&[(1, 1.0, None), (2, 1.0, None)], None)), 0);
+        assert_eq!(begins(&curve(&[], None)), 0);
     }
 
     #[test]

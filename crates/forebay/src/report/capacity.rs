@@ -50,7 +50,8 @@ pub(super) fn page(page: &CapacityPage<'_>) -> String {
 fn head(page: &CapacityPage<'_>, trace: &str) -> String {
     let (requests, duration_s) = (page.arrivals.requests(), page.arrivals.duration().as_secs_f64());
     let rate = significant(ratio(requests as f64, duration_s));
-    let load = format!("{} requests in {} ({rate} requests/s)", count(requests), seconds(duration_s));
+    let load =
+        format!("{} requests in {} ({rate} requests/s)", count(requests), seconds(duration_s));
     let about = [("Trace", trace.to_string()), ("Load", load)];
     header(("calm", "Capacity"), &headline(page), &about)
 }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::axis::Axis;
 use super::plot::{Caption, Plot};
+use super::text::millis;
 
 /// Colours and dashes the style sheet tells apart.
 const SERIES_STYLES: usize = 12;
@@ -38,11 +39,14 @@ pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[boo
     format!("<ul class=\"legend\">{}</ul>", names.enumerate().map(entry).collect::<String>())
 }
 
-/// Cumulative distributions of latency: for each series (milliseconds, share), some of which stand out. `None` when none
+/// Shares that a line says the latency of to whoever points there.
+const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
+
+/// Cumulative distributions of latency, by name: for each series (milliseconds, share), some of which stand out. `None` when none
 /// of them has a point.
 pub(super) fn distributions(
     caption: &Caption<'_>,
-    series: &[&[(f64, f64)]],
+    (names, series): (&[&str], &[&[(f64, f64)]]),
     stands_out: &[bool],
     (low_ms, high_ms): (f64, f64),
 ) -> Option<String> {
@@ -62,6 +66,12 @@ pub(super) fn distributions(
         let finite = points.iter().filter(|point| point.0.is_finite() && point.1.is_finite());
         let points: Vec<(f64, f64)> = finite.map(|&(ms, share)| (ms, share * 100.0)).collect();
         plot.line(&points, &series_classes(index, stands_out));
+        for share in TOLD_PERCENT {
+            if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
+                let whose = names.get(index).copied().unwrap_or_default();
+                plot.spot(*point, &format!("{whose}: {share} % within {}", millis(point.0)));
+            }
+        }
     }
     Some(plot.finish())
 }
@@ -86,6 +96,7 @@ pub(super) fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<St
     let x = Axis::linear(last.0 + step_s, left, right);
     let y = Axis::linear(highest * 1.05, bottom, top);
     let mut plot = Plot::new(caption, SIZE, (x, "time, s"), (y, "requests per second"));
+    plot.zoomable();
     let mut path = format!("M{left:.1} {bottom:.1}");
     for step in &steps {
         let (from, height) = (plot.x.at(step.0), plot.y.at(step.1));
@@ -112,7 +123,7 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_draws_nothing() {
-        assert!(distributions(&CAPTION, &[&[], &[]], &[], (1.0, 2.0)).is_none());
+        assert!(distributions(&CAPTION, (&[], &[&[], &[]]), &[], (1.0, 2.0)).is_none());
         assert!(arrivals(&CAPTION, &[]).is_none());
         assert_eq!(latency_span(std::iter::empty()), (0.1, 10.0));
     }
@@ -121,8 +132,13 @@ mod tests {
     fn odd_points_draw_well_formed_pictures() {
         let points = [(0.0, 0.0), (f64::NAN, 0.5), (f64::INFINITY, 0.9), (3.0, 1.0)];
         parsed(
-            &distributions(&CAPTION, &[&points, &[]], &[], latency_span([&points[..]].into_iter()))
-                .unwrap(),
+            &distributions(
+                &CAPTION,
+                (&["<a>"], &[&points, &[]]),
+                &[],
+                latency_span([&points[..]].into_iter()),
+            )
+            .unwrap(),
         );
         parsed(&arrivals(&CAPTION, &points).unwrap());
         parsed(&arrivals(&CAPTION, &[(0.0, 0.0)]).unwrap());
@@ -132,7 +148,9 @@ mod tests {
     fn each_series_has_a_line_of_its_own_style() {
         let points = [(1.0, 0.0), (10.0, 1.0)];
         let svg =
-            distributions(&CAPTION, &[&points, &points], &[false, true], (1.0, 10.0)).unwrap();
+            distributions(&CAPTION, (&["a"], &[&points, &points]), &[false, true], (1.0, 10.0))
+                .unwrap();
+        assert!(svg.contains("<title>a: 100 % within 10.0\u{a0}ms</title>"), "{svg}");
         let document = parsed(&svg);
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         let lines: Vec<_> = lines.filter(|class| class.starts_with("series")).collect();

@@ -31,18 +31,18 @@ const COLOURS: usize = 9;
 /// Clients that are listed, and shifts and promises that have pictures.
 const CLIENTS_MAX: usize = 200;
 const PICTURES_MAX: usize = 3;
-const PROMISES_MAX: usize = 12;
+const PROMISES_MAX: usize = 4;
 
 pub(super) fn page(page: &ConsolidatePage<'_>) -> String {
     let found = page.found;
     let clients = found.clients.len();
     let said: Vec<String> = found.rows.iter().map(|row| row.told(clients)).collect();
-    let (first, rest) = said.split_first().map_or(("Nothing was asked.", &[][..]), |(first, rest)| {
-        (first.as_str(), rest)
-    });
+    let (first, rest) = said
+        .split_first()
+        .map_or(("Nothing was asked.", &[][..]), |(first, rest)| (first.as_str(), rest));
     let requests: u64 = found.clients.iter().map(|client| client.requests).sum();
     let about = [
-        ("Clients", format!("{}, {} requests", count(clients as u64), count(requests))),
+        ("Clients", format!("{} with {} requests", count(clients as u64), count(requests))),
         ("They begin", begin(page)),
     ];
     let saves = found.rows.iter().any(|row| row.every_client_iops < row.sum_iops);
@@ -51,9 +51,9 @@ pub(super) fn page(page: &ConsolidatePage<'_>) -> String {
         false => ("calm", "Sharing saves nothing"),
     };
     let mut body = header(verdict, first, &about);
-    body += &paragraphs("Other promises", "findings", rest);
     body += &needs(found);
     body += &section("What they need together, in IOPS", &together(found));
+    body += &paragraphs("The other promises in words", "findings", rest);
     body += &bursts(page);
     body += &section("What each client needs alone, in IOPS", &alone(&found.clients));
     body += &section("What each client gets of its own", &shares(found));
@@ -80,12 +80,13 @@ fn begin(page: &ConsolidatePage<'_>) -> String {
 }
 
 fn apart(shift_s: f64) -> String {
-    if shift_s == 0.0 { "not shifted".to_string() } else { format!("{} apart", seconds(shift_s)) }
+    if shift_s == 0.0 { "not shifted".to_string() } else { format!("{shift_s} s apart") }
 }
 
 /// A promise and its shift, short.
 fn promise(row: &Shared) -> String {
-    let shift = if row.shift_s == 0.0 { String::new() } else { format!(", {}", apart(row.shift_s)) };
+    let shift =
+        if row.shift_s == 0.0 { String::new() } else { format!(", {}", apart(row.shift_s)) };
     format!("{} within {} ms{shift}", amount::percent(row.fraction), row.within_ms)
 }
 
@@ -139,9 +140,15 @@ fn needs(found: &Consolidation) -> String {
         description: "For each promise three bars: what each client needs alone, stacked; what they need together; \
                       and what keeps the promise to each of them. The tables below have the figures.",
     };
-    let said = "<b>IOPS</b>: alone and stacked; together; and so that each client has its promise";
+    let first = match found.rows.len() {
+        all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),
+        _ => String::new(),
+    };
+    let said = format!(
+        "<b>IOPS</b>: alone and stacked; together; and so that each client has its promise{first}"
+    );
     let draw = |picture: String| {
-        section(caption.title, &(legend(&found.clients) + &figure(&picture, said)))
+        section(caption.title, &(legend(&found.clients) + &figure(&picture, &said)))
     };
     bars::picture(&caption, &shown, None).map_or(String::new(), draw)
 }
@@ -190,6 +197,7 @@ fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<Str
         description: "The requests a second of each client over time, stacked one upon the other.",
     };
     let mut plot = Plot::new(&caption, SIZE, (x, "time, s"), (y, "requests per second"));
+    plot.zoomable();
     for (client, layer) in layers.iter().enumerate().rev() {
         let mut path = format!("M{left:.1} {bottom:.1}");
         for (at, requests) in layer.iter().enumerate() {
@@ -204,17 +212,15 @@ fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<Str
 
 fn alone(clients: &[Client]) -> String {
     let rows = clients.first().map_or(&[][..], |client| client.rows.as_slice());
-    let promises =
-        rows.iter().map(|row| format!("{} within {} ms", amount::percent(row.fraction), row.within_ms));
+    let promises = rows
+        .iter()
+        .map(|row| format!("{} within {} ms", amount::percent(row.fraction), row.within_ms));
     let heads = ["client".to_string(), "requests".into(), "lasts".into()];
     let heads: Vec<String> = heads.into_iter().chain(promises).collect();
     let row = |client: &Client| {
         let needs = client.rows.iter().map(|row| count(row.capacity_iops));
-        let first = [
-            name(&client_name(client)),
-            count(client.requests),
-            seconds(client.duration_s),
-        ];
+        let first =
+            [name(&client_name(client)), count(client.requests), seconds(client.duration_s)];
         (false, first.into_iter().chain(needs).collect())
     };
     let rows: Vec<_> = clients.iter().take(CLIENTS_MAX).map(row).collect();

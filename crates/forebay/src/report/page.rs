@@ -59,7 +59,8 @@ pub(super) fn page(advice: &Advice) -> String {
     let runs = &advice.pictures.runs;
     if let Some(pair) = &pair {
         let other = pair.other.map(|run| run.policy.as_str());
-        body += &pictures::heads(runs, &pair.baseline.policy, other, advice.pictures.cylinders);
+        let disk = (advice.pictures.cylinders, advice.pictures.streams.as_slice());
+        body += &pictures::heads(runs, &pair.baseline.policy, other, disk);
     }
     let told = [Some(advice.baseline.as_str()), advice.recommended.as_deref()];
     body += &pictures::latencies(runs, &told);
@@ -81,11 +82,15 @@ pub(super) fn page(advice: &Advice) -> String {
 
 /// A page about `trace` around its `body`.
 pub(super) fn document(trace: &str, body: &str) -> String {
+    let script = match body.contains("class=\"zoom\"") {
+        true => concat!("<script>\n", include_str!("zoom.js"), "</script>"),
+        false => "",
+    };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <meta name=\"color-scheme\" content=\"light dark\"/>\
-         <title>Forebay: {}</title><style>\n{}</style></head>\n<body><main>\n{body}</main>\
+         <title>Forebay: {}</title>{script}<style>\n{}</style></head>\n<body><main>\n{body}</main>\
          <footer>Forebay {}</footer></body></html>\n",
         name(trace),
         include_str!("style.css"),
@@ -111,7 +116,11 @@ pub(super) fn unfolding(title: &str, content: &str) -> String {
 
 /// The top of a page: a few words in their colour (`good`, `calm`), the answer in sentences, and (term, text) of what the
 /// page is about. The terms and the words are markup, what they say is not yet.
-pub(super) fn header((class, verdict): (&str, &str), said: &str, about: &[(&str, String)]) -> String {
+pub(super) fn header(
+    (class, verdict): (&str, &str),
+    said: &str,
+    about: &[(&str, String)],
+) -> String {
     let about: String = about.iter().map(|(term, text)| item(term, &escape(text))).collect();
     format!(
         "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{}</header>\n",

@@ -2,10 +2,11 @@
 
 use super::bars::{self, Bar, Part};
 use super::charts;
-use super::heads::Ground;
-use super::page::section;
+use super::heads::{self, Ground};
+use super::page::{section, unfolding};
 use super::plot::Caption;
-use super::text::{name, percent, ratio, seconds};
+use super::text::{count, name, percent, ratio, seconds};
+use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::Figures;
 
@@ -14,12 +15,15 @@ pub(super) fn figure(picture: &str, caption: &str) -> String {
     format!("<figure tabindex=\"0\">{picture}<figcaption>{caption}</figcaption></figure>")
 }
 
-/// Where the heads are under one policy and another, on a disk of so many cylinders.
+/// I/Os of a closer look that are listed too.
+const LISTED: usize = 40;
+
+/// Where the heads are under one policy and another, on a disk of so many cylinders; streams by their names.
 pub(super) fn heads(
     runs: &[(String, Run)],
     policy: &str,
     other: Option<&str>,
-    cylinders: u32,
+    (cylinders, streams): (u32, &[String]),
 ) -> String {
     let named = |policy: &str| -> Option<&Run> {
         runs.iter().find(|(name, _)| name == policy).map(|(_, run)| run)
@@ -33,34 +37,60 @@ pub(super) fn heads(
     if a.is_empty() && b.is_empty() {
         return String::new();
     }
-    let shown: Vec<_> =
-        std::iter::once((policy, a)).chain(other.map(|(policy, _)| (policy, b))).collect();
-    let row = |ground: &Ground, id: &str, sparse: bool, what: &str| -> String {
-        let draw = |(index, (policy, points)): (usize, &(&str, super::heads::Points<'_>))| {
-            let caption = Caption {
-                id: &format!("{id}-{index}"),
-                title: &format!("Head position under {policy}"),
-                description: &format!("Cylinder of each I/O over time under {policy}, {what}."),
-            };
-            let picture = if sparse {
-                ground.path(&caption, points)
-            } else {
-                ground.density(&caption, points)
-            };
-            figure(&picture, &format!("<b>{}</b>, {what}", name(policy)))
-        };
-        let pictures: String = shown.iter().enumerate().map(draw).collect();
-        format!("<div class=\"pair\">{pictures}</div>")
-    };
+    let shown: Vec<(&str, &HeadTrace)> = std::iter::once((policy, &baseline.head))
+        .chain(other.map(|(policy, run)| (policy, &run.head)))
+        .collect();
     let sparse = Ground::is_sparse(a, b);
-    let mut rows = row(&Ground::whole(a, b), "heads", sparse, "the whole run");
+    let mut rows =
+        head_row(&Ground::whole(a, b), ("heads", "the whole run"), sparse, &shown, streams);
     if let Some(ground) = Ground::closer(a, b) {
-        rows += &row(&ground, "closer", true, "a closer look, the path from I/O to I/O");
+        let what = ("closer", "a closer look, the path from I/O to I/O");
+        rows += &head_row(&ground, what, true, &shown, streams);
     }
     let about = format!(
-        "<p class=\"note\">The drive has {cylinders} cylinders; the pictures show those in use.</p>"
+        "<p class=\"small\">The drive has {} cylinders; the pictures show those in use. Point at a picture to \
+         see which I/Os they are of.</p>",
+        count(cylinders.into())
     );
     section("Where the heads are", &(about + &rows))
+}
+
+/// A picture of each run side by side, and below them what a closer look shows as tables.
+fn head_row(
+    ground: &Ground,
+    (id, what): (&str, &str),
+    sparse: bool,
+    shown: &[(&str, &HeadTrace)],
+    streams: &[String],
+) -> String {
+    let draw = |(index, (policy, head)): (usize, &(&str, &HeadTrace))| {
+        let thinned = match head.every() {
+            1 => String::new(),
+            every => format!(", every {every}th I/O"),
+        };
+        let caption = Caption {
+            id: &format!("{id}-{index}"),
+            title: &format!("Head position under {policy}"),
+            description: &format!(
+                "Cylinder of each I/O over time under {policy}, {what}{thinned}."
+            ),
+        };
+        let picture = match sparse {
+            true => ground.path(&caption, &head.points, streams),
+            false => ground.density(&caption, &head.points, streams),
+        };
+        figure(&picture, &format!("<b>{}</b>, {what}{thinned}", name(policy)))
+    };
+    let pictures: String = shown.iter().enumerate().map(draw).collect();
+    let list = |(policy, head): &(&str, &HeadTrace)| {
+        let within = ground.within(&head.points);
+        let title = format!("Its first {} I/Os, {}", within.len().min(LISTED), name(policy));
+        unfolding(&title, &heads::listed(within, streams, LISTED))
+    };
+    let lists: String = shown.iter().filter(|_| sparse).map(list).collect();
+    let lists =
+        if lists.is_empty() { lists } else { format!("<div class=\"lists\">{lists}</div>") };
+    format!("<div class=\"pair\">{pictures}</div>{lists}")
 }
 
 /// How latencies are distributed, those of `told` before the others.
@@ -70,13 +100,14 @@ pub(super) fn latencies(runs: &[(String, Run)], told: &[Option<&str>]) -> String
     let span = charts::latency_span(reads.iter().chain(&writes).copied());
     let stands_out: Vec<bool> =
         runs.iter().map(|(policy, _)| told.contains(&Some(policy.as_str()))).collect();
+    let names: Vec<&str> = runs.iter().map(|(policy, _)| policy.as_str()).collect();
     let draw = |id: &str, kind: &str, series: &[&[(f64, f64)]]| {
         let caption = Caption {
             id,
             title: &format!("{kind} latency by scheduler"),
             description: "Share of requests answered within a latency; further left is faster.",
         };
-        charts::distributions(&caption, series, &stands_out, span).map(|picture| {
+        charts::distributions(&caption, (&names, series), &stands_out, span).map(|picture| {
             figure(&picture, &format!("<b>{kind}</b>: share answered within a latency"))
         })
     };
@@ -87,8 +118,7 @@ pub(super) fn latencies(runs: &[(String, Run)], told: &[Option<&str>]) -> String
     if pictures.is_empty() {
         return String::new();
     }
-    let names = runs.iter().map(|(policy, _)| policy.as_str());
-    let legend = charts::legend(names, &stands_out);
+    let legend = charts::legend(names.iter().copied(), &stands_out);
     section("Latency", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
 }
 

@@ -20,7 +20,8 @@ pub(super) fn page(page: &PowerPage<'_>) -> String {
     let mut body = head(page);
     let mut cautions = Vec::new();
     for (index, (trace, power)) in page.traces.iter().enumerate() {
-        let whose = if page.traces.len() > 1 { format!(": {}", name(trace)) } else { String::new() };
+        let whose =
+            if page.traces.len() > 1 { format!(": {}", name(trace)) } else { String::new() };
         body += &of_trace(page.question, power, index, &whose);
         cautions.extend(power.cautions.iter().map(|said| format!("{trace}: {said}")));
     }
@@ -54,13 +55,19 @@ fn head(page: &PowerPage<'_>) -> String {
         _ => ("good", "Switch pools off"),
     };
     let asked = page.question;
-    let promise =
-        crate::plan::amount::percent(asked.fraction.as_f64()) + &format!(" within {}", asked.within);
+    let promise = crate::plan::amount::percent(asked.fraction.as_f64())
+        + &format!(" within {}", asked.within);
     let disk = &asked.disk;
     let mut about = vec![
         ("Promise", format!("{promise}, in each epoch of {}", seconds(asked.epoch.as_secs_f64()))),
-        ("Pools", format!("{} of {} each, {} IOPS a disk", asked.pool_disks, disk.name, count(disk.iops))),
-        ("A disk", format!("{} W active, {} W idle, {} W off", disk.active_w, disk.idle_w, disk.standby_w)),
+        (
+            "Pools",
+            format!("{} of {} each, {} IOPS a disk", asked.pool_disks, disk.name, count(disk.iops)),
+        ),
+        (
+            "A disk",
+            format!("{} W active, {} W idle, {} W off", disk.active_w, disk.idle_w, disk.standby_w),
+        ),
     ];
     if let [(trace, _)] = page.traces {
         about.insert(0, ("Trace", trace.to_string()));
@@ -92,7 +99,7 @@ fn best_of(best: &Row, whose: &str) -> String {
     tiles(
         &format!("recommended: {}{whose}", best.plan),
         &[
-            ("on average", watt(best.mean_power_w)),
+            ("mean power", watt(best.mean_power_w)),
             ("less than all on", percent(best.saved())),
             ("pools on, on average", significant(best.mean_pools)),
             ("of the requests are late", late),
@@ -155,7 +162,7 @@ fn plans(power: &Power) -> String {
 /// Response times under each plan.
 fn times(power: &Power) -> String {
     let steps = power.rows.first().map_or(&[][..], |row| row.answered.as_slice());
-    let steps = steps.iter().map(|step| format!("within {}", millis(step.within_ms)));
+    let steps = steps.iter().map(|step| format!("within {} ms", step.within_ms));
     let heads = std::iter::once("plan".to_string()).chain(steps);
     let heads: Vec<String> = heads.chain(["mean".into(), "longest".into()]).collect();
     let answered = rows(power, &heads, |row| {

@@ -20,6 +20,8 @@ pub struct RunsPage<'a> {
     pub device: &'a str,
     /// Cylinders of the disk; 0 for a device without heads.
     pub cylinders: u32,
+    /// What the streams are called.
+    pub streams: &'a [String],
     /// How many times as fast as recorded.
     pub intensity: f64,
     /// (seconds, requests per second) of the arrivals.
@@ -103,7 +105,7 @@ pub(super) fn page(page: &RunsPage<'_>) -> String {
     if let Some((first, best)) = results.first().zip(best(&results)) {
         let other = Some(best).filter(|best| best.policy != first.policy).or(results.get(1));
         let shown = other.map(|run| run.policy.as_str());
-        body += &pictures::heads(page.runs, &first.policy, shown, page.cylinders);
+        body += &pictures::heads(page.runs, &first.policy, shown, (page.cylinders, page.streams));
         body += &pictures::latencies(page.runs, &[Some(&first.policy), shown]);
         body += &pictures::arrivals(&page.arrivals);
         if page.cylinders > 0 {
@@ -213,6 +215,7 @@ mod tests {
             description: &advice.description,
             device: &advice.device,
             cylinders: advice.pictures.cylinders,
+            streams: &advice.pictures.streams,
             intensity: 1.0,
             arrivals: advice.pictures.arrivals.clone(),
             runs,

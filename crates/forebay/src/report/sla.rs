@@ -95,6 +95,12 @@ fn ways(price: &Price) -> String {
     table(&heads, &tried(price).into_iter().map(row).collect::<Vec<_>>())
 }
 
+/// A share that was found, so exactly that it can be held against a promise.
+fn share(found: f64) -> String {
+    let digits = format!("{:.4}", found * 100.0);
+    format!("{}\u{a0}%", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
 fn tiers(division: &Division) -> String {
     let heads = headings(&["tier", "promised", "answered", "kept", "its share, IOPS"]);
     let row = |tier: &Kept| {
@@ -102,7 +108,7 @@ fn tiers(division: &Division) -> String {
         let cells = vec![
             format!("within {}", millis(tier.within_ms)),
             amount::percent(tier.fraction),
-            amount::percent(tier.achieved_fraction),
+            share(tier.achieved_fraction),
             format!("<span class=\"{class}\">{kept}</span>"),
             tier.share(division.way).map_or_else(String::from, count),
         ];

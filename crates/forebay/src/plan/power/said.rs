@@ -36,7 +36,11 @@ impl Power {
                 pools(best.max_pools)
             ),
             plan => format!(
-                "Switch pools by {plan}: {:.1} W on average, {:.1} % less than all on, and {promise} in every epoch.",
+                "{} ({plan}): {:.1} W on average, {:.1} % less than all on, and {promise} in every epoch.",
+                match plan {
+                    "static" => format!("Keep {} on", pools(best.max_pools)),
+                    _ => "Switch pools by what past epochs needed".to_string(),
+                },
                 best.mean_power_w,
                 best.saved() * 100.0
             ),

@@ -199,7 +199,7 @@ fn the_plan_that_is_recommended_keeps_the_promise_and_needs_no_foresight() {
     assert!(others.into_iter().all(|row| row.energy_j >= best.energy_j), "{found:?}");
     assert!(found.answer(&asked).starts_with(match best.plan {
         "all-on" => "Leave all 2 pools on",
-        _ => "Switch pools by predicted",
+        _ => "Switch pools by what past epochs needed (predicted): ",
     }));
     // Where the next epoch needs more than the last one did, a prediction breaks the promise.
     let surprised = power(&bursts(&[5, 5, 20, 5]), &asked).unwrap();
