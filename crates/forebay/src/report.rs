@@ -28,7 +28,9 @@ mod text;
 pub use capacity::{CapacityPage, DevicesPart};
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
 pub use consolidate::ConsolidatePage;
-pub use plain::{PlainBar, PlainBars, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
+pub use plain::{
+    AlongUnit, PlainBar, PlainBars, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable,
+};
 pub use power::PowerPage;
 pub use runs::{RunsPage, runs_headline};
 pub use sla::SlaPage;

@@ -104,6 +104,7 @@ pub(crate) fn plan_buy<'py>(
         sharings,
         prices: &prices,
     };
+    let folder_asked = configure.clone();
     let kept = || sources.iter().fold(Kept::default(), |kept, source| kept.and_file(source.name()));
     let kept = kept();
     let (answer, notes) = detached(py, |signals| {
@@ -129,6 +130,10 @@ pub(crate) fn plan_buy<'py>(
     }
     for caution in &answer.cautions {
         warn(py, caution.clone())?;
+    }
+    if let (Some(folder), None) = (&folder_asked, &answer.configuration) {
+        let folder = folder.display();
+        warn(py, format!("configure: {folder} is not written, for nothing keeps the promise"))?;
     }
     loads(py, &json(&answer)?)
 }

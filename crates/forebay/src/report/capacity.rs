@@ -154,17 +154,17 @@ fn bound(ms: f64) -> String {
     format!("{ms}\u{a0}ms")
 }
 
+pub(super) fn price(row: &Row) -> String {
+    let interval = row.interval;
+    capacity(row.capacity_iops, interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops)))
+}
+
 /// A capacity, with its interval where there is one.
-fn price(row: &Row) -> String {
-    let capacity = count(row.capacity_iops);
-    match row.interval {
-        None => capacity,
-        Some(interval) => format!(
-            "{capacity}<br/><small>{}–{}</small>",
-            count(interval.capacity_low_iops),
-            count(interval.capacity_high_iops)
-        ),
-    }
+pub(super) fn capacity(iops: u64, interval: Option<(u64, u64)>) -> String {
+    let below = interval.map_or(String::new(), |(low, high)| {
+        format!("<br/><small>{}–{}</small>", count(low), count(high))
+    });
+    count(iops) + &below
 }
 
 /// A share in per cent, with as many digits as it was given.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::axis::Axis;
 use super::bars::{self, Bar, Part};
+use super::capacity::{capacity, price};
 use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
@@ -218,7 +219,7 @@ fn alone(clients: &[Client]) -> String {
     let heads = ["client".to_string(), "requests".into(), "lasts".into()];
     let heads: Vec<String> = heads.into_iter().chain(promises).collect();
     let row = |client: &Client| {
-        let needs = client.rows.iter().map(|row| count(row.capacity_iops));
+        let needs = client.rows.iter().map(price);
         let first =
             [name(&client_name(client)), count(client.requests), seconds(client.duration_s)];
         (false, first.into_iter().chain(needs).collect())
@@ -247,7 +248,7 @@ fn together(found: &Consolidation) -> String {
         let cells = vec![
             promise(row),
             count(row.sum_iops),
-            count(row.merged_iops),
+            capacity(row.merged_iops, row.merged_low_iops.zip(row.merged_high_iops)),
             percent(row.ratio),
             count(row.shaped_iops),
             count(row.every_client_iops),

@@ -10,7 +10,7 @@ use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
-use super::text::{NONE, count, escape, name, significant};
+use super::text::{NONE, bytes, count, escape, name, significant};
 
 /// What the page shows.
 #[derive(Clone, Debug, Deserialize)]
@@ -80,6 +80,9 @@ pub struct PlainCurve {
     pub title: String,
     /// What lies along.
     pub along: String,
+    /// What it is counted in.
+    #[serde(default)]
+    pub along_unit: AlongUnit,
     /// What lies up.
     pub up: String,
     /// Its points.
@@ -119,6 +122,17 @@ pub struct PlainBar {
     pub name: String,
     /// Its length.
     pub size: f64,
+}
+
+/// Which steps along a curve are equal.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum AlongUnit {
+    /// Those of one length.
+    #[default]
+    Plain,
+    /// Doublings of GiB.
+    Gib,
 }
 
 /// Rows of a table that are shown.
@@ -167,8 +181,13 @@ fn tabled(of: &PlainTable) -> String {
 
 fn curve(of: &PlainCurve) -> String {
     const SIZE: (f64, f64) = (1140.0, 340.0);
+    let worth = match of.along_unit {
+        AlongUnit::Plain => 1.0,
+        AlongUnit::Gib => (1u64 << 30) as f64,
+    };
     let finite = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-        points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
+        let finite = points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
+        finite.map(|(x, y)| (x * worth, *y)).collect()
     };
     let one = (!of.points.is_empty()).then(|| ("", finite(&of.points)));
     let several = of.lines.iter().map(|line| (line.name.as_str(), finite(&line.points)));
@@ -181,7 +200,14 @@ fn curve(of: &PlainCurve) -> String {
     }
     let ((left, right), (bottom, top)) = (Plot::across(SIZE.0), Plot::upwards(SIZE.1));
     let caption = Caption { id: "curve", title: &of.title, description: &of.up };
-    let (x, y) = (Axis::linear(along, left, right), Axis::linear(up * 1.05, bottom, top));
+    let x = match of.along_unit {
+        AlongUnit::Plain => Axis::linear(along, left, right),
+        AlongUnit::Gib => {
+            let least = all().map(|point| point.0).filter(|x| *x > 0.0).fold(along, f64::min);
+            Axis::doublings(least, along, left, right)
+        }
+    };
+    let y = Axis::linear(up * 1.05, bottom, top);
     let mut plot = Plot::new(&caption, SIZE, (x, &of.along), (y, &of.up));
     // Few points are seen and named, many are a curve.
     let are_few = all().count() <= SPOTS_MAX;
@@ -193,7 +219,11 @@ fn curve(of: &PlainCurve) -> String {
         }
         for point in points.iter().filter(|_| are_few) {
             let whose = if whose.is_empty() { String::new() } else { format!("{whose}, ") };
-            let (x, y) = (significant(point.0), significant(point.1));
+            let x = match of.along_unit {
+                AlongUnit::Plain => significant(point.0),
+                AlongUnit::Gib => bytes(point.0),
+            };
+            let y = significant(point.1);
             plot.spot(*point, &format!("{whose}{} {x}: {y}", of.along));
         }
     }
@@ -241,6 +271,7 @@ mod tests {
             curve: Some(PlainCurve {
                 title: hostile.clone(),
                 along: hostile.clone(),
+                along_unit: AlongUnit::Gib,
                 up: hostile.clone(),
                 points: vec![(0.0, 1.0), (f64::NAN, 2.0), (3.0, 4.0)],
                 lines: vec![PlainLine {

@@ -15,6 +15,7 @@ use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::buy;
 use forebay::plan::capacity::{self, Doubt, Promises};
+use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::{Begin, consolidate};
 use forebay::plan::power::{Disk, Question, power};
 use forebay::plan::sla::{Sla, price};
@@ -146,12 +147,13 @@ fn plan_consolidate_s_page_is_sound() {
         (&clients[..], vec![Nanos::from_secs(1), Nanos::from_secs(5)]),
     ] {
         let begin = Begin::Together;
-        let found = consolidate(clients, begin, &shifts, &promises()).unwrap();
+        let doubt = (clients.len() == 2).then_some(Bootstrap { level: 0.9, seed: 1 });
+        let found = consolidate(clients, begin, &shifts, &promises(), doubt).unwrap();
         let page = ConsolidatePage { clients, begin, shifts: &shifts, found: &found };
         let page = report::consolidate_html(&page);
         walk("plan consolidate", &page);
         for row in &found.rows {
-            let figure = format!("<td>{}</td>", row.merged_iops);
+            let figure = format!("<td>{}", row.merged_iops);
             assert!(page.replace('\u{202f}', "").contains(&figure), "{figure}");
         }
         assert_eq!(page.matches("id=\"bursts-").count(), 2 * shifts.len());

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import Error
 from .answers import Answers, Dataset
 from .grid import Cell, Grid, cells
-from .engines import Processes, drive
+from .engines import Processes, drive, leave_if_begun_by_sweep
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,6 +54,7 @@ def sweep(
     A cell that fails, whose trace cannot be read or whose worker dies twice, is a row with an `error`. Ctrl-C keeps
     what is answered. Raises `forebay.Error` where nothing can be asked.
     """
+    leave_if_begun_by_sweep()
     if executor is not None and client is not None:
         raise Error("sweep: got an executor and a client, expected one of them")
     asked = cells(grid, traces, by_volume=by_volume, storage=storage)

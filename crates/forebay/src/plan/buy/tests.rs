@@ -9,6 +9,10 @@ use crate::plan::devices::STRIPE_BYTES;
 
 /// Reads at `at` (ms), each in the stripe of its number, of a volume.
 fn input(requests: &[(u64, u64, u32)]) -> Input {
+    input_of(Op::Read, requests)
+}
+
+fn input_of(op: Op, requests: &[(u64, u64, u32)]) -> Input {
     let record = |&(at, stripe, volume): &(u64, u64, u32)| Record {
         at: Nanos::from_millis(at),
         offset: stripe * STRIPE_BYTES,
@@ -16,7 +20,7 @@ fn input(requests: &[(u64, u64, u32)]) -> Input {
         len: 4096,
         stream: 0,
         volume,
-        op: Op::Read,
+        op,
         flags: Flags::NONE,
     };
     Input::from_records(requests.iter().map(record).collect(), vec!["a".into()])
@@ -203,11 +207,32 @@ fn layouts_take_their_width_and_what_survives_too_little_is_left_out() {
         told.sort_unstable();
         told
     };
-    let two = [("adaptive", Some(6)), ("raid6", Some(6))];
+    let two = [("adaptive", Some(6)), ("raid6", Some(6)), ("volume-raid6", Some(6))];
     assert_eq!(drives(2), two);
-    let (mirror, single) = (("mirror", Some(2)), ("single", Some(1)));
+    let one = [("mirror", Some(2)), ("volume-mirror", Some(2))];
+    assert_eq!(drives(1), [two[0], one[0], two[1], one[1], two[2]]);
     // A server has no arm, so no flash before it.
-    assert_eq!(drives(0), [two[0], mirror, two[1], single]);
+    assert_eq!(drives(0), [two[0], one[0], two[1], ("single", Some(1)), one[1], two[2]]);
+}
+
+/// Writes of 4 KiB on servers that take 10 ms: in place a mirror makes both copies at once; a volume reads the rest of the
+/// chunk first.
+#[test]
+fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
+    let writes: Vec<_> = (1..20).map(|n| (n * 500, n % 8, 0)).collect();
+    let writes = [input_of(Op::Write, &writes)];
+    let ask = Ask::of(&["fixed:100"], &[Layout::Mirror, Layout::VolumeMirror]);
+    let drives = |within_ms| {
+        let question = Question { promise: promise(within_ms, "1"), ..ask.question() };
+        let rows = asked(&writes, &question).rows;
+        let mut told: Vec<_> = rows.iter().map(|row| (row.layout.name(), row.drives)).collect();
+        told.sort_unstable();
+        told
+    };
+    assert_eq!(drives(9), [("mirror", None), ("volume-mirror", None)]);
+    assert_eq!(drives(11), [("mirror", Some(2)), ("volume-mirror", None)]);
+    // With room for a round of records in between.
+    assert_eq!(drives(41), [("mirror", Some(2)), ("volume-mirror", Some(2))]);
 }
 
 #[test]
