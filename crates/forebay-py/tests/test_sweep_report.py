@@ -89,7 +89,7 @@ def test_medians_are_drawn_over_what_was_chosen(tmp_path):
         {"name": "policy=a", "points": [[1, 3], [2, 6]]},
         {"name": "policy=b", "points": [[1, 10], [2, 2]]},
     ]
-    assert said == ["simulate: busy_s is least at intensity 2 (3.5) and most at 1 (9), medians of 6 cells or more each."]
+    assert said == ["simulate: busy_s is least at intensity 2 (3.5) and most at 1 (9), each the median of 6 cells or more."]
     drawn, said = _picture(flat, "simulate", "busy_s", "policy")
     bars = {bar["name"]: bar["size"] for bar in drawn["bars"]["bars"]}
     assert bars == {"a, intensity=1": 3, "a, intensity=2": 6, "b, intensity=1": 10, "b, intensity=2": 2}
@@ -118,13 +118,23 @@ def test_every_cell_counts_once_and_a_later_answer_takes_a_failure_s_place(tmp_p
     assert table["heads"] == ["trace", "block_kib", "accesses"] and len(table["rows"]) == 2
 
 
+def test_parameters_of_every_kind_are_shown(tmp_path):
+    kinds = {"yes": True, "none": None, "list": [64, 256], "table": {"a": 1}, "whole": 3, "part": 0.5, "text": "x"}
+    rows = [row("cache", kinds | {"n": n}, {"accesses": n}) for n in (False, True)]
+    report(kept(tmp_path / "answers", rows), tmp_path / "page.html", along="n")
+    body, said = read(tmp_path / "page.html")
+    cells = dict(zip(["trace", *kinds], cells_of(body, "What cache found")[0], strict=False))
+    shown = {"yes": "true", "none": "null", "list": "[64, 256]", "table": '{"a": 1}', "whole": "3", "part": "0.5"}
+    assert shown.items() <= cells.items() and "cache: accesses over n" in said
+
+
 def test_many_failures_and_hostile_names_stay_on_the_page(tmp_path):
     hostile = "<script>\"&'"
     rows = [row("cache", {"n": n}, {}, trace=hostile, error=hostile if n else "x" * 300) for n in range(60)]
     report(kept(tmp_path / "answers", rows), tmp_path / "page.html")
     body, said = read(tmp_path / "page.html")
     assert "0 of 60 cells about 1 trace have an answer, 60 failed" in said
-    assert len(cells_of(body, "What failed")) == 40 and "60 cells with 2 different messages; 40 are shown" in said
+    assert len(cells_of(body, "What failed")) == 40 and "60 cells, 2 different messages; 40 are shown" in said
     assert "<script>\"" not in (tmp_path / "page.html").read_text() and hostile in said
 
 

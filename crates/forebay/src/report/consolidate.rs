@@ -164,25 +164,32 @@ fn bursts(page: &ConsolidatePage<'_>) -> String {
     section("How their bursts meet", &(legend(&page.found.clients) + &all))
 }
 
-/// Requests a second of each client over time, one upon the other.
-fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<String> {
-    const STEPS: usize = 400;
-    const SIZE: (f64, f64) = (1140.0, 240.0);
-    let lasts = |at: Option<Nanos>| at.map_or(0.0, |at| at.as_secs_f64());
-    let ends = times(page.clients, page.begin, shift).into_iter().map(|of| lasts(of.last()));
-    let end = ends.fold(0.0, f64::max);
+/// Steps of time that are told apart.
+const STEPS: usize = 400;
+
+/// How long all clients take together, in seconds, and the requests in each step of it: each layer holds those of all
+/// clients before it too, so that the last one is the outline. `None` where all come at once.
+fn layers(page: &ConsolidatePage<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
+    let each = || times(page.clients, page.begin, shift).into_iter();
+    let end = each().filter_map(Iterator::last).max().unwrap_or_default().as_secs_f64();
     if end <= 0.0 {
         return None;
     }
-    let step = end / STEPS as f64;
-    // Each layer holds all before it, so that the last one is the outline.
     let mut layers = vec![[0u64; STEPS]; page.clients.len().min(COLOURS)];
-    for (client, of) in times(page.clients, page.begin, shift).into_iter().enumerate() {
+    for (client, of) in each().enumerate() {
         for at in of {
-            let at = ((at.as_secs_f64() / step) as usize).min(STEPS - 1);
+            let at = ((at.as_secs_f64() / end * STEPS as f64) as usize).min(STEPS - 1);
             layers[client.min(COLOURS - 1)..].iter_mut().for_each(|layer| layer[at] += 1);
         }
     }
+    Some((end, layers))
+}
+
+/// Requests a second of each client over time, one upon the other.
+fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<String> {
+    const SIZE: (f64, f64) = (1140.0, 240.0);
+    let (end, layers) = layers(page, shift)?;
+    let step = end / STEPS as f64;
     let highest = layers.last()?.iter().copied().max().unwrap_or(0) as f64 / step;
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
@@ -278,4 +285,80 @@ fn shares(found: &Consolidation) -> String {
     let said = "<p class=\"small\">At the capacity that keeps the promise to all requests together, whosever they are.</p>";
     named("What each client gets of its own at what they need together", &(shown + said))
         + &more(found.clients.len(), CLIENTS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::capacity::Promises;
+    use crate::plan::consolidate::consolidate;
+    use std::path::PathBuf;
+
+    fn client(times: &[u64]) -> ArrivalTimes {
+        ArrivalTimes {
+            lengths: (512, 512),
+            path: PathBuf::from("t"),
+            whole: times.iter().copied().map(Nanos::from_secs).collect(),
+            volumes: Vec::new(),
+            notes: forebay_trace::Notes::default(),
+        }
+    }
+
+    fn found(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Consolidation {
+        let fractions = vec!["0.5".parse().unwrap(), "1".parse().unwrap()];
+        let promises = Promises { within: vec![Nanos::from_secs(1)], fractions };
+        consolidate(clients, Begin::Together, shifts, &promises, None).unwrap()
+    }
+
+    #[test]
+    fn each_layer_holds_the_requests_of_the_clients_before_it_too() {
+        let (a, b) = (client(&[10, 10, 18]), client(&[3, 7]));
+        let (clients, shifts) = ([&a, &b], [Nanos::ZERO, Nanos::from_secs(4)]);
+        let found = found(&clients, &shifts);
+        let begin = Begin::Together;
+        let page = ConsolidatePage { clients: &clients, begin, shifts: &shifts, found: &found };
+        let at = |layer: &[u64; STEPS]| -> Vec<(usize, u64)> {
+            layer.iter().copied().enumerate().filter(|step| step.1 > 0).collect()
+        };
+        // From the first of each: 0, 0 and 8 s, and 0 and 4 s; the last is in the last step.
+        let (end, layers) = layers(&page, Nanos::ZERO).unwrap();
+        assert_eq!((end, layers.len()), (8.0, 2));
+        assert_eq!(at(&layers[0]), [(0, 2), (399, 1)]);
+        assert_eq!(at(&layers[1]), [(0, 3), (200, 1), (399, 1)]);
+        let (end, later) = super::layers(&page, Nanos::from_secs(6)).unwrap();
+        assert_eq!((end, at(&later[1])), (10.0, vec![(0, 2), (240, 1), (320, 1), (399, 1)]));
+        assert!(
+            super::layers(&ConsolidatePage { clients: &clients[..0], ..page }, Nanos::ZERO)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn clients_beyond_the_colours_share_the_last_one() {
+        let all: Vec<ArrivalTimes> = (0..12).map(|k| client(&[0, k + 1])).collect();
+        let clients: Vec<&ArrivalTimes> = all.iter().collect();
+        let shifts = [Nanos::ZERO];
+        let found = found(&clients, &shifts);
+        let begin = Begin::Together;
+        let page = ConsolidatePage { clients: &clients, begin, shifts: &shifts, found: &found };
+        let (_, layers) = layers(&page, Nanos::ZERO).unwrap();
+        let sums: Vec<u64> = layers.iter().map(|layer| layer.iter().sum()).collect();
+        assert_eq!(sums, [2, 4, 6, 8, 10, 12, 14, 16, 24]);
+        let page = super::page(&page);
+        assert!(page.contains("all others") && !page.contains("client 9 "), "{page}");
+    }
+
+    #[test]
+    fn each_bar_is_of_its_own_promise() {
+        let (a, b) = (client(&[0; 10]), client(&[0; 4]));
+        let (clients, shifts) = ([&a, &b], [Nanos::ZERO, Nanos::from_secs(5)]);
+        let needs = needs(&found(&clients, &shifts));
+        let told: Vec<&str> =
+            needs.split("alone: ").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+        // Half of ten and of four, then all of them, at either shift.
+        assert_eq!(
+            told,
+            ["5 IOPS", "2 IOPS", "10 IOPS", "4 IOPS", "5 IOPS", "2 IOPS", "10 IOPS", "4 IOPS"]
+        );
+    }
 }

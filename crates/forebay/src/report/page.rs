@@ -278,3 +278,68 @@ pub(super) fn contenders(baseline: &RunResult, other: Option<&RunResult>) -> Str
     all += &section("Streams", &tables::streams(baseline, other));
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    /// The colours of a scheme by name: of the light one, or of the dark one.
+    fn colours(dark: bool) -> HashMap<&'static str, [f64; 3]> {
+        let sheet = include_str!("style.css");
+        let root = sheet.split(":root {").nth(1 + usize::from(dark)).unwrap();
+        let declared = root.split('}').next().unwrap().split(';');
+        let colour = |declared: &'static str| {
+            let (name, value) = declared.trim().split_once(": #")?;
+            let channel =
+                |at: usize| f64::from(u8::from_str_radix(&value[at..at + 2], 16).unwrap());
+            Some((name, [0, 2, 4].map(|at| channel(at) / 255.0)))
+        };
+        declared.filter_map(colour).collect()
+    }
+
+    /// How far two colours are apart in brightness, from 1 to 21, as WCAG 2 counts it.
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let linear = |value: f64| match value {
+            value if value <= 0.04045 => value / 12.92,
+            value => ((value + 0.055) / 1.055).powf(2.4),
+        };
+        let bright = |[r, g, b]: [f64; 3]| {
+            0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05
+        };
+        let (a, b) = (bright(a), bright(b));
+        if a > b { a / b } else { b / a }
+    }
+
+    #[test]
+    fn what_is_written_stands_out_from_what_it_is_written_on() {
+        assert!((contrast([0.0; 3], [1.0; 3]) - 21.0).abs() < 1e-9);
+        let written = [
+            ("--ink", "--paper"),
+            ("--ink", "--ground"),
+            ("--ink", "--bar"),
+            ("--ink", "--warn-ground"),
+            ("--ink", "--good-ground"),
+            ("--quiet", "--paper"),
+            ("--quiet", "--ground"),
+            ("--good", "--good-ground"),
+            ("--good", "--paper"),
+            ("--calm", "--calm-ground"),
+            ("--calm", "--paper"),
+            ("--warn", "--warn-ground"),
+            ("--loss", "--paper"),
+            ("--loss", "--good-ground"),
+        ];
+        for dark in [false, true] {
+            let of = colours(dark);
+            for (text, ground) in written {
+                let found = contrast(of[text], of[ground]);
+                assert!(found >= 4.5, "{text} on {ground}, dark: {dark}: {found:.2}");
+            }
+            // Lines and areas are no text: they have to be seen.
+            for line in (0..9).map(|index| format!("--c{index}")) {
+                let found = contrast(of[line.as_str()], of["--paper"]);
+                assert!(found >= 3.0, "{line}, dark: {dark}: {found:.2}");
+            }
+        }
+    }
+}

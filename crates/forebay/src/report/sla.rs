@@ -6,7 +6,7 @@ use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::Caption;
 use super::tables::{gain, headings, table};
-use super::text::{NONE, count, escape, millis, ratio, seconds};
+use super::text::{NONE, count, escape, ratio, seconds};
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::sla::{Division, Kept, Price, Way};
@@ -106,7 +106,7 @@ fn tiers(division: &Division) -> String {
     let row = |tier: &Kept| {
         let (class, kept) = if tier.kept { ("gain", "yes") } else { ("loss", "no") };
         let cells = vec![
-            format!("within {}", millis(tier.within_ms)),
+            format!("within {} ms", tier.within_ms),
             amount::percent(tier.fraction),
             share(tier.achieved_fraction),
             format!("<span class=\"{class}\">{kept}</span>"),

@@ -103,7 +103,8 @@ def _numbers(answer: Any, prefix: str = "") -> dict[str, float]:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float)) else json.dumps(value)
+    is_plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return value if is_plain else json.dumps(value)
 
 
 def _told(rows: list[Row], figure: str | None, along: str | None) -> dict[str, Any]:
@@ -199,7 +200,7 @@ def _picture(done: list[Row], verb: str, figure: str, along: str) -> tuple[dict[
     least, most = min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__)
     said = [
         f"{verb}: {figure} is least at {along} {least} ({medians[least]:.4g}) and most at {most} ({medians[most]:.4g}), "
-        f"medians of {_cells(min(map(len, whole.values())))} or more each."
+        f"each the median of {_cells(min(map(len, whole.values())))} or more."
         if least != most
         else f"{verb}: {figure} is {medians[least]:.4g} at {along} {least}."
     ]
@@ -243,7 +244,8 @@ def _table(verb: str, rows: list[Row]) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    return value if isinstance(value, (int, float, type(None))) else str(value)
+    """A parameter as it was asked, which is no figure of ours."""
+    return value if isinstance(value, (int, type(None))) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _failures(failed: Sequence[Row]) -> list[dict[str, Any]]:
@@ -256,12 +258,12 @@ def _failures(failed: Sequence[Row]) -> list[dict[str, Any]]:
         [
             row["asked"]["trace"] + (f" {row['asked']['volume']}" if row["asked"]["volume"] else ""),
             row["verb"],
-            ", ".join(f"{name}={value}" for name, value in row["asked"].items() if name not in ("trace", "volume")),
+            ", ".join(f"{name}={value}" for name, value in row["asked"].items() if name not in ("trace", "volume")) or None,
             {"said": row["error"]},
         ]
         for row in ranked[:_FAILURES_SHOWN]
     ]
-    told = f"{_cells(len(failed))} with {len(messages):,} different message" + ("s" if len(messages) > 1 else "")
+    told = f"{_cells(len(failed))}, " + (f"{len(messages):,} different messages" if len(messages) > 1 else "one message")
     more = f"; {_FAILURES_SHOWN} are shown, failed() has all" if len(failed) > _FAILURES_SHOWN else ""
     return [
         {
