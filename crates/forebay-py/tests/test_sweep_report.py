@@ -120,7 +120,7 @@ def test_every_cell_counts_once_and_a_later_answer_takes_a_failure_s_place(tmp_p
 
 def test_parameters_of_every_kind_are_shown(tmp_path):
     kinds = {"yes": True, "none": None, "list": [64, 256], "table": {"a": 1}, "whole": 3, "part": 0.5, "text": "x"}
-    rows = [row("cache", kinds | {"n": n}, {"accesses": n}) for n in (False, True)]
+    rows = [row("cache", kinds | {"n": n}, {"accesses": int(n)}) for n in (False, True)]
     report(kept(tmp_path / "answers", rows), tmp_path / "page.html", along="n")
     body, said = read(tmp_path / "page.html")
     cells = dict(zip(["trace", *kinds], cells_of(body, "What cache found")[0], strict=False))
