@@ -152,7 +152,7 @@ impl Buy {
             promise: Promise { within: self.within, fraction: self.fraction },
             own: &self.promise,
             by: self.by.map_or(By::Trace, |_| By::Volume),
-            begin: if self.keep_times { Begin::AsRecorded } else { Begin::Together },
+            begin: if self.keep_times { Begin::OwnClocks } else { Begin::Together },
             trust_times: self.trust.trust_times,
             growth: self.growth,
             spare: self.spare.into(),

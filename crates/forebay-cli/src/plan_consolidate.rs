@@ -9,7 +9,7 @@ use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use forebay::plan::capacity::{Promises, once};
 use forebay::plan::confidence::Bootstrap;
-use forebay::plan::consolidate::clients::{OneClient, When, clients};
+use forebay::plan::consolidate::clients::{OneClient, clients};
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay::plan::costed::Load;
 use forebay::report::{self, ConsolidatePage};
@@ -170,8 +170,7 @@ impl Consolidate {
         let clock = self.trust.within(self.within.iter().copied());
         let read = self.traces.iter().map(|path| C::read(&self.source, path, by_volume, clock));
         let read = read.collect::<anyhow::Result<Vec<C>>>()?;
-        let when = if self.keep_times { When::AsRecorded } else { When::Together };
-        let (arrivals, begin) = clients(read, by_volume, when)?;
+        let (arrivals, begin) = clients(read, by_volume, self.keep_times)?;
         let copies = match (arrivals.len(), self.by) {
             (1, None) => usize::from(self.clients.unwrap_or(2)),
             _ => 1,

@@ -359,3 +359,10 @@ def test_a_cell_can_be_made_by_hand():
     cell = Cell("cache", str(TERASORT), "", str(TERASORT), "{}", "")
     (row,) = answer_all([cell])
     assert row["error"] is None and row["cell"] == cell.name and len(cell.name) == 32
+
+
+def test_a_scheduler_that_is_not_there_is_told(tmp_path, small, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("forebay.sweep.ask._SCHEDULER_S", 1)
+    with pytest.raises(forebay.Error, match="client: got no scheduler at 'tcp://127.0.0.1:1'"):
+        forebay.sweep(SIMULATE, small, output=tmp_path, client="tcp://127.0.0.1:1")

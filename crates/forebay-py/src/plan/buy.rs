@@ -91,7 +91,7 @@ pub(crate) fn plan_buy<'py>(
         promise: Promise { within: bound(within)?, fraction },
         own: &own,
         by: if by_volume { By::Volume } else { By::Trace },
-        begin: if keep_times { Begin::AsRecorded } else { Begin::Together },
+        begin: if keep_times { Begin::OwnClocks } else { Begin::Together },
         trust_times,
         growth,
         spare: spare.into(),

@@ -4,7 +4,7 @@ use forebay::plan::amount::span_or_zero;
 use forebay::plan::arrival_times::{Clock, Span};
 use forebay::plan::capacity::{Promises, once};
 use forebay::plan::confidence::Bootstrap;
-use forebay::plan::consolidate::clients::{OneClient, When, clients as clients_of};
+use forebay::plan::consolidate::clients::{OneClient, clients as clients_of};
 use forebay::plan::consolidate::{cautions, consolidate};
 use forebay::plan::costed;
 use forebay_core::Nanos;
@@ -68,7 +68,6 @@ pub(crate) fn plan_consolidate<'py>(
     let promises =
         Promises::new(spans(within, &["10ms"])?, fractions_of(fraction, &["1", "0.9", "0.95"])?);
     let clock = Clock::of(promises.within.iter().copied(), trust_times);
-    let when = if keep_times { When::AsRecorded } else { When::Together };
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     if let Some(text) = cost_us {
         if bootstrap.is_some() {
@@ -78,7 +77,8 @@ pub(crate) fn plan_consolidate<'py>(
         let cost = cost(&text)?;
         let (found, alone, cautions) = detached(py, |signals| {
             let read = sources.iter().map(|source| load(source, by_volume, clock, signals));
-            let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, when)?;
+            let (alone, begin) =
+                clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;
             let clients = repeated(&alone, copies);
             let cautions = cautions(&spans_of(&clients), begin, &shifts);
             let found =
@@ -91,7 +91,7 @@ pub(crate) fn plan_consolidate<'py>(
     }
     let (found, alone, cautions) = detached(py, |signals| {
         let read = sources.iter().map(|source| arrivals(source, by_volume, clock, signals));
-        let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, when)?;
+        let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;
         let clients = repeated(&alone, copies);
         let cautions = cautions(&spans_of(&clients), begin, &shifts);
         Ok((consolidate(&clients, begin, &shifts, &promises, bootstrap)?, alone, cautions))

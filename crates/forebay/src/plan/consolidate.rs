@@ -3,7 +3,7 @@
 //!
 //! Source: the paper's section 4.5 and figures 4.5 and 4.6. A single trace is given with itself,
 //! later: copy `k` begins `k` shifts after the first. Several traces all begin together unless they
-//! are shifted in the same way, or keep the clock they have in common ([`Begin::AsRecorded`]).
+//! are shifted in the same way, or keep the clock they have in common ([`Begin`]).
 //!
 //! What the paper adds up and compares can be read in two ways, and both are answered. `merged_iops`
 //! decomposes the merged requests anew. `shaped_iops` merges what each client's own decomposition
@@ -41,6 +41,8 @@ pub enum Begin {
     Together,
     /// By a clock they have in common, such as that of a trace's volumes.
     AsRecorded,
+    /// Each by its source's own clock, which may be one they have in common.
+    OwnClocks,
 }
 
 /// One promise to clients that share a server.
@@ -272,7 +274,7 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
             longest.as_secs_f64()
         ));
     }
-    if begin == Begin::AsRecorded {
+    if !together {
         let apart = (0..clients.len()).filter(|one| is_apart(*one, clients));
         said.extend(apart.map(|one| {
             format!(
@@ -281,12 +283,12 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
                 clients[one].path.display()
             )
         }));
-        let at_zero = clients.iter().filter(|client| client.first == Nanos::ZERO).count();
-        if at_zero > 1 {
-            said.push(format!(
-                "{at_zero} clients begin at 0 of their clocks: if those began apart, nothing tells when"
-            ));
-        }
+    }
+    let at_zero = clients.iter().filter(|client| client.first == Nanos::ZERO).count();
+    if begin == Begin::OwnClocks && at_zero > 1 {
+        said.push(format!(
+            "{at_zero} clients begin at 0 of their own clocks: if they did not begin together, nothing tells when"
+        ));
     }
     said.extend(shifts.iter().filter(|shift| **shift > longest).map(|shift| {
         format!(
@@ -463,6 +465,9 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("meets none"), "{said:?}");
         let near = arrivals(&[0, 66 * SECOND]);
         let both = [short.span(), near.span()];
+        let said = cautions(&both, Begin::OwnClocks, &[Nanos::ZERO]);
+        assert!(said.len() == 1 && said[0].contains("2 clients begin at 0"), "{said:?}");
+        assert!(cautions(&both, Begin::AsRecorded, &[Nanos::ZERO]).is_empty());
         assert!(cautions(&both, Begin::Together, &[Nanos(66 * SECOND)]).is_empty());
         let apart = cautions(&[short.span(), short.span()], Begin::Together, &[Nanos(61 * SECOND)]);
         assert!(apart.len() == 1 && apart[0].contains("before the next begins"), "{apart:?}");

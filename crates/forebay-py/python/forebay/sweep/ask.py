@@ -27,6 +27,8 @@ _SECONDS_A_PART = 2.0
 # Cells are dealt out in so many batches, of at most so many cells.
 _BATCHES = 512
 _CELLS_A_BATCH = 32
+# A scheduler answers within so long.
+_SCHEDULER_S = 10
 
 
 def sweep(
@@ -86,7 +88,11 @@ def _engine(
     if isinstance(client, str):
         import distributed
 
-        connected = stack.enter_context(distributed.Client(client))  # type: ignore[no-untyped-call]
+        try:
+            reached = distributed.Client(client, timeout=_SCHEDULER_S)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            raise Error(f"client: got no scheduler at '{client}' within {_SCHEDULER_S} s: {error}") from None
+        connected = stack.enter_context(reached)
     dask: Executor = stack.enter_context(connected.get_executor(pure=False))
     return dask
 

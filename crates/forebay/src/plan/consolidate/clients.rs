@@ -5,15 +5,6 @@ use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Span};
 use crate::plan::costed::Load;
 
-/// When each of several traces begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// All at once.
-    Together,
-    /// By the clock that they have in common.
-    AsRecorded,
-}
-
 /// A client's requests, with their lengths or without.
 pub trait OneClient: Sized {
     /// Its volumes, each as a client.
@@ -51,44 +42,38 @@ impl OneClient for Load {
     }
 }
 
-/// The clients that `traces` are, or their volumes if those were told apart, and when they begin. The volumes of one
-/// trace are by its clock.
+/// The clients that `traces` are, or their volumes if those were told apart, and when they begin: the volumes of a trace by
+/// its clock, traces together or, with `keep_times`, each by its source's own clock.
 ///
 /// # Errors
 /// A trace that does not tell its clock, fewer than two volumes, and a common clock of the volumes of several traces.
 pub fn clients<C: OneClient>(
     traces: Vec<C>,
     by_volume: bool,
-    when: When,
+    keep_times: bool,
 ) -> Result<(Vec<C>, Begin), Error> {
-    let several = traces.len() > 1;
-    let timed = match when {
-        When::AsRecorded if by_volume && several => {
-            return Err(Error::Unfit(
-                "--by volume --keep-times (by_volume, keep_times): got several traces, expected one, whose volumes \
-                 have a clock in common; leave one of the options out, or give one trace"
-                    .into(),
-            ));
+    let keeps_clocks = keep_times && traces.len() > 1;
+    match (by_volume, keeps_clocks) {
+        (false, false) => Ok((traces, if keep_times { Begin::AsRecorded } else { Begin::Together })),
+        (false, true) => {
+            let timed = traces.into_iter().map(C::by_own_clock);
+            Ok((timed.collect::<Result<Vec<C>, Error>>()?, Begin::OwnClocks))
         }
-        When::AsRecorded if several => {
-            traces.into_iter().map(C::by_own_clock).collect::<Result<Vec<C>, Error>>()?
-        }
-        When::Together | When::AsRecorded => traces,
-    };
-    let begin = match when {
-        When::Together if !by_volume => Begin::Together,
-        _ => Begin::AsRecorded,
-    };
-    if !by_volume {
-        return Ok((timed, begin));
-    }
-    let clients: Vec<C> = timed.into_iter().flat_map(C::split).collect();
-    match clients.len() < 2 {
-        false => Ok((clients, begin)),
-        true => Err(Error::Unfit(
-            "--by volume (by_volume): got one volume, expected two or more that share a server; leave it out \
-             to give the trace with itself"
+        (true, true) => Err(Error::Unfit(
+            "--by volume --keep-times (by_volume, keep_times): got several traces, expected one, whose volumes \
+             have a clock in common; leave one of the options out, or give one trace"
                 .into(),
         )),
+        (true, false) => {
+            let clients: Vec<C> = traces.into_iter().flat_map(C::split).collect();
+            match clients.len() < 2 {
+                false => Ok((clients, Begin::AsRecorded)),
+                true => Err(Error::Unfit(
+                    "--by volume (by_volume): got one volume, expected two or more that share a server; leave it \
+                     out to give the trace with itself"
+                        .into(),
+                )),
+            }
+        }
     }
 }
