@@ -328,6 +328,21 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    #[test]
+    fn a_tier_without_a_server_of_its_own_says_which_it_shares() {
+        let kept = |share_iops| Kept {
+            within_ms: 1.0,
+            fraction: 1.0,
+            share_iops,
+            achieved_fraction: 1.0,
+            kept: true,
+        };
+        assert_eq!(kept(Some(5)).share(Way::SeparateServers), Ok(5));
+        assert_eq!(kept(None).share(Way::SeparateServers), Err("with the tier before"));
+        assert_eq!(kept(None).share(Way::Fcfs), Err("one server"));
+        assert_eq!(kept(None).share(Way::Miser), Err("one server"));
+    }
+
     /// A request a millisecond, and every second a hundred at once.
     fn bursty() -> ArrivalTimes {
         arrivals((0..3000).flat_map(|ms: u64| {

@@ -150,8 +150,15 @@ mod tests {
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         let document = roxmltree::Document::parse(&svg).unwrap();
         let width = |node: roxmltree::Node<'_, '_>| node.attribute("width")?.parse::<f64>().ok();
-        let rects = document.descendants().filter(|node| node.has_tag_name("rect"));
-        let widths: Vec<f64> = rects.filter_map(width).collect();
+        let rects = || document.descendants().filter(|node| node.has_tag_name("rect"));
+        let widths: Vec<f64> = rects().filter_map(width).collect();
+        // Each begins where the one before it ends.
+        let begins = rects().filter_map(|node| node.attribute("x")?.parse::<f64>().ok());
+        let begins: Vec<f64> = begins.collect();
+        for part in 1..4 {
+            let before = begins[part - 1] + widths[part - 1];
+            assert!((begins[part] - before).abs() < 0.2, "{begins:?} {widths:?}");
+        }
         let of_first = |share: f64| (widths[..4].iter().sum::<f64>() * share * 10.0).round() / 10.0;
         assert_eq!(widths[..4], [0.4, 0.3, 0.2, 0.1].map(of_first));
         assert_eq!(widths[4], of_first(0.5));

@@ -191,6 +191,11 @@ mod tests {
     use forebay_core::Nanos;
 
     fn html(path: &str) -> String {
+        told(path).0
+    }
+
+    /// The page, and the rows that it tells of.
+    fn told(path: &str) -> (String, Vec<Row>) {
         let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
         let arrivals = ArrivalTimes {
             lengths: (512, 512),
@@ -204,13 +209,29 @@ mod tests {
         let doubt = Doubt { bootstrap: Some(Bootstrap { level: 0.9, seed: 1 }), hold_out: None };
         let rows = table(&arrivals, &promises, doubt).unwrap();
         let curves = curve(&arrivals, &promises.within).unwrap();
-        page(&CapacityPage {
+        let page = page(&CapacityPage {
             arrivals: &arrivals,
             promises: &promises,
             rows: &rows,
             curves,
             devices: None,
-        })
+        });
+        (page, rows)
+    }
+
+    #[test]
+    fn every_capacity_stands_above_its_interval() {
+        let (page, rows) = told("t");
+        let wide = |row: &&Row| {
+            row.interval.is_some_and(|of| of.capacity_low_iops < of.capacity_high_iops)
+        };
+        assert!(rows.iter().any(|row| wide(&row)));
+        for row in &rows {
+            let of = row.interval.unwrap();
+            let (low, high) = (of.capacity_low_iops, of.capacity_high_iops);
+            let cell = format!("<td>{}<br/><small>{low}–{high}</small></td>", row.capacity_iops);
+            assert!(page.contains(&cell), "{cell}: {page}");
+        }
     }
 
     #[test]

@@ -101,6 +101,8 @@ fn simulate_s_page_is_sound() {
         // Each I/O of a short run says whose it is.
         let named = page.matches("by writer &amp; co at cylinder").count();
         assert_eq!(named > 0, cylinders > 0);
+        // The lists stand below both pictures, not beside them.
+        assert_eq!(page.contains("</figure></div><div class=\"lists\">"), cylinders > 0);
     }
 }
 
