@@ -106,7 +106,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
             cylinder: (place * f64::from(CYLINDERS) * 0.8) as u32,
             len: 65_536,
             stream: (index % 34) as u32,
-            op: if index % 3 == 0 { Op::Write } else { Op::Read },
+            op: if index.is_multiple_of(3) { Op::Write } else { Op::Read },
         }
     };
     let mut head = HeadTrace::default();

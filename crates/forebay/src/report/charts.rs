@@ -39,6 +39,9 @@ pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[boo
     format!("<ul class=\"legend\">{}</ul>", names.enumerate().map(entry).collect::<String>())
 }
 
+/// (milliseconds, share) from left to right.
+type Points<'a> = &'a [(f64, f64)];
+
 /// Shares that a line says the latency of to whoever points there.
 const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 
@@ -46,7 +49,7 @@ const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 /// of them has a point.
 pub(super) fn distributions(
     caption: &Caption<'_>,
-    (names, series): (&[&str], &[&[(f64, f64)]]),
+    (names, series): (&[&str], &[Points<'_>]),
     stands_out: &[bool],
     (low_ms, high_ms): (f64, f64),
 ) -> Option<String> {
