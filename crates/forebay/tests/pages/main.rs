@@ -198,10 +198,13 @@ fn plan_power_s_page_is_sound() {
     };
     let arrivals = bursty("<t>");
     let found = power(&arrivals, &question).unwrap();
-    for traces in [&[("<t>", &found)][..], &[("<t>", &found), ("&", &found)]] {
+    let mut other = found.clone();
+    (other.rows[1].broken_epochs, other.rows[1].energy_j) = (0, 1.0);
+    assert_eq!(other.recommended().unwrap().plan, "static");
+    for traces in [&[("<t>", &found)][..], &[("<t>", &found), ("&", &found)], &[("<t>", &other)]] {
         let page = report::power_html(&PowerPage { question: &question, traces });
         walk("plan power", &page);
-        let best = found.recommended().unwrap().plan;
+        let best = traces[0].1.recommended().unwrap().plan;
         let marked = page.matches(&format!("class=\"best\"><th scope=\"row\">{best} ")).count();
         assert_eq!(marked, 2 * traces.len(), "{page}");
     }
