@@ -1,11 +1,16 @@
 //! `forebay cache`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, ColumnConstraint};
 use forebay::cache_curve::{Curve, CurveOptions, CurvePoint};
+use forebay::report;
+use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
 use crate::output::{self, Format, wrapped};
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Find how large a cache should be, and what caches of every size would find
@@ -28,6 +33,9 @@ pub(crate) struct Cache {
     sizes_blocks: Vec<u32>,
     #[command(flatten)]
     reading: Reading,
+    /// Also write an HTML report
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// How to print the curve
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -40,7 +48,11 @@ impl Cache {
             sizes_blocks: self.sizes_blocks,
             ..CurveOptions::new(self.block_kib, &self.sizes_mib)?
         };
+        let report = ReportFile::begin(self.output.as_deref(), &Kept::trace(&self.trace))?;
         let curve = self.reading.curve(&self.trace, &options)?;
+        if let Some(report) = report {
+            report.write(&report::cache_html(&curve))?;
+        }
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &curve)?,
             Format::Table => output::print(&shown(&curve, asked))?,
@@ -49,14 +61,11 @@ impl Cache {
     }
 }
 
-/// Shares of what any cache could find, beside the recommended one, for which the table says how large a cache has to be.
-const SHARES: [f64; 6] = [0.25, 0.5, 0.9, 0.95, 0.99, 1.0];
-
 /// The answer in a sentence, a handful of sizes, and the curve at a glance.
 fn shown(curve: &Curve, asked: bool) -> String {
     let mut table = output::table();
     table.set_header(["cache", "blocks", "found %", "of what can be found %", "S3-FIFO found %"]);
-    let points = if asked { simulated(curve) } else { handful(curve) };
+    let points = if asked { curve.simulated() } else { curve.handful() };
     for point in &points {
         let findable = curve.findable();
         let share = if findable > 0.0 { point.lru_hit_ratio() / findable } else { 0.0 };
@@ -80,6 +89,7 @@ fn shown(curve: &Curve, asked: bool) -> String {
     let said = output::emphasised(&wrapped(&curve.told()));
     let most = curve.points.last().map(|point| curve.size(point.size_blocks)).unwrap_or_default();
     let line = glance(curve, &format!("found, from one block to {most}: "));
+    let estimated = curve.estimated().into_iter().map(|told| format!("\n{}", wrapped(&told)));
     format!(
         "{said}\n{table}\n{line}\n{}{}",
         wrapped(&format!(
@@ -89,7 +99,7 @@ fn shown(curve: &Curve, asked: bool) -> String {
             curve.distinct_blocks,
             curve.block_bytes
         )),
-        sampled(curve)
+        estimated.collect::<String>()
     )
 }
 
@@ -98,46 +108,4 @@ fn glance(curve: &Curve, title: &str) -> String {
     let room = output::columns().saturating_sub(title.chars().count()).max(1);
     let points = curve.points.iter().step_by(curve.points.len().div_ceil(room).max(1));
     format!("{title}{}", output::sparkline(points.map(CurvePoint::lru_hit_ratio)))
-}
-
-/// The sizes that were asked for.
-fn simulated(curve: &Curve) -> Vec<CurvePoint> {
-    curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some()).copied().collect()
-}
-
-/// The least sizes that find certain shares of what any cache could, and the recommended one.
-fn handful(curve: &Curve) -> Vec<CurvePoint> {
-    let reaching = |share: &f64| {
-        let least = share * curve.findable() * (1.0 - 1e-9);
-        curve.points.iter().find(|point| point.lru_hit_ratio() >= least)
-    };
-    let recommended = curve.recommended.map(|size| size.size_blocks);
-    let recommended = curve.points.iter().filter(|point| Some(point.size_blocks) == recommended);
-    let mut points: Vec<CurvePoint> =
-        SHARES.iter().filter_map(reaching).chain(recommended).copied().collect();
-    points.sort_unstable_by_key(|point| point.size_blocks);
-    points.dedup_by_key(|point| point.size_blocks);
-    if curve.findable() > 0.0 { points } else { Vec::new() }
-}
-
-/// What is no longer exact, and how far it may be off.
-fn sampled(curve: &Curve) -> String {
-    let mut told = String::new();
-    if curve.sampled_one_in > 1 {
-        told = format!(
-            "\nLRU is estimated on one in {} blocks, {} of them; they stand for the number of uses to \
-             {:.2} %",
-            curve.sampled_one_in,
-            curve.sampled_blocks,
-            curve.sample_error_share * 100.0
-        );
-    }
-    let others = curve.points.iter().filter_map(|point| point.s3fifo_sampled_one_in);
-    if let Some(most) = others.max().filter(|&one_in| one_in > 1) {
-        told += &format!(
-            "\nS3-FIFO of caches with very many blocks is simulated in miniature, on one in {most} of \
-             them at the least"
-        );
-    }
-    told
 }

@@ -36,6 +36,7 @@ const EACH: &[Examples] = &[
         &[
             "forebay cache mine.parquet",
             "forebay cache mine.parquet --sizes-mib 64,256,1024 --format csv",
+            "forebay cache mine.parquet --sizes-mib 64,256 -o cache.html",
         ],
     ),
     ("compare", &["forebay compare mine.parquet other.parquet -o card.html"]),
@@ -48,16 +49,22 @@ const EACH: &[Examples] = &[
     ),
     (
         "plan consolidate",
-        &["forebay plan consolidate mine.parquet other.parquet --within 10ms --fraction 0.9"],
+        &[
+            "forebay plan consolidate mine.parquet other.parquet --within 10ms --fraction 0.9",
+            "forebay plan consolidate mine.parquet --within 10ms --fraction 0.9 -o shared.html",
+        ],
     ),
     (
         "plan sla",
         &[
             "printf '[[tier]]\\nfraction = 0.9\\nwithin_ms = 20\\n' > tiers.toml",
-            "forebay plan sla tiers.toml mine.parquet",
+            "forebay plan sla tiers.toml mine.parquet -o tiers.html",
         ],
     ),
-    ("plan power", &["forebay plan power mine.parquet --device st1000nm0011 --epoch 1m"]),
+    (
+        "plan power",
+        &["forebay plan power mine.parquet --device st1000nm0011 --epoch 1m -o power.html"],
+    ),
     (
         "plan buy",
         &[

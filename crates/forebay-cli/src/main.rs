@@ -1,7 +1,7 @@
 //! The `forebay` command: a thin face of the verbs.
 //!
 //! Results go to standard output, messages and progress to standard error. Exit status: 0 done,
-//! 2 bad usage or bad input, 128 and the signal's number when stopped by one, 1 anything else.
+//! 2 bad usage, bad input or no place for a report, 128 and the signal's number when stopped by one, 1 anything else.
 
 #![forbid(unsafe_code)]
 

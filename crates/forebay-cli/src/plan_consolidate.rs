@@ -1,6 +1,6 @@
 //! `forebay plan consolidate`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment};
@@ -12,13 +12,16 @@ use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::clients::{OneClient, clients};
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay::plan::costed::Load;
+use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
+use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, say, wrapped};
 use crate::plan_costed::{self, Costs};
 use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
@@ -51,7 +54,7 @@ pub(crate) struct Consolidate {
     fraction: Vec<Fraction>,
     /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
     /// whose scattered reads tell; the answer is how many times as fast a server has to be
-    #[arg(long, value_name = "COST", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COST", conflicts_with = "output", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
@@ -60,6 +63,9 @@ pub(crate) struct Consolidate {
     /// Makes the resamples; the same seed gives the same intervals
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
+    /// Also write an HTML report
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     trust: Trust,
     #[command(flatten)]
@@ -115,19 +121,12 @@ impl Consolidate {
             .into());
         }
         match &self.cost_us {
-            None => self.answer::<ArrivalTimes>(|clients, asked| {
-                let progress = Progress::new("searching for capacities");
-                let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
-                let Asked { begin, shifts, promises } = *asked;
-                let found = consolidate(clients, begin, shifts, promises, bootstrap)?;
-                drop(progress);
-                let blind = || size_blind(clients.iter().copied(), "--cost-us counts bytes too");
-                match self.format {
-                    Format::Json | Format::Csv => output::print_data(self.format, &found)?,
-                    Format::Table => output::print(&shown(&found, blind()))?,
-                }
-                Ok(())
-            }),
+            None => {
+                let kept =
+                    self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
+                let report = ReportFile::begin(self.output.as_deref(), &kept)?;
+                self.answer::<ArrivalTimes>(|clients, asked| self.merged(clients, asked, report))
+            }
             Some(cost) => {
                 let costs = Costs::named(cost)?;
                 self.answer::<Load>(|clients, asked| {
@@ -138,10 +137,34 @@ impl Consolidate {
         }
     }
 
+    /// Answers of requests that count as one each.
+    fn merged(
+        &self,
+        clients: &[&ArrivalTimes],
+        asked: &Asked<'_>,
+        report: Option<ReportFile>,
+    ) -> anyhow::Result<()> {
+        let progress = Progress::new("searching for capacities");
+        let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
+        let Asked { begin, shifts, promises } = *asked;
+        let found = consolidate(clients, begin, shifts, promises, bootstrap)?;
+        drop(progress);
+        if let Some(report) = report {
+            let page = ConsolidatePage { clients, begin, shifts, found: &found };
+            report.write(&report::consolidate_html(&page))?;
+        }
+        let blind = || size_blind(clients.iter().copied(), "--cost-us counts bytes too");
+        match self.format {
+            Format::Json | Format::Csv => output::print_data(self.format, &found)?,
+            Format::Table => output::print(&shown(&found, blind()))?,
+        }
+        Ok(())
+    }
+
     /// Reads the clients, and answers `with` what is asked of them.
     fn answer<C: ReadAs>(
         &self,
-        with: impl Fn(&[&C], &Asked<'_>) -> anyhow::Result<()>,
+        with: impl FnOnce(&[&C], &Asked<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let by_volume = self.by.is_some();
         let clock = self.trust.within(self.within.iter().copied());
@@ -170,38 +193,10 @@ impl Consolidate {
 
 /// A sentence for each promise, what each client needs alone, and what they need together.
 fn shown(found: &Consolidation, blind: Option<String>) -> String {
-    let sentences = found.rows.iter().map(|row| sentence(row, found)).chain(blind);
+    let told = |row: &Shared| wrapped(&row.told(found.clients.len()));
+    let sentences = found.rows.iter().map(told).chain(blind);
     let sentences: Vec<String> = sentences.collect();
     format!("{}\n\n{}\n\n{}", sentences.join("\n"), alone(&found.clients), together(found))
-}
-
-fn sentence(row: &Shared, found: &Consolidation) -> String {
-    let apart = match row.shift_s {
-        0.0 => String::new(),
-        shift => format!(", {shift} s apart"),
-    };
-    let each = match row.every_client_iops > row.merged_iops {
-        true => format!(
-            "Client {} ({}) then gets only {}; {} IOPS keep the promise to each.",
-            row.worst_client,
-            name_of(&row.worst_trace),
-            share_found(worst(row)),
-            row.every_client_iops
-        ),
-        false => "That keeps it to each of them too.".to_string(),
-    };
-    let interval = match row.merged_low_iops.zip(row.merged_high_iops) {
-        Some((low, high)) => format!(" ({low} to {high})"),
-        None => String::new(),
-    };
-    wrapped(&format!(
-        "{} IOPS{interval} keep {} of {} clients together within {} ms{apart}; alone they need {} in sum. {each}",
-        row.merged_iops,
-        percent(row.fraction),
-        found.clients.len(),
-        row.within_ms,
-        row.sum_iops,
-    ))
 }
 
 fn alone(clients: &[Client]) -> String {
@@ -216,11 +211,6 @@ fn alone(clients: &[Client]) -> String {
         table.add_row(named.into_iter().chain(needs));
     }
     format!("What each client needs alone, in IOPS:\n{table}")
-}
-
-/// The share of its own that the client gets that gets least.
-fn worst(row: &Shared) -> f64 {
-    row.client_fractions.get(row.worst_client - 1).copied().unwrap_or(1.0)
 }
 
 /// What all need, with its interval.
@@ -254,7 +244,7 @@ fn together(found: &Consolidation) -> String {
             format!("{:.3}", row.ratio),
             row.shaped_iops.to_string(),
             row.worst_client.to_string(),
-            share_found(worst(row)),
+            share_found(row.worst_fraction()),
             row.every_client_iops.to_string(),
         ];
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));

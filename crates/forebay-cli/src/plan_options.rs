@@ -4,6 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use forebay::plan::amount::{self, Fraction};
+pub(crate) use forebay::plan::amount::{percent, share_found};
+pub(crate) use forebay::plan::arrival_times::name_of;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, size_caution};
 use forebay_core::Nanos;
 
@@ -33,22 +35,6 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
 /// A fraction as an argument names it.
 pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
     text.parse()
-}
-
-/// A fraction in percent, as many digits as it has, up to six: 99.95 %.
-pub(crate) fn percent(fraction: f64) -> String {
-    let digits = format!("{:.6}", fraction * 100.0);
-    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// A share that was found, in percent: 95.48 %.
-pub(crate) fn share_found(share: f64) -> String {
-    format!("{:.2} %", share * 100.0)
-}
-
-/// The trace without its folder.
-pub(crate) fn name_of(trace: &str) -> &str {
-    trace.rsplit('/').next().unwrap_or(trace)
 }
 
 /// How far a trace's clock is gone by.

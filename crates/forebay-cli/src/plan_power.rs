@@ -1,16 +1,22 @@
 //! `forebay plan power`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use comfy_table::{Cell, CellAlignment};
+use forebay::devices;
 use forebay::plan::amount::Fraction;
 use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
+use forebay::report::{self, PowerPage};
 use forebay_core::Nanos;
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::{self, Trust, percent};
+use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Find what a promise costs in energy when pools of disks can be switched off
@@ -56,6 +62,9 @@ pub(crate) struct Power {
     trust: Trust,
     #[command(flatten)]
     source: Source,
+    /// Also write an HTML report
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -90,6 +99,9 @@ impl Power {
             pool_disks: self.pool_disks,
             disk,
         };
+        let kept = self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
+        let kept = devices::and_kept(kept, [self.device.as_str()]);
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         let mut traces = Vec::new();
         for path in &self.traces {
             let arrivals = plan_options::arrivals(
@@ -105,6 +117,11 @@ impl Power {
             plan_options::say(path, power.epoch_caution().as_slice());
             traces.push(Of { trace, power });
         }
+        if let Some(report) = report {
+            let traces: Vec<_> = traces.iter().map(|of| (of.trace.as_str(), &of.power)).collect();
+            report
+                .write(&report::power_html(&PowerPage { question: &question, traces: &traces }))?;
+        }
         match self.format {
             Format::Json | Format::Csv => output::print_data(
                 self.format,
@@ -117,13 +134,8 @@ impl Power {
                 },
             )?,
             Format::Table => {
-                let promise = Promise {
-                    within: self.within,
-                    fraction: self.fraction,
-                    baseline: self.baseline_fraction,
-                };
-                let all: Vec<String> =
-                    traces.iter().map(|of| promise.told(&of.trace, &of.power)).collect();
+                let each = traces.iter().map(|of| told(&of.trace, &of.power, &question));
+                let all: Vec<String> = each.collect();
                 output::print(&all.join("\n\n"))?;
             }
         }
@@ -136,89 +148,11 @@ fn watts(text: &str) -> Result<f64, String> {
     watts.ok_or_else(|| format!("got '{text}', expected 0 to 1000000 W, e.g. 2.5"))
 }
 
-/// What was promised.
-struct Promise {
-    within: Nanos,
-    fraction: Fraction,
-    baseline: Fraction,
-}
-
-impl Promise {
-    /// What `power` of a trace comes to: sentences, then tables.
-    fn told(&self, trace: &str, power: &Found) -> String {
-        let said = [self.always(trace, power), self.switched(power), self.words()];
-        let said = said.map(|text| wrapped(&text)).join("\n");
-        format!("{said}\n\n{}\n\n{}", plans(power), times(power))
-    }
-
-    /// What it takes to keep the pools on that the whole trace needs.
-    fn always(&self, trace: &str, power: &Found) -> String {
-        let (Found { pool_disks, disk_iops, device, .. }, all) = (power, &power.rows[0]);
-        format!(
-            "{trace}: {} of {pool_disks} {device} (each disk {disk_iops} IOPS, each pool {}) {} {} within {}, at {:.1} W on \
-             average (all-on).",
-            pools(all.max_pools),
-            pool_disks * disk_iops,
-            if all.max_pools == 1 { "keeps" } else { "keep" },
-            percent(self.baseline.as_f64()),
-            self.within,
-            all.mean_power_w,
-        )
-    }
-
-    /// What the other plans save.
-    fn switched(&self, power: &Found) -> String {
-        let (all, others) = (&power.rows[0], &power.rows[1..]);
-        let epochs = power.epochs;
-        let is_same = |row: &Row| {
-            row.energy_j == all.energy_j
-                && row.mean_pools == all.mean_pools
-                && row.disk_spin_ups == 0
-        };
-        if others.iter().all(is_same) {
-            return format!(
-                "Switching saves nothing here: in each of the {epochs} epochs every plan has the same {} on.",
-                pools(all.max_pools)
-            );
-        }
-        let each = others.iter().map(|row| {
-            let saved = 100.0 * (1.0 - 1.0 / row.saving_ratio);
-            let broken = match row.broken_epochs {
-                0 => "in every epoch".to_string(),
-                broken => format!("but not in {broken} of {epochs} epochs"),
-            };
-            let saves = match saved {
-                saved if saved < 0.0 => format!("takes {:.1} % more", -saved),
-                saved => format!("saves {saved:.1} %"),
-            };
-            format!("{} {saves} ({:.1} W), {broken}", row.plan, row.mean_power_w)
-        });
-        let each: Vec<String> = each.collect();
-        format!(
-            "For {} within {}: {}.",
-            percent(self.fraction.as_f64()),
-            self.within,
-            each.join("; ")
-        )
-    }
-
-    /// What the words of the tables mean.
-    fn words(&self) -> String {
-        format!(
-            "all-on and static keep the pools on that the whole trace needs for {} and for {}; predicted has those \
-             that past epochs needed, oracle those that the coming epoch will need. Late: requests not answered \
-             within {}. Broken: epochs in which fewer than {} were answered in time.",
-            percent(self.baseline.as_f64()),
-            percent(self.fraction.as_f64()),
-            self.within,
-            percent(self.fraction.as_f64()),
-        )
-    }
-}
-
-/// So many pools.
-fn pools(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "pool" } else { "pools" })
+/// What `power` of a trace comes to: sentences, then tables.
+fn told(trace: &str, power: &Found, question: &Question) -> String {
+    let answer = output::emphasised(&wrapped(&format!("{trace}: {}", power.answer(question))));
+    let said = power.told(question).map(|text| wrapped(&text)).join("\n");
+    format!("{answer}\n{said}\n\n{}\n\n{}", plans(power), times(power))
 }
 
 /// Power, pools and broken promises by plan.

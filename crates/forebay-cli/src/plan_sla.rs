@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment};
-use forebay::plan::sla::{Division, Price, Sla as Promise, Way, price};
+use forebay::plan::sla::{Division, Price, Sla as Promise, price};
+use forebay::report::{self, SlaPage};
 use forebay_core::rtt::RATE_MAX_IOPS;
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Source, TracePath};
@@ -13,6 +15,7 @@ use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Costs};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
@@ -28,8 +31,11 @@ pub(crate) struct Sla {
     capacity: Option<u64>,
     /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
     /// whose scattered reads tell; the answer is how many times as fast one server has to be, first come first served
-    #[arg(long, value_name = "COST", conflicts_with = "capacity", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COST", conflicts_with_all = ["capacity", "output"], allow_negative_numbers = true)]
     cost_us: Option<String>,
+    /// Also write an HTML report
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     trust: Trust,
     #[command(flatten)]
@@ -63,10 +69,15 @@ impl Sla {
             let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
             return plan_costed::tiers(&load, &costs, &promise, self.format);
         }
+        let kept = Kept::trace(&self.trace).and_file(&self.promise);
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         let arrivals = plan_options::arrivals(&self.source, &self.trace, false, clock)?;
         let progress = Progress::new("searching for the least capacity");
         let found = price(&arrivals, &promise, self.capacity)?;
         drop(progress);
+        if let Some(report) = report {
+            report.write(&report::sla_html(&SlaPage { arrivals: &arrivals, price: &found }))?;
+        }
         match self.format {
             Format::Json | Format::Csv => output::print_data(
                 self.format,
@@ -86,54 +97,19 @@ impl Sla {
 }
 
 fn shown(found: &Price, blind: Option<String>) -> String {
-    let least = &found.least;
-    let fcfs = found.fcfs_iops.map_or("more than any".into(), |iops| iops.to_string());
-    let said = wrapped(&format!(
-        "{} IOPS keep the promise {}, the least found. First come first served on one server takes \
-         {fcfs} IOPS, separate servers {}. Nothing keeps it below {} IOPS.",
-        least.capacity_iops,
-        how(least.way),
-        found.separate_iops,
-        found.floor_iops
-    ));
-    let said = std::iter::once(said).chain(blind).collect::<Vec<_>>().join("\n");
-    let mut text = format!("{said}\n\n{}", tiers(least));
-    if let Some(checked) = &found.checked {
-        let verdict = if checked.kept { "keep" } else { "do not keep" };
-        let said = match checked.kept {
-            true => format!("{verdict} the promise {}", how(checked.way)),
-            false => format!("{verdict} the promise in any of these ways"),
-        };
-        let of = if checked.kept { "" } else { " The table is of separate servers." };
-        text += &format!(
-            "\n\n{}\n\n{}",
-            wrapped(&format!(
-                "{} IOPS {said}; separate servers keep it from {} IOPS on.{of}",
-                checked.capacity_iops, found.separate_iops
-            )),
-            tiers(checked)
-        );
+    let said: Vec<String> = std::iter::once(wrapped(&found.told())).chain(blind).collect();
+    let mut text = format!("{}\n\n{}", said.join("\n"), tiers(&found.least));
+    if let Some((checked, told)) = found.checked.as_ref().zip(found.checked_told()) {
+        text += &format!("\n\n{}\n\n{}", wrapped(&told), tiers(checked));
     }
     text
-}
-
-fn how(way: Way) -> &'static str {
-    match way {
-        Way::Fcfs => "on one server, first come first served",
-        Way::Miser => "on one server with Miser",
-        Way::SeparateServers => "on separate servers",
-    }
 }
 
 fn tiers(division: &Division) -> String {
     let mut table = output::table();
     table.set_header(["within ms", "promised", "answered", "kept", "its share, IOPS"]);
     for tier in &division.tiers {
-        let share = match tier.share_iops {
-            None if division.way == Way::SeparateServers => "with the tier before".to_string(),
-            None => "one server".to_string(),
-            Some(share) => share.to_string(),
-        };
+        let share = tier.share(division.way).map_or_else(String::from, |share| share.to_string());
         let kept = if tier.kept { "yes" } else { "no" };
         let (within, promised) = (tier.within_ms.to_string(), tier.fraction.to_string());
         let cells =

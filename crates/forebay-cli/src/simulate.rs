@@ -134,6 +134,7 @@ impl Simulate {
                 description: &input.description,
                 device: &device.name,
                 cylinders: device.model.cylinders(),
+                streams: &input.labels,
                 intensity: setup.intensity.times(),
                 arrivals: input.arrival_rates(setup.intensity.times())?,
                 runs: &runs,

@@ -115,8 +115,10 @@ fn every_example_does_what_it_says() {
         scope.spawn(|| some.iter().for_each(|verb| run(verb)));
         others.iter().for_each(|verb| run(verb));
     });
-    for made in ["report.html", "mine.html", "card.html", "mine.model", "from-pipe.parquet", "man1"]
-    {
+    let pages = ["report", "mine", "card", "cache", "shared", "tiers", "power"];
+    let pages = pages.map(|page| format!("{page}.html"));
+    let others = ["mine.model", "from-pipe.parquet", "man1"];
+    for made in pages.iter().map(String::as_str).chain(others) {
         assert!(folder.path(made).exists(), "{made}");
     }
 }

@@ -63,8 +63,6 @@ fn outputs_that_cannot_be_written_are_told() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC);
     let nowhere = folder.path("nowhere");
-    let advise = &mut forebay(&["advise", "--output"]);
-    fails(advise.arg(nowhere.join("report.html")).arg(&trace), 1, &["report.html"]);
     for (output, part) in [
         (nowhere.join("out.csv"), "out.csv"),
         (folder.path("out.xyz"), "--to"),

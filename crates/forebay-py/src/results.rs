@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
+use forebay::head::HeadPoint;
 use forebay::simulate::{Run, RunResult};
 use pyo3::PyClass;
 use pyo3::exceptions::PyRuntimeError;
@@ -51,8 +52,8 @@ fn heads(runs: &[Run]) -> PyResult<RecordBatch> {
         .flat_map(|run| std::iter::repeat_n(run.result.policy.as_str(), run.head.points.len()));
     columns([
         ("policy", Arc::new(StringArray::from_iter_values(names))),
-        ("time_s", Arc::new(Float64Array::from_iter_values(points().map(|point| point.0)))),
-        ("cylinder", Arc::new(UInt32Array::from_iter_values(points().map(|point| point.1)))),
+        ("time_s", Arc::new(Float64Array::from_iter_values(points().map(HeadPoint::done_s)))),
+        ("cylinder", Arc::new(UInt32Array::from_iter_values(points().map(|point| point.cylinder)))),
     ])
 }
 

@@ -191,6 +191,8 @@ pub struct Pictures {
     pub arrivals: Vec<(f64, f64)>,
     /// Each run by policy name: heads and distributions.
     pub runs: Vec<(String, Run)>,
+    /// What the streams are called.
+    pub streams: Vec<String>,
     /// Cylinders of the disk; 0 for a device without heads.
     pub cylinders: u32,
 }
@@ -368,6 +370,7 @@ pub fn advise<P: GoOn>(
         pictures: Pictures {
             arrivals: input.arrival_rates(setup.intensity.times())?,
             runs,
+            streams: input.labels.clone(),
             cylinders: device.model.cylinders(),
         },
         runs: results,
@@ -446,7 +449,12 @@ fn untimed<P: GoOn>(
         redundancy: None,
         description: input.description.clone(),
         runs: Vec::new(),
-        pictures: Pictures { arrivals: Vec::new(), runs: Vec::new(), cylinders: 0 },
+        pictures: Pictures {
+            arrivals: Vec::new(),
+            runs: Vec::new(),
+            streams: Vec::new(),
+            cylinders: 0,
+        },
     })
 }
 

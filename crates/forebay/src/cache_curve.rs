@@ -164,6 +164,49 @@ impl Curve {
         self.points.last().map_or(0.0, CurvePoint::lru_hit_ratio)
     }
 
+    /// The sizes that were asked for, at which S3-FIFO was simulated.
+    pub fn simulated(&self) -> Vec<CurvePoint> {
+        self.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some()).copied().collect()
+    }
+
+    /// The least sizes that find certain shares of what any cache could, and the recommended one.
+    pub fn handful(&self) -> Vec<CurvePoint> {
+        let findable = self.findable();
+        let reaching = |share: &f64| {
+            let least = share * findable * (1.0 - 1e-9);
+            self.points.iter().find(|point| point.lru_hit_ratio() >= least)
+        };
+        let recommended = self.recommended.map(|size| size.size_blocks);
+        let recommended = self.points.iter().filter(|point| Some(point.size_blocks) == recommended);
+        let found = SHARES.iter().filter_map(reaching).chain(recommended).copied().collect();
+        if findable > 0.0 { by_size(found) } else { Vec::new() }
+    }
+
+    /// Both.
+    pub fn handful_and_simulated(&self) -> Vec<CurvePoint> {
+        by_size([self.handful(), self.simulated()].concat())
+    }
+
+    /// What of it is an estimate, and how far it may be off; a sentence each.
+    pub fn estimated(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        if self.sampled_one_in > 1 {
+            told.push(format!(
+                "LRU is estimated on one in {} blocks, {} of them; they stand for the number of uses to {:.2} %",
+                self.sampled_one_in,
+                self.sampled_blocks,
+                self.sample_error_share * 100.0
+            ));
+        }
+        let others = self.points.iter().filter_map(|point| point.s3fifo_sampled_one_in);
+        if let Some(most) = others.max().filter(|&one_in| one_in > 1) {
+            told.push(format!(
+                "S3-FIFO of caches with very many blocks is simulated in miniature, on one in {most} of them at the least"
+            ));
+        }
+        told
+    }
+
     /// A cache of so many blocks in plain words: in bytes, or in blocks where a block's size is not known.
     pub fn size(&self, blocks: u64) -> String {
         bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
@@ -187,6 +230,16 @@ impl Curve {
             self.size(self.distinct_blocks)
         )
     }
+}
+
+/// Shares of what any cache could find, for which [`Curve::handful`] says how large a cache has to be.
+const SHARES: [f64; 6] = [0.25, 0.5, 0.9, 0.95, 0.99, 1.0];
+
+/// Each size once, by rising size.
+fn by_size(mut points: Vec<CurvePoint>) -> Vec<CurvePoint> {
+    points.sort_unstable_by_key(|point| point.size_blocks);
+    points.dedup_by_key(|point| point.size_blocks);
+    points
 }
 
 /// Caches of one size.

@@ -7,6 +7,15 @@ use forebay_core::{BACKGROUND, Completion, Nanos, Observer};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+/// What `stream` is called, by the names of all.
+pub(crate) fn stream_label(labels: &[String], stream: u32) -> String {
+    match labels.get(stream as usize) {
+        _ if stream == BACKGROUND => "(background)".to_string(),
+        Some(label) => label.clone(),
+        None => stream.to_string(),
+    }
+}
+
 /// Watches the I/Os of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
@@ -75,12 +84,7 @@ pub struct ContentionFigures {
 impl Contention {
     /// The figures, with the `most` costliest pairs and streams named by `labels`.
     pub fn figures(&self, most: usize, labels: &[String]) -> ContentionFigures {
-        let label = |stream: u32| {
-            if stream == BACKGROUND {
-                return "(background)".to_string();
-            }
-            labels.get(stream as usize).cloned().unwrap_or_else(|| stream.to_string())
-        };
+        let label = |stream: u32| stream_label(labels, stream);
         let mut pairs: Vec<_> = self.pairs.iter().collect();
         pairs.sort_by_key(|(pair, switches)| (std::cmp::Reverse(switches.cost), **pair));
         ContentionFigures {

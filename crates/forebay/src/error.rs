@@ -52,9 +52,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether what was asked for or read is at fault, not the system.
+    /// Whether what was asked for or read is at fault, not the system; so is a report's place, which was asked for.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Error::Output(_) | Error::Report { .. } | Error::Stopped)
+        !matches!(self, Error::Output(_) | Error::Stopped)
     }
 
     /// From a writer: what it says of options is the user's to mend, the rest the system's.

@@ -1,18 +1,54 @@
-//! Where the heads are over time, thinned so that any run fits a picture.
+//! Where the heads are over time and for which I/O, thinned so that any run fits a picture.
 
-use forebay_core::{Completion, Observer};
+use forebay_core::{Completion, Nanos, Observer, Op};
 
-/// Points kept at most.
+/// Points kept at most: of 32 bytes, which no run allocates more than once each.
 const POINTS_MAX: usize = 200_000;
 
-/// Records the cylinder of every n-th I/O; n doubles whenever the points grow too many.
+/// An I/O that is remembered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeadPoint {
+    /// When the disk took it.
+    pub started: Nanos,
+    /// When it was done.
+    pub done: Nanos,
+    /// The cylinder of its first sector.
+    pub cylinder: u32,
+    /// Its bytes.
+    pub len: u32,
+    /// Whose it is.
+    pub stream: u32,
+    /// What it does.
+    pub op: Op,
+}
+
+impl HeadPoint {
+    /// When it was done, in seconds.
+    pub fn done_s(&self) -> f64 {
+        self.done.as_secs_f64()
+    }
+
+    /// How long the disk had it.
+    pub fn took(&self) -> Nanos {
+        Nanos(self.done.0.saturating_sub(self.started.0))
+    }
+}
+
+/// Records every n-th I/O; n doubles whenever the points grow too many.
 #[derive(Clone, Debug, Default)]
 pub struct HeadTrace {
-    /// (seconds, cylinder) of I/Os in the order they were done.
-    pub points: Vec<(f64, u32)>,
+    /// I/Os in the order they were done.
+    pub points: Vec<HeadPoint>,
     every: u64,
     /// I/Os until the next that is kept.
     left: u64,
+}
+
+impl HeadTrace {
+    /// One in so many I/Os is kept.
+    pub fn every(&self) -> u64 {
+        self.every.max(1)
+    }
 }
 
 impl Observer for HeadTrace {
@@ -21,18 +57,79 @@ impl Observer for HeadTrace {
             return;
         }
         if self.left == 0 {
-            let every = self.every.max(1);
             if self.points.len() == POINTS_MAX {
                 let mut index = 0;
                 self.points.retain(|_| {
                     index += 1;
                     index % 2 == 1
                 });
-                self.every = every * 2;
+                self.every = self.every() * 2;
             }
-            self.left = self.every.max(1);
-            self.points.push((completion.at.as_secs_f64(), completion.mechanics.cylinder_first));
+            self.left = self.every();
+            self.points.push(HeadPoint {
+                started: completion.started,
+                done: completion.at,
+                cylinder: completion.mechanics.cylinder_first,
+                len: completion.io.len,
+                stream: completion.io.stream,
+                op: completion.io.op,
+            });
         }
         self.left -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::contract::device::Mechanics;
+    use forebay_core::{Flags, Request};
+
+    fn completion(number: u64, op: Op) -> Completion {
+        let io = Request {
+            at: Nanos(number),
+            offset: 0,
+            id: number,
+            len: 4096 * (number as u32 + 1),
+            stream: number as u32 % 7,
+            lane: 0,
+            op,
+            flags: Flags::NONE,
+        };
+        let mechanics = Mechanics { cylinder_first: number as u32, ..Mechanics::default() };
+        let (started, at) = (Nanos(10 * number), Nanos(10 * number + 7));
+        Completion { io, started, at, mechanics, outcome: Ok(()) }
+    }
+
+    #[test]
+    fn a_point_is_the_io_it_was() {
+        assert_eq!(std::mem::size_of::<HeadPoint>(), 32);
+        let mut head = HeadTrace::default();
+        head.io(&completion(3, Op::Write));
+        head.io(&completion(4, Op::Flush));
+        head.io(&completion(5, Op::Read));
+        assert_eq!(head.points.len(), 2);
+        let point = HeadPoint {
+            started: Nanos(30),
+            done: Nanos(37),
+            cylinder: 3,
+            len: 16384,
+            stream: 3,
+            op: Op::Write,
+        };
+        assert_eq!(head.points[0], point);
+        assert_eq!((point.took(), head.every()), (Nanos(7), 1));
+    }
+
+    #[test]
+    fn a_long_run_keeps_every_nth_and_says_so() {
+        let mut head = HeadTrace::default();
+        for number in 0..(2 * POINTS_MAX as u64 + 10) {
+            head.io(&completion(number, Op::Read));
+        }
+        assert_eq!(head.every(), 4);
+        assert!(head.points.len() <= POINTS_MAX);
+        let apart = head.points.windows(2).map(|two| two[1].cylinder - two[0].cylinder);
+        assert!(apart.into_iter().all(|apart| apart == 4));
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forebay::devices;
+use forebay::head::HeadPoint;
 use forebay::input::Input;
 use forebay::simulate::{Run, Setup, run};
 use forebay_core::{Flags, Nanos, Op};
@@ -107,8 +108,8 @@ fn small(
     (x, y): (f64, f64),
     (longest_s, cylinders): (f64, f64),
 ) -> String {
-    let at = |&(s, cylinder): &(f64, u32)| {
-        let (across, up) = (s / longest_s, f64::from(cylinder) / cylinders);
+    let at = |point: &HeadPoint| {
+        let (across, up) = (point.done_s() / longest_s, f64::from(point.cylinder) / cylinders);
         (x + 6.0 + across * (WIDE - 28.0), y + HIGH - 12.0 - up * (HIGH - 40.0))
     };
     let points: Vec<(f64, f64)> = run.head.points.iter().map(at).collect();
@@ -128,8 +129,8 @@ fn small(
     );
     let way: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
     let _ = writeln!(drawn, "<path class=\"w\" d=\"M{}\"/>", way.join("L"));
-    for ((_, cylinder), (x, y)) in run.head.points.iter().zip(&points) {
-        let class = match f64::from(*cylinder) / cylinders {
+    for (point, (x, y)) in run.head.points.iter().zip(&points) {
+        let class = match f64::from(point.cylinder) / cylinders {
             up if up < 0.15 => "r",
             up if up > 0.85 => "o",
             _ => "k",
@@ -147,7 +148,8 @@ fn picture() -> String {
         .map(|policy| run(&input, &device, policy, Setup::default()).unwrap())
         .collect();
     let longest_s = runs.iter().map(|run| run.result.figures.makespan_s).fold(0.0, f64::max);
-    let most = runs.iter().flat_map(|run| &run.head.points).map(|point| point.1).max().unwrap();
+    let most =
+        runs.iter().flat_map(|run| &run.head.points).map(|point| point.cylinder).max().unwrap();
     let rows = POLICIES.len().div_ceil(COLUMNS);
     let (wide, high) = (WIDE * COLUMNS as f64 + 8.0, HIGH * rows as f64 + 4.0);
     let title = "Where the disk goes over time under each scheduler, on the same 48 requests of three streams";

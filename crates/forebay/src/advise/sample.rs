@@ -4,7 +4,7 @@ use super::{
     Advice, Before, From, Pictures, Prefer, QueueSizes, Ranked, Remedy, RemedyKind, Verdict,
 };
 use crate::contention::{ContentionFigures, Fight};
-use crate::head::HeadTrace;
+use crate::head::{HeadPoint, HeadTrace};
 use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::{Figures, StreamShare};
 use forebay_core::{Flags, Nanos, Op};
@@ -99,7 +99,15 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
     let point = |index: u64| {
         let sweep = (index as f64 / 150.0).fract();
         let place = order * sweep + (1.0 - order) * scattered(index);
-        (busy_s * index as f64 / 40_000.0, (place * f64::from(CYLINDERS) * 0.8) as u32)
+        let started = Nanos((busy_s * index as f64 / 40_000.0 * 1e9) as u64);
+        HeadPoint {
+            started,
+            done: started + Nanos::from_micros(8_200),
+            cylinder: (place * f64::from(CYLINDERS) * 0.8) as u32,
+            len: 65_536,
+            stream: (index % 34) as u32,
+            op: if index.is_multiple_of(3) { Op::Write } else { Op::Read },
+        }
     };
     let mut head = HeadTrace::default();
     head.points = (0..40_000).map(point).collect();
@@ -236,6 +244,7 @@ pub(crate) fn advice() -> Advice {
         description: description(),
         runs: results,
         pictures: Pictures {
+            streams: (0..34).map(|index| format!("java/{}", 4000 + index)).collect(),
             arrivals: (0..600)
                 .map(|i| (i as f64 * 0.28, 300.0 + 1500.0 * scattered(i).powi(3)))
                 .collect(),

@@ -47,6 +47,17 @@ impl Fraction {
     }
 }
 
+/// A share in percent, as many digits as it has, up to six: 99.95 %.
+pub fn percent(share: f64) -> String {
+    let digits = format!("{:.6}", share * 100.0);
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A share that was found, in percent: 95.48 %.
+pub fn share_found(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
 impl Ord for Fraction {
     fn cmp(&self, other: &Fraction) -> Ordering {
         let scaled = |fraction: &Fraction, by: &Fraction| {

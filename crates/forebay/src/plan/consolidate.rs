@@ -25,8 +25,9 @@ use forebay_core::rtt::least_rate_for_all;
 use serde::Serialize;
 
 use self::merged::Merged;
-use super::amount::Fraction;
-use super::arrival_times::{ArrivalTimes, Span, size_caution};
+pub(crate) use self::merged::times;
+use super::amount::{Fraction, percent, share_found};
+use super::arrival_times::{ArrivalTimes, Span, name_of, size_caution};
 use super::capacity::{Doubt, Promises, Row, beyond, intervals_of, once, table};
 use super::confidence::Bootstrap;
 use super::search::least_capacities;
@@ -79,6 +80,42 @@ pub struct Shared {
     pub client_fractions: Vec<f64>,
     /// The capacity at which every client gets its fraction.
     pub every_client_iops: u64,
+}
+
+impl Shared {
+    /// The share of its own that the client gets that gets least.
+    pub fn worst_fraction(&self) -> f64 {
+        self.client_fractions.get(self.worst_client - 1).copied().unwrap_or(1.0)
+    }
+
+    /// What so many clients need together and alone, and what each of them gets, in sentences.
+    pub fn told(&self, clients: usize) -> String {
+        let apart = match self.shift_s {
+            0.0 => String::new(),
+            shift => format!(", {shift} s apart"),
+        };
+        let each = match self.every_client_iops > self.merged_iops {
+            true => format!(
+                "Client {} ({}) then gets only {}; {} IOPS keep the promise to each.",
+                self.worst_client,
+                name_of(&self.worst_trace),
+                share_found(self.worst_fraction()),
+                self.every_client_iops
+            ),
+            false => "That keeps it to each of them too.".to_string(),
+        };
+        let interval = match self.merged_low_iops.zip(self.merged_high_iops) {
+            Some((low, high)) => format!(" ({low} to {high})"),
+            None => String::new(),
+        };
+        format!(
+            "{} IOPS{interval} keep {} of {clients} clients together within {} ms{apart}; alone they need {} in sum. {each}",
+            self.merged_iops,
+            percent(self.fraction),
+            self.within_ms,
+            self.sum_iops,
+        )
+    }
 }
 
 /// What sharing a server saves.

@@ -19,6 +19,7 @@
 mod disk;
 mod pools;
 mod run;
+mod said;
 
 pub use disk::Disk;
 pub use pools::{EPOCHS_MAX, POOLS_MAX};

@@ -84,6 +84,65 @@ pub struct Price {
     pub checked: Option<Division>,
 }
 
+impl Way {
+    /// In words, after what keeps a promise.
+    pub fn how(self) -> &'static str {
+        match self {
+            Way::Fcfs => "on one server, first come first served",
+            Way::Miser => "on one server with Miser",
+            Way::SeparateServers => "on separate servers",
+        }
+    }
+}
+
+impl Kept {
+    /// What serves it: its share in IOPS, or in words which other server does, in a division of this way.
+    pub fn share(&self, way: Way) -> Result<u64, &'static str> {
+        match (self.share_iops, way) {
+            (Some(share), _) => Ok(share),
+            (None, Way::SeparateServers) => Err("with the tier before"),
+            (None, Way::Fcfs | Way::Miser) => Err("one server"),
+        }
+    }
+}
+
+impl Price {
+    /// What the promise costs, in sentences.
+    pub fn told(&self) -> String {
+        let fcfs = self.fcfs_iops.map_or("more than any".into(), |iops| iops.to_string());
+        let others = match self.least.way {
+            Way::Fcfs => format!("Separate servers take {} IOPS", self.separate_iops),
+            Way::SeparateServers => {
+                format!("One server takes {fcfs} IOPS, first come first served")
+            }
+            Way::Miser => format!(
+                "First come first served it takes {fcfs} IOPS, on separate servers {}",
+                self.separate_iops
+            ),
+        };
+        format!(
+            "{} IOPS keep the promise {}, the least found. {others}. Nothing keeps it below {} IOPS.",
+            self.least.capacity_iops,
+            self.least.way.how(),
+            self.floor_iops
+        )
+    }
+
+    /// What becomes of the promise at the capacity that was asked for, in sentences.
+    pub fn checked_told(&self) -> Option<String> {
+        let checked = self.checked.as_ref()?;
+        let said = match checked.kept {
+            true => format!("keep the promise {}", checked.way.how()),
+            false => "do not keep the promise in any of these ways".to_string(),
+        };
+        let of = if checked.kept { "" } else { " The table is of separate servers." };
+        Some(format!(
+            "{} IOPS {said}; separate servers keep it from {} IOPS on.{of}",
+            checked.capacity_iops, self.separate_iops
+        ))
+    }
+}
+
 /// Prices `sla` on `arrivals`, and checks it at `capacity_iops` if given.
 ///
 /// # Errors
@@ -268,6 +327,21 @@ mod tests {
     }
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_tier_without_a_server_of_its_own_says_which_it_shares() {
+        let kept = |share_iops| Kept {
+            within_ms: 1.0,
+            fraction: 1.0,
+            share_iops,
+            achieved_fraction: 1.0,
+            kept: true,
+        };
+        assert_eq!(kept(Some(5)).share(Way::SeparateServers), Ok(5));
+        assert_eq!(kept(None).share(Way::SeparateServers), Err("with the tier before"));
+        assert_eq!(kept(None).share(Way::Fcfs), Err("one server"));
+        assert_eq!(kept(None).share(Way::Miser), Err("one server"));
+    }
 
     /// A request a millisecond, and every second a hundred at once.
     fn bursty() -> ArrivalTimes {

@@ -62,6 +62,16 @@ impl Axis {
         Axis { label, ..self }
     }
 
+    /// Where it begins and ends, in picture units.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        (self.from, self.to)
+    }
+
+    /// The least and the greatest value of a linear axis.
+    pub(super) fn span(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
     /// Where `value` lies.
     pub(super) fn at(&self, value: f64) -> f64 {
         let value = match self.scale {

@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
@@ -50,15 +50,10 @@ pub(super) fn page(page: &CapacityPage<'_>) -> String {
 fn head(page: &CapacityPage<'_>, trace: &str) -> String {
     let (requests, duration_s) = (page.arrivals.requests(), page.arrivals.duration().as_secs_f64());
     let rate = significant(ratio(requests as f64, duration_s));
-    format!(
-        "<header><p class=\"verdict calm\">Capacity</p><h1>{}</h1>\
-         <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
-         <div><dt>Load</dt><dd>{} requests in {} ({rate} requests/s)</dd></div></dl></header>\n",
-        headline(page),
-        escape(trace),
-        count(requests),
-        seconds(duration_s),
-    )
+    let load =
+        format!("{} requests in {} ({rate} requests/s)", count(requests), seconds(duration_s));
+    let about = [("Trace", trace.to_string()), ("Load", load)];
+    header(("calm", "Capacity"), &headline(page), &about)
 }
 
 /// What the last hundredth costs, under the bound where it costs most.
@@ -159,17 +154,17 @@ fn bound(ms: f64) -> String {
     format!("{ms}\u{a0}ms")
 }
 
+pub(super) fn price(row: &Row) -> String {
+    let interval = row.interval;
+    capacity(row.capacity_iops, interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops)))
+}
+
 /// A capacity, with its interval where there is one.
-fn price(row: &Row) -> String {
-    let capacity = count(row.capacity_iops);
-    match row.interval {
-        None => capacity,
-        Some(interval) => format!(
-            "{capacity}<br/><small>{}–{}</small>",
-            count(interval.capacity_low_iops),
-            count(interval.capacity_high_iops)
-        ),
-    }
+pub(super) fn capacity(iops: u64, interval: Option<(u64, u64)>) -> String {
+    let below = interval.map_or(String::new(), |(low, high)| {
+        format!("<br/><small>{}–{}</small>", count(low), count(high))
+    });
+    count(iops) + &below
 }
 
 /// A share in per cent, with as many digits as it was given.
@@ -196,6 +191,11 @@ mod tests {
     use forebay_core::Nanos;
 
     fn html(path: &str) -> String {
+        told(path).0
+    }
+
+    /// The page, and the rows that it tells of.
+    fn told(path: &str) -> (String, Vec<Row>) {
         let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
         let arrivals = ArrivalTimes {
             lengths: (512, 512),
@@ -209,13 +209,29 @@ mod tests {
         let doubt = Doubt { bootstrap: Some(Bootstrap { level: 0.9, seed: 1 }), hold_out: None };
         let rows = table(&arrivals, &promises, doubt).unwrap();
         let curves = curve(&arrivals, &promises.within).unwrap();
-        page(&CapacityPage {
+        let page = page(&CapacityPage {
             arrivals: &arrivals,
             promises: &promises,
             rows: &rows,
             curves,
             devices: None,
-        })
+        });
+        (page, rows)
+    }
+
+    #[test]
+    fn every_capacity_stands_above_its_interval() {
+        let (page, rows) = told("t");
+        let wide = |row: &&Row| {
+            row.interval.is_some_and(|of| of.capacity_low_iops < of.capacity_high_iops)
+        };
+        assert!(rows.iter().any(|row| wide(&row)));
+        for row in &rows {
+            let of = row.interval.unwrap();
+            let (low, high) = (of.capacity_low_iops, of.capacity_high_iops);
+            let cell = format!("<td>{}<br/><small>{low}–{high}</small></td>", row.capacity_iops);
+            assert!(page.contains(&cell), "{cell}: {page}");
+        }
     }
 
     #[test]

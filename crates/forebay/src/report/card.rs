@@ -3,8 +3,8 @@
 //! neither where the verdict does not ask it.
 
 use super::axis::{Axis, plain};
-use super::page::{document, section};
-use super::tables::table;
+use super::page::{document, header, section};
+use super::tables::{headings, table};
 use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
 use crate::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
 
@@ -35,25 +35,14 @@ fn head(card: &Card) -> String {
         }
         false => ("calm", "No twin"),
     };
-    let about = |title: &str, of: &CardTrace| {
-        format!(
-            "<div><dt>{title}</dt><dd>{}: {} requests in {}</dd></div>",
-            escape(&of.trace),
-            count(of.requests),
-            seconds(of.duration_s)
-        )
+    let about = |of: &CardTrace| {
+        format!("{}: {} requests in {}", of.trace, count(of.requests), seconds(of.duration_s))
     };
-    format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1><dl class=\"about\">{}{}</dl>\
-         </header>\n",
-        escape(&card.verdict.text),
-        about("A, the measure", &card.a),
-        about("B, held against it", &card.b),
+    header(
+        (class, verdict),
+        &card.verdict.text,
+        &[("A, the measure", about(&card.a)), ("B, held against it", about(&card.b))],
     )
-}
-
-fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| escape(name)).collect()
 }
 
 fn aspects(card: &Card) -> String {

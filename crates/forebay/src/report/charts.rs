@@ -1,4 +1,4 @@
-//! The pictures beside the heads': latency distributions, arrivals, and where the time went.
+//! The pictures beside the heads': latency distributions and arrivals.
 //!
 //! Plain data in, SVG out. A series keeps its colour and its dashes in every picture, both from
 //! the style sheet's classes `s0` to `s11`.
@@ -6,8 +6,8 @@
 use std::fmt::Write;
 
 use super::axis::Axis;
-use super::plot::{Caption, Picture, Plot};
-use super::text::{escape, percent, ratio, seconds};
+use super::plot::{Caption, Plot};
+use super::text::millis;
 
 /// Colours and dashes the style sheet tells apart.
 const SERIES_STYLES: usize = 12;
@@ -39,11 +39,17 @@ pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[boo
     format!("<ul class=\"legend\">{}</ul>", names.enumerate().map(entry).collect::<String>())
 }
 
-/// Cumulative distributions of latency: for each series (milliseconds, share), some of which stand out. `None` when none
+/// (milliseconds, share) from left to right.
+type Points<'a> = &'a [(f64, f64)];
+
+/// Shares that a line says the latency of to whoever points there.
+const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
+
+/// Cumulative distributions of latency, by name: for each series (milliseconds, share), some of which stand out. `None` when none
 /// of them has a point.
 pub(super) fn distributions(
     caption: &Caption<'_>,
-    series: &[&[(f64, f64)]],
+    (names, series): (&[&str], &[Points<'_>]),
     stands_out: &[bool],
     (low_ms, high_ms): (f64, f64),
 ) -> Option<String> {
@@ -63,6 +69,12 @@ pub(super) fn distributions(
         let finite = points.iter().filter(|point| point.0.is_finite() && point.1.is_finite());
         let points: Vec<(f64, f64)> = finite.map(|&(ms, share)| (ms, share * 100.0)).collect();
         plot.line(&points, &series_classes(index, stands_out));
+        for share in TOLD_PERCENT {
+            if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
+                let whose = names.get(index).copied().unwrap_or_default();
+                plot.spot(*point, &format!("{whose}: {share} % within {}", millis(point.0)));
+            }
+        }
     }
     Some(plot.finish())
 }
@@ -87,6 +99,7 @@ pub(super) fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<St
     let x = Axis::linear(last.0 + step_s, left, right);
     let y = Axis::linear(highest * 1.05, bottom, top);
     let mut plot = Plot::new(caption, SIZE, (x, "time, s"), (y, "requests per second"));
+    plot.zoomable();
     let mut path = format!("M{left:.1} {bottom:.1}");
     for step in &steps {
         let (from, height) = (plot.x.at(step.0), plot.y.at(step.1));
@@ -98,98 +111,6 @@ pub(super) fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<St
     let at = plot.y.at(mean);
     plot.add(&format!("<path class=\"mark\" d=\"M{left} {at:.1}H{right}\"/>"));
     Some(plot.finish())
-}
-
-/// Where one run's time went, in seconds.
-pub(super) struct TimeSpent<'a> {
-    /// The policy.
-    pub(super) policy: &'a str,
-    /// Moving the arm.
-    pub(super) seek_s: f64,
-    /// Waiting for sectors.
-    pub(super) rotation_s: f64,
-    /// Moving data.
-    pub(super) transfer_s: f64,
-    /// All the disk's work.
-    pub(super) busy_s: f64,
-    /// Least time that moving the bytes takes.
-    pub(super) floor_s: f64,
-}
-
-impl TimeSpent<'_> {
-    /// The parts of the whole with their class and name; the last is what no other explains.
-    pub(super) fn parts(&self) -> [(&'static str, &'static str, f64); 4] {
-        let other_s = self.busy_s - self.seek_s - self.rotation_s - self.transfer_s;
-        [
-            ("seek", "seeking", self.seek_s),
-            ("rotation", "rotating", self.rotation_s),
-            ("transfer", "transferring", self.transfer_s),
-            ("other", "overhead", other_s),
-        ]
-        .map(|(class, name, s)| (class, name, if s.is_finite() { s.max(0.0) } else { 0.0 }))
-    }
-
-    fn whole_s(&self) -> f64 {
-        self.parts().iter().map(|part| part.2).sum()
-    }
-}
-
-const BAR_LEFT: f64 = 150.0;
-const BAR_RIGHT: f64 = 1050.0;
-const BAR_STEP: f64 = 40.0;
-const BAR_HEIGHT: f64 = 26.0;
-const BAR_TOP: f64 = 26.0;
-
-/// One bar a run. `None` when no run took time.
-pub(super) fn time_spent(caption: &Caption<'_>, runs: &[TimeSpent<'_>]) -> Option<String> {
-    let longest = runs.iter().map(TimeSpent::whole_s).fold(0.0, f64::max);
-    if longest <= 0.0 {
-        return None;
-    }
-    let height = BAR_TOP + BAR_STEP * runs.len() as f64 + 8.0;
-    let axis = Axis::linear(longest, BAR_LEFT, BAR_RIGHT);
-    let mut picture = Picture::new(caption, 1140.0, height);
-    for (index, run) in runs.iter().enumerate() {
-        let top = BAR_TOP + BAR_STEP * index as f64;
-        let short: String = run.policy.chars().take(18).collect();
-        picture.label(BAR_LEFT - 10.0, top + 18.0, "bar-name end", &short);
-        bar(&mut picture, run, top, axis);
-        let end = axis.at(run.whole_s());
-        picture.label(end + 8.0, top + 18.0, "bar-total", &seconds(run.busy_s));
-    }
-    let floor_s = runs.iter().map(|run| run.floor_s).fold(0.0, f64::max);
-    if floor_s > 0.0 && floor_s <= longest {
-        let at = axis.at(floor_s);
-        picture
-            .add(&format!("<path class=\"floor\" d=\"M{at:.1} {:.1}V{height}\"/>", BAR_TOP - 6.0));
-        let class = if at < BAR_LEFT + 100.0 { "note" } else { "note mid" };
-        let note = format!("the bytes alone {}", seconds(floor_s));
-        picture.label(at, BAR_TOP - 11.0, class, &note);
-    }
-    Some(picture.finish())
-}
-
-fn bar(picture: &mut Picture, run: &TimeSpent<'_>, top: f64, axis: Axis) {
-    let mut from_s = 0.0;
-    for (class, name, part_s) in run.parts() {
-        let (from, to) = (axis.at(from_s), axis.at(from_s + part_s));
-        from_s += part_s;
-        if to - from < 0.1 {
-            continue;
-        }
-        let share = percent(ratio(part_s, run.whole_s()));
-        picture.add(&format!(
-            "<rect class=\"{class}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" \
-             height=\"{BAR_HEIGHT}\"><title>{}: {name} {} ({share})</title></rect>",
-            to - from,
-            escape(run.policy),
-            seconds(part_s),
-        ));
-        if to - from > 64.0 {
-            let middle = (from + to) / 2.0;
-            picture.label(middle, top + 17.5, &format!("in-{class} mid"), &share);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -205,9 +126,8 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_draws_nothing() {
-        assert!(distributions(&CAPTION, &[&[], &[]], &[], (1.0, 2.0)).is_none());
+        assert!(distributions(&CAPTION, (&[], &[&[], &[]]), &[], (1.0, 2.0)).is_none());
         assert!(arrivals(&CAPTION, &[]).is_none());
-        assert!(time_spent(&CAPTION, &[]).is_none());
         assert_eq!(latency_span(std::iter::empty()), (0.1, 10.0));
     }
 
@@ -215,8 +135,13 @@ mod tests {
     fn odd_points_draw_well_formed_pictures() {
         let points = [(0.0, 0.0), (f64::NAN, 0.5), (f64::INFINITY, 0.9), (3.0, 1.0)];
         parsed(
-            &distributions(&CAPTION, &[&points, &[]], &[], latency_span([&points[..]].into_iter()))
-                .unwrap(),
+            &distributions(
+                &CAPTION,
+                (&["<a>"], &[&points, &[]]),
+                &[],
+                latency_span([&points[..]].into_iter()),
+            )
+            .unwrap(),
         );
         parsed(&arrivals(&CAPTION, &points).unwrap());
         parsed(&arrivals(&CAPTION, &[(0.0, 0.0)]).unwrap());
@@ -226,7 +151,9 @@ mod tests {
     fn each_series_has_a_line_of_its_own_style() {
         let points = [(1.0, 0.0), (10.0, 1.0)];
         let svg =
-            distributions(&CAPTION, &[&points, &points], &[false, true], (1.0, 10.0)).unwrap();
+            distributions(&CAPTION, (&["a"], &[&points, &points]), &[false, true], (1.0, 10.0))
+                .unwrap();
+        assert!(svg.contains("<title>a: 100 % within 10.0\u{a0}ms</title>"), "{svg}");
         let document = parsed(&svg);
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         let lines: Vec<_> = lines.filter(|class| class.starts_with("series")).collect();
@@ -241,24 +168,5 @@ mod tests {
             assert!(sheet.contains(&format!(".{} {{", series_class(index))), "{index}");
         }
         assert!(!sheet.contains(&format!(".s{SERIES_STYLES} {{")));
-    }
-
-    #[test]
-    fn parts_fill_the_bar_in_proportion() {
-        let run = TimeSpent {
-            policy: "<p>",
-            seek_s: 4.0,
-            rotation_s: 3.0,
-            transfer_s: 2.0,
-            busy_s: 10.0,
-            floor_s: 2.0,
-        };
-        assert_eq!(run.parts().map(|part| part.2), [4.0, 3.0, 2.0, 1.0]);
-        let svg = time_spent(&CAPTION, &[run]).unwrap();
-        let document = parsed(&svg);
-        let width = |node: roxmltree::Node<'_, '_>| node.attribute("width")?.parse::<f64>().ok();
-        let rects = document.descendants().filter(|node| node.has_tag_name("rect"));
-        let widths: Vec<f64> = rects.filter_map(width).collect();
-        assert_eq!(widths, [360.0, 270.0, 180.0, 90.0]);
     }
 }

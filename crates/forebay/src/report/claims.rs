@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::page::section;
-use super::tables::table;
+use super::page::{section, unfolding};
+use super::tables::{named, table};
 use super::text::{escape, name};
 
 /// The claims of one work.
@@ -90,21 +90,18 @@ fn card(of: &ClaimCard) -> String {
         escape(&of.source),
         escape(&of.claimed),
         escape(&of.found),
-        figures(&of.figures),
+        figures(of),
     )
 }
 
 /// All figures, where there are several.
-fn figures(of: &[[String; 3]]) -> String {
-    if of.len() < 2 {
+fn figures(of: &ClaimCard) -> String {
+    if of.figures.len() < 2 {
         return String::new();
     }
     let heads = ["case", "the paper", "ours"].map(String::from);
     let row = |row: &[String; 3]| (false, row.iter().map(|cell| name(cell)).collect());
-    let rows: Vec<_> = of.iter().map(row).collect();
-    format!(
-        "<details><summary>All {} figures</summary>{}</details>",
-        of.len(),
-        table(&heads, &rows)
-    )
+    let rows: Vec<_> = of.figures.iter().map(row).collect();
+    let table = named(&escape(&of.says), &table(&heads, &rows));
+    unfolding(&format!("All {} figures", of.figures.len()), &table)
 }

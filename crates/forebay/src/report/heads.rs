@@ -8,6 +8,10 @@ use std::fmt::Write;
 
 use super::axis::Axis;
 use super::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
+use super::tables::{headings, table};
+use super::text::{bytes, count, name, seconds};
+use crate::contention::stream_label;
+use crate::head::HeadPoint;
 
 /// Size of a picture.
 const WIDTH: f64 = 560.0;
@@ -21,8 +25,13 @@ const SHADES: usize = 4;
 /// Points that a closer look shows of the baseline.
 const CLOSER_POINTS: usize = 160;
 
-/// (seconds, cylinder) of I/Os in time order.
-pub(super) type Points<'a> = &'a [(f64, u32)];
+/// I/Os in time order.
+pub(super) type Points<'a> = &'a [HeadPoint];
+
+/// I/Os of a closer look that say what they are.
+const NAMED_MAX: usize = 4 * CLOSER_POINTS;
+/// Parts of a whole run that say what is in them.
+const STRIPS: usize = 60;
 
 /// What both pictures of a pair share: time span, cylinders and what the darkest shade means.
 pub(super) struct Ground {
@@ -34,9 +43,9 @@ pub(super) struct Ground {
 }
 
 /// The lowest and the highest cylinder of `points`, at least one apart.
-fn reached<'a>(points: impl Iterator<Item = &'a (f64, u32)>) -> (u32, u32) {
+fn reached<'a>(points: impl Iterator<Item = &'a HeadPoint>) -> (u32, u32) {
     let (mut lowest, mut highest) = (u32::MAX, 0);
-    for &(_, cylinder) in points {
+    for &HeadPoint { cylinder, .. } in points {
         (lowest, highest) = (lowest.min(cylinder), highest.max(cylinder));
     }
     let lowest = lowest.min(highest);
@@ -46,7 +55,7 @@ fn reached<'a>(points: impl Iterator<Item = &'a (f64, u32)>) -> (u32, u32) {
 impl Ground {
     /// For two whole runs.
     pub(super) fn whole(a: Points<'_>, b: Points<'_>) -> Ground {
-        let end = |points: Points<'_>| points.last().map_or(0.0, |point| point.0);
+        let end = |points: Points<'_>| points.last().map_or(0.0, HeadPoint::done_s);
         let to_s = end(a).max(end(b));
         let cylinders = reached(a.iter().chain(b));
         let mut ground = Ground { from_s: 0.0, to_s, cylinders, densest: 1 };
@@ -57,14 +66,14 @@ impl Ground {
     /// For a closer look at the middle of the shorter run, long enough for some of the
     /// baseline's movements. `None` where the whole picture shows as much.
     pub(super) fn closer(baseline: Points<'_>, other: Points<'_>) -> Option<Ground> {
-        let from_s = baseline.last()?.0.min(other.last()?.0) / 2.0;
-        let first = baseline.partition_point(|point| point.0 < from_s);
+        let from_s = baseline.last()?.done_s().min(other.last()?.done_s()) / 2.0;
+        let first = baseline.partition_point(|point| point.done_s() < from_s);
         if baseline.len() < 4 * CLOSER_POINTS {
             return None;
         }
-        let to_s = baseline.get(first + CLOSER_POINTS).or(baseline.last())?.0;
+        let to_s = baseline.get(first + CLOSER_POINTS).or(baseline.last())?.done_s();
         let shown = baseline.iter().chain(other);
-        let cylinders = reached(shown.filter(|point| (from_s..=to_s).contains(&point.0)));
+        let cylinders = reached(shown.filter(|point| (from_s..=to_s).contains(&point.done_s())));
         (to_s > from_s).then_some(Ground { from_s, to_s, cylinders, densest: 1 })
     }
 
@@ -83,9 +92,9 @@ impl Ground {
     fn cells(&self, points: Points<'_>) -> Vec<u32> {
         let (x, y) = (self.x(), self.y());
         let mut cells = vec![0u32; COLUMNS * ROWS];
-        for &(s, cylinder) in points {
-            let column = ((x.at(s) - LEFT) / CELL) as usize;
-            let row = ((y.at(f64::from(cylinder)) - TOP) / CELL) as usize;
+        for point in points {
+            let column = ((x.at(point.done_s()) - LEFT) / CELL) as usize;
+            let row = ((y.at(f64::from(point.cylinder)) - TOP) / CELL) as usize;
             if let Some(cell) = cells.get_mut(column.min(COLUMNS - 1) * ROWS + row.min(ROWS - 1)) {
                 *cell += 1;
             }
@@ -93,8 +102,13 @@ impl Ground {
         cells
     }
 
-    /// A whole run as shades of density.
-    pub(super) fn density(&self, caption: &Caption<'_>, points: Points<'_>) -> String {
+    /// A whole run as shades of density; each strip of it says how many I/Os it has, and which of them took longest.
+    pub(super) fn density(
+        &self,
+        caption: &Caption<'_>,
+        points: Points<'_>,
+        streams: &[String],
+    ) -> String {
         let mut plot = self.plot(caption);
         let cells = self.cells(points);
         let most = f64::from(self.densest.max(1)).ln_1p();
@@ -113,20 +127,58 @@ impl Ground {
             }
         }
         plot.add("</g>");
+        self.strips(&mut plot, points, streams);
         plot.finish()
     }
 
-    /// What lies within the span, as a line from I/O to I/O.
-    pub(super) fn path(&self, caption: &Caption<'_>, points: Points<'_>) -> String {
+    fn strips(&self, plot: &mut Plot, points: Points<'_>, streams: &[String]) {
+        let width = (self.to_s - self.from_s) / STRIPS as f64;
+        let mut rest = points;
+        for strip in 0..STRIPS {
+            let (from_s, to_s) = (strip as f64 * width, (strip + 1) as f64 * width);
+            let is_last = strip + 1 == STRIPS;
+            let end = rest.partition_point(|point| is_last || point.done_s() < to_s);
+            let (within, after) = rest.split_at(end);
+            rest = after;
+            let Some(slowest) = within.iter().max_by_key(|point| point.took()) else { continue };
+            let told = format!(
+                "{} to {}: {} I/Os; the slowest: {}",
+                seconds(from_s),
+                seconds(to_s),
+                count(within.len() as u64),
+                told(slowest, streams)
+            );
+            plot.strip((from_s, to_s), &told);
+        }
+    }
+
+    /// What lies within the span.
+    pub(super) fn within<'a>(&self, points: Points<'a>) -> Points<'a> {
         /// More than a picture can tell apart.
         const POINTS_MAX: usize = 2000;
-        let first = points.partition_point(|point| point.0 < self.from_s);
-        let within = points.iter().skip(first).take_while(|point| point.0 <= self.to_s);
-        let within = within.take(POINTS_MAX);
-        let within: Vec<(f64, f64)> = within.map(|&(s, c)| (s, f64::from(c))).collect();
+        let first = points.partition_point(|point| point.done_s() < self.from_s);
+        let (_, from) = points.split_at(first);
+        let end = from.partition_point(|point| point.done_s() <= self.to_s);
+        &from[..end.min(POINTS_MAX)]
+    }
+
+    /// What lies within the span, as a line from I/O to I/O, each of which says what it is.
+    pub(super) fn path(
+        &self,
+        caption: &Caption<'_>,
+        points: Points<'_>,
+        streams: &[String],
+    ) -> String {
+        let within = self.within(points);
+        let at = |point: &HeadPoint| (point.done_s(), f64::from(point.cylinder));
+        let places: Vec<(f64, f64)> = within.iter().map(at).collect();
         let mut plot = self.plot(caption);
-        plot.line(&within, "head-line");
-        plot.dots(&within, "head-dots");
+        plot.zoomable();
+        plot.line(&places, "head-line");
+        plot.dots(&places, "head-dots");
+        for point in within.iter().step_by(within.len().div_ceil(NAMED_MAX).max(1)) {
+            plot.spot(at(point), &told(point, streams));
+        }
         plot.finish()
     }
 
@@ -138,6 +190,41 @@ impl Ground {
     fn plot(&self, caption: &Caption<'_>) -> Plot {
         Plot::new(caption, (WIDTH, HEIGHT), (self.x(), "time, s"), (self.y(), "cylinder"))
     }
+}
+
+/// What an I/O was, whose and when.
+fn told(point: &HeadPoint, streams: &[String]) -> String {
+    format!(
+        "{} of {} by {} at cylinder {}, taken at {}, done in {}",
+        point.op.name(),
+        bytes(f64::from(point.len)),
+        stream_label(streams, point.stream),
+        count(point.cylinder.into()),
+        seconds_exactly(point.started.as_secs_f64()),
+        seconds(point.took().as_secs_f64()),
+    )
+}
+
+/// I/Os as a table, the first `most` of them, for who cannot point at a picture.
+pub(super) fn listed(points: Points<'_>, streams: &[String], most: usize) -> String {
+    let heads = headings(&["taken at", "does", "bytes", "whose", "cylinder", "done in"]);
+    let row = |point: &HeadPoint| {
+        let cells = vec![
+            seconds_exactly(point.started.as_secs_f64()),
+            point.op.name().to_string(),
+            bytes(f64::from(point.len)),
+            name(&stream_label(streams, point.stream)),
+            count(point.cylinder.into()),
+            seconds(point.took().as_secs_f64()),
+        ];
+        (false, cells)
+    };
+    table(&heads, &points.iter().take(most).map(row).collect::<Vec<_>>())
+}
+
+/// A time of the run, told apart from its neighbours.
+fn seconds_exactly(s: f64) -> String {
+    format!("{s:.4}\u{a0}s")
 }
 
 /// The count that all but the densest twentieth of the touched cells stay below.
@@ -175,7 +262,15 @@ fn runs(shades: &[usize], level: usize) -> String {
 mod tests {
     use super::*;
 
+    use forebay_core::{Nanos, Op};
+
     const CAPTION: Caption<'_> = Caption { id: "x", title: "t", description: "d" };
+
+    fn point(s: f64, cylinder: u32) -> HeadPoint {
+        let done = Nanos((s * 1e9) as u64);
+        let started = Nanos(done.0.saturating_sub(5_000_000));
+        HeadPoint { started, done, cylinder, len: 65_536, stream: 1, op: Op::Write }
+    }
 
     #[test]
     fn runs_are_strokes_relative_to_each_other() {
@@ -191,24 +286,65 @@ mod tests {
     #[test]
     fn any_run_fits_the_page() {
         let scattered = |index: u64| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32;
-        let points: Vec<(f64, u32)> =
-            (0..100_000).map(|index| (index as f64 / 100.0, scattered(index) % 1000)).collect();
-        let svg = Ground::whole(&points, &points).density(&CAPTION, &points);
-        assert!(svg.len() < 160_000, "{}", svg.len());
+        let points: Vec<HeadPoint> = (0..100_000)
+            .map(|index| point(index as f64 / 100.0, scattered(index) % 1000))
+            .collect();
+        let svg = Ground::whole(&points, &points).density(&CAPTION, &points, &[]);
+        assert!(svg.len() < 180_000, "{}", svg.len());
         roxmltree::Document::parse(&svg).unwrap();
+    }
+
+    #[test]
+    fn each_part_of_a_run_counts_its_ios_and_names_the_slowest() {
+        let mut points: Vec<HeadPoint> =
+            (0..6001).map(|index| point(f64::from(index), 7)).collect();
+        points[150].started = Nanos(100_000_000_000);
+        let streams = ["zero".to_string(), "<one>".to_string()];
+        let svg = Ground::whole(&points, &points).density(&CAPTION, &points, &streams);
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let strips: Vec<&str> = document
+            .descendants()
+            .filter(|node| node.attribute("class") == Some("strip"))
+            .filter_map(|node| node.first_element_child()?.text())
+            .collect();
+        assert_eq!(strips.len(), STRIPS);
+        assert!(strips[0].starts_with("0\u{a0}s to 100\u{a0}s: 100 I/Os; "), "{}", strips[0]);
+        assert!(strips[1].ends_with(
+            "the slowest: write of 64.0\u{a0}KiB by <one> at cylinder 7, taken at 100.0000\u{a0}s, done in 50.0\u{a0}s"
+        ), "{}", strips[1]);
+        // The last one ends with the run.
+        assert!(strips[STRIPS - 1].contains(" 101 I/Os"), "{}", strips[STRIPS - 1]);
+    }
+
+    #[test]
+    fn each_io_of_a_closer_look_says_what_it_is() {
+        let points: Vec<HeadPoint> =
+            (0..5000).map(|index| point(f64::from(index), index)).collect();
+        let ground = Ground { from_s: 10.0, to_s: 19.0, cylinders: (0, 5000), densest: 1 };
+        let svg = ground.path(&CAPTION, &points, &[]);
+        let spots: Vec<&str> = svg.split("class=\"spot\"").skip(1).collect();
+        assert_eq!(spots.len(), 10);
+        assert!(spots[0].contains("write of 64.0\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
+        let long = Ground { from_s: 0.0, to_s: 5000.0, ..ground };
+        let svg = long.path(&CAPTION, &points, &[]);
+        assert!((NAMED_MAX / 2..=NAMED_MAX).contains(&svg.matches("class=\"spot\"").count()));
+        let table = listed(ground.within(&points), &[], 3);
+        assert_eq!(table.matches("<tr>").count(), 4);
+        assert!(table.contains("<th scope=\"row\">9.9950\u{a0}s</th><td>write</td>"), "{table}");
     }
 
     #[test]
     fn the_lowest_cylinder_is_at_the_bottom() {
         let ground = Ground { from_s: 0.0, to_s: 1.0, cylinders: (0, 10), densest: 1 };
-        let cells = ground.cells(&[(0.0, 0), (1.0, 10)]);
+        let cells = ground.cells(&[point(0.0, 0), point(1.0, 10)]);
         assert_eq!((cells[ROWS - 1], cells[(COLUMNS - 1) * ROWS]), (1, 1));
     }
 
     #[test]
     fn a_closer_look_lies_within_both_runs() {
-        let slow: Vec<(f64, u32)> = (0..1000).map(|index| (f64::from(index), 1)).collect();
-        let fast: Vec<(f64, u32)> = (0..1000).map(|index| (f64::from(index) / 2.0, 1)).collect();
+        let slow: Vec<HeadPoint> = (0..1000).map(|index| point(f64::from(index), 1)).collect();
+        let fast: Vec<HeadPoint> =
+            (0..1000).map(|index| point(f64::from(index) / 2.0, 1)).collect();
         let ground = Ground::closer(&slow, &fast).unwrap();
         assert!(ground.from_s < 250.0 && ground.to_s > ground.from_s && ground.to_s < 499.0);
         assert!(Ground::closer(&slow[..3], &fast).is_none());

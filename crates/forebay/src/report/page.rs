@@ -36,7 +36,7 @@ pub(super) fn page(advice: &Advice) -> String {
     let mut body = head(advice);
     let pair = Pair::of(advice);
     if let Some(pair) = &pair {
-        body += &tiles(advice, pair);
+        body += &four(advice, pair);
     }
     body += &section("Remedies", &tables::remedies(advice));
     let ranking = match advice.verdict {
@@ -59,7 +59,8 @@ pub(super) fn page(advice: &Advice) -> String {
     let runs = &advice.pictures.runs;
     if let Some(pair) = &pair {
         let other = pair.other.map(|run| run.policy.as_str());
-        body += &pictures::heads(runs, &pair.baseline.policy, other, advice.pictures.cylinders);
+        let disk = (advice.pictures.cylinders, advice.pictures.streams.as_slice());
+        body += &pictures::heads(runs, &pair.baseline.policy, other, disk);
     }
     let told = [Some(advice.baseline.as_str()), advice.recommended.as_deref()];
     body += &pictures::latencies(runs, &told);
@@ -72,24 +73,24 @@ pub(super) fn page(advice: &Advice) -> String {
     }
     body += &section("The trace", &tables::trace(&advice.description));
     if !advice.runs.is_empty() {
-        body += &format!(
-            "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
-            {
-                let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
-                tables::figures(&advice.runs.iter().chain(with_flash).collect::<Vec<_>>())
-            }
-        );
+        let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
+        let all: Vec<&RunResult> = advice.runs.iter().chain(with_flash).collect();
+        body += &folded("All figures of all runs", &tables::figures(&all));
     }
     document(&advice.trace, &body)
 }
 
 /// A page about `trace` around its `body`.
 pub(super) fn document(trace: &str, body: &str) -> String {
+    let script = match body.contains("class=\"zoom\"") {
+        true => concat!("<script>\n", include_str!("zoom.js"), "</script>"),
+        false => "",
+    };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <meta name=\"color-scheme\" content=\"light dark\"/>\
-         <title>Forebay: {}</title><style>\n{}</style></head>\n<body><main>\n{body}</main>\
+         <title>Forebay: {}</title>{script}<style>\n{}</style></head>\n<body><main>\n{body}</main>\
          <footer>Forebay {}</footer></body></html>\n",
         name(trace),
         include_str!("style.css"),
@@ -97,8 +98,50 @@ pub(super) fn document(trace: &str, body: &str) -> String {
     )
 }
 
+/// A section, after which its tables are called.
 pub(super) fn section(title: &str, content: &str) -> String {
-    format!("<section><h2>{title}</h2>{content}</section>\n")
+    format!("<section><h2>{title}</h2>{}</section>\n", tables::named(title, content))
+}
+
+/// A section that is opened by whoever wants it.
+pub(super) fn folded(title: &str, content: &str) -> String {
+    format!("<section>{}</section>\n", unfolding(title, content))
+}
+
+/// What is opened by whoever wants it, within a section.
+pub(super) fn unfolding(title: &str, content: &str) -> String {
+    let content = tables::named(title, content);
+    format!("<details><summary>{title}</summary>{content}</details>")
+}
+
+/// The top of a page: a few words in their colour (`good`, `calm`), the answer in sentences, and (term, text) of what the
+/// page is about. The terms and the words are markup, what they say is not yet.
+pub(super) fn header(
+    (class, verdict): (&str, &str),
+    said: &str,
+    about: &[(&str, String)],
+) -> String {
+    let about: String = about.iter().map(|(term, text)| item(term, &escape(text))).collect();
+    format!(
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{}</header>\n",
+        escape(said),
+        listed("about", &about)
+    )
+}
+
+/// The few figures that tell most: what they are of, and (name, figure) of each, all of it markup.
+pub(super) fn tiles(of: &str, figures: &[(&str, String)]) -> String {
+    let tile = |(name, figure): &(&str, String)| item(name, &format!("<b>{figure}</b>"));
+    let all: String = figures.iter().map(tile).collect();
+    format!("<section class=\"tiles\"><p class=\"small\">{of}</p><dl>{all}</dl></section>\n")
+}
+
+fn item(term: &str, text: &str) -> String {
+    format!("<div><dt>{term}</dt><dd>{text}</dd></div>")
+}
+
+fn listed(class: &str, items: &str) -> String {
+    if items.is_empty() { String::new() } else { format!("<dl class=\"{class}\">{items}</dl>") }
 }
 
 /// A paragraph; in it, lines that can be copied, which are indented, stand apart.
@@ -174,7 +217,7 @@ fn head(advice: &Advice) -> String {
 }
 
 /// Four figures that tell most, each from the baseline to the other, rounded as in the sentences.
-fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
+fn four(advice: &Advice, pair: &Pair<'_>) -> String {
     let is_recommended = |run: &&RunResult| advice.recommended.as_ref() == Some(&run.policy);
     let other = pair.other.filter(is_recommended);
     let tile = |label: &str, shown: &dyn Fn(&RunResult) -> String| {
@@ -234,4 +277,69 @@ pub(super) fn contenders(baseline: &RunResult, other: Option<&RunResult>) -> Str
     }
     all += &section("Streams", &tables::streams(baseline, other));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    /// The colours of a scheme by name: of the light one, or of the dark one.
+    fn colours(dark: bool) -> HashMap<&'static str, [f64; 3]> {
+        let sheet = include_str!("style.css");
+        let root = sheet.split(":root {").nth(1 + usize::from(dark)).unwrap();
+        let declared = root.split('}').next().unwrap().split(';');
+        let colour = |declared: &'static str| {
+            let (name, value) = declared.trim().split_once(": #")?;
+            let channel =
+                |at: usize| f64::from(u8::from_str_radix(&value[at..at + 2], 16).unwrap());
+            Some((name, [0, 2, 4].map(|at| channel(at) / 255.0)))
+        };
+        declared.filter_map(colour).collect()
+    }
+
+    /// How far two colours are apart in brightness, from 1 to 21, as WCAG 2 counts it.
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let linear = |value: f64| match value {
+            value if value <= 0.04045 => value / 12.92,
+            value => ((value + 0.055) / 1.055).powf(2.4),
+        };
+        let bright = |[r, g, b]: [f64; 3]| {
+            0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05
+        };
+        let (a, b) = (bright(a), bright(b));
+        if a > b { a / b } else { b / a }
+    }
+
+    #[test]
+    fn what_is_written_stands_out_from_what_it_is_written_on() {
+        assert!((contrast([0.0; 3], [1.0; 3]) - 21.0).abs() < 1e-9);
+        let written = [
+            ("--ink", "--paper"),
+            ("--ink", "--ground"),
+            ("--ink", "--bar"),
+            ("--ink", "--warn-ground"),
+            ("--ink", "--good-ground"),
+            ("--quiet", "--paper"),
+            ("--quiet", "--ground"),
+            ("--good", "--good-ground"),
+            ("--good", "--paper"),
+            ("--calm", "--calm-ground"),
+            ("--calm", "--paper"),
+            ("--warn", "--warn-ground"),
+            ("--loss", "--paper"),
+            ("--loss", "--good-ground"),
+        ];
+        for dark in [false, true] {
+            let of = colours(dark);
+            for (text, ground) in written {
+                let found = contrast(of[text], of[ground]);
+                assert!(found >= 4.5, "{text} on {ground}, dark: {dark}: {found:.2}");
+            }
+            // Lines and areas are no text: they have to be seen.
+            for line in (0..9).map(|index| format!("--c{index}")) {
+                let found = contrast(of[line.as_str()], of["--paper"]);
+                assert!(found >= 3.0, "{line}, dark: {dark}: {found:.2}");
+            }
+        }
+    }
 }

@@ -1,22 +1,29 @@
 //! Pictures of runs, as every page that tells of runs shows them.
 
-use super::charts::{self, TimeSpent};
-use super::heads::Ground;
-use super::page::section;
+use super::bars::{self, Bar, Part};
+use super::charts;
+use super::heads::{self, Ground};
+use super::page::{section, unfolding};
 use super::plot::Caption;
-use super::text::name;
+use super::text::{count, name, percent, ratio, seconds};
+use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
+use crate::statistics::Figures;
 
+/// A picture with what is said below it; it can be scrolled by keys where it is wider than the screen.
 pub(super) fn figure(picture: &str, caption: &str) -> String {
-    format!("<figure>{picture}<figcaption>{caption}</figcaption></figure>")
+    format!("<figure tabindex=\"0\">{picture}<figcaption>{caption}</figcaption></figure>")
 }
 
-/// Where the heads are under one policy and another, on a disk of so many cylinders.
+/// I/Os of a closer look that are listed too.
+const LISTED: usize = 40;
+
+/// Where the heads are under one policy and another, on a disk of so many cylinders; streams by their names.
 pub(super) fn heads(
     runs: &[(String, Run)],
     policy: &str,
     other: Option<&str>,
-    cylinders: u32,
+    (cylinders, streams): (u32, &[String]),
 ) -> String {
     let named = |policy: &str| -> Option<&Run> {
         runs.iter().find(|(name, _)| name == policy).map(|(_, run)| run)
@@ -30,34 +37,60 @@ pub(super) fn heads(
     if a.is_empty() && b.is_empty() {
         return String::new();
     }
-    let shown: Vec<_> =
-        std::iter::once((policy, a)).chain(other.map(|(policy, _)| (policy, b))).collect();
-    let row = |ground: &Ground, id: &str, sparse: bool, what: &str| -> String {
-        let draw = |(index, (policy, points)): (usize, &(&str, super::heads::Points<'_>))| {
-            let caption = Caption {
-                id: &format!("{id}-{index}"),
-                title: &format!("Head position under {policy}"),
-                description: &format!("Cylinder of each I/O over time under {policy}, {what}."),
-            };
-            let picture = if sparse {
-                ground.path(&caption, points)
-            } else {
-                ground.density(&caption, points)
-            };
-            figure(&picture, &format!("<b>{}</b>, {what}", name(policy)))
-        };
-        let pictures: String = shown.iter().enumerate().map(draw).collect();
-        format!("<div class=\"pair\">{pictures}</div>")
-    };
+    let shown: Vec<(&str, &HeadTrace)> = std::iter::once((policy, &baseline.head))
+        .chain(other.map(|(policy, run)| (policy, &run.head)))
+        .collect();
     let sparse = Ground::is_sparse(a, b);
-    let mut rows = row(&Ground::whole(a, b), "heads", sparse, "the whole run");
+    let mut rows =
+        head_row(&Ground::whole(a, b), ("heads", "the whole run"), sparse, &shown, streams);
     if let Some(ground) = Ground::closer(a, b) {
-        rows += &row(&ground, "closer", true, "a closer look, the path from I/O to I/O");
+        let what = ("closer", "a closer look, the path from I/O to I/O");
+        rows += &head_row(&ground, what, true, &shown, streams);
     }
     let about = format!(
-        "<p class=\"note\">The drive has {cylinders} cylinders; the pictures show those in use.</p>"
+        "<p class=\"small\">The drive has {} cylinders; the pictures show those in use. Point at a picture to \
+         see which I/Os they are of.</p>",
+        count(cylinders.into())
     );
     section("Where the heads are", &(about + &rows))
+}
+
+/// A picture of each run side by side, and below them what a closer look shows as tables.
+fn head_row(
+    ground: &Ground,
+    (id, what): (&str, &str),
+    sparse: bool,
+    shown: &[(&str, &HeadTrace)],
+    streams: &[String],
+) -> String {
+    let draw = |(index, (policy, head)): (usize, &(&str, &HeadTrace))| {
+        let thinned = match head.every() {
+            1 => String::new(),
+            every => format!(", every {every}th I/O"),
+        };
+        let caption = Caption {
+            id: &format!("{id}-{index}"),
+            title: &format!("Head position under {policy}"),
+            description: &format!(
+                "Cylinder of each I/O over time under {policy}, {what}{thinned}."
+            ),
+        };
+        let picture = match sparse {
+            true => ground.path(&caption, &head.points, streams),
+            false => ground.density(&caption, &head.points, streams),
+        };
+        figure(&picture, &format!("<b>{}</b>, {what}{thinned}", name(policy)))
+    };
+    let pictures: String = shown.iter().enumerate().map(draw).collect();
+    let list = |(policy, head): &(&str, &HeadTrace)| {
+        let within = ground.within(&head.points);
+        let title = format!("Its first {} I/Os, {}", within.len().min(LISTED), name(policy));
+        unfolding(&title, &heads::listed(within, streams, LISTED))
+    };
+    let lists: String = shown.iter().filter(|_| sparse).map(list).collect();
+    let lists =
+        if lists.is_empty() { lists } else { format!("<div class=\"lists\">{lists}</div>") };
+    format!("<div class=\"pair\">{pictures}</div>{lists}")
 }
 
 /// How latencies are distributed, those of `told` before the others.
@@ -67,13 +100,14 @@ pub(super) fn latencies(runs: &[(String, Run)], told: &[Option<&str>]) -> String
     let span = charts::latency_span(reads.iter().chain(&writes).copied());
     let stands_out: Vec<bool> =
         runs.iter().map(|(policy, _)| told.contains(&Some(policy.as_str()))).collect();
+    let names: Vec<&str> = runs.iter().map(|(policy, _)| policy.as_str()).collect();
     let draw = |id: &str, kind: &str, series: &[&[(f64, f64)]]| {
         let caption = Caption {
             id,
             title: &format!("{kind} latency by scheduler"),
             description: "Share of requests answered within a latency; further left is faster.",
         };
-        charts::distributions(&caption, series, &stands_out, span).map(|picture| {
+        charts::distributions(&caption, (&names, series), &stands_out, span).map(|picture| {
             figure(&picture, &format!("<b>{kind}</b>: share answered within a latency"))
         })
     };
@@ -84,8 +118,7 @@ pub(super) fn latencies(runs: &[(String, Run)], told: &[Option<&str>]) -> String
     if pictures.is_empty() {
         return String::new();
     }
-    let names = runs.iter().map(|(policy, _)| policy.as_str());
-    let legend = charts::legend(names, &stands_out);
+    let legend = charts::legend(names.iter().copied(), &stands_out);
     section("Latency", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
 }
 
@@ -103,14 +136,30 @@ pub(super) fn arrivals(steps: &[(f64, f64)]) -> String {
     picture.map_or(String::new(), |picture| section("Arrivals", &whole(picture)))
 }
 
-fn spent_in(run: &RunResult) -> TimeSpent<'_> {
-    TimeSpent {
-        policy: &run.policy,
-        seek_s: run.figures.seek_s,
-        rotation_s: run.figures.rotation_s,
-        transfer_s: run.figures.transfer_s,
-        busy_s: run.figures.busy_s,
-        floor_s: run.figures.transfer_bound_s,
+/// The parts of a run's busy time with their class and name; the last is what no other explains.
+fn spent_in(figures: &Figures) -> [(&'static str, &'static str, f64); 4] {
+    let Figures { seek_s, rotation_s, transfer_s, busy_s, .. } = *figures;
+    [
+        ("seek", "seeking", seek_s),
+        ("rotation", "rotating", rotation_s),
+        ("transfer", "transferring", transfer_s),
+        ("other", "overhead", busy_s - seek_s - rotation_s - transfer_s),
+    ]
+    .map(|(class, name, s)| (class, name, if s.is_finite() { s.max(0.0) } else { 0.0 }))
+}
+
+fn spent(run: &RunResult) -> Bar {
+    let parts = spent_in(&run.figures);
+    let whole: f64 = parts.iter().map(|part| part.2).sum();
+    let part = |(class, name, s): (&str, &str, f64)| {
+        let share = percent(ratio(s, whole));
+        let told = format!("{}: {name} {} ({share})", run.policy, seconds(s));
+        Part { class: class.to_string(), size: s, told, label: share }
+    };
+    Bar {
+        name: run.policy.clone(),
+        parts: parts.map(part).to_vec(),
+        total: seconds(run.figures.busy_s),
     }
 }
 
@@ -120,34 +169,44 @@ pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
         Replay::Closed => "Busy time; the total above runs until all is done",
         Replay::Open | Replay::Dependent => "Busy time, which is the total above",
     };
-    let spent: Vec<TimeSpent<'_>> = runs.iter().map(spent_in).collect();
+    let bars: Vec<Bar> = runs.iter().map(spent).collect();
+    let floor_s = runs.iter().map(|run| run.figures.transfer_bound_s).fold(0.0, f64::max);
+    let floor = (floor_s, format!("the bytes alone {}", seconds(floor_s)));
     let caption = Caption {
         id: "spent",
         title: "Where the disk's time went",
         description: "For each scheduler, seconds spent seeking, rotating, transferring and on \
                       overhead, against the least time that moving the bytes takes.",
     };
-    let Some(picture) = charts::time_spent(&caption, &spent) else {
+    let Some(picture) = bars::picture(&caption, &bars, Some(&floor)) else {
         return String::new();
     };
-    let key = |(class, name): (&str, &str)| {
-        format!(
-            "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{class}\" \
-             width=\"14\" height=\"14\"/></svg>{name}</li>"
-        )
-    };
-    let keys: String = [
+    let keys = bars::legend(&[
         ("seek", "seeking"),
         ("rotation", "rotational wait"),
         ("transfer", "transfer"),
         ("other", "overhead and other"),
-    ]
-    .into_iter()
-    .map(key)
-    .collect();
-    let content = format!(
-        "<ul class=\"legend boxes\">{keys}</ul>{}",
-        figure(&picture, &format!("{total}; the line marks what moving the bytes alone takes"))
-    );
-    section("Where the disk's time went", &content)
+    ]);
+    let said = format!("{total}; the line marks what moving the bytes alone takes");
+    section("Where the disk's time went", &(keys + &figure(&picture, &said)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_busy_time_fill_it() {
+        let advice = crate::advise::sample::advice();
+        let figures = Figures {
+            seek_s: 4.0,
+            rotation_s: 3.0,
+            transfer_s: 2.0,
+            busy_s: 10.0,
+            ..advice.runs[0].figures.clone()
+        };
+        assert_eq!(spent_in(&figures).map(|part| part.2), [4.0, 3.0, 2.0, 1.0]);
+        let wrong = Figures { seek_s: f64::NAN, ..figures };
+        assert_eq!(spent_in(&wrong).map(|part| part.2), [0.0, 3.0, 2.0, 0.0]);
+    }
 }

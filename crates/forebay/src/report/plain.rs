@@ -1,14 +1,16 @@
-//! A page of sentences, tables and one curve, for answers that are put together elsewhere.
+//! A page of sentences, tables and a picture, for answers that are put together elsewhere.
 
 use serde::Deserialize;
 
 use super::axis::Axis;
+use super::bars::{self, Bar};
+use super::charts::{legend, series_class};
 use super::claims::{self, ClaimGroup};
-use super::page::{document, paragraphs, section};
+use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
-use super::text::{NONE, escape, name, significant};
+use super::text::{NONE, bytes, count, escape, name, significant};
 
 /// What the page shows.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +30,9 @@ pub struct PlainPage {
     pub tables: Vec<PlainTable>,
     /// A picture.
     pub curve: Option<PlainCurve>,
+    /// Another one.
+    #[serde(default)]
+    pub bars: Option<PlainBars>,
     /// Claims of others.
     #[serde(default)]
     pub claims: Vec<ClaimGroup>,
@@ -39,6 +44,9 @@ pub struct PlainPage {
 pub struct PlainTable {
     /// Its title.
     pub title: String,
+    /// What stands above it.
+    #[serde(default)]
+    pub told: String,
     /// Its headings.
     pub heads: Vec<String>,
     /// Its rows; the first cell of each is its name.
@@ -49,10 +57,17 @@ pub struct PlainTable {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum PlainCell {
+    /// A count, shown whole.
+    Count(i64),
     /// A figure, shown with three digits.
     Figure(f64),
-    /// A text.
+    /// A name, cut where it is too long for a table.
     Text(String),
+    /// A sentence, whole.
+    Said {
+        /// What it says.
+        said: String,
+    },
     /// Nothing.
     None,
 }
@@ -72,6 +87,41 @@ pub struct PlainCurve {
     pub up: String,
     /// Its points.
     pub points: Vec<(f64, f64)>,
+    /// Several curves in place of one.
+    #[serde(default)]
+    pub lines: Vec<PlainLine>,
+}
+
+/// One of several curves.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainLine {
+    /// What it is of; may be empty where there is no other.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Bars.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainBars {
+    /// What is shown.
+    pub title: String,
+    /// What their length is.
+    pub told: String,
+    /// Each of them.
+    pub bars: Vec<PlainBar>,
+}
+
+/// A bar.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainBar {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub size: f64,
 }
 
 /// Which steps along a curve are equal.
@@ -87,15 +137,14 @@ pub enum AlongUnit {
 
 /// Rows of a table that are shown.
 const ROWS_MAX: usize = 200;
+/// Points that are told apart.
+const SPOTS_MAX: usize = 300;
 
 pub(super) fn page(page: &PlainPage) -> String {
-    let mut body = format!(
-        "<header><p class=\"verdict calm\">{}</p><h1 class=\"sentence\">{}</h1></header>\n",
-        escape(&page.verdict),
-        escape(&page.headline)
-    );
+    let mut body = header(("calm", &escape(&page.verdict)), &page.headline, &[]);
     body += &paragraphs("What is found", "findings", &page.findings);
     body += &page.curve.as_ref().map_or(String::new(), curve);
+    body += &page.bars.as_ref().map_or(String::new(), barred);
     body += &page.tables.iter().map(tabled).collect::<String>();
     body += &page.claims.iter().map(claims::group).collect::<String>();
     body += &paragraphs("Keep in mind", "cautions", &page.cautions);
@@ -104,8 +153,13 @@ pub(super) fn page(page: &PlainPage) -> String {
 
 fn cell(cell: &PlainCell) -> String {
     match cell {
+        PlainCell::Count(number) => {
+            let sign = if *number < 0 { "−" } else { "" };
+            format!("{sign}{}", count(number.unsigned_abs()))
+        }
         PlainCell::Figure(figure) => significant(*figure),
         PlainCell::Text(text) => name(text),
+        PlainCell::Said { said } => format!("<span class=\"said\">{}</span>", escape(said)),
         PlainCell::None => NONE.to_string(),
     }
 }
@@ -114,17 +168,34 @@ fn tabled(of: &PlainTable) -> String {
     let heads: Vec<String> = of.heads.iter().map(|head| escape(head)).collect();
     let shown = of.rows.iter().take(ROWS_MAX);
     let rows: Vec<_> = shown.map(|row| (false, row.iter().map(cell).collect())).collect();
-    section(&escape(&of.title), &table(&heads, &rows))
+    let paragraph = |text: &str| match text {
+        "" => String::new(),
+        text => format!("<p class=\"small\">{}</p>", escape(text)),
+    };
+    let more = match of.rows.len().saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        more => paragraph(&format!("And {more} more.")),
+    };
+    section(&escape(&of.title), &(paragraph(&of.told) + &table(&heads, &rows) + &more))
 }
 
 fn curve(of: &PlainCurve) -> String {
-    const SIZE: (f64, f64) = (1100.0, 340.0);
-    const GIB: f64 = (1u64 << 30) as f64;
-    let mut points: Vec<(f64, f64)> =
-        of.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
-    let most = |axis: fn(&(f64, f64)) -> f64| points.iter().map(axis).fold(0.0, f64::max);
+    const SIZE: (f64, f64) = (1140.0, 340.0);
+    let worth = match of.along_unit {
+        AlongUnit::Plain => 1.0,
+        AlongUnit::Gib => (1u64 << 30) as f64,
+    };
+    let finite = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+        let finite = points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
+        finite.map(|(x, y)| (x * worth, *y)).collect()
+    };
+    let one = (!of.points.is_empty()).then(|| ("", finite(&of.points)));
+    let several = of.lines.iter().map(|line| (line.name.as_str(), finite(&line.points)));
+    let lines: Vec<(&str, Vec<(f64, f64)>)> = one.into_iter().chain(several).collect();
+    let all = || lines.iter().flat_map(|line| &line.1);
+    let most = |axis: fn(&(f64, f64)) -> f64| all().map(axis).fold(0.0, f64::max);
     let (along, up) = (most(|point| point.0), most(|point| point.1));
-    if points.len() < 2 || along <= 0.0 || up <= 0.0 {
+    if lines.iter().all(|line| line.1.len() < 2) || along <= 0.0 || up <= 0.0 {
         return String::new();
     }
     let ((left, right), (bottom, top)) = (Plot::across(SIZE.0), Plot::upwards(SIZE.1));
@@ -132,16 +203,43 @@ fn curve(of: &PlainCurve) -> String {
     let x = match of.along_unit {
         AlongUnit::Plain => Axis::linear(along, left, right),
         AlongUnit::Gib => {
-            points.iter_mut().for_each(|point| point.0 *= GIB);
-            let least =
-                points.iter().map(|point| point.0).filter(|x| *x > 0.0).fold(along * GIB, f64::min);
-            Axis::doublings(least, along * GIB, left, right)
+            let least = all().map(|point| point.0).filter(|x| *x > 0.0).fold(along, f64::min);
+            Axis::doublings(least, along, left, right)
         }
     };
     let y = Axis::linear(up * 1.05, bottom, top);
     let mut plot = Plot::new(&caption, SIZE, (x, &of.along), (y, &of.up));
-    plot.line(&points, "series s0");
-    section(&escape(&of.title), &figure(&plot.finish(), &escape(&of.up)))
+    // Few points are seen and named, many are a curve.
+    let are_few = all().count() <= SPOTS_MAX;
+    for (index, (whose, points)) in lines.iter().enumerate() {
+        let class = format!("series {}", series_class(index));
+        plot.line(points, &class);
+        if are_few && !of.lines.is_empty() {
+            plot.dots(points, &format!("{class} spots"));
+        }
+        for point in points.iter().filter(|_| are_few) {
+            let whose = if whose.is_empty() { String::new() } else { format!("{whose}, ") };
+            let x = match of.along_unit {
+                AlongUnit::Plain => significant(point.0),
+                AlongUnit::Gib => bytes(point.0),
+            };
+            let y = significant(point.1);
+            plot.spot(*point, &format!("{whose}{} {x}: {y}", of.along));
+        }
+    }
+    let names = match lines.as_slice() {
+        [("", _)] => String::new(),
+        several => legend(several.iter().map(|line| line.0), &[]),
+    };
+    section(&escape(&of.title), &(names + &figure(&plot.finish(), &escape(&of.up))))
+}
+
+fn barred(of: &PlainBars) -> String {
+    let bar = |bar: &PlainBar| Bar::single(&bar.name, bar.size, significant(bar.size), false);
+    let bars: Vec<Bar> = of.bars.iter().map(bar).collect();
+    let caption = Caption { id: "bars", title: &of.title, description: &of.told };
+    let draw = |picture: String| section(&escape(&of.title), &figure(&picture, &escape(&of.told)));
+    bars::picture(&caption, &bars, None).map_or(String::new(), draw)
 }
 
 #[cfg(test)]
@@ -160,10 +258,13 @@ mod tests {
             cautions: vec![hostile.clone()],
             tables: vec![PlainTable {
                 title: hostile.clone(),
+                told: hostile.clone(),
                 heads: vec![hostile.clone()],
                 rows: vec![vec![
                     PlainCell::Text(hostile.clone()),
                     PlainCell::Figure(f64::NAN),
+                    PlainCell::Count(1),
+                    PlainCell::Said { said: hostile.clone() },
                     PlainCell::None,
                 ]],
             }],
@@ -173,6 +274,17 @@ mod tests {
                 along_unit: AlongUnit::Gib,
                 up: hostile.clone(),
                 points: vec![(0.0, 1.0), (f64::NAN, 2.0), (3.0, 4.0)],
+                lines: vec![PlainLine {
+                    name: hostile.clone(),
+                    points: vec![(1.0, f64::INFINITY), (1.0, 1.0)],
+                }],
+            }),
+            bars: Some(PlainBars {
+                title: hostile.clone(),
+                told: hostile.clone(),
+                bars: [1.0, f64::NAN, f64::INFINITY]
+                    .map(|size| PlainBar { name: hostile.clone(), size })
+                    .to_vec(),
             }),
             claims: vec![ClaimGroup {
                 title: hostile.clone(),
@@ -193,5 +305,17 @@ mod tests {
         roxmltree::Document::parse_with_options(&page, options).unwrap();
         let body = page.split("</style>").nth(1).unwrap();
         assert!(!body.contains("<script") && !body.contains("NaN") && body.contains("<svg"));
+        assert!(body.contains("id=\"curve-t\"") && body.contains("id=\"bars-t\""));
+    }
+
+    #[test]
+    fn whole_numbers_are_counts_and_sentences_are_not_cut() {
+        let long = "a message ".repeat(20);
+        let cells: Vec<PlainCell> =
+            serde_json::from_value(serde_json::json!([12, 12.0, -3, "x", { "said": long }, null]))
+                .unwrap();
+        let shown: Vec<String> = cells.iter().map(cell).collect();
+        assert_eq!(shown[..4], ["12", "12.0", "−3", "x"]);
+        assert!(shown[4].contains(&long) && shown[5] == NONE);
     }
 }

@@ -64,6 +64,7 @@ pub(super) struct Plot {
     /// Vertical.
     pub(super) y: Axis,
     picture: Picture,
+    is_zoomable: bool,
 }
 
 /// Room around the plotted area.
@@ -104,7 +105,7 @@ impl Plot {
             "<text class=\"name mid\" transform=\"translate(13 {middle:.1}) rotate(-90)\">{name}\
              </text>"
         ));
-        Plot { x, y, picture }
+        Plot { x, y, picture, is_zoomable: false }
     }
 
     /// A horizontal axis for a picture of `width`.
@@ -135,6 +136,40 @@ impl Plot {
         }
     }
 
+    /// What is said to whoever points at a point: nothing is seen there until then.
+    pub(super) fn spot(&mut self, (x, y): (f64, f64), told: &str) {
+        let (x, y) = (self.x.at(x), self.y.at(y));
+        let told = escape(told);
+        self.add(&format!(
+            "<path class=\"spot\" d=\"M{x:.1} {y:.1}h.01\"><title>{told}</title></path>"
+        ));
+    }
+
+    /// What is said to whoever points anywhere between two values of the horizontal axis.
+    pub(super) fn strip(&mut self, (from, to): (f64, f64), told: &str) {
+        let (from, to) = (self.x.at(from), self.x.at(to));
+        let ((bottom, top), told) = (self.y.ends(), escape(told));
+        let (width, height) = (to - from, bottom - top);
+        self.add(&format!(
+            "<rect class=\"strip\" x=\"{from:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{height}\">\
+             <title>{told}</title></rect>"
+        ));
+    }
+
+    /// Lets a reader zoom into the horizontal axis, a linear one: what is drawn from here on is stretched. Without a
+    /// script it is a picture as any other.
+    pub(super) fn zoomable(&mut self) {
+        let ((left, right), (bottom, top)) = (self.x.ends(), self.y.ends());
+        let (width, height) = (right - left, bottom - top);
+        self.add(&format!(
+            "<svg class=\"zoom\" data-from=\"{}\" data-to=\"{}\" x=\"{left}\" y=\"{top}\" width=\"{width}\" \
+             height=\"{height}\" viewBox=\"{left} {top} {width} {height}\" preserveAspectRatio=\"none\">",
+            self.x.span().0,
+            self.x.span().1,
+        ));
+        self.is_zoomable = true;
+    }
+
     /// A dot at each point.
     pub(super) fn dots(&mut self, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
@@ -158,7 +193,10 @@ impl Plot {
     }
 
     /// Ends the picture.
-    pub(super) fn finish(self) -> String {
+    pub(super) fn finish(mut self) -> String {
+        if self.is_zoomable {
+            self.add("</svg>");
+        }
         self.picture.finish()
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Invariant: every run that was made is in it, and the one that is marked is the one that the headline names.
 
-use super::page::{contenders, document, paragraphs, section};
+use super::page::{contenders, document, folded, header, paragraphs, section};
 use super::pictures;
 use super::tables::{self, gain, headings, table, with_bar};
-use super::text::{count, escape, millis_or_none, name, ratio, seconds, significant};
+use super::text::{count, millis_or_none, name, ratio, seconds, significant};
 
 use crate::simulate::{LeastTime, Replay, Run, RunResult};
 use forebay_trace::describe::Description;
@@ -20,6 +20,8 @@ pub struct RunsPage<'a> {
     pub device: &'a str,
     /// Cylinders of the disk; 0 for a device without heads.
     pub cylinders: u32,
+    /// What the streams are called.
+    pub streams: &'a [String],
     /// How many times as fast as recorded.
     pub intensity: f64,
     /// (seconds, requests per second) of the arrivals.
@@ -103,7 +105,7 @@ pub(super) fn page(page: &RunsPage<'_>) -> String {
     if let Some((first, best)) = results.first().zip(best(&results)) {
         let other = Some(best).filter(|best| best.policy != first.policy).or(results.get(1));
         let shown = other.map(|run| run.policy.as_str());
-        body += &pictures::heads(page.runs, &first.policy, shown, page.cylinders);
+        body += &pictures::heads(page.runs, &first.policy, shown, (page.cylinders, page.streams));
         body += &pictures::latencies(page.runs, &[Some(&first.policy), shown]);
         body += &pictures::arrivals(&page.arrivals);
         if page.cylinders > 0 {
@@ -113,10 +115,7 @@ pub(super) fn page(page: &RunsPage<'_>) -> String {
     }
     body += &section("The trace", &tables::trace(page.description));
     let all: Vec<&RunResult> = results.iter().collect();
-    body += &format!(
-        "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
-        tables::figures(&all)
-    );
+    body += &folded("All figures of all runs", &tables::figures(&all));
     document(page.trace, &body)
 }
 
@@ -127,16 +126,15 @@ fn head(page: &RunsPage<'_>, results: &[RunResult]) -> String {
         times => format!(", {} times as fast", significant(times)),
     };
     let d = page.description;
-    format!(
-        "<header><p class=\"verdict calm\">Simulated</p><h1 class=\"sentence\">{}.</h1>\
-         <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
-         <div><dt>Device</dt><dd>{}</dd></div><div><dt>Replay</dt><dd>{replay}{faster}</dd></div>\
-         <div><dt>Load</dt><dd>{} requests in {}</dd></div></dl></header>\n",
-        escape(&headline(results, page.total_is())),
-        escape(page.trace),
-        escape(page.device),
-        count(d.requests),
-        seconds(d.duration_s),
+    header(
+        ("calm", "Simulated"),
+        &format!("{}.", headline(results, page.total_is())),
+        &[
+            ("Trace", page.trace.to_string()),
+            ("Device", page.device.to_string()),
+            ("Replay", format!("{replay}{faster}")),
+            ("Load", format!("{} requests in {}", count(d.requests), seconds(d.duration_s))),
+        ],
     )
 }
 
@@ -217,6 +215,7 @@ mod tests {
             description: &advice.description,
             device: &advice.device,
             cylinders: advice.pictures.cylinders,
+            streams: &advice.pictures.streams,
             intensity: 1.0,
             arrivals: advice.pictures.arrivals.clone(),
             runs,

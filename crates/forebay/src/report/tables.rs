@@ -12,7 +12,16 @@ use forebay_trace::describe::Description;
 /// Streams that are listed.
 const STREAMS_MAX: usize = 20;
 
-/// A table: headings, and rows of finished markup. The first column is text, the others figures.
+/// What stands for a table's name until whoever places it gives it one: [`super::page::section`] gives its own title, or
+/// [`named`] another. No text from outside holds it, for [`escape`] replaces it.
+pub(super) const UNNAMED: char = '\0';
+
+/// `markup` whose tables are called `title`, which is markup that is safe in attributes.
+pub(super) fn named(title: &str, markup: &str) -> String {
+    markup.replace(UNNAMED, title)
+}
+
+/// A table, as yet [`UNNAMED`]: headings, and rows of finished markup. The first column is text, the others figures.
 pub(super) fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String {
     let heads: String = headings.iter().map(|h| format!("<th scope=\"col\">{h}</th>")).collect();
     let mut body = String::new();
@@ -27,8 +36,8 @@ pub(super) fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String
         body.push_str("</tr>\n");
     }
     format!(
-        "<div class=\"wide\"><table><thead><tr>{heads}</tr></thead><tbody>\n{body}</tbody></table>\
-         </div>"
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{UNNAMED}\"><table><caption>{UNNAMED}</caption>\
+         <thead><tr>{heads}</tr></thead><tbody>\n{body}</tbody></table></div>"
     )
 }
 

@@ -24,8 +24,9 @@ from typing import Any
 from .answers import Answers
 from .ask import sweep
 from .grid import Cell, cells
+from .report import report
 
-__all__ = ["Answers", "Cell", "cells", "sweep"]
+__all__ = ["Answers", "Cell", "cells", "report", "sweep"]
 
 
 class _Sweep(ModuleType):

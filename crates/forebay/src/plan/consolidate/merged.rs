@@ -12,6 +12,24 @@ use crate::plan::amount::Fraction;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::consolidate::Begin;
 
+/// When the requests of each of `clients` come, which begin as `begin` says; the `k`-th comes `k` shifts later.
+pub(crate) fn times<'a>(
+    clients: &[&'a ArrivalTimes],
+    begin: Begin,
+    shift: Nanos,
+) -> Vec<impl Iterator<Item = Nanos> + use<'a>> {
+    let earliest = clients.iter().map(|client| client.whole.first()).min().unwrap_or_default();
+    let each = clients.iter().enumerate().map(|(k, client)| {
+        let late = Nanos(shift.0.saturating_mul(k as u64));
+        let first = match begin {
+            Begin::Together => client.whole.first(),
+            Begin::AsRecorded | Begin::OwnClocks => earliest,
+        };
+        client.whole.times().map(move |at| at - first + late)
+    });
+    each.collect()
+}
+
 /// All arrivals in order.
 pub(super) struct Merged {
     pub(super) times: Gaps,
@@ -25,19 +43,7 @@ impl Merged {
     /// The arrivals of `clients`, at most 65,536 of them, which begin as `begin` says; the `k`-th comes
     /// `k` shifts later.
     pub(super) fn new(clients: &[&ArrivalTimes], begin: Begin, shift: Nanos) -> Merged {
-        let earliest = clients.iter().map(|client| client.whole.first()).min().unwrap_or_default();
-        let mut sources: Vec<_> = clients
-            .iter()
-            .enumerate()
-            .map(|(k, client)| {
-                let late = Nanos(shift.0.saturating_mul(k as u64));
-                let first = match begin {
-                    Begin::Together => client.whole.first(),
-                    Begin::AsRecorded | Begin::OwnClocks => earliest,
-                };
-                client.whole.times().map(move |at| at - first + late)
-            })
-            .collect();
+        let mut sources = times(clients, begin, shift);
         let mut heads = BinaryHeap::new();
         for (k, source) in sources.iter_mut().enumerate() {
             heads.extend(source.next().map(|at| Reverse((at, k))));

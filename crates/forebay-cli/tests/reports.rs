@@ -1,0 +1,116 @@
+//! Where a report goes: each verb that writes one, to places that can and cannot be written to.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use command::{Folder, ends, fails, forebay};
+
+/// The words of each verb that writes a page, in a folder that has what they need.
+fn verbs(folder: &Folder) -> Vec<Vec<String>> {
+    let trace: String = (0..300)
+        .map(|n| format!("0,{},4096,R,{:.3}\n", n * 977 % 5000 * 8, f64::from(n) / 50.0))
+        .collect();
+    let trace = folder.file("trace.spc", trace).display().to_string();
+    let tiers = folder.file("tiers.toml", "[[tier]]\nfraction = 1\nwithin_ms = 100\n");
+    let tiers = tiers.display().to_string();
+    let promise = ["--within", "100ms", "--fraction", "0.9"];
+    let all: Vec<Vec<&str>> = vec![
+        vec!["advise", &trace],
+        vec!["simulate", &trace, "--device", "sata250", "--policy", "noop,bid"],
+        vec!["cache", &trace],
+        vec!["compare", &trace, &trace, "--device", "fixed:300"],
+        [&["plan", "capacity", &trace], &promise[..]].concat(),
+        [&["plan", "consolidate", &trace], &promise[..]].concat(),
+        vec!["plan", "sla", &tiers, &trace],
+        vec!["plan", "power", &trace, "--epoch", "1m", "--within", "100ms"],
+        [&["plan", "buy", &trace, "--device", "hc550", "--devices-max", "2"], &promise[..]]
+            .concat(),
+    ];
+    all.into_iter().map(|words| words.into_iter().map(String::from).collect()).collect()
+}
+
+fn command(words: &[String], page: &Path) -> assert_cmd::Command {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = forebay(&words);
+    command.arg("-o").arg(page);
+    command
+}
+
+/// The files of a folder.
+fn files(folder: &Folder) -> usize {
+    fs::read_dir(folder.root()).unwrap().count()
+}
+
+#[test]
+fn every_verb_writes_its_page_and_says_where() {
+    let folder = Folder::new();
+    for words in verbs(&folder) {
+        let page = folder.path("page.html");
+        for replaces in [false, true] {
+            let (out, said) = ends(&mut command(&words, &page), 0);
+            assert!(!out.is_empty() && said.contains("page.html"), "{words:?}: {said}");
+            assert_eq!(said.contains("in place of"), replaces, "{words:?}: {said}");
+        }
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"), "{words:?}");
+        fs::remove_file(page).unwrap();
+    }
+    assert_eq!(files(&folder), 2, "something is left");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_told_at_once_and_left_alone() {
+    let folder = Folder::new();
+    for words in verbs(&folder) {
+        let told = |page: &Path, parts: &[&str]| fails(&mut command(&words, page), 2, parts);
+        told(&folder.path("nowhere/page.html"), &["nowhere/page.html", "No such file"]);
+        told(folder.root(), &["something that is no file", "a file to write"]);
+        told(Path::new("/dev/full"), &["/dev/full", "something that is no file"]);
+        told(&folder.path("trace.spc/page.html"), &["trace.spc/page.html", "Not a directory"]);
+        told(&folder.path("trace.spc"), &["trace.spc", "another file"]);
+    }
+    assert_eq!(files(&folder), 2, "something is left");
+}
+
+#[test]
+fn a_folder_that_is_not_ours_is_told() {
+    let folder = Folder::new();
+    let closed = folder.path("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    // Who may do everything is refused nothing.
+    if fs::write(closed.join("mine"), "").is_ok() {
+        return;
+    }
+    for words in verbs(&folder) {
+        fails(&mut command(&words, &closed.join("page.html")), 2, &["page.html", "denied"]);
+    }
+}
+
+/// A file that may not grow stands for a disk that is full.
+#[test]
+fn a_page_that_does_not_fit_leaves_no_half_of_it() {
+    let folder = Folder::new();
+    for words in verbs(&folder) {
+        let mut limited = assert_cmd::Command::new("sh");
+        limited.args(["-c", "ulimit -f 4 && exec \"$0\" \"$@\""]);
+        limited.arg(assert_cmd::cargo::cargo_bin!("forebay")).args(&words);
+        limited.arg("-o").arg(folder.path("page.html"));
+        // The answer may be there; what is said is one message.
+        let (_, said) = ends(&mut limited, 2);
+        let failed = said.lines().filter(|line| line.contains("cannot write the report"));
+        assert_eq!(failed.count(), 1, "{words:?}: {said}");
+        assert!(
+            said.trim_end()
+                .ends_with("page.html: cannot write the report: File too large (os error 27)"),
+            "{said}"
+        );
+        assert_eq!(files(&folder), 2, "{words:?}: something is left");
+    }
+}

@@ -1,0 +1,275 @@
+"""A sweep as a page: how many cells have an answer, what was found by verb, one figure over one parameter, what failed.
+
+Invariants: every cell is counted once; a figure over a parameter is the median of the cells that share all other
+parameters, and the page says of how many; a page is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .. import Error
+from .._forebay import write_page
+from .answers import Answers, Dataset
+
+_FIGURES = {
+    "simulate": ("busy_s", "makespan_s", "read_p99_ms", "write_p99_ms"),
+    "plan": ("capacity_iops",),
+    "cache": ("recommended.size_mib", "recommended.lru_miss_ratio", "accesses", "distinct_blocks"),
+    "compare": ("mrc_mean_error",),
+    "windows": ("requests",),
+}
+"""What a verb's table shows; of others, and where none of these was found, the first that were."""
+
+_FIGURES_SHOWN = 6
+_ROWS_SHOWN = 200
+_FAILURES_SHOWN = 40
+_LINES_SHOWN = 12
+_BARS_SHOWN = 24
+
+Row = dict[str, Any]
+
+
+def report(
+    answers: Answers | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    figure: str | None = None,
+    along: str | None = None,
+) -> None:
+    """Writes what a sweep found as a page, in the design of `forebay advise --output`.
+
+    `answers` is what `forebay.sweep` returned, or the folder of its answers, all of which are then shown. The picture shows
+    `figure`, a column of `to_pyarrow()`, over `along`, a parameter, or `trace` or `volume`; without them it takes the first
+    parameter that has several values, and the figure that tells most of its verb.
+
+    Raises `forebay.Error` where there are no answers, or none has the figure or the parameter, and `OSError` where the page
+    cannot be written.
+    """
+    rows = [_flat(row) for row in _rows(answers)]
+    if not rows:
+        raise Error(f"{answers}: got no answers, expected those of a sweep")
+    told = _told(rows, figure, along)
+    write_page(json.dumps(told), os.fspath(path))
+
+
+def _rows(answers: Answers | str | os.PathLike[str]) -> list[Row]:
+    """A row a cell; of a sweep in the order it was asked, of a folder by what was asked."""
+    if isinstance(answers, Answers):
+        names = {cell.name: at for at, cell in enumerate(answers._asked)}
+        rows = answers._dataset.rows(set(names)).to_pylist()
+        return sorted(rows, key=lambda row: names[row["cell"]])
+    if not Path(answers).is_dir():
+        raise Error(f"{os.fspath(answers)}: got no folder, expected that of a sweep's answers")
+    dataset = Dataset(answers)
+    rows = dataset.rows(dataset.answered(again=False)).to_pylist()
+    return sorted(rows, key=lambda row: [row[key] for key in ("verb", "trace", "volume", "parameters", "version")])
+
+
+def _flat(row: Row) -> Row:
+    """What was asked, what came of it, and its figures, whole numbers as such."""
+    answer = json.loads(row["answer"]) if row["answer"] else {}
+    return {
+        "verb": row["verb"],
+        "asked": {
+            "trace": row["trace"],
+            "volume": row["volume"],
+            **{name: _plain(value) for name, value in json.loads(row["parameters"]).items()},
+        },
+        "error": row["error"],
+        "elapsed_s": row["elapsed_s"],
+        "notes": row["notes"] or [],
+        "figures": _numbers(answer) | {"elapsed_s": row["elapsed_s"]},
+    }
+
+
+def _numbers(answer: Any, prefix: str = "") -> dict[str, float]:
+    """Numbers by dotted name; a list of one table, as of one promise, counts as that table."""
+    found: dict[str, float] = {}
+    for name, value in answer.items() if isinstance(answer, dict) else ():
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+            found = _numbers(value[0]) | found
+        elif isinstance(value, dict):
+            found |= _numbers(value, f"{prefix}{name}.")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def _plain(value: Any) -> Any:
+    is_plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return value if is_plain else json.dumps(value)
+
+
+def _told(rows: list[Row], figure: str | None, along: str | None) -> dict[str, Any]:
+    done = [row for row in rows if row["error"] is None]
+    failed = [row for row in rows if row["error"] is not None]
+    chosen = _chosen(done, figure, along)
+    of_picture: dict[str, Any] = {}
+    said = [_headline(rows, failed)]
+    if chosen:
+        of_picture, found = _picture(done, *chosen)
+        said += found
+    verbs = [verb for verb in dict.fromkeys(row["verb"] for row in rows)]
+    tables = [_table(verb, [row for row in done if row["verb"] == verb]) for verb in verbs]
+    notes = Counter(note for row in done for note in row["notes"])
+    cautions = [f"{note} ({_cells(count)})" for note, count in notes.most_common(_FAILURES_SHOWN)]
+    whole = "All cells are answered" if not failed else "Some cells failed"
+    return {
+        "title": "a sweep",
+        "verdict": whole,
+        "headline": " ".join(said[:2]),
+        "findings": said[2:] + [_took(done)] if done else said[2:],
+        "cautions": cautions,
+        "tables": [table for table in tables if table["rows"]] + _failures(failed),
+        "curve": None,
+        **of_picture,
+    }
+
+
+def _cells(count: int) -> str:
+    return f"{count:,} cell" + ("" if count == 1 else "s")
+
+
+def _headline(rows: list[Row], failed: list[Row]) -> str:
+    verbs = Counter(row["verb"] for row in rows)
+    each = ", ".join(f"{count:,} of {verb}" for verb, count in verbs.items())
+    traces = len({row["asked"]["trace"] for row in rows})
+    about = f"about {traces:,} trace" + ("" if traces == 1 else "s")
+    if not failed:
+        return f"All {_cells(len(rows))} {about} have an answer: {each}." if len(rows) > 1 else f"The cell has its answer: {each}."
+    return f"{len(rows) - len(failed):,} of {_cells(len(rows))} {about} have an answer, {len(failed):,} failed: {each}."
+
+
+def _took(done: list[Row]) -> str:
+    times = [row["elapsed_s"] for row in done]
+    return f"A cell took {median(times):.3g} s in the middle, {max(times):.3g} s at most, all of them {sum(times):.4g} s."
+
+
+def _varying(rows: Iterable[Row]) -> list[str]:
+    """What was asked with several values, the verb's own parameters first."""
+    values: dict[str, set[Any]] = {}
+    for row in rows:
+        for name, value in row["asked"].items():
+            values.setdefault(name, set()).add(value)
+    names = [name for name, of in values.items() if len(of) > 1]
+    return sorted(names, key=lambda name: name in ("trace", "volume"))
+
+
+def _best_figures(verb: str, rows: list[Row]) -> list[str]:
+    known = [name for name in _FIGURES.get(verb, ()) if any(name in row["figures"] for row in rows)]
+    return known or [name for name in rows[0]["figures"]][:_FIGURES_SHOWN]
+
+
+def _chosen(done: list[Row], figure: str | None, along: str | None) -> tuple[str, str, str] | None:
+    """The verb, the figure and what it is drawn over; none where nothing varies and nothing was asked for."""
+    for name in dict.fromkeys(row["verb"] for row in done):
+        rows = [row for row in done if row["verb"] == name]
+        over = [along] if along else _varying(rows)
+        figures = [figure] if figure else _best_figures(name, rows)
+        if over and any(over[0] in row["asked"] and figures[0] in row["figures"] for row in rows):
+            return name, figures[0], over[0]
+    if figure is None and along is None:
+        return None
+    known = sorted({name for row in done for name in row["figures"]})
+    asked = sorted({name for row in done for name in row["asked"]})
+    raise Error(
+        f"report: got figure={figure!r}, along={along!r}, expected one of the figures {', '.join(known) or '(none)'} "
+        f"over one of {', '.join(asked) or '(none)'}"
+    )
+
+
+def _picture(done: list[Row], verb: str, figure: str, along: str) -> tuple[dict[str, Any], list[str]]:
+    """Lines over a number, bars over anything else, and what is to be seen, in a sentence."""
+    rows = [row for row in done if row["verb"] == verb and figure in row["figures"] and along in row["asked"]]
+    others = [name for name in _varying(rows) if name not in (along, "trace", "volume")]
+    groups: dict[str, dict[Any, list[float]]] = {}
+    whole: dict[Any, list[float]] = {}
+    for row in rows:
+        name = ", ".join(f"{other}={row['asked'].get(other)}" for other in others)
+        value = row["figures"][figure]
+        groups.setdefault(name, {}).setdefault(row["asked"][along], []).append(value)
+        whole.setdefault(row["asked"][along], []).append(value)
+    medians = {at: median(values) for at, values in whole.items()}
+    least, most = min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__)
+    said = [
+        f"{verb}: {figure} is least at {along} {least} ({medians[least]:.4g}) and most at {most} ({medians[most]:.4g}), "
+        f"each the median of {_cells(min(map(len, whole.values())))} or more."
+        if least != most
+        else f"{verb}: {figure} is {medians[least]:.4g} at {along} {least}."
+    ]
+    title = f"{verb}: {figure} over {along}"
+    if all(isinstance(at, (int, float)) for at in whole) and len(whole) > 1:
+        lines = [
+            {"name": name, "points": [[at, median(values)] for at, values in sorted(of.items())]}
+            for name, of in list(groups.items())[:_LINES_SHOWN]
+        ]
+        if len(groups) > _LINES_SHOWN:
+            said.append(f"The picture shows {_LINES_SHOWN} of {len(groups)} combinations of {', '.join(others)}.")
+        curve = {"title": title, "along": along, "up": figure, "points": [], "lines": lines}
+        return {"curve": curve}, said
+    bars = [
+        {"name": ", ".join(filter(None, [str(at), name])), "size": median(values)}
+        for name, of in groups.items()
+        for at, values in of.items()
+    ]
+    if len(bars) > _BARS_SHOWN:
+        said.append(f"The picture shows {_BARS_SHOWN} of {len(bars)} bars.")
+    return {"bars": {"title": title, "told": f"the median of {figure}", "bars": bars[:_BARS_SHOWN]}}, said
+
+
+def _table(verb: str, rows: list[Row]) -> dict[str, Any]:
+    if not rows:
+        return {"title": verb, "heads": [], "rows": []}
+    asked = list(dict.fromkeys(name for row in rows for name in row["asked"]))
+    asked = [name for name in asked if name == "trace" or any(row["asked"].get(name) for row in rows)]
+    shown = _best_figures(verb, rows)[:_FIGURES_SHOWN]
+    lines = [
+        [*(_cell(row["asked"].get(name)) for name in asked), *(row["figures"].get(name) for name in shown)]
+        for row in rows[:_ROWS_SHOWN]
+    ]
+    more = f" The first {_ROWS_SHOWN} are shown; to_pyarrow() has all." if len(rows) > _ROWS_SHOWN else ""
+    return {
+        "title": f"What {verb} found",
+        "told": f"{_cells(len(rows))}.{more}",
+        "heads": [*asked, *shown],
+        "rows": lines,
+    }
+
+
+def _cell(value: Any) -> Any:
+    """A parameter as it was asked, which is no figure of ours."""
+    return value if isinstance(value, (int, type(None))) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _failures(failed: Sequence[Row]) -> list[dict[str, Any]]:
+    """One table of what failed, those first that share a message with most."""
+    if not failed:
+        return []
+    messages = Counter(row["error"] for row in failed)
+    ranked = sorted(failed, key=lambda row: -messages[row["error"]])
+    lines = [
+        [
+            row["asked"]["trace"] + (f" {row['asked']['volume']}" if row["asked"]["volume"] else ""),
+            row["verb"],
+            ", ".join(f"{name}={value}" for name, value in row["asked"].items() if name not in ("trace", "volume")) or None,
+            {"said": row["error"]},
+        ]
+        for row in ranked[:_FAILURES_SHOWN]
+    ]
+    told = f"{_cells(len(failed))}, " + (f"{len(messages):,} different messages" if len(messages) > 1 else "one message")
+    more = f"; {_FAILURES_SHOWN} are shown, failed() has all" if len(failed) > _FAILURES_SHOWN else ""
+    return [
+        {
+            "title": "What failed",
+            "told": f"{told}{more}. retry=True asks them again.",
+            "heads": ["trace", "verb", "parameters", "message"],
+            "rows": lines,
+        }
+    ]

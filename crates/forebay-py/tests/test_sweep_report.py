@@ -1,0 +1,162 @@
+"""A sweep's page: it counts every cell once, draws medians, names what failed, and is written whole or not at all."""
+
+import json
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from conftest import TERASORT
+
+import forebay
+from forebay.sweep import report
+from forebay.sweep.answers import SCHEMA, Dataset
+from forebay.sweep.report import _picture, _rows, _told, _flat
+
+
+def row(verb, parameters, figures, *, trace="t", error=None, cell=None, notes=()):
+    """As a sweep keeps it."""
+    return {
+        "cell": cell or json.dumps([verb, trace, parameters]),
+        "version": "0",
+        "verb": verb,
+        "trace": trace,
+        "volume": "",
+        "parameters": json.dumps(parameters),
+        "error": error,
+        "notes": list(notes),
+        "elapsed_s": 1.0,
+        "processor_s": 1.0,
+        "peak_mib": 1.0,
+        "figures": list(figures.items()),
+        "answer": None if error else json.dumps(figures),
+    }
+
+
+def kept(folder, rows):
+    dataset = Dataset(folder)
+    dataset.add(rows)
+    assert pa.Table.from_pylist(rows, SCHEMA).num_rows == len(rows)
+    return folder
+
+
+def read(page):
+    """The page as a tree, and what a reader reads of it."""
+    text = page.read_text(encoding="utf-8")
+    tree = ET.fromstring(text.replace("<!DOCTYPE html>", ""))
+    body = tree.find("body")
+    return body, " ".join(" ".join(body.itertext()).split())
+
+
+def cells_of(body, title):
+    (section,) = [part for part in body.iter("section") if part.find("h2") is not None and part.find("h2").text == title]
+    return [[cell.text for cell in line] for line in section.find(".//tbody")]
+
+
+def test_a_page_of_a_sweep(tmp_path):
+    grid = {
+        "simulate": {"device": "fixed:300", "policy": ["none", "bfq"]},
+        "plan": {"within": "20ms", "fraction": [0.9, 0.99]},
+    }
+    found = forebay.sweep(grid, [TERASORT, "missing.parquet"], output=tmp_path / "answers", processes=1)
+    report(found, tmp_path / "sweep.html")
+    body, said = read(tmp_path / "sweep.html")
+    assert "4 of 8 cells about 2 traces have an answer, 4 failed: 4 of simulate, 4 of plan." in said
+    assert len(cells_of(body, "What simulate found")) == len(cells_of(body, "What plan found")) == 2
+    failures = cells_of(body, "What failed")
+    assert len(failures) == 4 and all(line[0] == "missing.parquet" for line in failures)
+    assert found.failed()[0]["error"] in said
+    # Figures are those of the verbs; a promise's capacity stands in a list of one.
+    planned = forebay.plan_capacity(TERASORT, within=["20ms"], fraction=[0.99])["rows"][0]["capacity_iops"]
+    assert f"{planned:,}".replace(",", "\u202f") in [line[-1] for line in cells_of(body, "What plan found")]
+    # The folder alone has the same.
+    report(tmp_path / "answers", tmp_path / "folder.html", figure="capacity_iops", along="fraction")
+    body, said = read(tmp_path / "folder.html")
+    assert "4 of 8 cells" in said and "plan: capacity_iops is least at fraction 0.9 (" in said
+
+
+def test_medians_are_drawn_over_what_was_chosen(tmp_path):
+    seconds = {("a", 1): [1, 3, 8], ("a", 2): [5, 6, 7], ("b", 1): [10, 10, 10], ("b", 2): [2, 2, 2]}
+    rows = [
+        row("simulate", {"policy": policy, "intensity": times}, {"busy_s": value, "reads": 7}, trace=f"t{at}")
+        for (policy, times), values in seconds.items()
+        for at, value in enumerate(values)
+    ]
+    flat = [_flat(one) for one in rows]
+    drawn, said = _picture(flat, "simulate", "busy_s", "intensity")
+    assert drawn["curve"]["lines"] == [
+        {"name": "policy=a", "points": [[1, 3], [2, 6]]},
+        {"name": "policy=b", "points": [[1, 10], [2, 2]]},
+    ]
+    assert said == ["simulate: busy_s is least at intensity 2 (3.5) and most at 1 (9), each the median of 6 cells or more."]
+    drawn, said = _picture(flat, "simulate", "busy_s", "policy")
+    bars = {bar["name"]: bar["size"] for bar in drawn["bars"]["bars"]}
+    assert bars == {"a, intensity=1": 3, "a, intensity=2": 6, "b, intensity=1": 10, "b, intensity=2": 2}
+    # Unless told, the first parameter with several values is taken, and traces last.
+    report(kept(tmp_path / "answers", rows), tmp_path / "page.html")
+    body, text = read(tmp_path / "page.html")
+    assert "simulate: busy_s over policy" in text and "All 12 cells about 3 traces have an answer" in text
+    assert len(body.findall(".//rect[@class='other']")) == 4
+    # Whole numbers are counts.
+    report(tmp_path / "answers", tmp_path / "page.html", figure="reads", along="intensity")
+    body, text = read(tmp_path / "page.html")
+    assert len([line for line in body.iter("path") if (line.get("class") or "").startswith("series s")]) == 6
+    assert "policy=a, intensity 1.00: 7.00" in text
+
+
+def test_every_cell_counts_once_and_a_later_answer_takes_a_failure_s_place(tmp_path):
+    first = row("cache", {}, {}, error="it fell over", cell="c")
+    kept(tmp_path, [first, row("cache", {"block_kib": 8}, {"accesses": 3})])
+    assert len(_rows(tmp_path)) == 2
+    assert _told([_flat(one) for one in _rows(tmp_path)], None, None)["verdict"] == "Some cells failed"
+    kept(tmp_path, [row("cache", {}, {"accesses": 2}, cell="c", notes=["a thin trace"])])
+    told = _told([_flat(one) for one in _rows(tmp_path)], None, None)
+    assert told["verdict"] == "All cells are answered" and told["headline"].startswith("All 2 cells about 1 trace have")
+    assert told["cautions"] == ["a thin trace (1 cell)"]
+    (table,) = told["tables"]
+    assert table["heads"] == ["trace", "block_kib", "accesses"] and len(table["rows"]) == 2
+
+
+def test_parameters_of_every_kind_are_shown(tmp_path):
+    kinds = {"yes": True, "none": None, "list": [64, 256], "table": {"a": 1}, "whole": 3, "part": 0.5, "text": "x"}
+    rows = [row("cache", kinds | {"n": n}, {"accesses": int(n)}) for n in (False, True)]
+    report(kept(tmp_path / "answers", rows), tmp_path / "page.html", along="n")
+    body, said = read(tmp_path / "page.html")
+    cells = dict(zip(["trace", *kinds], cells_of(body, "What cache found")[0], strict=False))
+    shown = {"yes": "true", "none": "null", "list": "[64, 256]", "table": '{"a": 1}', "whole": "3", "part": "0.5"}
+    assert shown.items() <= cells.items() and "cache: accesses over n" in said
+
+
+def test_many_failures_and_hostile_names_stay_on_the_page(tmp_path):
+    hostile = "<script>\"&'"
+    rows = [row("cache", {"n": n}, {}, trace=hostile, error=hostile if n else "x" * 300) for n in range(60)]
+    report(kept(tmp_path / "answers", rows), tmp_path / "page.html")
+    body, said = read(tmp_path / "page.html")
+    assert "0 of 60 cells about 1 trace have an answer, 60 failed" in said
+    assert len(cells_of(body, "What failed")) == 40 and "60 cells, 2 different messages; 40 are shown" in said
+    assert "<script>\"" not in (tmp_path / "page.html").read_text() and hostile in said
+
+
+def test_what_cannot_be_shown_or_written_is_said(tmp_path):
+    answers = kept(tmp_path / "answers", [row("cache", {}, {"accesses": 1})])
+    page = tmp_path / "page.html"
+    for words, why in [
+        ({"figure": "nothing"}, "one of the figures accesses, elapsed_s over one of trace, volume"),
+        ({"along": "nothing"}, "along='nothing'"),
+    ]:
+        with pytest.raises(forebay.Error, match=why):
+            report(answers, page, **words)
+    with pytest.raises(forebay.Error, match="got no folder"):
+        report(tmp_path / "none", page)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(forebay.Error, match="got no answers"):
+        report(tmp_path / "empty", page)
+    with pytest.raises(FileNotFoundError, match="cannot write the report"):
+        report(answers, tmp_path / "none" / "page.html")
+    with pytest.raises(forebay.Error, match="something that is no file"):
+        report(answers, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["answers", "empty"]
+    page.write_text("old")
+    report(Path(answers), page)
+    assert "The cell has its answer" in page.read_text()

@@ -1,0 +1,364 @@
+//! The report of `plan consolidate`: what clients need together and alone, how their bursts meet, and who gets what.
+
+use std::fmt::Write;
+
+use super::axis::Axis;
+use super::bars::{self, Bar, Part};
+use super::capacity::{capacity, price};
+use super::page::{document, header, paragraphs, section};
+use super::pictures::figure;
+use super::plot::{Caption, Plot};
+use super::tables::{headings, named, table};
+use super::text::{count, name, percent, seconds};
+use crate::plan::amount;
+use crate::plan::arrival_times::{ArrivalTimes, name_of};
+use crate::plan::consolidate::{Begin, Client, Consolidation, Shared, times};
+use forebay_core::Nanos;
+
+/// What the page shows.
+pub struct ConsolidatePage<'a> {
+    /// When their requests come.
+    pub clients: &'a [&'a ArrivalTimes],
+    /// When they begin.
+    pub begin: Begin,
+    /// How much later each begins than the one before it.
+    pub shifts: &'a [Nanos],
+    /// What was found.
+    pub found: &'a Consolidation,
+}
+
+/// Colours of clients; those from the last one on share it.
+const COLOURS: usize = 9;
+/// Clients that are listed, and shifts and promises that have pictures.
+const CLIENTS_MAX: usize = 200;
+const PICTURES_MAX: usize = 3;
+const PROMISES_MAX: usize = 4;
+
+pub(super) fn page(page: &ConsolidatePage<'_>) -> String {
+    let found = page.found;
+    let clients = found.clients.len();
+    let said: Vec<String> = found.rows.iter().map(|row| row.told(clients)).collect();
+    let (first, rest) = said
+        .split_first()
+        .map_or(("Nothing was asked.", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let requests: u64 = found.clients.iter().map(|client| client.requests).sum();
+    let about = [
+        ("Clients", format!("{} with {} requests", count(clients as u64), count(requests))),
+        ("They begin", begin(page)),
+    ];
+    let saves = found.rows.iter().any(|row| row.every_client_iops < row.sum_iops);
+    let verdict = match saves {
+        true => ("good", "Sharing saves capacity"),
+        false => ("calm", "Sharing saves nothing"),
+    };
+    let mut body = header(verdict, first, &about);
+    body += &needs(found);
+    body += &section("What they need together, in IOPS", &together(found));
+    body += &paragraphs("The other promises in words", "findings", rest);
+    body += &bursts(page);
+    body += &section("What each client needs alone, in IOPS", &alone(&found.clients));
+    body += &section("What each client gets of its own", &shares(found));
+    body += &paragraphs("Keep in mind", "cautions", &found.cautions);
+    body += &section("How it is found", HOW);
+    document(&format!("{clients} clients"), &body)
+}
+
+const HOW: &str = "<p>A server of constant rate takes the same time for every request; what it cannot answer in time it puts aside. \
+    Together: the least rate that answers the promised share of all requests, whosever they are; so whoever bursts may get less \
+    than its share. Each kept: the rate at which every client gets its own. Q1s: the rate that keeps all that each client’s \
+    own shaper lets in.</p>";
+
+fn begin(page: &ConsolidatePage<'_>) -> String {
+    let when = match page.begin {
+        Begin::Together => "at one time",
+        Begin::AsRecorded | Begin::OwnClocks => "when they were recorded",
+    };
+    let shifts: Vec<String> = page.shifts.iter().map(|shift| apart(shift.as_secs_f64())).collect();
+    match page.shifts {
+        [Nanos::ZERO] | [] => when.to_string(),
+        _ => format!("{when}, {}", shifts.join(" or ")),
+    }
+}
+
+fn apart(shift_s: f64) -> String {
+    if shift_s == 0.0 { "not shifted".to_string() } else { format!("{shift_s} s apart") }
+}
+
+/// A promise and its shift, short.
+fn promise(row: &Shared) -> String {
+    let shift =
+        if row.shift_s == 0.0 { String::new() } else { format!(", {}", apart(row.shift_s)) };
+    format!("{} within {} ms{shift}", amount::percent(row.fraction), row.within_ms)
+}
+
+/// The class of a client's colour, by its place.
+fn colour(client: usize) -> String {
+    format!("k{}", client.min(COLOURS - 1))
+}
+
+fn client_name(client: &Client) -> String {
+    format!("{} ({})", client.client, name_of(&client.trace))
+}
+
+/// Whose colour is whose.
+fn legend(clients: &[Client]) -> String {
+    let last = COLOURS - 1;
+    let names: Vec<(String, String)> = clients
+        .iter()
+        .enumerate()
+        .take(COLOURS)
+        .map(|(at, client)| match at == last && clients.len() > COLOURS {
+            true => (colour(at), "all others".to_string()),
+            false => (colour(at), format!("client {}", client_name(client))),
+        })
+        .collect();
+    let names: Vec<(&str, &str)> =
+        names.iter().map(|(class, name)| (class.as_str(), name.as_str())).collect();
+    bars::legend(&names)
+}
+
+/// What each promise takes of clients alone, stacked, beside what it takes together.
+fn needs(found: &Consolidation) -> String {
+    let mut shown = Vec::new();
+    let promises = found.clients.first().map_or(0, |client| client.rows.len()).max(1);
+    for (at, row) in found.rows.iter().enumerate().take(PROMISES_MAX) {
+        let part = |(place, client): (usize, &Client)| {
+            let need = client.rows.get(at % promises)?.capacity_iops;
+            let told = format!("client {} alone: {} IOPS", client_name(client), count(need));
+            Some(Part { class: colour(place), size: need as f64, told, label: count(need) })
+        };
+        let alone = found.clients.iter().enumerate().filter_map(part).collect();
+        let sum = format!("{} in sum", count(row.sum_iops));
+        shown.push(Bar { name: promise(row), parts: alone, total: sum });
+        let together = format!("{} together", count(row.merged_iops));
+        shown.push(Bar::single("", row.merged_iops as f64, together, false));
+        let each = format!("{} kept to each", count(row.every_client_iops));
+        shown.push(Bar::single("", row.every_client_iops as f64, each, true));
+    }
+    let caption = Caption {
+        id: "needs",
+        title: "What clients need alone and together",
+        description: "For each promise three bars: what each client needs alone, stacked; what they need together; \
+                      and what keeps the promise to each of them. The tables below have the figures.",
+    };
+    let first = match found.rows.len() {
+        all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),
+        _ => String::new(),
+    };
+    let said = format!(
+        "<b>IOPS</b>: alone and stacked; together; and so that each client has its promise{first}"
+    );
+    let draw = |picture: String| {
+        section(caption.title, &(legend(&found.clients) + &figure(&picture, &said)))
+    };
+    bars::picture(&caption, &shown, None).map_or(String::new(), draw)
+}
+
+/// How the clients' bursts meet, for the first shifts.
+fn bursts(page: &ConsolidatePage<'_>) -> String {
+    let shifts = page.shifts.iter().take(PICTURES_MAX).enumerate();
+    let all: String = shifts.filter_map(|(index, shift)| stacked(page, index, *shift)).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    section("How their bursts meet", &(legend(&page.found.clients) + &all))
+}
+
+/// Steps of time that are told apart.
+const STEPS: usize = 400;
+
+/// How long all clients take together, in seconds, and the requests in each step of it: each layer holds those of all
+/// clients before it too, so that the last one is the outline. `None` where all come at once.
+fn layers(page: &ConsolidatePage<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
+    let each = || times(page.clients, page.begin, shift).into_iter();
+    let end = each().filter_map(Iterator::last).max().unwrap_or_default().as_secs_f64();
+    if end <= 0.0 {
+        return None;
+    }
+    let mut layers = vec![[0u64; STEPS]; page.clients.len().min(COLOURS)];
+    for (client, of) in each().enumerate() {
+        for at in of {
+            let at = ((at.as_secs_f64() / end * STEPS as f64) as usize).min(STEPS - 1);
+            layers[client.min(COLOURS - 1)..].iter_mut().for_each(|layer| layer[at] += 1);
+        }
+    }
+    Some((end, layers))
+}
+
+/// Requests a second of each client over time, one upon the other.
+fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<String> {
+    const SIZE: (f64, f64) = (1140.0, 240.0);
+    let (end, layers) = layers(page, shift)?;
+    let step = end / STEPS as f64;
+    let highest = layers.last()?.iter().copied().max().unwrap_or(0) as f64 / step;
+    let (left, right) = Plot::across(SIZE.0);
+    let (bottom, top) = Plot::upwards(SIZE.1);
+    let x = Axis::linear(end, left, right);
+    let y = Axis::linear(highest * 1.05, bottom, top);
+    let title = match page.shifts.len() {
+        1 => "Requests a second of all clients".to_string(),
+        _ => format!("Requests a second of all clients, {}", apart(shift.as_secs_f64())),
+    };
+    let caption = Caption {
+        id: &format!("bursts-{index}"),
+        title: &title,
+        description: "The requests a second of each client over time, stacked one upon the other.",
+    };
+    let mut plot = Plot::new(&caption, SIZE, (x, "time, s"), (y, "requests per second"));
+    plot.zoomable();
+    for (client, layer) in layers.iter().enumerate().rev() {
+        let mut path = format!("M{left:.1} {bottom:.1}");
+        for (at, requests) in layer.iter().enumerate() {
+            let height = plot.y.at(*requests as f64 / step);
+            let to = plot.x.at((at + 1) as f64 * step);
+            let _ = write!(path, "V{height:.1}H{to:.1}");
+        }
+        plot.add(&format!("<path class=\"{}\" d=\"{path}V{bottom:.1}Z\"/>", colour(client)));
+    }
+    Some(figure(&plot.finish(), &format!("<b>{title}</b>, one upon the other")))
+}
+
+fn alone(clients: &[Client]) -> String {
+    let rows = clients.first().map_or(&[][..], |client| client.rows.as_slice());
+    let promises = rows
+        .iter()
+        .map(|row| format!("{} within {} ms", amount::percent(row.fraction), row.within_ms));
+    let heads = ["client".to_string(), "requests".into(), "lasts".into()];
+    let heads: Vec<String> = heads.into_iter().chain(promises).collect();
+    let row = |client: &Client| {
+        let needs = client.rows.iter().map(price);
+        let first =
+            [name(&client_name(client)), count(client.requests), seconds(client.duration_s)];
+        (false, first.into_iter().chain(needs).collect())
+    };
+    let rows: Vec<_> = clients.iter().take(CLIENTS_MAX).map(row).collect();
+    table(&heads, &rows) + &more(clients.len(), CLIENTS_MAX)
+}
+
+fn more(all: usize, shown: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("<p class=\"small\">{more} more in JSON.</p>"),
+    }
+}
+
+fn together(found: &Consolidation) -> String {
+    let heads = headings(&[
+        "promise",
+        "sum of each alone",
+        "together",
+        "of the sum",
+        "all that their shapers let in (Q1s)",
+        "each kept",
+    ]);
+    let row = |row: &Shared| {
+        let cells = vec![
+            promise(row),
+            count(row.sum_iops),
+            capacity(row.merged_iops, row.merged_low_iops.zip(row.merged_high_iops)),
+            percent(row.ratio),
+            count(row.shaped_iops),
+            count(row.every_client_iops),
+        ];
+        (false, cells)
+    };
+    table(&heads, &found.rows.iter().map(row).collect::<Vec<_>>())
+}
+
+/// What every client gets at what they need together.
+fn shares(found: &Consolidation) -> String {
+    let heads = std::iter::once("client".to_string()).chain(found.rows.iter().map(promise));
+    let row = |(at, client): (usize, &Client)| {
+        let share = |row: &Shared| {
+            let share = row.client_fractions.get(at).copied().unwrap_or(f64::NAN);
+            let worst = row.worst_client == at + 1 && share < row.fraction;
+            match (worst, percent(share)) {
+                (true, text) => format!("<span class=\"loss\">{text}</span>"),
+                (false, text) => text,
+            }
+        };
+        let first = name(&client_name(client));
+        (false, std::iter::once(first).chain(found.rows.iter().map(share)).collect())
+    };
+    let rows: Vec<_> = found.clients.iter().enumerate().take(CLIENTS_MAX).map(row).collect();
+    let shown = table(&heads.collect::<Vec<_>>(), &rows);
+    let said = "<p class=\"small\">At the capacity that keeps the promise to all requests together, whosever they are.</p>";
+    named("What each client gets of its own at what they need together", &(shown + said))
+        + &more(found.clients.len(), CLIENTS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::capacity::Promises;
+    use crate::plan::consolidate::consolidate;
+    use std::path::PathBuf;
+
+    fn client(times: &[u64]) -> ArrivalTimes {
+        ArrivalTimes {
+            lengths: (512, 512),
+            path: PathBuf::from("t"),
+            whole: times.iter().copied().map(Nanos::from_secs).collect(),
+            volumes: Vec::new(),
+            notes: forebay_trace::Notes::default(),
+        }
+    }
+
+    fn found(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Consolidation {
+        let fractions = vec!["0.5".parse().unwrap(), "1".parse().unwrap()];
+        let promises = Promises { within: vec![Nanos::from_secs(1)], fractions };
+        consolidate(clients, Begin::Together, shifts, &promises, None).unwrap()
+    }
+
+    #[test]
+    fn each_layer_holds_the_requests_of_the_clients_before_it_too() {
+        let (a, b) = (client(&[10, 10, 18]), client(&[3, 7]));
+        let (clients, shifts) = ([&a, &b], [Nanos::ZERO, Nanos::from_secs(4)]);
+        let found = found(&clients, &shifts);
+        let begin = Begin::Together;
+        let page = ConsolidatePage { clients: &clients, begin, shifts: &shifts, found: &found };
+        let at = |layer: &[u64; STEPS]| -> Vec<(usize, u64)> {
+            layer.iter().copied().enumerate().filter(|step| step.1 > 0).collect()
+        };
+        // From the first of each: 0, 0 and 8 s, and 0 and 4 s; the last is in the last step.
+        let (end, layers) = layers(&page, Nanos::ZERO).unwrap();
+        assert_eq!((end, layers.len()), (8.0, 2));
+        assert_eq!(at(&layers[0]), [(0, 2), (399, 1)]);
+        assert_eq!(at(&layers[1]), [(0, 3), (200, 1), (399, 1)]);
+        let (end, later) = super::layers(&page, Nanos::from_secs(6)).unwrap();
+        assert_eq!((end, at(&later[1])), (10.0, vec![(0, 2), (240, 1), (320, 1), (399, 1)]));
+        assert!(
+            super::layers(&ConsolidatePage { clients: &clients[..0], ..page }, Nanos::ZERO)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn clients_beyond_the_colours_share_the_last_one() {
+        let all: Vec<ArrivalTimes> = (0..12).map(|k| client(&[0, k + 1])).collect();
+        let clients: Vec<&ArrivalTimes> = all.iter().collect();
+        let shifts = [Nanos::ZERO];
+        let found = found(&clients, &shifts);
+        let begin = Begin::Together;
+        let page = ConsolidatePage { clients: &clients, begin, shifts: &shifts, found: &found };
+        let (_, layers) = layers(&page, Nanos::ZERO).unwrap();
+        let sums: Vec<u64> = layers.iter().map(|layer| layer.iter().sum()).collect();
+        assert_eq!(sums, [2, 4, 6, 8, 10, 12, 14, 16, 24]);
+        let page = super::page(&page);
+        assert!(page.contains("all others") && !page.contains("</svg>client 9 "), "{page}");
+    }
+
+    #[test]
+    fn each_bar_is_of_its_own_promise() {
+        let (a, b) = (client(&[0; 10]), client(&[0; 4]));
+        let (clients, shifts) = ([&a, &b], [Nanos::ZERO, Nanos::from_secs(5)]);
+        let needs = needs(&found(&clients, &shifts));
+        let told: Vec<&str> =
+            needs.split("alone: ").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+        // Half of ten and of four, then all of them, at either shift.
+        assert_eq!(
+            told,
+            ["5 IOPS", "2 IOPS", "10 IOPS", "4 IOPS", "5 IOPS", "2 IOPS", "10 IOPS", "4 IOPS"]
+        );
+    }
+}
