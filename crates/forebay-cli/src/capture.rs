@@ -1,15 +1,12 @@
 //! `forebay capture`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use forebay::convert::convert;
-use forebay_live::capture::{self, CaptureError, Captured, Device, News, Places, Plan, Via};
-use forebay_trace::Reader;
-use forebay_trace::formats::blktrace::Blktrace;
+use forebay_live::capture::Captured;
+use forebay_play::capture::{self, Asked, Begun, News, Via};
 use forebay_trace::plural::counted;
-use forebay_trace::write::{self, Kept};
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
@@ -45,53 +42,39 @@ enum Interface {
 
 impl Capture {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let device = Device::find(&self.device)?;
-        let writer = write::create(&self.output, self.to.as_deref(), &Kept::file(&self.device))
-            .map_err(forebay::Error::output)?;
-        let folder = match self.output.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        if capture::is_on(folder, &device) {
-            let folder = folder.display();
-            say!("{folder} is on the captured device: our own writes are captured too");
-        }
         let via = match self.via {
             Interface::Any => Via::Any,
             Interface::Blktrace => Via::Blktrace,
             Interface::Tracefs => Via::Tracefs,
         };
-        let (folder, places) = (folder.to_path_buf(), Places::found());
-        let captured = watched(&Plan { device, length: self.length, via, folder, places })?;
+        let begun = capture::begin(Asked {
+            device: &self.device,
+            output: &self.output,
+            to: self.to.as_deref(),
+            length: self.length,
+            via,
+        })?;
+        begun.caution().into_iter().for_each(|caution| say!("{caution}"));
+        let captured = watched(&begun)?;
         let seconds = captured.elapsed.as_secs_f64();
         say!("{:.1} s through {}, {} events lost", seconds, captured.by, captured.lost);
-        if captured.counts.requests() == 0 {
-            let device = self.device.display();
-            anyhow::bail!("no request reached {device} in {seconds:.1} s; nothing is written");
-        }
-        let mut reader =
-            Blktrace::from_readers(vec![(self.device.clone(), Box::new(captured.spool))])?;
-        captured.notes.into_iter().for_each(|note| reader.warn(note));
-        if captured.lost > 0 {
-            reader.warn(format!("{} events were lost while capturing", captured.lost));
-        }
-        let converted = convert(&self.device, &mut reader, writer, |_| ())?;
-        say_notes(&self.device, reader.notes());
-        for what in converted.lost {
+        let written = begun.write(captured)?;
+        say_notes(&self.device, &written.notes);
+        for what in written.lost {
             say!("{}: {what}", self.output.display());
         }
-        let requests = counted(converted.records, "request");
+        let requests = counted(written.records, "request");
         say!("{}: {requests} written", self.output.display());
         Ok(())
     }
 }
 
 /// Captures, shows the rates, and lets an interruption end it early.
-fn watched(plan: &Plan) -> Result<Captured, CaptureError> {
+fn watched(begun: &Begun<'_>) -> Result<Captured, forebay_play::Error> {
     let progress = Progress::new("capturing");
     let mut before: Option<News> = None;
     interrupt::shortens(Second::Waits, |stop| {
-        capture::capture(plan, stop, |news| {
+        begun.capture(stop, |news| {
             progress.say(rates(before.as_ref(), news));
             before = Some(*news);
         })
