@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use forebay_live::capture::Captured;
 use forebay_play::capture::{self, Asked, Begun, News, Via};
 use forebay_trace::plural::counted;
@@ -27,32 +27,19 @@ pub(crate) struct Capture {
     /// Format to write: parquet, csv, fio, disksim or blktrace
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
-    /// The kernel's interface to use
-    #[arg(long, value_enum, default_value = "any")]
-    via: Interface,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Interface {
-    /// blktrace(8) where the kernel lets it, else tracefs
-    Any,
-    Blktrace,
-    Tracefs,
+    /// The kernel's interface to use: blktrace, tracefs, or any: blktrace(8) where the kernel lets it, else tracefs
+    #[arg(long, value_name = "INTERFACE", default_value = "any")]
+    via: Via,
 }
 
 impl Capture {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let via = match self.via {
-            Interface::Any => Via::Any,
-            Interface::Blktrace => Via::Blktrace,
-            Interface::Tracefs => Via::Tracefs,
-        };
         let begun = capture::begin(Asked {
             device: &self.device,
             output: &self.output,
             to: self.to.as_deref(),
             length: self.length,
-            via,
+            via: self.via,
         })?;
         begun.caution().into_iter().for_each(|caution| say!("{caution}"));
         let captured = watched(&begun)?;

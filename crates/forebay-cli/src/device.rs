@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use forebay::device;
 use forebay::devices::validate::{Arrivals, Validation};
 
@@ -66,27 +66,17 @@ struct Validate {
     device: String,
     /// The trace, packed or not
     trace: PathBuf,
-    /// When requests are issued: a gap after the simulated completion, or as measured
-    #[arg(long, value_enum, default_value = "simulated")]
-    arrivals: From,
+    /// When requests are issued: simulated (a gap after the simulated completion) or measured (as they were)
+    #[arg(long, value_name = "WHEN", default_value = "simulated")]
+    arrivals: Arrivals,
     /// How to print the figures
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum From {
-    Simulated,
-    Measured,
-}
-
 impl Validate {
     fn run(self) -> anyhow::Result<()> {
-        let arrivals = match self.arrivals {
-            From::Simulated => Arrivals::Simulated,
-            From::Measured => Arrivals::Measured,
-        };
-        let (validation, told) = device::validate(&self.device, &self.trace, arrivals)?;
+        let (validation, told) = device::validate(&self.device, &self.trace, self.arrivals)?;
         told.into_iter().for_each(|told| say!("{told}"));
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &validation)?,

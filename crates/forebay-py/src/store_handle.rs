@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::error::{Error, of_store};
+use crate::given::given;
 use crate::store::within;
 use asking::{Bytes, Opened, apart, asked};
 use reading::{Reader, Records, pair};
@@ -98,7 +99,7 @@ impl Store {
     #[pyo3(signature = (paths, without_disk=false, read_only=false))]
     fn new(
         py: Python<'_>,
-        paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = given)] paths: Vec<PathBuf>,
         without_disk: bool,
         read_only: bool,
     ) -> PyResult<Store> {
@@ -111,7 +112,12 @@ impl Store {
     /// Makes a store on four disks or more, of `mb` MB on each, and opens it. `overwrite` destroys what is there.
     #[staticmethod]
     #[pyo3(signature = (paths, mb=10_000, overwrite=false))]
-    fn create(py: Python<'_>, paths: Vec<PathBuf>, mb: u32, overwrite: bool) -> PyResult<Store> {
+    fn create(
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = given)] mb: u32,
+        overwrite: bool,
+    ) -> PyResult<Store> {
         within("mb", mb, 100, 1_000_000_000)?;
         let bytes = u64::from(mb) * 1_000_000;
         let opened = apart(py, move || {
@@ -214,7 +220,7 @@ impl Store {
         &self,
         py: Python<'py>,
         start: Option<Bytes>,
-        count: usize,
+        #[pyo3(from_py_with = given)] count: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         scanned(&self.now(), py, start, count)
     }
@@ -344,7 +350,7 @@ impl Snapshot {
         &self,
         py: Python<'py>,
         start: Option<Bytes>,
-        count: usize,
+        #[pyo3(from_py_with = given)] count: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         scanned(&self.reader()?, py, start, count)
     }

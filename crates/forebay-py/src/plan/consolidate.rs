@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 
 use super::{arrivals, cost, fractions_of, load, some, sources, spans, warn_arrivals, warn_load};
 use crate::error::{argument, warn};
+use crate::given::given;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::table::json;
@@ -33,13 +34,13 @@ use crate::table::json;
 pub(crate) fn plan_consolidate<'py>(
     py: Python<'py>,
     traces: &Bound<'py, PyAny>,
-    shift: Option<Vec<String>>,
-    clients: Option<u16>,
-    within: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] shift: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] clients: Option<u16>,
+    #[pyo3(from_py_with = given)] within: Option<Vec<String>>,
     fraction: Option<Vec<Bound<'py, PyAny>>>,
-    cost_us: Option<String>,
+    #[pyo3(from_py_with = given)] cost_us: Option<String>,
     trust_times: bool,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;
     let copies = copies(clients, sources.len())?;
