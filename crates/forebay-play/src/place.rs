@@ -50,7 +50,7 @@ pub struct Found {
 enum What {
     Real(Real),
     Volume(OnVolume),
-    Emulated { disk: OpenDevice, flash: Option<OpenDevice>, failures: Vec<Failure> },
+    Emulated { disk: Box<OpenDevice>, flash: Option<Box<OpenDevice>>, failures: Vec<Failure> },
 }
 
 impl Place {
@@ -74,7 +74,8 @@ impl Place {
             self.emulate.iter().chain(self.flash.iter().filter(|_| self.emulate.is_some()));
         let models: Vec<String> = models.cloned().collect();
         let what = if let Some(disk) = &self.emulate {
-            let open = |name: &String| devices::open(name).map_err(forebay::Error::from);
+            let open =
+                |name: &String| devices::open(name).map(Box::new).map_err(forebay::Error::from);
             let (disk, flash) = (open(disk)?, self.flash.as_ref().map(open).transpose()?);
             What::Emulated { disk, flash, failures: self.fail }
         } else if !self.volume.is_empty() {
@@ -143,7 +144,7 @@ impl Found {
             What::Real(real) => On::Real(real),
             What::Volume(volume) => On::Volume(volume),
             What::Emulated { disk, flash, failures } => {
-                On::Emulated(Bed { flash: flash.as_ref(), failures, ..Bed::of(disk) })
+                On::Emulated(Bed { flash: flash.as_deref(), failures, ..Bed::of(disk) })
             }
         }
     }
