@@ -356,14 +356,14 @@ fn device_cells(device: &DeviceFigures) -> [String; 8] {
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
     let mut table = output::table();
-    let header = runs.iter().map(|run| format!("{}: busy %, p99 ms", run.policy));
+    let header = runs.iter().map(|run| format!("{}: under way, p99 ms", run.policy));
     table.set_header(std::iter::once("stream".to_string()).chain(header));
     let Some(first) = runs.first() else { return String::new() };
     for share in first.figures.streams.iter().take(SHOWN) {
         let cells = runs.iter().map(|run| {
             let same = run.figures.streams.iter().find(|other| other.stream == share.stream);
             let text = same.map_or("-".to_string(), |same| {
-                format!("{:.1}  {}", same.busy_share * 100.0, ms(same.p99_ms))
+                format!("{:.2}  {}", same.busy_share, ms(same.p99_ms))
             });
             Cell::new(text).set_alignment(CellAlignment::Right)
         });

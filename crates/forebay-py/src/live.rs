@@ -99,7 +99,7 @@ pub(crate) fn play<'py>(
     let plan = Plan {
         policy,
         setup: options::setup(replay, intensity, map)?,
-        length: for_.map(|text| for_what(text)).transpose()?,
+        length: for_.map(for_what).transpose()?,
         realtime,
         tape: tape.as_deref(),
     };

@@ -124,7 +124,7 @@ def test_nothing_else_escapes(words, function, tmp_path, monkeypatch):
 
 def test_of_stores_and_requests(tmp_path):
     disks = [tmp_path / f"disk{n}" for n in range(4)]
-    create = {"paths": disks, "mb": 64}
+    create = {"paths": disks, "mb": 100}
     found = [tried(forebay.Store.create, create, name, value) for name in ("paths", "mb") for value in HOSTILE
              if value != 1 << 16]
     assert [one for one in found if one] == []
@@ -133,7 +133,7 @@ def test_of_stores_and_requests(tmp_path):
     assert [one for one in found if one] == []
     for disk in disks:
         disk.unlink(missing_ok=True)
-    with forebay.Store.create(disks, mb=64) as store:
+    with forebay.Store.create(disks, mb=100) as store:
         found = [tried(store.scan, {}, name, value) for name in ("start", "count") for value in HOSTILE]
         found += [tried(store.get, {"key": b"x"}, "key", value) for value in HOSTILE]
         found += [tried(store.update, {}, "mapping", value) for value in HOSTILE]
