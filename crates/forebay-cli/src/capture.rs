@@ -42,7 +42,7 @@ impl Capture {
             via: self.via,
         })?;
         begun.caution().into_iter().for_each(|caution| say!("{caution}"));
-        let captured = watched(&begun)?;
+        let captured = watched(&begun, self.length)?;
         let seconds = captured.elapsed.as_secs_f64();
         say!("{:.1} s through {}, {} events lost", seconds, captured.by, captured.lost);
         let written = begun.write(captured)?;
@@ -57,12 +57,13 @@ impl Capture {
 }
 
 /// Captures, shows the rates, and lets an interruption end it early.
-fn watched(begun: &Begun<'_>) -> Result<Captured, forebay_play::Error> {
+fn watched(begun: &Begun<'_>, length: Duration) -> Result<Captured, forebay_play::Error> {
     let progress = Progress::new("capturing");
     let mut before: Option<News> = None;
     interrupt::shortens(Second::Waits, |stop| {
         begun.capture(stop, |news| {
-            progress.say(rates(before.as_ref(), news));
+            let (elapsed, length) = (news.elapsed.as_secs_f64(), length.as_secs_f64());
+            progress.within(rates(before.as_ref(), news), elapsed, Some(length));
             before = Some(*news);
         })
     })

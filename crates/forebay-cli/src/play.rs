@@ -38,8 +38,8 @@ pub(crate) struct Play {
     /// Play this volume of the trace on that file or block device
     #[arg(long, value_name = "NAME=FILE", value_parser = mapped)]
     map_volume: Vec<(String, PathBuf)>,
-    /// Play it on the volume of these drives, or of those in this folder (see `forebay volume`); the
-    /// policy is then a scheduler, of which each drive has one, or array with how it follows its workload
+    /// Play it on the volume of these drives, or of the drives in this folder (see `forebay volume`). --policy is
+    /// then the scheduler of each drive, or `array` and how it follows its workload
     #[arg(long, value_name = "DIR|DEVICE,...", value_delimiter = ',', conflicts_with_all = ["target", "map_volume", "emulate", "flash", "tape", "buffered"])]
     volume: Vec<PathBuf>,
     /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
@@ -61,7 +61,7 @@ pub(crate) struct Play {
     /// Let writes destroy what is on the target
     #[arg(long)]
     overwrite: bool,
-    /// io_uring or threads [default: io_uring where it is to be had]
+    /// io_uring or threads [default: io_uring where the kernel has it]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<Driver>,
     /// Go through the page cache
@@ -135,7 +135,8 @@ impl Play {
         let mut before = News::default();
         let result = interrupt::shortens(Second::Ends, |stop| {
             forebay_play::play(&input, on, plan, stop, |news| {
-                progress.say(line(&before, news));
+                let length = self.length.map(|length| length.as_secs_f64());
+                progress.within(line(&before, news), news.elapsed.as_secs_f64(), length);
                 before = *news;
             })
         })?;

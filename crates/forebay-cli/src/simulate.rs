@@ -43,7 +43,7 @@ pub(crate) struct Simulate {
     /// or one-in=N; disks are lanes from 0, the flash is the last. May be given several times
     #[arg(long, value_name = "FAILURE", value_parser = failure)]
     fail: Vec<Failure>,
-    /// Ask of each policy too what laying blocks in the order they are read would gain and cost
+    /// Also say, for each policy, what it would gain and cost to lay blocks in the order they are read
     #[arg(long)]
     defragment: bool,
     #[command(flatten)]

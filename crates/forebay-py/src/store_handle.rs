@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forebay_store::{Answer, Checked, Config, Finding, Key, Loss, Operation, Value, create, look};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
@@ -186,7 +186,14 @@ impl Store {
         }
         let dict = PyDict::new(py);
         // As dict does: what has keys is a mapping, all else are pairs.
-        dict.call_method1("update", (mapping,))?;
+        dict.call_method1("update", (mapping,)).map_err(|error| {
+            let text = format!("mapping: {}", error.value(py));
+            if error.get_type(py).is(py.get_type::<PyValueError>()) {
+                Error::new_err(text)
+            } else {
+                error
+            }
+        })?;
         for (key, value) in &dict {
             batch.insert(key.extract::<Bytes>()?.0, Some(value.extract::<Bytes>()?.0));
         }
