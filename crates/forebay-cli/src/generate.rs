@@ -7,6 +7,7 @@ use forebay::convert::{Converted, convert};
 use forebay::fio_job::FioJob;
 use forebay::model::open::{expect_end, open_model};
 use forebay_core::Nanos;
+use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::Reader;
 use forebay_trace::write::{self, Draft, Kept};
