@@ -64,7 +64,7 @@ pub(crate) fn wrapped(text: &str) -> String {
 
 fn wrapped_to(text: &str, columns: usize) -> String {
     let (mut lines, mut column) = (String::new(), 0);
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let width = word.chars().count();
         match column {
             0 => column = width,
@@ -77,9 +77,29 @@ fn wrapped_to(text: &str, columns: usize) -> String {
                 column += 1 + width;
             }
         }
-        lines.push_str(word);
+        lines.push_str(&word);
     }
     lines
+}
+
+/// What no line ends before.
+const UNITS: [&str; 13] =
+    ["%", "s", "ms", "µs", "min", "h", "W", "J", "IOPS", "KiB", "MiB", "GiB", "TiB"];
+
+/// The words of `text`, a figure and its unit as one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches(|c: char| ".,:;)".contains(c));
+        match words.last_mut() {
+            Some(last) if UNITS.contains(&unit) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_string()),
+        }
+    }
+    words
 }
 
 /// Says something on standard error: wrapped where somebody reads it, else in one line.
@@ -181,6 +201,7 @@ mod tests {
     fn lines_end_where_they_are_to() {
         let text = super::wrapped_to("one two three  four", 9);
         assert_eq!(text, "one two\n  three\n  four");
+        assert_eq!(super::wrapped_to("a is 98.4 %, b 3 s", 9), "a is\n  98.4 %,\n  b 3 s");
         assert_eq!(super::sparkline([0.0, 0.5, 1.0, 2.0, -1.0]), "▁▅██▁");
     }
 

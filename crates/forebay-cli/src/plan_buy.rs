@@ -61,7 +61,8 @@ pub(crate) struct Buy {
     /// The drives that are tried, comma-separated: bundled ones or device files [default: all bundled ones]
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
     device: Vec<String>,
-    /// The layouts that are tried, comma-separated: single, mirror, raid6, flash-cache, adaptive [default: all]
+    /// The layouts that are tried, comma-separated: single, mirror, raid6, flash-cache,
+    /// volume-mirror, volume-raid6, adaptive [default: all]
     #[arg(long, value_name = "LAYOUT,...", value_delimiter = ',', value_parser = layout)]
     layout: Vec<Layout>,
     /// Whether clients share drives: shared, apart, or both are tried
@@ -151,7 +152,7 @@ impl Buy {
             promise: Promise { within: self.within, fraction: self.fraction },
             own: &self.promise,
             by: self.by.map_or(By::Trace, |_| By::Volume),
-            begin: if self.keep_times { Begin::AsRecorded } else { Begin::Together },
+            begin: if self.keep_times { Begin::OwnClocks } else { Begin::Together },
             trust_times: self.trust.trust_times,
             growth: self.growth,
             spare: self.spare.into(),
@@ -174,9 +175,18 @@ impl Buy {
         if let Some(report) = report {
             report.write(&report::buy_html(&answer))?;
         }
-        if let (Some(folder), Some(configuration)) = (&self.configure, &answer.configuration) {
-            configuration.write(folder, &kept)?;
-            say!("configuration: {}", folder.display());
+        match (&self.configure, &answer.configuration) {
+            (Some(folder), Some(configuration)) => {
+                configuration.write(folder, &kept)?;
+                say!("configuration: {}", folder.display());
+            }
+            (Some(folder), None) => {
+                say!(
+                    "configuration: {} is not written, for nothing keeps the promise",
+                    folder.display()
+                );
+            }
+            (None, _) => {}
         }
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answer)?,

@@ -8,6 +8,8 @@ use forebay::Error;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use forebay::plan::capacity::{Promises, once};
+use forebay::plan::confidence::Bootstrap;
+use forebay::plan::consolidate::clients::{OneClient, clients};
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay::plan::costed::Load;
 use forebay_core::Nanos;
@@ -51,6 +53,13 @@ pub(crate) struct Consolidate {
     /// device, whose random reads set it. The answer is then how many times as fast a server has to be
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     cost_us: Option<String>,
+    /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
+    #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
+          conflicts_with = "cost_us")]
+    confidence: Option<f64>,
+    /// Makes the resamples; the same seed gives the same intervals
+    #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
+    seed: u64,
     #[command(flatten)]
     trust: Trust,
     #[command(flatten)]
@@ -74,15 +83,12 @@ struct Asked<'a> {
     promises: &'a Promises,
 }
 
-/// A client's requests, with their lengths or without.
-trait OneClient: Sized {
+/// What a trace is read as: its requests, with their lengths or without.
+trait ReadAs: OneClient {
     fn read(source: &Source, path: &Path, by_volume: bool, clock: Clock) -> anyhow::Result<Self>;
-    fn split(self) -> Vec<Self>;
-    fn by_own_clock(self) -> Result<Self, Error>;
-    fn span(&self) -> Span<'_>;
 }
 
-impl OneClient for ArrivalTimes {
+impl ReadAs for ArrivalTimes {
     fn read(
         source: &Source,
         path: &Path,
@@ -91,29 +97,11 @@ impl OneClient for ArrivalTimes {
     ) -> anyhow::Result<ArrivalTimes> {
         plan_options::arrivals(source, path, by_volume, clock)
     }
-    fn split(self) -> Vec<ArrivalTimes> {
-        self.split()
-    }
-    fn by_own_clock(self) -> Result<ArrivalTimes, Error> {
-        self.by_own_clock()
-    }
-    fn span(&self) -> Span<'_> {
-        self.span()
-    }
 }
 
-impl OneClient for Load {
+impl ReadAs for Load {
     fn read(source: &Source, path: &Path, by_volume: bool, clock: Clock) -> anyhow::Result<Load> {
         plan_costed::load(source, path, by_volume, clock)
-    }
-    fn split(self) -> Vec<Load> {
-        self.split()
-    }
-    fn by_own_clock(self) -> Result<Load, Error> {
-        self.by_own_clock()
-    }
-    fn span(&self) -> Span<'_> {
-        self.span()
     }
 }
 
@@ -129,7 +117,9 @@ impl Consolidate {
         match &self.cost_us {
             None => self.answer::<ArrivalTimes>(|clients, asked| {
                 let progress = Progress::new("searching for capacities");
-                let found = consolidate(clients, asked.begin, asked.shifts, asked.promises)?;
+                let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
+                let Asked { begin, shifts, promises } = *asked;
+                let found = consolidate(clients, begin, shifts, promises, bootstrap)?;
                 drop(progress);
                 let blind = || size_blind(clients.iter().copied(), "--cost-us counts bytes too");
                 match self.format {
@@ -149,21 +139,21 @@ impl Consolidate {
     }
 
     /// Reads the clients, and answers `with` what is asked of them.
-    fn answer<C: OneClient>(
+    fn answer<C: ReadAs>(
         &self,
         with: impl Fn(&[&C], &Asked<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let arrivals = self.clients_of::<C>()?;
+        let by_volume = self.by.is_some();
+        let clock = self.trust.within(self.within.iter().copied());
+        let read = self.traces.iter().map(|path| C::read(&self.source, path, by_volume, clock));
+        let read = read.collect::<anyhow::Result<Vec<C>>>()?;
+        let (arrivals, begin) = clients(read, by_volume, self.keep_times)?;
         let copies = match (arrivals.len(), self.by) {
             (1, None) => usize::from(self.clients.unwrap_or(2)),
             _ => 1,
         };
         let clients: Vec<&C> =
             arrivals.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
-        let begin = match self.keep_times || self.by.is_some() {
-            true => Begin::AsRecorded,
-            false => Begin::Together,
-        };
         let shifts = match (self.shift.is_empty(), copies) {
             (false, _) => once(self.shift.clone()),
             (true, 1) => vec![Nanos::ZERO],
@@ -175,38 +165,6 @@ impl Consolidate {
         }
         let promises = &Promises::new(self.within.clone(), self.fraction.clone());
         with(&clients, &Asked { begin, shifts: &shifts, promises })
-    }
-
-    /// The traces' arrivals, or those of their volumes.
-    fn clients_of<C: OneClient>(&self) -> anyhow::Result<Vec<C>> {
-        let mut clients = Vec::new();
-        let several = self.traces.len() > 1;
-        for path in &self.traces {
-            let clock = self.trust.within(self.within.iter().copied());
-            let arrivals = C::read(&self.source, path, self.by.is_some(), clock)?;
-            match self.by {
-                Some(By::Volume) if self.keep_times && several => {
-                    return Err(Error::Unfit(
-                        "--by volume --keep-times: got several traces, expected one, whose volumes \
-                         have a clock in common; leave one of the options out, or give one trace"
-                            .into(),
-                    )
-                    .into());
-                }
-                Some(By::Volume) => clients.extend(arrivals.split()),
-                None if self.keep_times && several => clients.push(arrivals.by_own_clock()?),
-                None => clients.push(arrivals),
-            }
-        }
-        if self.by.is_some() && clients.len() < 2 {
-            return Err(Error::Unfit(
-                "--by volume: got one volume, expected two or more that share a server; leave --by out \
-                 to give the trace with itself"
-                    .into(),
-            )
-            .into());
-        }
-        Ok(clients)
     }
 }
 
@@ -232,8 +190,12 @@ fn sentence(row: &Shared, found: &Consolidation) -> String {
         ),
         false => "That keeps it to each of them too.".to_string(),
     };
+    let interval = match row.merged_low_iops.zip(row.merged_high_iops) {
+        Some((low, high)) => format!(" ({low} to {high})"),
+        None => String::new(),
+    };
     wrapped(&format!(
-        "{} IOPS keep {} of {} clients together within {} ms{apart}; alone they need {} in sum. {each}",
+        "{} IOPS{interval} keep {} of {} clients together within {} ms{apart}; alone they need {} in sum. {each}",
         row.merged_iops,
         percent(row.fraction),
         found.clients.len(),

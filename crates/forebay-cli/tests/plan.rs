@@ -383,6 +383,21 @@ fn clients_can_keep_the_clock_they_share() {
         found["rows"][0]["merged_iops"].as_u64().unwrap()
     };
     assert_eq!((needs(&[]), needs(&["--keep-times"])), (20, 10));
+    // So do the parts of a folder, which convert made.
+    let parts = folder.path("parts");
+    let mut convert = forebay(&["convert", "--partition-by", "volume"]);
+    assert!(convert.arg(&both).arg(&parts).output().unwrap().status.success());
+    let mut parts: Vec<_> = std::fs::read_dir(&parts).unwrap().map(|e| e.unwrap().path()).collect();
+    parts.retain(|path| path.extension().is_some_and(|ending| ending == "parquet"));
+    let found = |more: &[&str]| json(plan(&asked).args(more).args(&parts))["rows"][0].clone();
+    assert_eq!(found(&[])["merged_iops"], 20);
+    let kept = found(&["--keep-times", "--confidence", "0.9"]);
+    let ends = |row: &serde_json::Value| {
+        let end = |name: &str| row[name].as_u64().unwrap();
+        (end("merged_low_iops"), end("merged_iops"), end("merged_high_iops"))
+    };
+    let (low, together, high) = ends(&kept);
+    assert!(low <= together && together <= high && together == 10, "{kept}");
     refused(plan(&asked).args(["--by", "volume"]).arg(&a), &["got one volume"]);
     refused(plan(&asked).args(["--by", "volume", "--keep-times"]).args([&a, &b]), &["in common"]);
 }

@@ -114,11 +114,19 @@ pub fn check<P: Policy>(
 pub fn same<P: Policy>(fresh: &mut P, calls: &[Call]) -> Result<(), Broken> {
     replay(fresh, calls).or_else(|index| {
         let call = &calls[index];
+        let (name, number, all) = (call.name(), index + 1, calls.len());
         broken(
             Law::Same,
-            format!("call {} of {}, {call:?}, was answered differently", index + 1, calls.len()),
+            format!("{name} at {}, call {number} of {all}, was answered differently", call.now()),
         )
     })
+}
+
+/// A request as a sentence has it.
+fn told(request: &Request) -> String {
+    let Request { id, len, offset, stream, at, .. } = request;
+    let op = request.op.name();
+    format!("request {id} ({op} of {len} bytes at {offset}, stream {stream}, submitted at {at})")
 }
 
 /// Sees what comes of a run.
@@ -148,9 +156,10 @@ impl Watch {
         }
         self.done.sort_by_key(|request| request.id);
         match self.done.iter().zip(requests).find(|(done, asked)| done != asked) {
-            Some((done, asked)) => {
-                broken(Law::Once, format!("expected an answer to {asked:?}, got one to {done:?}"))
-            }
+            Some((done, asked)) => broken(
+                Law::Once,
+                format!("expected an answer to {}, got one to {}", told(asked), told(done)),
+            ),
             None if self.done.len() == requests.len() => Ok(self.io_bytes),
             None => {
                 let (got, expected) = (self.done.len(), requests.len());
@@ -172,7 +181,9 @@ impl Observer for Watch {
         self.last = completion.at;
         let io = completion.io;
         if io.len > LEN_MAX {
-            self.note(Law::Length, || format!("it takes {LEN_MAX} bytes and was given {io:?}"));
+            self.note(Law::Length, || {
+                format!("it takes {LEN_MAX} bytes and was given {}", told(&io))
+            });
         }
         self.io_bytes += u64::from(io.len);
     }
@@ -181,7 +192,11 @@ impl Observer for Watch {
         let waits = done.request.op.moves_data() && !self.answers_zeros;
         if done.wait > now - done.request.at || (waits && done.wait < LEAST) {
             self.note(Law::Waited, || {
-                format!("at {now} {done:?} is said to have waited {}", done.wait)
+                let wait = done.wait;
+                format!(
+                    "{} was answered at {now} and is said to have waited {wait}",
+                    told(&done.request)
+                )
             });
         }
         self.done.push(done.request);

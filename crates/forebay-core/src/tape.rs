@@ -23,6 +23,16 @@ pub enum Call {
 }
 
 impl Call {
+    /// The name of the method.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Call::Submit(..) => "submit",
+            Call::Dispatch(..) => "dispatch",
+            Call::Complete(..) => "complete",
+            Call::Wake(..) => "wake",
+        }
+    }
+
     /// When it was made.
     pub fn now(&self) -> Nanos {
         match *self {

@@ -52,7 +52,7 @@ mod _forebay {
     #[pymodule_export]
     use super::page::page;
     #[pymodule_export]
-    use super::plan::{plan_buy, plan_capacity, plan_consolidate, plan_power, plan_sla};
+    use super::plan::{Together, plan_buy, plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]
     use super::policy::{Request, laws_check};
     #[pymodule_export]

@@ -4,11 +4,13 @@ mod buy;
 mod consolidate;
 mod power;
 mod sla;
+mod together;
 
 pub(crate) use buy::plan_buy;
 pub(crate) use consolidate::plan_consolidate;
 pub(crate) use power::plan_power;
 pub(crate) use sla::plan_sla;
+pub(crate) use together::Together;
 
 use forebay::plan::amount::{Fraction, span};
 use forebay::plan::arrival_times::{ArrivalTimes, Clock};
@@ -72,7 +74,7 @@ pub(crate) fn plan_capacity<'py>(
         }
         let cost = cost(&text)?;
         let (answer, load) = detached(py, |signals| {
-            let load = load(&source, clock, signals)?;
+            let load = load(&source, false, clock, signals)?;
             Ok((costed::answer(&load, cost, &promises)?, load))
         })?;
         warn_load(py, &load)?;
@@ -98,9 +100,14 @@ fn arrivals(
 }
 
 /// When the requests of `source` arrive, and how long they are.
-fn load(source: &Source, clock: Clock, signals: &mut Signals) -> Result<Load, forebay::Error> {
+fn load(
+    source: &Source,
+    by_volume: bool,
+    clock: Clock,
+    signals: &mut Signals,
+) -> Result<Load, forebay::Error> {
     let mut reader = source.open()?;
-    Load::read(source.name(), &mut *reader, false, clock, |_| signals.go_on())
+    Load::read(source.name(), &mut *reader, by_volume, clock, |_| signals.go_on())
 }
 
 /// A cost, or a device's.

@@ -115,7 +115,7 @@ BROKEN = [
     (Shortens, "I/Os move exactly the bytes that are asked for; "),
     (Hasty, "no read or write is answered before an I/O could have done it; "),
     (Sleepy, "after a declined offer the wakeup lies ahead; at "),
-    (Dice, "the same calls have the same answers; call "),
+    (Dice, "the same calls have the same answers; dispatch at "),
     (Nearest, "no request starves while others pass it; "),
 ]
 
@@ -170,6 +170,15 @@ def test_from_a_shell(tmp_path):
     broken = run(f"{path}:Last", "--cases", 2)
     assert broken.returncode == 1 and "no request starves" in broken.stderr, broken.stderr
     assert "Traceback" not in broken.stderr
+    no_policy = tmp_path / "none.py"
+    no_policy.write_text("class No:\n    def submit(self, now, request): pass\n")
+    wrong = run(f"{no_policy}:No")
+    assert (wrong.returncode, wrong.stderr) == (2, "forebay.laws: No: a policy needs a method 'dispatch'\n")
+    raising = path.read_text().replace("self.queue.pop()", "self.queue.pop(1, 2)")
+    path.write_text(raising)
+    raised = run(f"{path}:Last")
+    assert raised.returncode == 1 and raised.stderr.count("  File ") == 1, raised.stderr
+    assert "pop expected at most 1 argument" in raised.stderr and "with request" not in raised.stdout
     for word, said in [(EXAMPLE, "expected MODULE:CLASS"), (f"{EXAMPLE}:None", "has no 'None'"), ("no.such:X", "No module")]:
         wrong = run(word)
         assert wrong.returncode == 2 and said in wrong.stderr, wrong.stderr

@@ -108,7 +108,7 @@ def test_a_trace_that_cannot_be_read_fails_its_own_cells(tmp_path):
         with pytest.raises((forebay.Error, OSError)) as raised:
             forebay.cache(trace)
         assert failed[str(trace)] == str(raised.value)
-    wrong = {"cache": {"nonsense": 1}, "simulate": {"device": "nothing"}}
+    wrong = {"cache": {"block_kib": -1}, "simulate": {"device": "nothing"}}
     assert len(forebay.sweep(wrong, TERASORT, output=output, processes=1).failed()) == 2
     # What failed is asked again where that is wanted.
     assert forebay.sweep({"cache": {}}, traces, output=output, processes=1).fresh == 0
@@ -144,6 +144,37 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path, small):
     found = forebay.sweep(many(40), small, output=tmp_path, processes=2, progress=kill)
     assert killed and (found.fresh, found.failed()) == (40, [])
     once(tmp_path, 40)
+
+
+def test_a_script_without_a_guard_is_told_and_keeps_nothing(tmp_path, small):
+    script = tmp_path / "script.py"
+    sweep = (
+        f"import forebay\n"
+        f"forebay.sweep({many(3)!r}, {str(small)!r}, output={str(tmp_path / 'answers')!r}, processes=2)\n"
+    )
+    script.write_text(sweep)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1 and ended.stderr.count("Traceback") == 1, ended.stderr
+    assert "forebay.Error: sweep: its processes end before they begin" in ended.stderr
+    assert "if __name__ == '__main__'" in ended.stderr
+    assert rows(tmp_path / "answers") == []
+    guarded = sweep.replace("forebay.sweep", "if __name__ == '__main__': forebay.sweep")
+    script.write_text(guarded)
+    subprocess.run([sys.executable, script], check=True)
+    once(tmp_path / "answers", 3)
+
+
+def test_parameters_are_looked_at_before_anything_is_asked(tmp_path, small):
+    for grid, said in (
+        ({"simulate": {"device": "fixed:300", "polcy": "none"}}, "got the parameter 'polcy', expected some of: .*policy"),
+        ({"simulate": {"device": "fixed:300", "policies": [["none"]]}}, "got the parameter 'policies'"),
+        ({"plan": {"fraction": 0.9}}, "plan: got no 'within'"),
+        ({"compare": {}}, "compare: got no 'other'"),
+        ({"windows": {"window_ms": 10, "device": "fixed:300"}}, "got the parameter 'device'"),
+    ):
+        with pytest.raises(forebay.Error, match=said):
+            forebay.sweep(grid, small, output=tmp_path / "answers")
+    assert rows(tmp_path / "answers") == []
 
 
 class Deadly(Processes):
@@ -328,3 +359,10 @@ def test_a_cell_can_be_made_by_hand():
     cell = Cell("cache", str(TERASORT), "", str(TERASORT), "{}", "")
     (row,) = answer_all([cell])
     assert row["error"] is None and row["cell"] == cell.name and len(cell.name) == 32
+
+
+def test_a_scheduler_that_is_not_there_is_told(tmp_path, small, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("forebay.sweep.ask._SCHEDULER_S", 1)
+    with pytest.raises(forebay.Error, match="client: got no scheduler at 'tcp://127.0.0.1:1'"):
+        forebay.sweep(SIMULATE, small, output=tmp_path, client="tcp://127.0.0.1:1")

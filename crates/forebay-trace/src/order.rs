@@ -2,7 +2,7 @@
 //!
 //! A record may come [`WINDOW`] records late and still find its place. One that comes later is
 //! given the time of the last record handed out, and counted. Records of equal time keep the order
-//! of the file. Times are made relative to the earliest request.
+//! of the file. Times are made relative to the earliest request, and notes tell when that came by the source's clock.
 
 use crate::plural::{counted, verb};
 use std::collections::VecDeque;
@@ -18,6 +18,8 @@ pub const WINDOW: usize = 65_536;
 /// A [`Reader`] in order of time over one that is not.
 pub struct Ordered<R> {
     inner: R,
+    /// Zero of the inner times by the source's clock; none where that is not told.
+    zero: Option<Nanos>,
     /// Relative to `first` as soon as that is known.
     held: Held,
     ended: bool,
@@ -29,11 +31,17 @@ pub struct Ordered<R> {
 }
 
 impl<R: Reader> Ordered<R> {
-    /// Over `inner`, whose records may be out of order and begin at any time.
+    /// Over `inner`, whose records may be out of order and begin at any time of the source's clock.
     pub fn new(inner: R) -> Ordered<R> {
+        Ordered::by_clock(inner, Some(Nanos::ZERO))
+    }
+
+    /// Over `inner`, whose times count from `zero` of the source's clock.
+    pub fn by_clock(inner: R, zero: Option<Nanos>) -> Ordered<R> {
         let notes = inner.notes().clone();
         Ordered {
             inner,
+            zero,
             held: Held::default(),
             ended: false,
             first: None,
@@ -85,7 +93,7 @@ impl<R: Reader> Ordered<R> {
     fn note(&mut self) {
         self.notes.clone_from(self.inner.notes());
         self.notes.rows_late += self.late;
-        self.notes.began = self.first;
+        self.notes.began = self.zero.zip(self.first).map(|(zero, first)| zero + first);
         if self.late > 0 {
             self.notes.warnings.push(format!(
                 "{} {} more than {WINDOW} rows after {} time, which was raised to that of the row \

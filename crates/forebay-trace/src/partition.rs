@@ -9,7 +9,8 @@
 //! are missing. Another input is refused.
 //!
 //! Times of each file begin, as in every trace, at its own first request; the manifest says when
-//! that was (`first_ns`).
+//! that was (`first_ns`), and each file when that was by the source's own clock, or by the whole trace's where the source
+//! tells none.
 
 pub(crate) mod merge;
 mod spool;
@@ -81,6 +82,9 @@ pub struct Part {
 pub struct Manifest {
     /// What it was made from.
     pub source: Source,
+    /// When the whole trace began by the source's own clock; none where that was not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_ns: Option<u64>,
     /// Its volumes, those with requests only.
     pub parts: Vec<Part>,
 }
@@ -89,6 +93,8 @@ pub struct Manifest {
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     source: Source,
+    #[serde(default)]
+    began_ns: Option<u64>,
     format: String,
     streams: Vec<StreamText>,
     volumes: Vec<String>,
@@ -174,6 +180,7 @@ impl Intake {
         let extents = self.spool.seal().map_err(fail)?;
         let sealed = Sealed {
             source: self.source,
+            began_ns: notes.began.map(|began| began.0),
             format: notes.format.into(),
             streams: dictionary.streams.iter().map(StreamText::from).collect(),
             volumes: dictionary.volumes.clone(),
@@ -218,7 +225,8 @@ impl Volumes {
             progress(done);
         }
         let parts = parts.into_iter().map(|(part, _)| part).collect();
-        let manifest = Manifest { source: self.sealed.source, parts };
+        let Sealed { source, began_ns, .. } = self.sealed;
+        let manifest = Manifest { source, began_ns, parts };
         let fail = |source| io_error(&self.folder, source);
         store(&self.folder, MANIFEST, &manifest).map_err(fail)?;
         fs::remove_dir_all(&work).map_err(fail)?;
@@ -270,7 +278,9 @@ impl Volumes {
         }
         let format = FORMATS.iter().find(|format| format.name == self.sealed.format);
         let format = format.map_or("", |format| format.name);
-        writer.finish(&dictionary, &Notes { format, ..Notes::default() })?;
+        let began = self.sealed.began_ns.unwrap_or(0).saturating_add(part.first_ns);
+        let began = Some(forebay_core::Nanos(began));
+        writer.finish(&dictionary, &Notes { format, began, ..Notes::default() })?;
         Ok(())
     }
 }

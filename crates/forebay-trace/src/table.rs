@@ -19,7 +19,7 @@ use crate::error::TraceError;
 use crate::formats::parquet::canonical::{self, StreamText};
 use crate::formats::parquet::open_table;
 use crate::op_flags::flag_letters;
-use crate::trace::{Dictionary, Reader, Record};
+use crate::trace::{Dictionary, Notes, Reader, Record};
 
 /// The columns of a table in memory. Its `len` is wider than that of a file: who adds up lengths in
 /// their own type must not get a sum that overflowed.
@@ -46,18 +46,20 @@ fn with_len(len: DataType) -> Schema {
     ])
 }
 
-/// What the columns do not say: the version of the form, units, and the dictionaries as JSON.
-pub fn metadata(dictionary: &Dictionary, format: &str) -> Vec<(&'static str, String)> {
+/// What the columns do not say: the version of the form, units, the dictionaries as JSON, and when it began.
+pub fn metadata(dictionary: &Dictionary, notes: &Notes) -> Vec<(&'static str, String)> {
     let streams: Vec<StreamText> = dictionary.streams.iter().map(StreamText::from).collect();
     // Lists of numbers and strings always have a JSON form.
     let json = |text: Result<String, serde_json::Error>| text.unwrap_or_default();
-    vec![
+    let mut said = vec![
         (canonical::KEY_VERSION, canonical::VERSION.into()),
-        (canonical::KEY_SOURCE, format.into()),
+        (canonical::KEY_SOURCE, notes.format.into()),
         (canonical::KEY_UNIT, canonical::UNIT.into()),
         (canonical::KEY_STREAMS, json(serde_json::to_string(&streams))),
         (canonical::KEY_VOLUMES, json(serde_json::to_string(&dictionary.volumes))),
-    ]
+    ];
+    said.extend(notes.began.map(|began| (canonical::KEY_BEGAN, began.0.to_string())));
+    said
 }
 
 /// Records as rows of `schema`, which has the columns of [`schema`] or [`file_schema`].
@@ -112,7 +114,7 @@ impl Batches {
     /// What is left of `reader`. The schema's metadata is [`metadata`] of the `dictionary`, if
     /// one is known before the end.
     pub fn new(reader: Box<dyn Reader>, dictionary: Option<&Dictionary>) -> Batches {
-        let said = dictionary.map(|known| metadata(known, reader.notes().format));
+        let said = dictionary.map(|known| metadata(known, reader.notes()));
         let said = said.into_iter().flatten().collect::<Metadata>();
         let schema = Arc::new(schema().with_metadata(said));
         Batches { reader, schema, records: Vec::new(), batch: Vec::new() }
@@ -161,7 +163,7 @@ pub fn read(
     names: Option<&Dictionary>,
 ) -> Result<Box<dyn Reader>, TraceError> {
     let mut said = batches.schema().metadata().clone();
-    said.extend(names.into_iter().flat_map(|names| metadata(names, "")));
+    said.extend(names.into_iter().flat_map(|names| metadata(names, &Notes::default())));
     open_table(name.to_path_buf(), said.into_iter().collect(), batches)
 }
 

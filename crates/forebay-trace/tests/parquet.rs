@@ -16,6 +16,7 @@ use forebay_trace::Record;
 use forebay_trace::open::open;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 /// The columns that a table needs, of three requests; `more` replaces or adds some.
@@ -54,6 +55,39 @@ fn read(table: &RecordBatch, compression: Compression) -> Result<Vec<Record>, St
 }
 
 const PLAIN: Compression = Compression::UNCOMPRESSED;
+
+/// When the trace of a table with this metadata and these times began by its source's clock.
+fn began(metadata: &[(&str, &str)], times: &[i64]) -> Result<Option<Nanos>, String> {
+    let at: ArrayRef = Arc::new(Int64Array::from(times.to_vec()));
+    let table = table(&[("at_ns", at)]);
+    let said =
+        metadata.iter().map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()));
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(said.collect()));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let file = File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties.build())).unwrap();
+    writer.write(&table).unwrap();
+    writer.close().unwrap();
+    let mut reader = open(&path, None).map_err(|error| error.to_string())?;
+    reader.read(&mut Vec::new()).map_err(|error| error.to_string())?;
+    Ok(reader.notes().began)
+}
+
+#[test]
+fn a_table_keeps_its_sources_clock() {
+    // What others made has its own times; what we wrote counts from the first request.
+    assert_eq!(began(&[], &[500, 600, 700]), Ok(Some(Nanos(500))));
+    let ours = ("forebay.version", "1");
+    assert_eq!(began(&[ours], &[0, 100, 200]), Ok(None));
+    assert_eq!(began(&[ours, ("forebay.began_ns", "42")], &[0, 1, 2]), Ok(Some(Nanos(42))));
+    let most = (1u64 << 62).to_string();
+    assert_eq!(began(&[("forebay.began_ns", &most)], &[0, 1, 2]), Ok(Some(Nanos(1 << 62))));
+    for wrong in ["", "-1", "1.5", "soon", "4611686018427387905", "18446744073709551616"] {
+        let said = began(&[ours, ("forebay.began_ns", wrong)], &[0, 1, 2]).unwrap_err();
+        assert!(said.contains("forebay.began_ns") && said.contains("expected 0 to"), "{said}");
+    }
+}
 
 #[test]
 fn every_codec_is_read() {

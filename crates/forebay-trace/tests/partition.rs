@@ -9,6 +9,9 @@ use forebay_core::Nanos;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
 use forebay_trace::{Dictionary, Notes, Record, open};
 
+/// When that began by its own clock.
+const BEGAN_NS: u64 = 5000;
+
 /// A trace of 40 volumes, some with names no file may have.
 fn input(folder: &Path) -> PathBuf {
     let volume = |n: u32| match n % 40 {
@@ -24,7 +27,8 @@ fn input(folder: &Path) -> PathBuf {
     for n in 0..5000u32 {
         let who = n % 7;
         let volume = volume(n.wrapping_mul(2_654_435_761) >> 20);
-        text += &format!("{},write,{},4096,{who},{volume},,S,{who},,t{who}\n", n * 10, n * 512);
+        let at_ns = BEGAN_NS + u64::from(n) * 10;
+        text += &format!("{at_ns},write,{},4096,{who},{volume},,S,{who},,t{who}\n", n * 512);
     }
     let path = folder.join("in.csv");
     fs::write(&path, text).unwrap();
@@ -73,13 +77,15 @@ fn named(records: &[Record], dictionary: &Dictionary, shift: u64) -> Named {
 fn assert_whole(folder: &Path, manifest: &Manifest, input: &Path) {
     let mut all: Named = Vec::new();
     for part in &manifest.parts {
-        let (records, dictionary, _) = read(&folder.join(&part.file));
+        let (records, dictionary, notes) = read(&folder.join(&part.file));
+        assert_eq!(notes.began, Some(Nanos(BEGAN_NS + part.first_ns)), "by the source's clock");
         assert_eq!((records.len() as u64, &dictionary.volumes[0]), (part.requests, &part.volume));
         assert_eq!(records.last().unwrap().at.0, part.last_ns - part.first_ns);
         all.extend(named(&records, &dictionary, part.first_ns));
     }
     let (records, dictionary, _) = read(input);
-    let (merged, names, _) = read(folder);
+    let (merged, names, notes) = read(folder);
+    assert_eq!(notes.began, Some(Nanos(BEGAN_NS)));
     assert!(named(&merged, &names, 0) == named(&records, &dictionary, 0), "as one trace");
     assert_eq!((names.volumes.len(), names.streams.len()), (40, 7));
     let mut expected = named(&records, &dictionary, 0);

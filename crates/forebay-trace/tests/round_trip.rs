@@ -79,6 +79,19 @@ fn parquet_and_csv_keep_every_field() {
 }
 
 #[test]
+fn parquet_keeps_when_its_source_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let (records, dictionary) = sample();
+    for began in [None, Some(Nanos(0)), Some(Nanos(1_700_000_000_000_000_000))] {
+        let mut writer = create(&path, None, &Kept::default()).unwrap();
+        writer.write(&records, &dictionary).unwrap();
+        writer.finish(&dictionary, &Notes { began, ..Notes::default() }).unwrap();
+        assert_eq!(read(&path).2.began, began);
+    }
+}
+
+#[test]
 fn fio_gets_microseconds_and_says_what_it_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.iolog");

@@ -22,7 +22,7 @@ mod text;
 
 pub use capacity::{CapacityPage, DevicesPart};
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
-pub use plain::{PlainCell, PlainCurve, PlainPage, PlainTable};
+pub use plain::{AlongUnit, PlainCell, PlainCurve, PlainPage, PlainTable};
 pub use runs::{RunsPage, runs_headline};
 
 use std::path::Path;

@@ -40,6 +40,7 @@ mod ledger;
 mod level;
 mod locks;
 mod losses;
+mod making;
 mod method;
 mod opening;
 mod reading;
@@ -49,11 +50,11 @@ mod suspects;
 mod switching;
 mod table;
 mod unit;
+mod working;
 mod writing;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::adapt::{Costs, First, Rule};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::policy::{Figure, Gauge};
@@ -65,8 +66,7 @@ use adapting::Adapting;
 use commit::Log;
 use drives::Drives;
 use hints::Hints;
-use job::{Doing, Job};
-use level::Roles;
+use job::Job;
 use locks::{Locks, Part, Task};
 use opening::Opening;
 use table::Table;
@@ -159,122 +159,6 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array that is there and empty, for a run that nothing has to outlive.
-    pub fn new(geometry: Geometry, first: Level) -> Array {
-        let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
-        Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
-    }
-
-    /// An array that its drives tell of, once it is opened. `numbers` are those of the drives that are
-    /// there, by lane, as their labels say; 0 where a lane has none.
-    pub fn found(geometry: Geometry, first: Level, numbers: &[u8]) -> Array {
-        Array::closed(geometry, first, numbers, false)
-    }
-
-    /// A new array on new drives: opening it writes labels and the first record, over whatever is there.
-    pub fn created(geometry: Geometry, first: Level) -> Array {
-        let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
-        Array::closed(geometry, first, &numbers, true)
-    }
-
-    /// The same after an array that lost acknowledged writes: the next flush of each stream but `knows` fails once. Losses are
-    /// in memory alone, and an array that takes another's place does not know who was told.
-    pub fn owing(mut self, fault: Fault, knows: u32) -> Array {
-        self.log.losses = losses::Losses::owing(fault, knows);
-        self
-    }
-
-    /// The same, with levels that follow the workload by `rule`: layout `i` of `costs` is `levels[i]`.
-    pub fn adapting<R>(self, rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Array
-    where
-        R: Rule + Send + 'static,
-        R::Unit: Send,
-    {
-        Array { adapting: Some(Adapting::new(rule, costs, first, levels)), ..self }
-    }
-
-    /// The same, whose switches move at most so many percent of what clients do; 0 is no bound.
-    pub fn switching_within(self, percent: u64) -> Array {
-        let adapting = self.adapting.map(|adapting| adapting.bounded(percent));
-        Array { adapting, ..self }
-    }
-
-    /// The same, whose units pay the rent of their space once in such a period, while it is used at all.
-    pub fn charging_every(self, period: Nanos) -> Array {
-        let adapting = self.adapting.map(|adapting| adapting.charging(period));
-        Array { adapting, ..self }
-    }
-
-    /// The same, whose drives have so many cells each, by lane: no fewer than [`Geometry::cells`].
-    pub fn with_cells(mut self, cells: &[u32]) -> Array {
-        self.drives.with_cells(cells);
-        self
-    }
-
-    /// The same, whose drives are of these kinds, by lane; those of an array that is found are known.
-    pub fn with_kinds(mut self, kinds: &[Kind]) -> Array {
-        self.drives.with_kinds(kinds);
-        self
-    }
-
-    /// The same, which is only read: nothing at all is written to its drives.
-    pub fn reading(self) -> Array {
-        Array { reads_only: true, ..self }
-    }
-
-    /// The same, with so many units written already at its first level, without any I/O: as a simulation
-    /// may begin.
-    pub fn filled(mut self, units: u64) -> Array {
-        let level = self.first;
-        for number in 0..units.min(self.geometry.units) {
-            let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
-            let roles = level::all(level.roles(self.chunks()));
-            unit.kind = self.first_kind(Kind::default(), level);
-            if self.allot(number, &mut unit, level, roles).is_some() {
-                self.table.set(number, &unit);
-                self.hold(&Unit::EMPTY, &unit);
-            }
-        }
-        self
-    }
-
-    fn closed(geometry: Geometry, first: Level, numbers: &[u8], creates: bool) -> Array {
-        let chunks = usize::from(geometry.chunks);
-        let lean = |level: &&Level| {
-            level.tolerates() >= first.tolerates() && level.width(chunks) <= geometry.lanes.into()
-        };
-        let leanest = LEVELS.iter().filter(lean).min_by_key(|level| level.roles(chunks));
-        Array {
-            first,
-            leanest: leanest.copied().unwrap_or(first),
-            phase: Phase::Closed { creates },
-            early: Vec::new(),
-            drives: Drives::new(numbers, geometry.cells),
-            table: Table::new(&geometry),
-            changed: BTreeMap::new(),
-            round: BTreeMap::new(),
-            log: Log::default(),
-            locks: Locks::default(),
-            jobs: Vec::new(),
-            vacant: Vec::new(),
-            ready: Vec::new(),
-            tasks: Vec::new(),
-            stalled: VecDeque::new(),
-            known: known::Known::default(),
-            care: caring::Care::default(),
-            adapting: None,
-            hints: Hints::default(),
-            carried: BTreeMap::new(),
-            held: [0; KINDS.len()],
-            doubted: ledger::Doubted::default(),
-            unsure: suspects::Unsure::default(),
-            levels: [0; LEVELS.len()],
-            reads_only: false,
-            counts: Counts::default(),
-            geometry,
-        }
-    }
-
     /// Lanes that it has, with a drive or without.
     pub fn lanes(&self) -> usize {
         self.drives.lanes()
@@ -385,162 +269,6 @@ impl Array {
             self.tasks = tasks;
         }
     }
-
-    fn open_job(&mut self, number: u64, tasks: &[Task]) -> u32 {
-        let old = self.unit(number);
-        let level = old.level.unwrap_or(self.first);
-        let key = self.vacant.pop().unwrap_or_else(|| {
-            self.jobs.push(Job::new(number, old, level));
-            self.jobs.len() as u32 - 1
-        });
-        let job = &mut self.jobs[key as usize];
-        let mut parts = std::mem::take(&mut job.parts);
-        parts.clear();
-        *job = Job { parts, ..Job::new(number, old, level) };
-        job.ask(tasks);
-        key
-    }
-
-    fn begin(&mut self, key: u32, plan: &mut Plan<'_>) {
-        let (chunk, fresh) = (self.geometry.chunk_bytes, self.is_fresh());
-        let job = &mut self.jobs[key as usize];
-        match job.doing {
-            Doing::Read => {
-                job.span(chunk, geometry::BLOCK.min(chunk), false);
-                // Who reads on comes past the trailer: to leave it out would cost a turn of the disk.
-                let ends_within = job.hi < chunk;
-                if fresh && !(ends_within && self.knows_sums(key)) {
-                    self.jobs[key as usize].hi = chunk; // As far as the trailer.
-                }
-                self.gather(key, plan);
-            }
-            Doing::Write => self.begin_write(key, plan),
-            Doing::Trim => {
-                job.new = Unit::EMPTY;
-                self.finish(key, Ok(()), plan);
-            }
-            Doing::Switch(..) | Doing::Repair { .. } | Doing::Move { .. } => {
-                self.begin_remake(key, plan)
-            }
-        }
-    }
-
-    /// The bytes that a read may name, and the trailer's.
-    fn buf_bytes(&self, job: &Job) -> u32 {
-        let trailer = if job.sums.is_empty() { self.geometry.trailer_bytes() } else { 0 };
-        job.hi - job.lo + trailer
-    }
-
-    /// The roles of a unit that are zeros, and those that can be read, zeros included.
-    fn usable(&self, unit: &Unit, level: Level, bad: Roles) -> (Roles, Roles) {
-        let (mut zero, mut usable) = (0, 0);
-        for role in 0..level.roles(self.chunks()) {
-            let place = unit.places[role];
-            if place == unit::Place::ZERO {
-                zero |= 1 << role;
-            } else if self.drives.lane(place).is_some() && bad >> role & 1 == 0 {
-                usable |= 1 << role;
-            }
-        }
-        (zero, usable | zero)
-    }
-
-    /// An I/O of a job, for one of its roles.
-    fn job_io(&self, key: u32, role: usize, unit: &Unit, op: Op) -> Option<Planned> {
-        let place = unit.places[role];
-        let (lane, (_, cell)) = (self.drives.lane(place)?, place.cell()?);
-        let job = &self.jobs[key as usize];
-        Some(Planned {
-            owner: Owner::Background,
-            lane: lane as u16,
-            op,
-            offset: self.geometry.cell_at(cell) + u64::from(job.lo),
-            len: job.hi - job.lo,
-            bytes: Bytes::NONE,
-            stream: job.stream(),
-            flags: Flags::NONE,
-            token: JOB << KIND | u64::from(key) << 8 | role as u64,
-        })
-    }
-
-    /// A job is over: clients are answered, the unit is as it is now, and the next may begin.
-    fn finish(&mut self, key: u32, outcome: Outcome, plan: &mut Plan<'_>) {
-        let outcome = outcome.and_then(|()| self.without_doubted(key));
-        let job = &mut self.jobs[key as usize];
-        let (number, doing, old, new) = (job.number, job.doing, job.old, job.new);
-        let parts = std::mem::take(&mut job.parts);
-        let (bad, is_new) = (job.bad, new != old);
-        if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
-            && self.adapt(key, &parts, level, new.kind)
-        {
-            self.carry(key, plan.slots);
-        }
-        let job = &mut self.jobs[key as usize];
-        let bufs = job.bufs.iter_mut().chain(&mut job.parities);
-        for buf in bufs.map(std::mem::take).filter(|buf| *buf != 0) {
-            plan.slots.free(buf);
-        }
-        match outcome {
-            Ok(()) if is_new => self.install(number, &old, &new, plan),
-            Ok(()) => {}
-            Err(_) => self.revert(&old, &new),
-        }
-        for part in &parts {
-            if part.durable && outcome.is_ok() && self.is_fresh() {
-                self.log.wait(part.client, None);
-            } else {
-                plan.release_after(part.client, plan.now - part.at, outcome);
-            }
-        }
-        self.charge(plan.now);
-        let is_repair = matches!(doing, Doing::Repair { .. });
-        let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
-        self.care.busy &= !is_care;
-        if !is_repair && !self.reads_only {
-            if bad != 0 {
-                self.locks.ask(number, Task::Repair { reads_all: true });
-            } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
-                // There was no room, or no luck.
-                self.locks.ask(number, Task::Repair { reads_all: false });
-            }
-        }
-        let durable = parts.iter().any(|part| part.durable);
-        self.jobs[key as usize].parts = parts;
-        self.vacant.push(key);
-        if durable {
-            self.commit(plan);
-        }
-        self.locks.end(number, doing == Doing::Read);
-        self.settle_doubts(number);
-        self.ready.push(number);
-    }
-
-    /// A unit has changed.
-    fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
-        self.hold(old, new);
-        if self.is_fresh() {
-            self.changed.insert(number, *new);
-            self.log.changed(plan.now);
-        } else {
-            self.table.set(number, new);
-        }
-        self.release(number, old);
-    }
-
-    /// The new cells of a change that comes to nothing are free again.
-    fn revert(&mut self, old: &Unit, new: &Unit) {
-        for place in new.places.into_iter().filter(|place| !old.names(*place)) {
-            self.drives.give(place);
-        }
-    }
-
-    /// An I/O of a drive failed.
-    fn fault(&mut self, lane: usize, fault: Fault, now: Nanos) {
-        let is_over = self.drives.fault(lane) || fault == Fault::Gone;
-        if is_over && self.lose(lane) {
-            self.care.begin(now);
-        }
-    }
 }
 
 impl Placement for Array {
@@ -625,28 +353,6 @@ impl Placement for Array {
 
     fn gauges(&self) -> Vec<Gauge> {
         self.gauged()
-    }
-}
-
-impl Array {
-    /// An I/O of a job has ended.
-    fn job_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
-        let (key, role) = ((io.token >> 8) as u32, io.token as u8 as usize);
-        let job = &mut self.jobs[key as usize];
-        job.left -= 1;
-        if job.writing {
-            job.failed |= Roles::from(outcome.is_err()) << role;
-            if job.left == 0 {
-                self.written(key, plan);
-            }
-            return;
-        }
-        let is_good = outcome.is_ok() && self.is_whole(key, role, plan.slots);
-        let job = &mut self.jobs[key as usize];
-        *if is_good { &mut job.read } else { &mut job.bad } |= 1 << role;
-        if job.left == 0 {
-            self.gather(key, plan);
-        }
     }
 }
 

@@ -21,18 +21,20 @@
 //! The table is in memory: after a restart nothing on the flash is found again. A cache that writes
 //! *back* and has to outlive that keeps a log of what is dirty ([`surviving`], [`Cached::surviving`]).
 
+mod ending;
 mod failing;
 mod leaving;
 mod surviving;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod writing;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::cache::{Cache, Frame};
 use crate::contract::bytes::Bytes;
-use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::outcome::Outcome;
 use crate::contract::policy::Figure;
 use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::index::spread;
@@ -304,76 +306,6 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    fn write(&mut self, io: Planned, request: &Request, plan: &mut Plan<'_>) {
-        for part in self.parts(request.lane, request.offset, request.end()) {
-            self.stamp(part.key).last = self.serial;
-            self.write_part(part.of(&io), part, plan);
-        }
-    }
-
-    /// Writes a part to where its block is, or lets it wait.
-    fn write_part(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) {
-        if self.must_wait(part.key) {
-            return self.wait(part.key, io, plan);
-        }
-        let overlaps = self.stamp(part.key).pending > 0;
-        let cached = match self.writing {
-            Writing::Around => {
-                self.forget(part.key);
-                false
-            }
-            // It is not cached: else it had to wait.
-            Writing::Through if overlaps => false,
-            Writing::Through | Writing::Back => self.write_cached(io, part, plan),
-        };
-        if self.writing != Writing::Back || !cached {
-            self.stamp(part.key).pending += 1;
-            plan.extend(Planned { token: ON_DISK, ..io });
-        }
-    }
-
-    fn stamp(&mut self, key: u64) -> &mut Stamp {
-        &mut self.stamps[stamp_of(key)]
-    }
-
-    /// Writes a part to the flash if its block is cached or can be; answers whether it was written.
-    fn write_cached(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) -> bool {
-        if self.flash_gone {
-            self.forget_clean(part.key);
-        }
-        let mut found = self.cache.get(part.key);
-        if let Some(frame) = found
-            && self.held[frame as usize].is_copy
-            && !self.held[frame as usize].ready
-        {
-            // The copy and this write could arrive in either order.
-            self.forget(part.key);
-            found = None;
-        }
-        let frame = match found {
-            None if self.leaving.iter().any(|leaving| leaving.key == part.key) => {
-                self.take_back(part.key, plan)
-            }
-            None if self.is_whole(part) => self.take_in(part.key, false, plan),
-            found => found,
-        };
-        let Some(frame) = frame else { return false };
-        let held = &mut self.held[frame as usize];
-        held.dirty |= self.writing == Writing::Back;
-        let at = held.at;
-        self.note_dirty(part.key, at);
-        self.write_flash(io, part, at, plan);
-        true
-    }
-
-    fn write_flash(&mut self, io: Planned, part: Part, at: u32, plan: &mut Plan<'_>) {
-        let pending = &mut self.pending[at as usize];
-        pending.all += 1;
-        pending.writes += 1;
-        let offset = self.on_flash(part, at);
-        plan.io(Planned { lane: self.flash, offset, token: WRITTEN, ..io });
-    }
-
     /// Gives a block a frame and a flash block; none if no flash block is free.
     fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
         if self.flash_gone {
@@ -460,107 +392,6 @@ impl<C: Cache> Cached<C> {
             let copy = Planned { owner, op, flags, stream: BACKGROUND, ..part.of(io) };
             self.write_flash(copy, part, at, plan);
         }
-    }
-
-    /// I/Os to flash blocks have ended.
-    fn flash_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
-        for at in self.blocks_of(io) {
-            self.place_done(at, io.op == Op::Write, outcome, plan);
-        }
-    }
-
-    /// An I/O to a flash block has ended.
-    fn place_done(&mut self, at: u32, writes: bool, outcome: Outcome, plan: &mut Plan<'_>) {
-        let pending = &mut self.pending[at as usize];
-        pending.all -= 1;
-        pending.writes -= u32::from(writes);
-        pending.closed &= pending.writes > 0;
-        let key = pending.key;
-        if pending.gone && pending.all == 0 {
-            pending.gone = false;
-            self.free.push(at);
-        } else if writes {
-            if outcome.is_ok() {
-                self.written(key, at);
-            }
-            self.destage(key, plan);
-        }
-        if writes {
-            // Who asked the disk before this may have got what was there before.
-            self.serial += 1;
-            self.stamp(key).last = self.serial;
-            self.resume(key, plan);
-        }
-    }
-
-    /// The flash blocks of an I/O there.
-    fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
-        let offset = io.offset - self.places_at;
-        let end = (offset + u64::from(io.len)).div_ceil(self.block_bytes);
-        (offset / self.block_bytes) as u32..end as u32
-    }
-
-    /// The place of a block holds its content.
-    fn written(&mut self, key: u64, at: u32) {
-        if let Some(frame) = self.cache.peek(key)
-            && self.held[frame as usize].at == at
-        {
-            self.held[frame as usize].ready = true;
-        }
-        let of_block = |leaving: &&mut Leaving| leaving.held.at == at;
-        if let Some(leaving) = self.leaving.iter_mut().find(of_block) {
-            leaving.held.ready = true;
-        }
-    }
-
-    /// A client's write to the disk has ended.
-    fn on_disk(&mut self, io: &Planned, outcome: Outcome) {
-        self.serial += 1;
-        for part in self.parts_of(io) {
-            if self.writing == Writing::Through && outcome.is_err() {
-                // The flash may have what the disk does not.
-                self.forget(part.key);
-            }
-            let serial = self.serial;
-            let stamp = self.stamp(part.key);
-            stamp.pending -= 1;
-            stamp.last = serial;
-        }
-    }
-
-    /// An I/O has ended that is not the log's; answers what of it reaches the client.
-    fn ended(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
-        self.flash_gone |= io.lane == self.flash && outcome == Err(Fault::Gone);
-        match io.token & ((1 << STEP_BITS) - 1) {
-            FILL if outcome.is_ok() => self.fill(io, plan),
-            READ if outcome.is_err() => return self.read_failed(io, outcome, plan),
-            WRITTEN if outcome.is_err() => return self.write_failed(io, outcome, plan),
-            WRITTEN | READ => self.flash_done(io, outcome, plan),
-            DESTAGE => {
-                self.flash_done(io, outcome, plan);
-                match outcome {
-                    Ok(()) => self.write_back(io, plan),
-                    Err(_) => self.stays(io.token >> STEP_BITS),
-                }
-            }
-            DESTAGED => self.destaged(io, outcome, plan),
-            ON_DISK => {
-                self.on_disk(io, outcome);
-                for part in self.parts_of(io) {
-                    self.resume(part.key, plan);
-                }
-            }
-            MENDED => self.mended(io, outcome, plan),
-            // The flash has nothing that the disk does not.
-            _ if matches!(io.op, Op::Flush | Op::Open)
-                && io.lane == self.flash
-                && self.writing != Writing::Back =>
-            {
-                return Ok(());
-            }
-            _ => {}
-        }
-        outcome
     }
 }
 

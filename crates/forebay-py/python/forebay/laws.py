@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,24 @@ def main(words: list[str] | None = None) -> int:
     except Error as error:
         print(f"forebay.laws: {error}", file=sys.stderr)
         return 1
+    # Whatever the policy raises.
+    except Exception as error:
+        return _raised(error)
     print(f"{options.policy} keeps every law, on {options.cases} workloads and beside a greedy stream")
     return 0
+
+
+def _raised(error: Exception) -> int:
+    """Says what a policy raised, from its own lines on; 2 where it is none."""
+    notes = getattr(error, "__notes__", [])
+    own = error.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename == __file__:
+        own = own.tb_next
+    if own is not None:
+        traceback.print_exception(type(error), error, own)
+        return 1
+    print("\n".join([f"forebay.laws: {error}", *notes]), file=sys.stderr)
+    return 1 if notes else 2
 
 
 def _named(text: str) -> Callable[[], Any]:

@@ -92,7 +92,7 @@ pub(crate) fn plan_buy<'py>(
         promise: Promise { within: bound(within)?, fraction },
         own: &own,
         by: if by_volume { By::Volume } else { By::Trace },
-        begin: if keep_times { Begin::AsRecorded } else { Begin::Together },
+        begin: if keep_times { Begin::OwnClocks } else { Begin::Together },
         trust_times,
         growth,
         spare: spare.into(),
@@ -105,6 +105,7 @@ pub(crate) fn plan_buy<'py>(
         sharings,
         prices: &prices,
     };
+    let folder_asked = configure.clone();
     let kept = || sources.iter().fold(Kept::default(), |kept, source| kept.and_file(source.name()));
     let kept = kept();
     let (answer, notes) = detached(py, |signals| {
@@ -130,6 +131,10 @@ pub(crate) fn plan_buy<'py>(
     }
     for caution in &answer.cautions {
         warn(py, caution.clone())?;
+    }
+    if let (Some(folder), None) = (&folder_asked, &answer.configuration) {
+        let folder = folder.display();
+        warn(py, format!("configure: {folder} is not written, for nothing keeps the promise"))?;
     }
     loads(py, &json(&answer)?)
 }

@@ -3,13 +3,17 @@
 use forebay::plan::amount::span_or_zero;
 use forebay::plan::arrival_times::{Clock, Span};
 use forebay::plan::capacity::{Promises, once};
-use forebay::plan::consolidate::{Begin, cautions, consolidate};
-use forebay::plan::costed::{self, Load};
+use forebay::plan::confidence::Bootstrap;
+use forebay::plan::consolidate::clients::{OneClient, clients as clients_of};
+use forebay::plan::consolidate::{cautions, consolidate};
+use forebay::plan::costed;
 use forebay_core::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{arrivals, cost, fractions_of, load, some, sources, spans, warn_arrivals, warn_load};
+use super::{
+    arrivals, cost, fractions_of, load, share, some, sources, spans, warn_arrivals, warn_load,
+};
 use crate::error::{argument, warn};
 use crate::given::given;
 use crate::results::loads;
@@ -21,14 +25,16 @@ use crate::table::json;
 /// `traces`: a list of traces (paths, `Trace`s or tables), or one that is given with itself as so many
 /// `clients` (2). `shift`: how much later each begins than the one before it, for several answers ("1s",
 /// "100s" for one trace, "0s" for several). `within` ("10ms") and `fraction` (1, 0.9, 0.95) as in
-/// `plan_capacity`. With `cost_us` ("100+0.5/KiB", or a device) a request costs what its length takes, in
+/// `plan_capacity`. `by_volume`: each trace's volumes are the clients, on its clock. `keep_times`: each client begins when it
+/// was recorded, by the clock that the traces have in common. `confidence` (0.95) gives every capacity an interval, alone and
+/// together, made by `seed`. With `cost_us` ("100+0.5/KiB", or a device) a request costs what its length takes, in
 /// microseconds, and the answers are speeds. `trust_times` as in `plan_capacity`. `worst_client` counts from 1, as
 /// `client` does in `clients`. The dict has the keys of `forebay plan consolidate --format
 /// json`.
 #[pyfunction]
 #[pyo3(signature = (
-    traces, *, shift=None, clients=None, within=None, fraction=None, cost_us=None, trust_times=false,
-    from_=None,
+    traces, *, shift=None, clients=None, by_volume=false, keep_times=false, within=None, fraction=None,
+    confidence=None, seed=1, cost_us=None, trust_times=false, from_=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_consolidate<'py>(
@@ -36,14 +42,25 @@ pub(crate) fn plan_consolidate<'py>(
     traces: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] shift: Option<Vec<String>>,
     #[pyo3(from_py_with = given)] clients: Option<u16>,
+    by_volume: bool,
+    keep_times: bool,
     #[pyo3(from_py_with = given)] within: Option<Vec<String>>,
     fraction: Option<Vec<Bound<'py, PyAny>>>,
+    #[pyo3(from_py_with = given)] confidence: Option<f64>,
+    #[pyo3(from_py_with = given)] seed: u64,
     #[pyo3(from_py_with = given)] cost_us: Option<String>,
     trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;
-    let copies = copies(clients, sources.len())?;
+    let copies = match (by_volume, clients) {
+        (true, Some(clients)) => {
+            let said = format!("got {clients} with by_volume, expected one of them");
+            return Err(argument("clients", said));
+        }
+        (true, None) => 1,
+        (false, clients) => copies(clients, sources.len())?,
+    };
     let shifts = match shift {
         Some(texts) => shifts(&texts)?,
         None if copies == 1 => vec![Nanos::ZERO],
@@ -52,16 +69,19 @@ pub(crate) fn plan_consolidate<'py>(
     let promises =
         Promises::new(spans(within, &["10ms"])?, fractions_of(fraction, &["1", "0.9", "0.95"])?);
     let clock = Clock::of(promises.within.iter().copied(), trust_times);
-    let begin = Begin::Together;
+    let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     if let Some(text) = cost_us {
+        if bootstrap.is_some() {
+            let said = format!("got '{text}' with confidence, expected one of them");
+            return Err(argument("cost_us", said));
+        }
         let cost = cost(&text)?;
         let (found, alone, cautions) = detached(py, |signals| {
-            let alone = sources.iter().map(|source| load(source, clock, signals));
-            let alone = alone.collect::<Result<Vec<_>, _>>()?;
-            let clients = alone.iter().flat_map(|client| std::iter::repeat_n(client, copies));
-            let clients: Vec<&Load> = clients.collect();
-            let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
-            let cautions = cautions(&spans, begin, &shifts);
+            let read = sources.iter().map(|source| load(source, by_volume, clock, signals));
+            let (alone, begin) =
+                clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;
+            let clients = repeated(&alone, copies);
+            let cautions = cautions(&spans_of(&clients), begin, &shifts);
             let found =
                 costed::consolidate::consolidate(&clients, begin, &shifts, &promises, cost)?;
             Ok((found, alone, cautions))
@@ -71,13 +91,11 @@ pub(crate) fn plan_consolidate<'py>(
         return loads(py, &json(&found)?);
     }
     let (found, alone, cautions) = detached(py, |signals| {
-        let alone = sources.iter().map(|source| arrivals(source, false, clock, signals));
-        let alone = alone.collect::<Result<Vec<_>, _>>()?;
-        let clients: Vec<_> =
-            alone.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
-        let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
-        let cautions = cautions(&spans, begin, &shifts);
-        Ok((consolidate(&clients, begin, &shifts, &promises)?, alone, cautions))
+        let read = sources.iter().map(|source| arrivals(source, by_volume, clock, signals));
+        let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;
+        let clients = repeated(&alone, copies);
+        let cautions = cautions(&spans_of(&clients), begin, &shifts);
+        Ok((consolidate(&clients, begin, &shifts, &promises, bootstrap)?, alone, cautions))
     })?;
     for client in &alone {
         warn_arrivals(py, client)?;
@@ -86,6 +104,14 @@ pub(crate) fn plan_consolidate<'py>(
         warn(py, caution)?;
     }
     loads(py, &json(&found)?)
+}
+
+fn repeated<C>(alone: &[C], copies: usize) -> Vec<&C> {
+    alone.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect()
+}
+
+fn spans_of<'a, C: OneClient>(clients: &[&'a C]) -> Vec<Span<'a>> {
+    clients.iter().map(|client| client.span()).collect()
 }
 
 /// How many clients each of so many `traces` stands for.

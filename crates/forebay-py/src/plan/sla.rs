@@ -71,7 +71,7 @@ pub(crate) fn plan_sla<'py>(
         }
         let cost = cost(&text)?;
         let (found, load) = detached(py, |signals| {
-            let load = load(&source, clock, signals)?;
+            let load = load(&source, false, clock, signals)?;
             Ok((costed::sla::price(&load, cost, &promise)?, load))
         })?;
         warn_load(py, &load)?;

@@ -51,7 +51,8 @@ fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
     if ["time_ns", "pid", "tgid", "lba"].into_iter().all(has) {
         return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
     }
-    Ok(Box::new(Ordered::new(Rows::<canonical::Canonical>::new(table)?)))
+    let zero = canonical::zero(&table)?;
+    Ok(Box::new(Ordered::by_clock(Rows::<canonical::Canonical>::new(table)?, zero)))
 }
 
 /// Opens the canonical form in the order of the file.

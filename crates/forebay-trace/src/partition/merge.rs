@@ -24,17 +24,19 @@ pub(crate) fn read(folder: &Path) -> Result<Box<dyn Reader>, TraceError> {
     let manifest = load::<Manifest>(&path)?.ok_or_else(|| {
         refused(&path, "no such file".into(), "a finished folder", "convert the trace again")
     })?;
+    let began = manifest.began_ns.map(Nanos);
     let sources = manifest.parts.into_iter().map(|part| Source::open(folder, part));
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
     let volumes = sources.iter().map(|source| source.part.volume.clone()).collect();
-    Ok(Box::new(Ordered::new(Merged {
+    let merged = Merged {
         next: Vec::new().into(),
         begun: false,
         streams: HashMap::new(),
         dictionary: Dictionary { streams: Vec::new(), volumes },
         notes: Notes { format: "parquet", ..Notes::default() },
         sources,
-    })))
+    };
+    Ok(Box::new(Ordered::by_clock(merged, began)))
 }
 
 /// A volume's file.

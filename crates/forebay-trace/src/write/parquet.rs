@@ -122,7 +122,7 @@ impl Writer for Parquet {
         if let Some(group) = self.group.take() {
             self.end_group(group).map_err(|error| failed(&self.path, error))?;
         }
-        for (key, value) in table::metadata(dictionary, notes.format) {
+        for (key, value) in table::metadata(dictionary, notes) {
             self.file.append_key_value_metadata(KeyValue::new(key.to_string(), Some(value)));
         }
         self.file.into_inner().map_err(|error| failed(&self.path, error))?.publish()?;

@@ -120,10 +120,15 @@ impl ArrivalTimes {
     ///
     /// # Errors
     /// A source that does not tell its clock.
-    pub fn by_own_clock(mut self) -> Result<ArrivalTimes, Error> {
+    pub fn by_own_clock(self) -> Result<ArrivalTimes, Error> {
         let began = own_clock(&self.path, &self.notes)?;
-        self.whole = self.whole.times().map(|at| at + began).collect();
-        Ok(self)
+        Ok(self.later(began))
+    }
+
+    /// The same as a whole, each request so much later.
+    pub fn later(mut self, by: Nanos) -> ArrivalTimes {
+        self.whole = self.whole.times().map(|at| at + by).collect();
+        self
     }
 
     /// When it began and ended.
@@ -158,7 +163,8 @@ pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
             "{}: got a trace that does not say when it began, expected one with a clock of its \
-             own; leave --keep-times out, or keep the volumes in one trace (--by volume)",
+             own, as a log has and Parquet that forebay convert wrote; convert it again, leave --keep-times \
+             (keep_times=True) out, or keep the volumes in one trace (--by volume)",
             name.display()
         ))
     })

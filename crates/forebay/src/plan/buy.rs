@@ -12,8 +12,10 @@ mod configure;
 mod layout;
 mod prices;
 mod rank;
+mod run;
 mod said;
 mod speed;
+mod spent;
 mod trial;
 
 use std::ops::ControlFlow;
@@ -24,7 +26,8 @@ use serde::Serialize;
 
 use self::clients::Clients;
 use self::layout::Kind;
-use self::trial::{Case, Trial};
+use self::run::Case;
+use self::trial::Trial;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;

@@ -195,7 +195,7 @@ fn least(gaps: &Gaps, within: Nanos, fractions: &[Fraction]) -> Result<Vec<u64>,
 }
 
 /// None where there is no time to resample.
-fn intervals_of(
+pub(super) fn intervals_of(
     gaps: &Gaps,
     within: Nanos,
     fractions: &[Fraction],

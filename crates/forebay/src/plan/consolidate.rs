@@ -3,7 +3,7 @@
 //!
 //! Source: the paper's section 4.5 and figures 4.5 and 4.6. A single trace is given with itself,
 //! later: copy `k` begins `k` shifts after the first. Several traces all begin together unless they
-//! are shifted in the same way, or keep the clock they have in common ([`Begin::AsRecorded`]).
+//! are shifted in the same way, or keep the clock they have in common ([`Begin`]).
 //!
 //! What the paper adds up and compares can be read in two ways, and both are answered. `merged_iops`
 //! decomposes the merged requests anew. `shaped_iops` merges what each client's own decomposition
@@ -15,6 +15,7 @@
 //! capacity at which RTT over all of them keeps the promise to each. A client's share need not rise
 //! with the capacity; that capacity is found by halving, and one less was tried and breaks a promise.
 
+pub mod clients;
 mod merged;
 
 use std::path::Path;
@@ -26,7 +27,8 @@ use serde::Serialize;
 use self::merged::Merged;
 use super::amount::Fraction;
 use super::arrival_times::{ArrivalTimes, Span, size_caution};
-use super::capacity::{Doubt, Promises, Row, beyond, once, table};
+use super::capacity::{Doubt, Promises, Row, beyond, intervals_of, once, table};
+use super::confidence::Bootstrap;
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
@@ -38,6 +40,8 @@ pub enum Begin {
     Together,
     /// By a clock they have in common, such as that of a trace's volumes.
     AsRecorded,
+    /// Each by its source's own clock, which may be one they have in common.
+    OwnClocks,
 }
 
 /// One promise to clients that share a server.
@@ -53,6 +57,12 @@ pub struct Shared {
     pub sum_iops: u64,
     /// What they need together.
     pub merged_iops: u64,
+    /// Where other stretches of the same load would put that, if asked for: the lower end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_low_iops: Option<u64>,
+    /// The upper end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_high_iops: Option<u64>,
     /// The latter over the former: 1 if sharing saves nothing.
     pub ratio: f64,
     /// What the requests need that each client's own decomposition promised, merged and all of them
@@ -101,7 +111,7 @@ pub struct Client {
 const DURATION_TOLERANCE: f64 = 0.1;
 
 /// `promises` to `clients`, which begin as `begin` says, the `k`-th `k` shifts later, for each of
-/// `shifts`.
+/// `shifts`; with intervals, alone and together, if a `bootstrap` is given.
 ///
 /// # Errors
 /// A promise that no capacity keeps.
@@ -110,27 +120,39 @@ pub fn consolidate(
     begin: Begin,
     shifts: &[Nanos],
     promises: &Promises,
+    bootstrap: Option<Bootstrap>,
 ) -> Result<Consolidation, Error> {
-    let alone = alone(clients, promises)?;
+    let alone = alone(clients, promises, Doubt { bootstrap, hold_out: None })?;
     let mut rows = Vec::new();
     for shift in shifts {
-        let merged = Merged::new(clients, begin, *shift);
-        let bounds: Vec<usize> = (0..promises.within.len()).collect();
-        let of = |bound: &usize| {
-            let found = shared(&merged, &alone, promises, *bound);
-            found.map_err(|of| beyond("all together", promises.within[of.0], of.1))
-        };
-        for found in on_all_cores(&bounds, of)? {
-            rows.extend(
-                found.into_iter().map(|row| Shared { shift_s: shift.as_secs_f64(), ..row }),
-            );
-        }
+        rows.extend(together(clients, &alone, (begin, *shift), promises, bootstrap)?);
     }
     let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
     let own = clients.iter().flat_map(|client| named(&client.path, client.cautions()));
     let shared = cautions(&spans, begin, shifts).into_iter();
     let cautions = once(own.chain(shared).chain(size_caution(clients.iter().copied())).collect());
     Ok(Consolidation { clients: alone, cautions, rows })
+}
+
+/// What `clients` need together where it is known what each needs `alone`.
+///
+/// # Errors
+/// A promise that no capacity keeps.
+pub fn together(
+    clients: &[&ArrivalTimes],
+    alone: &[Client],
+    (begin, shift): (Begin, Nanos),
+    promises: &Promises,
+    bootstrap: Option<Bootstrap>,
+) -> Result<Vec<Shared>, Error> {
+    let merged = Merged::new(clients, begin, shift);
+    let bounds: Vec<usize> = (0..promises.within.len()).collect();
+    let found = on_all_cores(&bounds, |bound| {
+        let found = shared(&merged, alone, promises, (*bound, bootstrap));
+        found.map_err(|of| beyond("all together", promises.within[of.0], of.1))
+    })?;
+    let rows = found.into_iter().flatten();
+    Ok(rows.map(|row| Shared { shift_s: shift.as_secs_f64(), ..row }).collect())
 }
 
 /// Each of the `cautions` of the trace at `path`, with its name.
@@ -144,16 +166,19 @@ fn shared(
     merged: &Merged,
     alone: &[Client],
     promises: &Promises,
-    bound: usize,
+    (bound, bootstrap): (usize, Option<Bootstrap>),
 ) -> Result<Vec<Shared>, (usize, Fraction)> {
     let (within, fractions) = (promises.within[bound], &promises.fractions);
     let needs: Vec<u64> = fractions.iter().map(|f| f.of(merged.times.len() as u64)).collect();
     let prices = least_capacities(&merged.times, within, &needs);
+    let beyond = |of: usize| (bound, fractions[of]);
+    let prices = prices.into_iter().enumerate().map(|(of, price)| price.ok_or(beyond(of)));
+    let prices = prices.collect::<Result<Vec<u64>, _>>()?;
+    let intervals = intervals_of(&merged.times, within, fractions, &prices, bootstrap);
     let mut rows = Vec::new();
-    for (of, (fraction, price)) in fractions.iter().zip(prices).enumerate() {
+    for (of, (fraction, merged_iops)) in fractions.iter().zip(prices).enumerate() {
         let row = bound * fractions.len() + of;
         let each = || alone.iter().map(|client| client.rows[row].capacity_iops);
-        let merged_iops = price.ok_or((bound, *fraction))?;
         let (sum_iops, most): (u64, u64) = (each().sum(), each().max().unwrap_or(0));
         let answered = merged.answered(within, merged_iops);
         let shares = answered.iter().zip(&merged.requests);
@@ -173,6 +198,8 @@ fn shared(
             fraction: fraction.as_f64(),
             sum_iops,
             merged_iops,
+            merged_low_iops: intervals[of].map(|interval| interval.capacity_low_iops),
+            merged_high_iops: intervals[of].map(|interval| interval.capacity_high_iops),
             ratio: merged_iops as f64 / sum_iops as f64,
             shaped_iops,
             shaped_ratio: shaped_iops as f64 / sum_iops as f64,
@@ -210,15 +237,21 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
             longest.as_secs_f64()
         ));
     }
-    if begin == Begin::AsRecorded {
+    if !together {
         let apart = (0..clients.len()).filter(|one| is_apart(*one, clients));
         said.extend(apart.map(|one| {
             format!(
-                "{}: by its clock it meets none of the others; traces that were converted no longer \
-                 have the clock of their source",
+                "{}: by its clock it meets none of the others; converted to Parquet a trace keeps the clock of its \
+                 source, in other formats it does not",
                 clients[one].path.display()
             )
         }));
+    }
+    let at_zero = clients.iter().filter(|client| client.first == Nanos::ZERO).count();
+    if begin == Begin::OwnClocks && at_zero > 1 {
+        said.push(format!(
+            "{at_zero} clients begin at 0 of their own clocks: if they did not begin together, nothing tells when"
+        ));
     }
     said.extend(shifts.iter().filter(|shift| **shift > longest).map(|shift| {
         format!(
@@ -239,7 +272,11 @@ fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     !others.map(|(_, other)| other).any(meets)
 }
 
-fn alone(clients: &[&ArrivalTimes], promises: &Promises) -> Result<Vec<Client>, Error> {
+fn alone(
+    clients: &[&ArrivalTimes],
+    promises: &Promises,
+    doubt: Doubt,
+) -> Result<Vec<Client>, Error> {
     let mut alone: Vec<Client> = Vec::new();
     for (k, client) in clients.iter().enumerate() {
         let same = clients[..k].iter().position(|other| std::ptr::eq(*other, *client));
@@ -250,7 +287,7 @@ fn alone(clients: &[&ArrivalTimes], promises: &Promises) -> Result<Vec<Client>, 
                 trace: client.path.display().to_string(),
                 requests: client.requests(),
                 duration_s: client.duration().as_secs_f64(),
-                rows: table(client, promises, Doubt::default())?,
+                rows: table(client, promises, doubt)?,
             },
         });
     }
@@ -279,7 +316,8 @@ mod tests {
             within: vec![Nanos(SECOND)],
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
         };
-        let found = consolidate(clients, Begin::Together, &[Nanos(shift)], &promises).unwrap();
+        let found =
+            consolidate(clients, Begin::Together, &[Nanos(shift)], &promises, None).unwrap();
         found.rows.iter().map(|row| (row.sum_iops, row.merged_iops)).collect()
     }
 
@@ -299,7 +337,8 @@ mod tests {
         let promises =
             Promises { within: vec![Nanos(SECOND)], fractions: vec!["0.5".parse().unwrap()] };
         let found =
-            consolidate(&[&steady, &burst], Begin::Together, &[Nanos::ZERO], &promises).unwrap();
+            consolidate(&[&steady, &burst], Begin::Together, &[Nanos::ZERO], &promises, None)
+                .unwrap();
         let row = &found.rows[0];
         // Alone the second needs 15 to answer half; together 1 is enough, as the first gets all.
         assert_eq!((row.sum_iops, row.merged_iops), (16, 1));
@@ -319,7 +358,8 @@ mod tests {
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
         };
         let shifts = [Nanos::ZERO, Nanos(5 * SECOND)];
-        let found = consolidate(&[&client, &client], Begin::Together, &shifts, &promises).unwrap();
+        let found =
+            consolidate(&[&client, &client], Begin::Together, &shifts, &promises, None).unwrap();
         let rows: Vec<_> = found
             .rows
             .iter()
@@ -342,8 +382,9 @@ mod tests {
     fn all_requests_of_all_are_all_of_each() {
         let (a, b) = (arrivals(&[0, 0, 5]), arrivals(&[0, SECOND]));
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
-        let row =
-            &consolidate(&[&a, &b], Begin::Together, &[Nanos::ZERO], &promises).unwrap().rows[0];
+        let row = &consolidate(&[&a, &b], Begin::Together, &[Nanos::ZERO], &promises, None)
+            .unwrap()
+            .rows[0];
         assert_eq!((row.merged_iops, row.every_client_iops), (4, 4));
         assert_eq!(row.client_fractions, [1.0, 1.0]);
     }
@@ -353,7 +394,8 @@ mod tests {
         let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
         let needs = |begin| {
-            let found = consolidate(&[&first, &second], begin, &[Nanos::ZERO], &promises).unwrap();
+            let found =
+                consolidate(&[&first, &second], begin, &[Nanos::ZERO], &promises, None).unwrap();
             (found.rows[0].sum_iops, found.rows[0].merged_iops, found.rows[0].shaped_iops)
         };
         assert_eq!(needs(Begin::Together), (20, 20, 20));
@@ -367,9 +409,11 @@ mod tests {
         let half = vec!["0.5".parse().unwrap()];
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: half };
         let clients = [&first, &second];
-        let found = consolidate(&clients, Begin::AsRecorded, &[Nanos::ZERO], &promises).unwrap();
+        let found =
+            consolidate(&clients, Begin::AsRecorded, &[Nanos::ZERO], &promises, None).unwrap();
         assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 5));
-        let found = consolidate(&clients, Begin::Together, &[Nanos::ZERO], &promises).unwrap();
+        let found =
+            consolidate(&clients, Begin::Together, &[Nanos::ZERO], &promises, None).unwrap();
         assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 10));
     }
 
@@ -384,6 +428,9 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("meets none"), "{said:?}");
         let near = arrivals(&[0, 66 * SECOND]);
         let both = [short.span(), near.span()];
+        let said = cautions(&both, Begin::OwnClocks, &[Nanos::ZERO]);
+        assert!(said.len() == 1 && said[0].contains("2 clients begin at 0"), "{said:?}");
+        assert!(cautions(&both, Begin::AsRecorded, &[Nanos::ZERO]).is_empty());
         assert!(cautions(&both, Begin::Together, &[Nanos(66 * SECOND)]).is_empty());
         let apart = cautions(&[short.span(), short.span()], Begin::Together, &[Nanos(61 * SECOND)]);
         assert!(apart.len() == 1 && apart[0].contains("before the next begins"), "{apart:?}");
@@ -393,8 +440,9 @@ mod tests {
     fn what_is_too_much_together_is_said_of_all() {
         let client = arrivals(&[0; 6]);
         let promises = Promises { within: vec![Nanos(6)], fractions: vec![Fraction::ALL] };
-        let said = consolidate(&[&client, &client], Begin::Together, &[Nanos::ZERO], &promises)
-            .unwrap_err();
+        let said =
+            consolidate(&[&client, &client], Begin::Together, &[Nanos::ZERO], &promises, None)
+                .unwrap_err();
         assert!(said.to_string().starts_with("all together: a fraction of 1"), "{said}");
     }
 }

@@ -65,10 +65,24 @@ pub struct PlainCurve {
     pub title: String,
     /// What lies along.
     pub along: String,
+    /// What it is counted in.
+    #[serde(default)]
+    pub along_unit: AlongUnit,
     /// What lies up.
     pub up: String,
     /// Its points.
     pub points: Vec<(f64, f64)>,
+}
+
+/// Which steps along a curve are equal.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum AlongUnit {
+    /// Those of one length.
+    #[default]
+    Plain,
+    /// Doublings of GiB.
+    Gib,
 }
 
 /// Rows of a table that are shown.
@@ -105,7 +119,8 @@ fn tabled(of: &PlainTable) -> String {
 
 fn curve(of: &PlainCurve) -> String {
     const SIZE: (f64, f64) = (1100.0, 340.0);
-    let points: Vec<(f64, f64)> =
+    const GIB: f64 = (1u64 << 30) as f64;
+    let mut points: Vec<(f64, f64)> =
         of.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
     let most = |axis: fn(&(f64, f64)) -> f64| points.iter().map(axis).fold(0.0, f64::max);
     let (along, up) = (most(|point| point.0), most(|point| point.1));
@@ -114,7 +129,16 @@ fn curve(of: &PlainCurve) -> String {
     }
     let ((left, right), (bottom, top)) = (Plot::across(SIZE.0), Plot::upwards(SIZE.1));
     let caption = Caption { id: "curve", title: &of.title, description: &of.up };
-    let (x, y) = (Axis::linear(along, left, right), Axis::linear(up * 1.05, bottom, top));
+    let x = match of.along_unit {
+        AlongUnit::Plain => Axis::linear(along, left, right),
+        AlongUnit::Gib => {
+            points.iter_mut().for_each(|point| point.0 *= GIB);
+            let least =
+                points.iter().map(|point| point.0).filter(|x| *x > 0.0).fold(along * GIB, f64::min);
+            Axis::doublings(least, along * GIB, left, right)
+        }
+    };
+    let y = Axis::linear(up * 1.05, bottom, top);
     let mut plot = Plot::new(&caption, SIZE, (x, &of.along), (y, &of.up));
     plot.line(&points, "series s0");
     section(&escape(&of.title), &figure(&plot.finish(), &escape(&of.up)))
@@ -146,6 +170,7 @@ mod tests {
             curve: Some(PlainCurve {
                 title: hostile.clone(),
                 along: hostile.clone(),
+                along_unit: AlongUnit::Gib,
                 up: hostile.clone(),
                 points: vec![(0.0, 1.0), (f64::NAN, 2.0), (3.0, 4.0)],
             }),

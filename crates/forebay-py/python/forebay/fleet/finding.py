@@ -22,7 +22,10 @@ _ROWS_SHOWN = 40
 
 
 class Finding:
-    """What is found: `said` in sentences, the first of which is the answer, and `rows`, all with the same keys."""
+    """What is found: `said` in sentences, the first of which is the answer, and `rows`, all with the same keys.
+
+    `of` says what a row is, `heads` which keys are shown, under which heading.
+    """
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class Finding:
         rows: Sequence[Row],
         *,
         cautions: Sequence[str] = (),
+        of: str,
         heads: Mapping[str, str],
         curve: Mapping[str, Any] | None = None,
         more: Mapping[str, Any] | None = None,
@@ -44,7 +48,7 @@ class Finding:
         """What to keep in mind."""
         self.more = dict(more or {})
         """What is asked of the fleet as a whole."""
-        self._heads, self._curve = dict(heads), curve
+        self._of, self._heads, self._curve = of, dict(heads), curve
 
     def to_dict(self) -> dict[str, Any]:
         """All of it."""
@@ -80,14 +84,14 @@ class Finding:
     def page(self) -> str:
         """A page of the design of `forebay advise --output`."""
         heads = list(self._heads.values())
-        rows = [[_cell(row[key]) for key in self._heads] for row in self.rows]
+        rows = [self._cells(row) for row in self.rows]
         told = {
             "title": self.title,
             "verdict": self.title,
             "headline": self.said[0],
             "findings": self.said[1:],
             "cautions": self.cautions,
-            "tables": [{"title": "Rows", "heads": heads, "rows": rows}] if rows else [],
+            "tables": [{"title": self._of, "heads": heads, "rows": rows}] if rows else [],
             "curve": self._curve,
         }
         text: str = _page(json.dumps(told))
@@ -102,17 +106,20 @@ class Finding:
     def _table(self) -> str:
         if not self.rows:
             return ""
-        shown = [[_shown(row[key]) for key in self._heads] for row in self.rows[:_ROWS_SHOWN]]
+        shown = [self._cells(row) for row in self.rows[:_ROWS_SHOWN]]
         lines = [list(self._heads.values()), *shown]
         widths = [max(len(line[at]) for line in lines) for at in range(len(self._heads))]
         # What is widest gives way, for the table has to fit.
         while sum(widths) + 3 * len(widths) + 1 > _COLUMNS and max(widths) > 8:
             widths[widths.index(max(widths))] -= 1
-        text = [_line(line, widths) for line in lines]
-        text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        text = [f"{self._of}:", *(_line(line, widths) for line in lines)]
+        text.insert(2, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
         if len(self.rows) > _ROWS_SHOWN:
             text.append(f"({len(self.rows) - _ROWS_SHOWN} more rows in to_pyarrow())")
         return "\n".join(text)
+
+    def _cells(self, row: Row) -> list[str]:
+        return [shown(key, row[key]) for key in self._heads]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -121,18 +128,48 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + " | ".join(f"{cell:<{width}}" for cell, width in zip(cut, widths, strict=True)) + " |"
 
 
-def _cell(value: Any) -> Any:
-    """As the page takes it."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value[:4])) + (f" and {len(value) - 4} more" if len(value) > 4 else "")
-    return value if isinstance(value, (int, float, type(None))) else str(value)
+_NAMES_SHOWN = 4
 
 
-def _shown(value: Any) -> str:
-    value = _cell(value)
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def shown(key: str, value: Any) -> str:
+    """A value as a reader takes it: the last word of its key is its unit."""
+    match value:
+        case None:
+            return "-"
+        case list():
+            more = f" and {len(value) - _NAMES_SHOWN} more" if len(value) > _NAMES_SHOWN else ""
+            return ", ".join(map(str, value[:_NAMES_SHOWN])) + more
+        case bool() | str():
+            return str(value)
+        case int():
+            return f"{value:,}"
+    if key.endswith("_share"):
+        return f"{value:.1%}".replace("%", " %")
+    if key.endswith("_gib"):
+        return size(value)
+    return number(value)
+
+
+def number(value: float) -> str:
+    """With three or four digits, never with an exponent above zero."""
+    if value != 0 and abs(value) < 1e-4:
+        return f"{value:.1e}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:#.3g}".rstrip(".") if value != 0 else "0"
+
+
+def size(gib: float) -> str:
+    """In the binary unit that keeps it short."""
+    for unit, of_gib in (("TiB", 1024.0), ("GiB", 1.0), ("MiB", 2.0**-10), ("KiB", 2.0**-20)):
+        if gib >= of_gib or unit == "KiB":
+            break
+    return f"{float(f'{gib / of_gib:.3g}'):g} {unit}"
+
+
+def plural(count: int, what: str) -> str:
+    """As "1 volume" and "2 volumes"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _wrapped(text: str) -> str:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .finding import Finding, Row
+from .finding import Finding, Row, number, plural, size
 from .volumes import Asked, Traces, windows
 
 Point = tuple[float, float]
@@ -52,7 +52,7 @@ def flash(
             {
                 "volume": name,
                 "its_gib": of_volume,
-                "gain_per_gib": -slope,
+                "found_per_gib_s": -slope,
                 "all_gib": flash_gib,
                 "found_per_s": gain,
                 "found_share": gain / max(all_blocks_per_s, 1e-12),
@@ -66,26 +66,28 @@ def _found(
 ) -> Finding:
     if not rows:
         said = ["No flash finds anything: no volume uses a block twice."]
-        return Finding("Where flash pays", said, [], cautions=asked.cautions, heads=_HEADS)
+        return Finding("Where flash pays", said, [], cautions=asked.cautions, of=_OF, heads=_HEADS)
     whole = rows[-1]
     half = next(row for row in rows if row["found_per_s"] >= whole["found_per_s"] / 2)
     first = rows[0]
     said = [
-        f"Half of all that flash can find takes {half['all_gib']:.4g} GiB, all of it {whole['all_gib']:.4g} GiB: "
-        f"{whole['found_share']:.1%} of {all_per_s:.4g} blocks of {block_kib:g} KiB a second.",
-        f"It pays most on {first['volume']}: {first['gain_per_gib']:.4g} blocks a second for each GiB of the first "
-        f"{first['its_gib']:.3g}; the last step, on {rows[-1]['volume']}, gains {rows[-1]['gain_per_gib']:.3g}.",
+        f"Half of all that flash can find takes {size(half['all_gib'])}, all of it {size(whole['all_gib'])}: "
+        f"{whole['found_share']:.1%} of {number(all_per_s)} blocks of {block_kib:g} KiB a second.",
+        f"It pays most on {first['volume']}: {number(first['found_per_gib_s'])} blocks a second for each GiB of the first "
+        f"{size(first['its_gib'])}; the last step, on {whole['volume']}, gains {number(whole['found_per_gib_s'])}.",
     ]
     budgets = [_budget(rows, budget) for budget in budgets_gib or ()]
     said += [
-        f"With {of['budget_gib']:g} GiB {of['found_per_s']:.4g} blocks a second are found, on {len(of['volumes'])} volumes."
+        f"With {size(of['budget_gib'])} {number(of['found_per_s'])} blocks a second are found, on "
+        f"{plural(len(of['volumes']), 'volume')}."
         for of in budgets
     ]
-    points = [(0.0, 0.0), *((row["all_gib"], row["found_per_s"]) for row in rows)]
+    points = [(row["all_gib"], row["found_per_s"]) for row in rows]
     step = max(1, len(points) // 400)
     curve = {
         "title": "What a budget of flash finds",
-        "along": "flash, GiB",
+        "along": "flash in all",
+        "along_unit": "gib",
         "up": "blocks found a second",
         "points": [*points[:-1:step], points[-1]],
     }
@@ -95,15 +97,16 @@ def _found(
         "the disk's (forebay.simulate with flash).",
     ]
     return Finding(
-        "Where flash pays", said, rows, cautions=cautions, heads=_HEADS, curve=curve, more={"budgets": budgets}
+        "Where flash pays", said, rows, cautions=cautions, of=_OF, heads=_HEADS, curve=curve, more={"budgets": budgets}
     )
 
 
+_OF = "Steps, that which finds most for its flash first"
 _HEADS = {
     "volume": "volume",
-    "its_gib": "its GiB",
-    "gain_per_gib": "found/s per GiB",
-    "all_gib": "all GiB",
+    "its_gib": "its flash",
+    "found_per_gib_s": "found/s a GiB",
+    "all_gib": "all flash",
     "found_per_s": "found/s",
     "found_share": "share",
 }
@@ -140,6 +143,6 @@ def _budget(rows: list[Row], budget_gib: float) -> dict[str, Any]:
         if taken <= 0:
             break
         volumes[row["volume"]] = before + taken
-        found += taken * row["gain_per_gib"]
+        found += taken * row["found_per_gib_s"]
         left -= taken
     return {"budget_gib": budget_gib, "found_per_s": found, "volumes": volumes}

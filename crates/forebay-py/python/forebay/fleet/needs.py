@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
-from collections import Counter
 from typing import Any
 
 from .. import Error
+from .._forebay import Together
+from ..sweep.work import fetch
 from .finding import Finding, Row
-from .volumes import Asked, Traces, least, windows
-
-_BLOCKS = 50
-_DRAWS = 200
+from .volumes import Asked, Traces
 
 
 def needs(
@@ -22,23 +19,19 @@ def needs(
     within: str = "10ms",
     fraction: float = 0.99,
     confidence: float = 0.95,
-    window_ms: float = 1000.0,
     seed: int = 1,
     report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Finding:
-    """IOPS that keep `fraction` of requests `within` a time: of each volume alone, with an interval, and what of their sum
-    all need on one server.
+    """IOPS that keep `fraction` of requests `within` a time: of each volume alone, and of all on one server, with intervals.
 
-    Alone they are `forebay.plan_capacity`'s, exact, with its intervals. What sharing saves is counted in windows of
-    `window_ms` (`together`), for whose requests meet does not hang on milliseconds; its interval draws blocks of the time
-    anew, the same ones of all volumes. Rows: a volume each, the neediest first.
+    Alone they are `forebay.plan_capacity`'s; together those of `forebay plan consolidate`, exactly, from every request of
+    every volume on its folder's clock: this process holds 12 bytes of each. Rows: a volume each, the neediest first.
     """
     if not 0 < fraction <= 1:
         raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
     question = {"plan": {"within": within, "fraction": fraction, "confidence": confidence}}
     asked = Asked(question, traces, output=output, **options)
-    counts, more = windows(traces, window_ms, output=output, **options)
     rows: list[Row] = []
     for name, _, answer in asked.answers:
         found = answer["rows"][0]
@@ -51,19 +44,14 @@ def needs(
                 "high_iops": found.get("capacity_high_iops"),
             }
         )
+    all_together = _together(asked, within, fraction, confidence, seed)
     rows.sort(key=lambda row: (-row["alone_iops"], row["volume"]))
-    known = {row["volume"] for row in rows}
-    counts = {name: of for name, of in counts.items() if name in known}
-    share, low, high = sharing(counts, fraction, confidence, seed)
-    total = sum(row["alone_iops"] for row in rows)
-    said = [
-        f"{len(rows)} volumes need {total:,} IOPS for {fraction * 100:g} % within {within}, each alone and all added up; on one "
-        f"server about {total * share:,.0f} ({total * low:,.0f} to {total * high:,.0f} in {confidence:.0%} of resamples).",
-        f"All together need {share:.1%} of the sum in windows of {window_ms:g} ms.",
-        _most(rows, total),
-    ]
-    cautions = [*asked.cautions, *(text for text in more if text not in asked.cautions)]
-    cautions.append("Intervals cannot tell of bursts rarer than the traces.")
+    said = [_headline(rows, all_together, within, fraction, confidence), _most(rows)]
+    if all_together["every_client_iops"] > all_together["merged_iops"]:
+        said.append(
+            f"One volume then gets only {min(all_together['client_fractions']):.2%} of its requests in time; "
+            f"{all_together['every_client_iops']:,} IOPS keep the promise to each."
+        )
     heads = {
         "volume": "volume",
         "requests": "requests",
@@ -72,66 +60,54 @@ def needs(
         "high_iops": "high",
     }
     whole = {
-        "sum_iops": total,
-        "together_iops": total * share,
-        "together_low_iops": total * low,
-        "together_high_iops": total * high,
-        "together_share": share,
+        "sum_iops": all_together["sum_iops"],
+        "together_iops": all_together["merged_iops"],
+        "together_low_iops": all_together.get("merged_low_iops"),
+        "together_high_iops": all_together.get("merged_high_iops"),
+        "together_share": all_together["ratio"],
+        "every_volume_iops": all_together["every_client_iops"],
+        "shaped_iops": all_together["shaped_iops"],
     }
-    finding = Finding("What the fleet needs", said, rows, cautions=cautions, heads=heads, more=whole)
+    cautions = [*asked.cautions, "Intervals cannot tell of bursts rarer than the traces."]
+    finding = Finding("What the fleet needs", said, rows, cautions=cautions, of="Each volume alone", heads=heads, more=whole)
     return finding.report(report)
 
 
-def _most(rows: list[Row], total: int) -> str:
+def _together(asked: Asked, within: str, fraction: float, confidence: float, seed: int) -> dict[str, Any]:
+    """What all need on one server."""
+    all_of = Together(within, fraction, confidence, seed)
+    begun = asked.began_ns()
+    for name, cell, answer in asked.answers:
+        path = fetch(cell.file, cell.likeness, asked.storage)
+        all_of.add(path, begun[name], answer["rows"][0]["capacity_iops"])
+    found: dict[str, Any] = all_of.answer()
+    return found
+
+
+def _headline(
+    rows: list[Row], together: dict[str, Any], within: str, fraction: float, confidence: float
+) -> str:
+    promise = f"for {fraction * 100:g} % within {within}"
+    if len(rows) == 1:
+        return f"{rows[0]['volume']} needs {rows[0]['alone_iops']:,} IOPS {promise}."
+    interval = ""
+    if together.get("merged_low_iops") is not None:
+        interval = (
+            f" ({together['merged_low_iops']:,} to {together['merged_high_iops']:,} in {confidence:.0%} of resamples)"
+        )
+    return (
+        f"{len(rows)} volumes need {together['sum_iops']:,} IOPS {promise} if each has a server of its own; on one server "
+        f"all need {together['merged_iops']:,}{interval}, {together['ratio']:.1%} of that."
+    )
+
+
+def _most(rows: list[Row]) -> str:
     """How many volumes need half of all."""
-    so_far, count = 0, 0
+    total, so_far, count = sum(row["alone_iops"] for row in rows), 0, 0
     for row in rows:
         if 2 * so_far >= total:
             break
         so_far, count = so_far + row["alone_iops"], count + 1
-    return f"{count} of them need half of that."
-
-
-def sharing(
-    counts: dict[str, dict[int, int]], fraction: float, confidence: float, seed: int
-) -> tuple[float, float, float]:
-    """What all need together, as a share of what each needs alone, and the ends of its interval."""
-    whole: Counter[int] = Counter()
-    for of in counts.values():
-        whole.update(of)
-    share = _share(list(counts.values()), whole, fraction)
-    last = max(whole, default=0) + 1
-    blocks = min(_BLOCKS, last)
-    if blocks < 2:
-        return share, share, share
-    of_block = [[window * blocks // last for window in of] for of in counts.values()]
-    cut = [
-        _cut(of, where, blocks) for of, where in zip(counts.values(), of_block, strict=True)
-    ]
-    whole_cut = _cut(whole, [window * blocks // last for window in whole], blocks)
-    dice = random.Random(seed)
-    draws = []
-    for _ in range(_DRAWS):
-        times = Counter(dice.randrange(blocks) for _ in range(blocks))
-        each = sum(least(_drawn(one, times), fraction) for one in cut)
-        draws.append(least(_drawn(whole_cut, times), fraction) / max(each, 1))
-    draws.sort()
-    tail = (1 - confidence) / 2
-    low, high = draws[int(tail * (_DRAWS - 1))], draws[int((1 - tail) * (_DRAWS - 1))]
-    return share, min(low, share), max(high, share)
-
-
-def _share(each: list[dict[int, int]], whole: dict[int, int], fraction: float) -> float:
-    alone = sum(least(of.values(), fraction) for of in each)
-    return least(whole.values(), fraction) / max(alone, 1)
-
-
-def _cut(of: dict[int, int], where: list[int], blocks: int) -> list[list[int]]:
-    parts: list[list[int]] = [[] for _ in range(blocks)]
-    for block, count in zip(where, of.values(), strict=True):
-        parts[block].append(count)
-    return parts
-
-
-def _drawn(parts: list[list[int]], times: Counter[int]) -> list[int]:
-    return [count for block, n in times.items() for count in parts[block] * n]
+    return f"{count} of them {'needs' if count == 1 else 'need'} half of that sum." if len(rows) > 1 else (
+        "It is alone: nothing is shared."
+    )

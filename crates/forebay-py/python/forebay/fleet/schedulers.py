@@ -11,14 +11,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from .finding import Finding, Row
+from .. import Error
+from .finding import Finding, Row, plural
 from .volumes import Asked, Traces
 
 _MATTERS = 0.03
 _NAMED = 20
+# Volumes of a group on average, at least.
+_EACH = 2
+# A load or kind that does not tell groups apart.
+_ANY = "any"
 
 
 def schedulers(
@@ -41,16 +47,16 @@ def schedulers(
     by_volume: dict[str, dict[str, dict[str, Any]]] = {}
     for name, _, answer in asked.answers:
         by_volume.setdefault(name, {})[answer["policy"]] = answer
-    groups: dict[tuple[str, str, str], list[tuple[str, dict[str, Any], float]]] = {}
-    chosen = {}
+    volumes: list[_Volume] = []
     for name, runs in by_volume.items():
         if policies[0] not in runs:
             continue
         policy, gain = choose(runs, policies)
-        chosen[name] = policy
-        base = runs[policies[0]]
-        groups.setdefault((policy, _load(base), _kind(base)), []).append((name, base, gain))
-    rows = [_row(key, of) for key, of in groups.items()]
+        volumes.append(_Volume(name, policy, gain, runs[policies[0]]))
+    if not volumes:
+        raise Error(f"policies: got no volume that {policies[0]} could be simulated on: {asked.cautions[0]}")
+    chosen = {volume.name: volume.policy for volume in volumes}
+    rows = [_row(key, of) for key, of in grouped(volumes).items()]
     rows.sort(key=lambda row: (-row["requests"], row["policy"], row["load"], row["kind"]))
     stay = sum(policy == policies[0] for policy in chosen.values())
     said = [_headline(rows, chosen, policies[0], stay)]
@@ -61,8 +67,8 @@ def schedulers(
         "volumes": "volumes",
         "requests": "requests",
         "gain_share": "gain",
-        "gain_low_share": "least",
-        "gain_high_share": "most",
+        "gain_low_share": "least gain",
+        "gain_high_share": "most gain",
         "names": "such as",
     }
     cautions = [*asked.cautions, f"Simulated on a model of {device}, open replay, each volume alone on it."]
@@ -71,6 +77,7 @@ def schedulers(
         said,
         rows,
         cautions=cautions,
+        of="Groups of volumes, that with most requests first",
         heads=heads,
         more={"device": device, "of_volume": chosen},
     )
@@ -80,12 +87,43 @@ def schedulers(
 def _headline(rows: list[Row], chosen: dict[str, str], baseline: str, stay: int) -> str:
     others = sorted({policy for policy in chosen.values() if policy != baseline})
     if not others:
-        return f"All {len(chosen)} volumes may keep {baseline}: no other scheduler gains anything without harm."
-    counts = [f"{policy} for {sum(of == policy for of in chosen.values())}" for policy in others]
+        return f"All of {plural(len(chosen), 'volume')} may keep {baseline}: no other scheduler gains anything without harm."
+    counts = [f"{sum(of == policy for of in chosen.values()):,} with {policy}" for policy in others]
+    better = len(chosen) - stay
     return (
-        f"Of {len(chosen)} volumes, {stay} may keep {baseline}; {', '.join(counts)} do better with another scheduler. "
-        f"They fall into {len(rows)} groups."
+        f"{better:,} of {plural(len(chosen), 'volume')} {'does' if better == 1 else 'do'} better with another scheduler than "
+        f"{baseline}: {', '.join(counts)}. {stay:,} may keep {baseline}. They fall into {plural(len(rows), 'group')}."
     )
+
+
+@dataclass(frozen=True)
+class _Volume:
+    """What is found of one: the policy chosen, what it gains, and the baseline's run."""
+
+    name: str
+    policy: str
+    gain: float
+    base: dict[str, Any]
+
+
+Key = tuple[str, str, str]
+
+
+def grouped(volumes: Sequence[_Volume]) -> dict[Key, list[_Volume]]:
+    """Groups by policy, load and kind; by fewer of them where that would leave fewer than two volumes a group on average."""
+    tells = [
+        lambda of: (of.policy, _load(of.base), _kind(of.base)),
+        lambda of: (of.policy, _load(of.base), _ANY),
+        lambda of: (of.policy, _ANY, _ANY),
+    ]
+    groups: dict[Key, list[_Volume]] = {}
+    for tell in tells:
+        groups = {}
+        for volume in volumes:
+            groups.setdefault(tell(volume), []).append(volume)
+        if _EACH * len(groups) <= len(volumes):
+            break
+    return groups
 
 
 def counting(run: dict[str, Any]) -> dict[str, float]:
@@ -125,18 +163,18 @@ def _kind(run: dict[str, Any]) -> str:
     return "reads" if share < 0.2 else "writes" if share > 0.8 else "both"
 
 
-def _row(key: tuple[str, str, str], of: list[tuple[str, dict[str, Any], float]]) -> Row:
+def _row(key: Key, of: list[_Volume]) -> Row:
     policy, load, kind = key
-    gains = [gain for _, _, gain in of]
-    busiest = sorted(of, key=lambda one: (-one[1]["requests"], one[0]))
+    gains = [volume.gain for volume in of]
+    busiest = sorted(of, key=lambda volume: (-volume.base["requests"], volume.name))
     return {
         "policy": policy,
         "load": load,
         "kind": kind,
         "volumes": len(of),
-        "requests": sum(run["requests"] for _, run, _ in of),
+        "requests": sum(volume.base["requests"] for volume in of),
         "gain_share": median(gains),
         "gain_low_share": min(gains),
         "gain_high_share": max(gains),
-        "names": [name for name, _, _ in busiest[:_NAMED]],
+        "names": [volume.name for volume in busiest[:_NAMED]],
     }

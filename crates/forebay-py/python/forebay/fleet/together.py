@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from .. import Error
-from .finding import Finding, Row
+from .finding import Finding, Row, number, plural
 from .volumes import Traces, least, windows
 
 Counts = dict[int, int]
@@ -66,11 +66,11 @@ def together(
     rows = [row(pair, "together") for pair in chosen] + [row(pair, "never") for pair in worst[:200]]
     total, less = sum(alone.values()), sum(saved[pair] for pair in chosen)
     said = [
-        f"Of {len(names)} volumes, {2 * len(chosen)} are to share in {len(chosen)} pairs: that takes "
-        f"{(total - less) * per_s:.4g} IOPS where each alone takes {total * per_s:.4g} in all, "
+        f"Of {plural(len(names), 'volume')}, {2 * len(chosen)} are to share in {plural(len(chosen), 'pair')}: that takes "
+        f"{number((total - less) * per_s)} IOPS where each alone takes {number(total * per_s)} in all, "
         f"{less / max(total, 1):.1%} less.",
-        f"{len(worst)} of the {len(pairs)} pairs that were looked at should never share: together they need what both "
-        f"need alone, within {_NEVER:.0%}.",
+        f"{len(worst):,} of the {plural(len(pairs), 'pair')} that were looked at should never share: together they need what "
+        f"both need alone, within {_NEVER:.0%}.",
         _how(len(names), fraction, window_ms),
     ]
     heads = {
@@ -82,7 +82,7 @@ def together(
         "saving_share": "saved share",
     }
     more = {"volumes": len(names), "pairs": len(pairs), "alone_iops": total * per_s, "saved_iops": less * per_s}
-    finding = Finding("Which volumes to put together", said, rows, cautions=cautions, heads=heads, more=more)
+    finding = Finding("Which volumes to put together", said, rows, cautions=cautions, of="Pairs", heads=heads, more=more)
     return finding.report(report)
 
 

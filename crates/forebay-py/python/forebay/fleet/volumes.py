@@ -10,8 +10,13 @@ from typing import Any
 from .. import Error
 from ..sweep.ask import sweep
 from ..sweep.grid import Cell, _read
+from .finding import plural
 
 Traces = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+# Volumes without an answer that are named.
+_FAILED_NAMED = 3
 
 
 class Asked:
@@ -26,7 +31,7 @@ class Asked:
             # A folder is one of volumes.
             by_volume = all(os.path.isdir(trace) for trace in self.traces)
         found = sweep(question, self.traces, by_volume=by_volume, **options)
-        self._storage = options.get("storage")
+        self.storage = options.get("storage")
         self.answers: list[tuple[str, Cell, dict[str, Any]]] = []
         for cell, answer in found.whole():
             if answer is not None:
@@ -34,24 +39,34 @@ class Asked:
         failed = found.failed()
         self.cautions = []
         if failed:
-            first = failed[0]
-            self.cautions.append(
-                f"{len(failed)} cells have no answer and are left out; the first: {first['trace']} {first['volume']}: {first['error']}"
-            )
+            self.cautions.append(self._without(failed))
         if not self.answers:
             raise Error(self.cautions[0] if failed else "traces: got no volume, expected at least one")
 
     def _name(self, cell: Cell) -> str:
-        trace = os.path.basename(cell.trace.rstrip("/")) or cell.trace
-        if not cell.volume:
-            return trace
-        return cell.volume if len(self.traces) == 1 else f"{trace}/{cell.volume}"
+        return self._named(cell.trace, cell.volume)
+
+    def _named(self, trace: str, volume: str) -> str:
+        short = os.path.basename(trace.rstrip("/")) or trace
+        if not volume:
+            return short
+        return volume if len(self.traces) == 1 else f"{short}/{volume}"
+
+    def _without(self, failed: list[dict[str, Any]]) -> str:
+        """Which volumes have no answer, and why."""
+        why: dict[str, str] = {}
+        for row in failed:
+            name = self._named(row["trace"], row["volume"])
+            why.setdefault(name, row["error"])
+        named = "; ".join(f"{name}: {error}" for name, error in list(why.items())[:_FAILED_NAMED])
+        more = f"; and {len(why) - _FAILED_NAMED} more" if len(why) > _FAILED_NAMED else ""
+        return f"{plural(len(why), 'volume')} without an answer, left out: {named}{more}"
 
     def began_ns(self) -> dict[str, int]:
         """When each volume's first request came, on the clock of its folder; of a trace by itself, 0."""
         begun: dict[tuple[str, str], int] = {}
         for trace in {cell.trace for _, cell, _ in self.answers if cell.volume}:
-            manifest = json.loads(_read(f"{trace.rstrip('/')}/manifest.json", self._storage))
+            manifest = json.loads(_read(f"{trace.rstrip('/')}/manifest.json", self.storage))
             begun |= {(trace, part["volume"]): part["first_ns"] for part in manifest["parts"]}
         return {name: begun.get((cell.trace, cell.volume), 0) for name, cell, _ in self.answers}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import Error
 from .answers import Answers, Dataset
 from .grid import Cell, Grid, cells
-from .engines import Processes, drive
+from .engines import Processes, drive, leave_if_begun_by_sweep
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -27,6 +27,8 @@ _SECONDS_A_PART = 2.0
 # Cells are dealt out in so many batches, of at most so many cells.
 _BATCHES = 512
 _CELLS_A_BATCH = 32
+# A scheduler answers within so long.
+_SCHEDULER_S = 10
 
 
 def sweep(
@@ -54,6 +56,7 @@ def sweep(
     A cell that fails, whose trace cannot be read or whose worker dies twice, is a row with an `error`. Ctrl-C keeps
     what is answered. Raises `forebay.Error` where nothing can be asked.
     """
+    leave_if_begun_by_sweep()
     if executor is not None and client is not None:
         raise Error("sweep: got an executor and a client, expected one of them")
     asked = cells(grid, traces, by_volume=by_volume, storage=storage)
@@ -85,7 +88,11 @@ def _engine(
     if isinstance(client, str):
         import distributed
 
-        connected = stack.enter_context(distributed.Client(client))  # type: ignore[no-untyped-call]
+        try:
+            reached = distributed.Client(client, timeout=_SCHEDULER_S)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            raise Error(f"client: got no scheduler at '{client}' within {_SCHEDULER_S} s: {error}") from None
+        connected = stack.enter_context(reached)
     dask: Executor = stack.enter_context(connected.get_executor(pure=False))
     return dask
 

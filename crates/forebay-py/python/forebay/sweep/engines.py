@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+from .. import Error
 from .grid import Cell
 from .work import Row, answer_all
 
@@ -94,15 +96,18 @@ def drive(
 def _died(cell: Cell, why: Exception) -> Row:
     from .. import __version__
 
-    said = (f"its worker died {_DEATHS} times ({type(why).__name__}): did memory run out, or is the script without "
-            "if __name__ == '__main__'?")
+    said = f"its worker died {_DEATHS} times ({type(why).__name__}): did memory run out?"
     row: Row = {"cell": cell.name, "version": __version__, "verb": cell.verb, "trace": cell.trace}
     row |= {"volume": cell.volume, "parameters": cell.parameters, "error": said, "notes": []}
     return row
 
 
 class Processes:
-    """Processes of this machine, each new one begun afresh; they leave Ctrl-C to their parent."""
+    """Processes of this machine, each new one begun afresh; they leave Ctrl-C to their parent.
+
+    Python begins them by reading the script anew. A script that sweeps without a guard would sweep in each of them, so they
+    end; then nothing can be answered, and `renew` says so.
+    """
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -122,6 +127,13 @@ class Processes:
         """Others in place of those that died."""
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.pool = self._begun()
+        try:
+            self.pool.submit(os.getpid).result()
+        except BrokenExecutor:
+            raise Error(
+                "sweep: its processes end before they begin; in a script, put the call below "
+                "if __name__ == '__main__': (each process reads the script anew)"
+            ) from None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
@@ -129,6 +141,12 @@ class Processes:
             for process in list((getattr(self.pool, "_processes", None) or {}).values()):
                 process.terminate()
         self.pool.shutdown(cancel_futures=True)
+
+
+def leave_if_begun_by_sweep() -> None:
+    """Ends a process that is one of a sweep's and reads a script that sweeps: its parent says what is wrong."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(1)
 
 
 def _ignore_interrupts() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from .. import Error, __version__
-from .verbs import VERBS
+from .verbs import VERBS, check
 
 Grid = Mapping[str, Mapping[str, Any]]
 """By verb, its parameters: a list is an axis, anything else is one value."""
@@ -74,6 +74,7 @@ def _questions(grid: Grid | Sequence[Grid]) -> Iterator[tuple[str, str]]:
         for verb, parameters in one.items():
             if verb not in VERBS:
                 raise Error(f"grid: got the verb '{verb}', expected one of: {', '.join(VERBS)}")
+            check(verb, parameters)
             axes = [
                 [(name, value) for value in (values if isinstance(values, list) else [values])]
                 for name, values in parameters.items()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from inspect import Parameter, signature
 from typing import Any
 
 import pyarrow
@@ -65,6 +66,34 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "windows": _windows,
 }
 """By name. `policy`, `within`, `fraction` and `device` are one value each, which lists in a grid make axes of."""
+
+
+# What takes the other parameters of a verb, and which of its own the verb answers for.
+_ASKS: dict[str, tuple[Callable[..., Any], set[str]]] = {
+    "simulate": (forebay.simulate, {"policies"}),
+    "plan": (forebay.plan_capacity, set()),
+    "fit": (forebay.fit, set()),
+    "compare": (forebay.compare, set()),
+    "advise": (forebay.advise, set()),
+    "cache": (forebay.cache, set()),
+}
+
+
+def check(verb: str, parameters: Iterable[str]) -> None:
+    """Refuses parameters that the verb does not have, and the lack of those that it needs."""
+    own = list(signature(VERBS[verb]).parameters.values())[1:]
+    needed = {one.name for one in own if one.kind is not Parameter.VAR_KEYWORD and one.default is Parameter.empty}
+    known = {one.name for one in own if one.kind is not Parameter.VAR_KEYWORD}
+    if verb in _ASKS:
+        asks, replaced = _ASKS[verb]
+        known |= set(list(signature(asks).parameters)[1:]) - replaced - {"names"}
+    expected = f"expected some of: {', '.join(sorted(known))}"
+    for name in parameters:
+        if name not in known:
+            raise forebay.Error(f"grid: {verb}: got the parameter '{name}', {expected}")
+    lacking = sorted(needed - set(parameters))
+    if lacking:
+        raise forebay.Error(f"grid: {verb}: got no '{lacking[0]}', which it needs; {expected}")
 
 
 def figures(answer: Any, prefix: str = "") -> dict[str, float]:

@@ -4,8 +4,9 @@
 //! trim), `offset` uint64 bytes, `len` uint32 bytes, `stream` uint32, `volume` uint32, `latency_ns`
 //! int64 (null where unknown), `flags` dictionary string (letters of `PFASM`: preflush, FUA,
 //! read-ahead, synchronous, metadata). File metadata: `forebay.version` = 1, `forebay.source` (the
-//! format it came from), `forebay.unit`, and the dictionaries as JSON: `forebay.streams`, a list of
-//! `{thread, process, name}`, and `forebay.volumes`, a list of names.
+//! format it came from), `forebay.unit`, the dictionaries as JSON: `forebay.streams`, a list of
+//! `{thread, process, name}`, and `forebay.volumes`, a list of names; and, where it is known, `forebay.began_ns`: when the
+//! first request came by the source's own clock.
 //!
 //! Tables of other makers need only `at_ns`, `op`, `offset` and `len`, or columns that are called otherwise and mean the same
 //! ([`found`]). Without dictionaries, streams and volumes are named by their numbers, or by columns of names. The index that pandas
@@ -35,6 +36,11 @@ pub(crate) const KEY_UNIT: &str = "forebay.unit";
 pub(crate) const KEY_STREAMS: &str = "forebay.streams";
 /// Metadata key of the volumes.
 pub(crate) const KEY_VOLUMES: &str = "forebay.volumes";
+
+/// Metadata key of when the first request came by the source's clock.
+pub(crate) const KEY_BEGAN: &str = "forebay.began_ns";
+/// The latest beginning that is read: 146 years.
+const BEGAN_MAX_NS: u64 = 1 << 62;
 
 /// The version written and read.
 pub(crate) const VERSION: &str = "1";
@@ -200,6 +206,20 @@ fn numbered(
         index.map_err(|wrong| columns.wrong(row, wrong))
     };
     (0..columns.rows()).map(index).collect()
+}
+
+/// Zero of a table's times by the source's clock. What we wrote counts from its first request; what others made has the times
+/// that its source had.
+pub(super) fn zero(table: &Table) -> Result<Option<Nanos>, TraceError> {
+    let Some(text) = table.metadata(KEY_BEGAN) else {
+        return Ok(table.metadata(KEY_VERSION).is_none().then_some(Nanos::ZERO));
+    };
+    let began = text.parse().ok().filter(|began| *began <= BEGAN_MAX_NS);
+    let began = began.ok_or_else(|| {
+        let got = format!("{} in metadata {KEY_BEGAN}", shown(text));
+        damaged(&table.path, got, &format!("0 to {BEGAN_MAX_NS}"))
+    })?;
+    Ok(Some(Nanos(began)))
 }
 
 impl Schema for Canonical {

@@ -11,7 +11,7 @@ use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 
 use super::ClientNeed;
-use super::layout::{Kind, Layout};
+use super::layout::{CHUNK_KIB, Kind, Layout};
 use super::rank::{Row, Sharing};
 use super::speed::Speed;
 use crate::error::Error;
@@ -194,9 +194,33 @@ impl Words<'_> {
         (1..=back.drives).map(|n| format!("drives/{}-{n}.img", back.name)).collect()
     }
 
-    /// Whether one file stands for a stripe of several drives, which `serve` does not make itself.
+    /// Whether one file stands for several drives, which `serve` does not put together itself.
     fn is_striped(&self, back: &Back<'_>) -> bool {
-        !self.best.layout.is_array() && back.drives > 1
+        !self.best.layout.is_volume() && back.drives > 1
+    }
+
+    /// What puts the drives together that one file stands for.
+    fn mdadm(&self, back: &Back<'_>) -> String {
+        let (name, drives, sets) = (&back.name, back.drives, self.sets(back));
+        let create = |name: &str, level: &str, chunk: &str, drives: usize| {
+            format!(
+                "# mdadm --create /dev/md/{name} --level={level} --chunk={chunk} --raid-devices={drives}"
+            )
+        };
+        let (level, chunk) = match self.best.layout {
+            Layout::Mirror => ("10", format!("{CHUNK_KIB}K")),
+            Layout::Raid6 => ("6", format!("{CHUNK_KIB}K")),
+            _ => ("0", "1M".to_string()),
+        };
+        if !self.best.layout.is_array() || sets == 1 {
+            return format!("\n{} DRIVES", create(name, level, &chunk, drives));
+        }
+        let each = (1..=sets).map(|set| {
+            let array = create(&format!("{name}-{set}"), level, &chunk, drives / sets);
+            format!("\n{array} DRIVES")
+        });
+        let all = create(name, "0", "1M", sets);
+        format!("{}\n{all} /dev/md/{name}-*", each.collect::<String>())
     }
 
     fn sets(&self, back: &Back<'_>) -> usize {
@@ -208,7 +232,7 @@ impl Words<'_> {
         let mut lines = vec!["mkdir -p drives".to_string()];
         for back in self.backs {
             let files = self.files(back);
-            if !self.best.layout.is_array() {
+            if !self.best.layout.is_volume() {
                 let bytes =
                     if self.is_striped(back) { back.bytes() } else { bytes.min(back.bytes()) };
                 lines.push(format!("truncate -s {bytes} drives/{}.img", back.name));
@@ -222,7 +246,7 @@ impl Words<'_> {
             for set in files.chunks(each) {
                 let files = set.join(" ");
                 lines.push(format!("truncate -s {bytes} {files}"));
-                let level = if self.best.layout == Layout::Mirror { "raid10" } else { "raid6" };
+                let level = self.best.layout.level();
                 lines.push(format!("forebay volume create {files} --level {level}"));
             }
         }
@@ -241,7 +265,7 @@ impl Words<'_> {
             self.best.sharing.name(),
         );
         for back in self.backs {
-            text += &match self.best.layout.is_array() {
+            text += &match self.best.layout.is_volume() {
                 true => self.volume(back),
                 false => self.disk(back),
             };
@@ -252,10 +276,7 @@ impl Words<'_> {
     fn disk(&self, back: &Back<'_>) -> String {
         let mut text = String::new();
         if self.is_striped(back) {
-            text += &format!(
-                "\n# A stripe of {} drives: mdadm --create /dev/md/{} --level=0 --chunk=1M --raid-devices={} DRIVES",
-                back.drives, back.name, back.drives
-            );
+            text += &format!("\n# The file stands for {} drives:{}", back.drives, self.mdadm(back));
         }
         text += &format!("\n[[disk]]\nname = \"{0}\"\nfile = \"drives/{0}.img\"\n", back.name);
         if !self.is_striped(back) {
@@ -376,4 +397,40 @@ fn exported(tenant: &Tenant<'_>, on: &str, offset: u64) -> String {
     format!(
         "\n[[export]]\nname = {name}\non = \"{on}\"\noffset = \"{offset}MiB\"\nsize = \"{size}MiB\"\n{kept}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn need(client: &str, capacity_iops: u64, within_ms: f64) -> ClientNeed {
+        ClientNeed {
+            client: client.into(),
+            requests: 10,
+            bytes: 3 * MIB + 1,
+            within_ms,
+            fraction: 1.0,
+            capacity_iops: Some(capacity_iops),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_fits_and_limits_are_what_others_leave() {
+        // Within 10 ms at most 100 a second are under way when one comes.
+        let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];
+        let of = |rate_iops: f64| {
+            let back = back("data".into(), 1, rate_iops, &needs, 2.0);
+            let kept = back.clients.iter().map(|tenant| tenant.keep_iops);
+            let limits = back.clients.iter().map(|tenant| back.limit_iops(tenant));
+            (kept.collect::<Vec<_>>(), limits.collect::<Vec<_>>(), back.is_cut())
+        };
+        assert_eq!(of(1000.0), (vec![100, 200], vec![800, 900], false));
+        assert_eq!(of(400.0), (vec![100, 200], vec![200, 300], false));
+        // 399 less 100 are one too few for both: each gets its share, and may have what its promise takes.
+        assert_eq!(of(399.0), (vec![99, 199], vec![200, 300], true));
+        assert_eq!(of(150.0), (vec![16, 33], vec![117, 200], true));
+        let back = back("data".into(), 1, 1000.0, &needs, 2.0);
+        assert!(back.clients.iter().all(|tenant| tenant.bytes == 7 * MIB), "grown, in whole MiB");
+        assert_eq!(back.bytes(), 14 * MIB);
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! Drives stand in *sets*: a drive that has nothing to do with others, an array of up to 32, or disks with the
 //! flash they share. Data lie in stripes of [`STRIPE_BYTES`] over all sets, so that sets run one after another.
-//! An array is `forebay volume`'s own: units of four chunks of 64 KiB, fresh cells, checksums.
+//! An array either writes in place in chunks of 512 KiB, as md does and controllers do, or is a `forebay volume`: chunks of
+//! 64 KiB in fresh cells, with checksums and no write hole. A small write to a volume first reads what else is in its chunk.
 
 use forebay_core::catalog::{DeviceSet, FlashLane, volume_bytes};
 use forebay_core::{Device, SpecError};
@@ -17,20 +18,31 @@ use crate::plan::devices::STRIPE_BYTES;
 pub enum Layout {
     /// Striped, each byte once.
     Single,
-    /// Two copies of each.
+    /// Two copies of each, written in place.
     Mirror,
-    /// Four chunks and two parities.
+    /// Four chunks and two parities, written in place.
     Raid6,
+    /// A volume with two copies of each.
+    VolumeMirror,
+    /// A volume of four chunks and two parities.
+    VolumeRaid6,
     /// Striped over disks, what is used most on flash that they share.
     FlashCache,
-    /// RAID 6 and three copies, whichever the writes of each 256 KiB pay.
+    /// A volume of RAID 6 and three copies, whichever the writes of each 256 KiB pay.
     Adaptive,
 }
 
 impl Layout {
     /// All there are.
-    pub const ALL: [Layout; 5] =
-        [Layout::Single, Layout::Mirror, Layout::Raid6, Layout::FlashCache, Layout::Adaptive];
+    pub const ALL: [Layout; 7] = [
+        Layout::Single,
+        Layout::Mirror,
+        Layout::Raid6,
+        Layout::FlashCache,
+        Layout::VolumeMirror,
+        Layout::VolumeRaid6,
+        Layout::Adaptive,
+    ];
 
     /// Its name, as an argument gives it.
     pub fn name(self) -> &'static str {
@@ -39,6 +51,8 @@ impl Layout {
             Layout::Mirror => "mirror",
             Layout::Raid6 => "raid6",
             Layout::FlashCache => "flash-cache",
+            Layout::VolumeMirror => "volume-mirror",
+            Layout::VolumeRaid6 => "volume-raid6",
             Layout::Adaptive => "adaptive",
         }
     }
@@ -52,8 +66,8 @@ impl Layout {
     pub fn survives(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 0,
-            Layout::Mirror => 1,
-            Layout::Raid6 | Layout::Adaptive => 2,
+            Layout::Mirror | Layout::VolumeMirror => 1,
+            Layout::Raid6 | Layout::VolumeRaid6 | Layout::Adaptive => 2,
         }
     }
 
@@ -62,12 +76,25 @@ impl Layout {
         self.survives() > 0
     }
 
+    /// Whether it is a `forebay volume`.
+    pub fn is_volume(self) -> bool {
+        matches!(self, Layout::VolumeMirror | Layout::VolumeRaid6 | Layout::Adaptive)
+    }
+
+    /// The level of an array, but for an adaptive one's, which changes.
+    pub fn level(self) -> &'static str {
+        match self {
+            Layout::Mirror | Layout::VolumeMirror => "raid10",
+            _ => "raid6",
+        }
+    }
+
     /// The fewest drives, but for the flash.
     pub fn width(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 1,
-            Layout::Mirror => 2,
-            Layout::Raid6 | Layout::Adaptive => 6,
+            Layout::Mirror | Layout::VolumeMirror => 2,
+            Layout::Raid6 | Layout::VolumeRaid6 | Layout::Adaptive => 6,
         }
     }
 
@@ -108,8 +135,11 @@ pub(super) struct Set {
 
 /// Units that a simulated array has at most: its table is in memory, and all that the data reach is there.
 const UNITS_MAX: u64 = 2 << 20;
-/// Bytes of one.
-const UNIT_BYTES: u64 = 256 << 10;
+/// Data chunks of one.
+const CHUNKS: u64 = 4;
+/// A chunk of a volume, and of an array that writes in place: md's own.
+const VOLUME_CHUNK_KIB: u64 = 64;
+pub(super) const CHUNK_KIB: u64 = 512;
 /// Blocks of a simulated cache at most; beyond that they are larger.
 const BLOCKS_MAX: u64 = 4 << 20;
 
@@ -131,12 +161,12 @@ impl Kind<'_> {
     /// What an array is asked for, but for what is on it.
     pub(super) fn array(&self) -> String {
         let level = match self.layout {
-            Layout::Mirror => "level=raid10".to_string(),
             Layout::Adaptive => {
                 let costs = if self.drive.model.cylinders() > 0 { "hdd" } else { "ssd" };
                 format!("adapt=work-function:costs={costs}")
             }
-            _ => "level=raid6".to_string(),
+            layout if layout.is_volume() => format!("level={}", layout.level()),
+            layout => format!("level={}:update=in-place:chunk-kib={CHUNK_KIB}", layout.level()),
         };
         format!("array:{level}:disk={}", self.inner())
     }
@@ -198,7 +228,7 @@ impl Kind<'_> {
             return Ok(Set { spec, lanes, usable: whole });
         }
         // No more of an array than the data reach: the rest would take memory and nothing else.
-        let wanted = share.min(whole).min(UNITS_MAX * UNIT_BYTES);
+        let wanted = share.min(whole).min(bytes_max(self.layout));
         let holds = |bytes: u64| volume_bytes(&self.array(), &self.lanes(each, bytes));
         let (mut few, mut enough) = (0, capacity);
         while enough - few > STRIPE_BYTES {
@@ -234,7 +264,51 @@ impl Kind<'_> {
     }
 }
 
+/// Bytes that a simulated array holds at most.
+fn bytes_max(layout: Layout) -> u64 {
+    let chunk_kib = if layout.is_volume() { VOLUME_CHUNK_KIB } else { CHUNK_KIB };
+    UNITS_MAX * CHUNKS * (chunk_kib << 10)
+}
+
 /// Whether data that reach so far in one of `sets` are pressed onto less when an array of them is simulated.
 pub(super) fn is_pressed(layout: Layout, bytes: u64, sets: usize) -> bool {
-    layout.is_array() && bytes / sets.max(1) as u64 > UNITS_MAX * UNIT_BYTES
+    layout.is_array() && bytes / sets.max(1) as u64 > bytes_max(layout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices;
+
+    #[test]
+    fn a_set_of_several_holds_its_share() {
+        let drive = devices::open("hc550").unwrap();
+        let kind = |layout| Kind {
+            drive: &drive,
+            asked: "hc550",
+            layout,
+            flash: None,
+            flash_asked: "",
+            scheduler: "noop",
+        };
+        let gib = 1 << 30;
+        for layout in [Layout::Mirror, Layout::Raid6, Layout::VolumeMirror, Layout::Adaptive] {
+            let set = |drives| kind(layout).set(drives, 64 * gib, 0).unwrap();
+            assert_eq!((set(32).usable, set(64).usable), (64 * gib, 32 * gib), "{layout:?}");
+            assert_eq!((set(32).lanes.disks, set(64).lanes.disks), (32, 32));
+        }
+        let holds = |layout, drives| kind(layout).holds(drives).unwrap();
+        let single = holds(Layout::Single, 1).unwrap();
+        assert_eq!(holds(Layout::Single, 5), Some(5 * single));
+        assert_eq!(holds(Layout::FlashCache, 64), Some(64 * single));
+        assert_eq!(holds(Layout::Mirror, 64), holds(Layout::Mirror, 32).map(|bytes| 2 * bytes));
+        // Two copies take half, two parities of six a third; and no two sets of 33 are equal.
+        let of = |layout, drives| {
+            holds(layout, drives).unwrap() as f64 / (drives as f64 * single as f64)
+        };
+        assert!((0.45..=0.5).contains(&of(Layout::Mirror, 8)));
+        assert!((0.6..=0.667).contains(&of(Layout::Raid6, 12)));
+        assert!((0.55..of(Layout::Raid6, 12)).contains(&of(Layout::VolumeRaid6, 12)));
+        assert_eq!(holds(Layout::Mirror, 33), None);
+    }
 }

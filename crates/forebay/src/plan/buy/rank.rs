@@ -3,14 +3,14 @@
 //! What keeps the promises comes first, the cheapest before all; what nobody knows the price of comes after what has
 //! one, and then what draws least.
 
-use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
 use super::clients::Clients;
 use super::layout::{Kind, Layout, is_pressed};
-use super::trial::{Count, Found, Never};
+use super::run::Count;
+use super::spent::Spent;
+use super::trial::{Found, Never};
 use super::{Question, Tried};
-use crate::devices::OpenDevice;
 
 /// Whether clients share drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -231,54 +231,6 @@ pub(super) fn row(
         drives_each,
         simulated_requests: if drives.is_some() { requests } else { 0 },
     }
-}
-
-/// What is paid and drawn.
-struct Spent<'a> {
-    kind: &'a Kind<'a>,
-    found: &'a [Found],
-    drives: Option<usize>,
-    cache_drives: usize,
-    spare_drives: usize,
-    question: &'a Question<'a>,
-}
-
-impl Spent<'_> {
-    /// Amount, money and the older of the days.
-    fn price(&self) -> Option<(f64, String, String)> {
-        let price = self.question.prices.price(self.kind.drive)?;
-        let drives = (self.drives? + self.spare_drives) as f64 * price.amount;
-        if self.cache_drives == 0 {
-            return Some((drives, price.currency, price.on));
-        }
-        let cache = self.question.prices.price(self.kind.flash?)?;
-        let all = drives + self.cache_drives as f64 * cache.amount;
-        (cache.currency == price.currency).then(|| (all, price.currency, price.on.min(cache.on)))
-    }
-
-    fn watts(&self) -> Option<f64> {
-        let (drives, prices) = (self.drives?, self.question.prices);
-        let sum = |of: fn(&Count) -> f64| -> f64 {
-            self.found.iter().filter_map(|one| one.count.as_ref()).map(of).sum()
-        };
-        let spare = self.spare_drives as f64;
-        let own = match prices.watts(self.kind.drive) {
-            Some(watts) => watts * (drives as f64 + spare),
-            None => sum(|count| count.watts) + spare * idle_watts(self.kind.drive),
-        };
-        let cache = self.kind.flash.and_then(|flash| prices.watts(flash));
-        let caches = match cache {
-            Some(watts) => watts * self.cache_drives as f64,
-            None => sum(|count| count.flash_watts),
-        };
-        (own > 0.0).then_some(own + caches)
-    }
-}
-
-/// What a drive draws that has nothing to do.
-fn idle_watts(device: &OpenDevice) -> f64 {
-    let hour = Nanos::from_secs(3600);
-    device.model.joules(hour) / hour.as_secs_f64()
 }
 
 /// What decides, for all groups.

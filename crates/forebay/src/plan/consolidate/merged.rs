@@ -33,7 +33,7 @@ impl Merged {
                 let late = Nanos(shift.0.saturating_mul(k as u64));
                 let first = match begin {
                     Begin::Together => client.whole.first(),
-                    Begin::AsRecorded => earliest,
+                    Begin::AsRecorded | Begin::OwnClocks => earliest,
                 };
                 client.whole.times().map(move |at| at - first + late)
             })

@@ -167,7 +167,7 @@ impl Question<'_> {
             let late = Nanos(self.shift.0.saturating_mul(k as u64));
             let first = match self.begin {
                 Begin::Together => first,
-                Begin::AsRecorded => earliest,
+                Begin::AsRecorded | Begin::OwnClocks => earliest,
             };
             all.extend(requests.into_iter().map(|(at, len)| (at - first + late, len)));
         }

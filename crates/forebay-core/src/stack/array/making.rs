@@ -1,0 +1,141 @@
+//! How an array comes to be: made, or found, and what is asked of it for a run.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::adapting::Adapting;
+use super::caring::Care;
+use super::commit::Log;
+use super::drives::Drives;
+use super::geometry::Geometry;
+use super::hints::Hints;
+use super::kind::{KINDS, Kind};
+use super::known::Known;
+use super::ledger::Doubted;
+use super::level::{LEVELS, Level};
+use super::locks::Locks;
+use super::losses::Losses;
+use super::suspects::Unsure;
+use super::table::Table;
+use super::unit::Unit;
+use super::{Array, Counts, Phase};
+use crate::adapt::{Costs, First, Rule};
+use crate::contract::outcome::Fault;
+use crate::contract::time::Nanos;
+
+impl Array {
+    /// An array that is there and empty, for a run that nothing has to outlive.
+    pub fn new(geometry: Geometry, first: Level) -> Array {
+        let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
+        Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
+    }
+
+    /// An array that its drives tell of, once it is opened. `numbers` are those of the drives that are
+    /// there, by lane, as their labels say; 0 where a lane has none.
+    pub fn found(geometry: Geometry, first: Level, numbers: &[u8]) -> Array {
+        Array::closed(geometry, first, numbers, false)
+    }
+
+    /// A new array on new drives: opening it writes labels and the first record, over whatever is there.
+    pub fn created(geometry: Geometry, first: Level) -> Array {
+        let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
+        Array::closed(geometry, first, &numbers, true)
+    }
+
+    /// The same after an array that lost acknowledged writes: the next flush of each stream but `knows` fails once. Losses are
+    /// in memory alone, and an array that takes another's place does not know who was told.
+    pub fn owing(mut self, fault: Fault, knows: u32) -> Array {
+        self.log.losses = Losses::owing(fault, knows);
+        self
+    }
+
+    /// The same, with levels that follow the workload by `rule`: layout `i` of `costs` is `levels[i]`.
+    pub fn adapting<R>(self, rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Array
+    where
+        R: Rule + Send + 'static,
+        R::Unit: Send,
+    {
+        Array { adapting: Some(Adapting::new(rule, costs, first, levels)), ..self }
+    }
+
+    /// The same, whose switches move at most so many percent of what clients do; 0 is no bound.
+    pub fn switching_within(self, percent: u64) -> Array {
+        let adapting = self.adapting.map(|adapting| adapting.bounded(percent));
+        Array { adapting, ..self }
+    }
+
+    /// The same, whose units pay the rent of their space once in such a period, while it is used at all.
+    pub fn charging_every(self, period: Nanos) -> Array {
+        let adapting = self.adapting.map(|adapting| adapting.charging(period));
+        Array { adapting, ..self }
+    }
+
+    /// The same, whose drives have so many cells each, by lane: no fewer than [`Geometry::cells`].
+    pub fn with_cells(mut self, cells: &[u32]) -> Array {
+        self.drives.with_cells(cells);
+        self
+    }
+
+    /// The same, whose drives are of these kinds, by lane; those of an array that is found are known.
+    pub fn with_kinds(mut self, kinds: &[Kind]) -> Array {
+        self.drives.with_kinds(kinds);
+        self
+    }
+
+    /// The same, which is only read: nothing at all is written to its drives.
+    pub fn reading(self) -> Array {
+        Array { reads_only: true, ..self }
+    }
+
+    /// The same, with so many units written already at its first level, without any I/O: as a simulation
+    /// may begin.
+    pub fn filled(mut self, units: u64) -> Array {
+        let level = self.first;
+        for number in 0..units.min(self.geometry.units) {
+            let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
+            let roles = super::level::all(level.roles(self.chunks()));
+            unit.kind = self.first_kind(Kind::default(), level);
+            if self.allot(number, &mut unit, level, roles).is_some() {
+                self.table.set(number, &unit);
+                self.hold(&Unit::EMPTY, &unit);
+            }
+        }
+        self
+    }
+
+    pub(super) fn closed(geometry: Geometry, first: Level, numbers: &[u8], creates: bool) -> Array {
+        let chunks = usize::from(geometry.chunks);
+        let lean = |level: &&Level| {
+            level.tolerates() >= first.tolerates() && level.width(chunks) <= geometry.lanes.into()
+        };
+        let leanest = LEVELS.iter().filter(lean).min_by_key(|level| level.roles(chunks));
+        Array {
+            first,
+            leanest: leanest.copied().unwrap_or(first),
+            phase: Phase::Closed { creates },
+            early: Vec::new(),
+            drives: Drives::new(numbers, geometry.cells),
+            table: Table::new(&geometry),
+            changed: BTreeMap::new(),
+            round: BTreeMap::new(),
+            log: Log::default(),
+            locks: Locks::default(),
+            jobs: Vec::new(),
+            vacant: Vec::new(),
+            ready: Vec::new(),
+            tasks: Vec::new(),
+            stalled: VecDeque::new(),
+            known: Known::default(),
+            care: Care::default(),
+            adapting: None,
+            hints: Hints::default(),
+            carried: BTreeMap::new(),
+            held: [0; KINDS.len()],
+            doubted: Doubted::default(),
+            unsure: Unsure::default(),
+            levels: [0; LEVELS.len()],
+            reads_only: false,
+            counts: Counts::default(),
+            geometry,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a job does: it reads roles of a unit, works out what is lost, and writes roles to fresh cells or in place.
+
+use super::geometry::BLOCK;
+use super::job::{Doing, Job};
+use super::level::{Level, Roles};
+use super::locks::Task;
+use super::unit::{Place, Unit};
+use super::{Array, JOB, KIND};
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::request::{Flags, Op};
+use crate::contract::time::Nanos;
+use crate::stack::placed::{Owner, Plan, Planned};
+
+impl Array {
+    pub(super) fn open_job(&mut self, number: u64, tasks: &[Task]) -> u32 {
+        let old = self.unit(number);
+        let level = old.level.unwrap_or(self.first);
+        let key = self.vacant.pop().unwrap_or_else(|| {
+            self.jobs.push(Job::new(number, old, level));
+            self.jobs.len() as u32 - 1
+        });
+        let job = &mut self.jobs[key as usize];
+        let mut parts = std::mem::take(&mut job.parts);
+        parts.clear();
+        *job = Job { parts, ..Job::new(number, old, level) };
+        job.ask(tasks);
+        key
+    }
+
+    pub(super) fn begin(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let (chunk, fresh) = (self.geometry.chunk_bytes, self.is_fresh());
+        let job = &mut self.jobs[key as usize];
+        match job.doing {
+            Doing::Read => {
+                job.span(chunk, BLOCK.min(chunk), false);
+                // Who reads on comes past the trailer: to leave it out would cost a turn of the disk.
+                let ends_within = job.hi < chunk;
+                if fresh && !(ends_within && self.knows_sums(key)) {
+                    self.jobs[key as usize].hi = chunk; // As far as the trailer.
+                }
+                self.gather(key, plan);
+            }
+            Doing::Write => self.begin_write(key, plan),
+            Doing::Trim => {
+                job.new = Unit::EMPTY;
+                self.finish(key, Ok(()), plan);
+            }
+            Doing::Switch(..) | Doing::Repair { .. } | Doing::Move { .. } => {
+                self.begin_remake(key, plan)
+            }
+        }
+    }
+
+    /// The bytes that a read may name, and the trailer's.
+    pub(super) fn buf_bytes(&self, job: &Job) -> u32 {
+        let trailer = if job.sums.is_empty() { self.geometry.trailer_bytes() } else { 0 };
+        job.hi - job.lo + trailer
+    }
+
+    /// The roles of a unit that are zeros, and those that can be read, zeros included.
+    pub(super) fn usable(&self, unit: &Unit, level: Level, bad: Roles) -> (Roles, Roles) {
+        let (mut zero, mut usable) = (0, 0);
+        for role in 0..level.roles(self.chunks()) {
+            let place = unit.places[role];
+            if place == Place::ZERO {
+                zero |= 1 << role;
+            } else if self.drives.lane(place).is_some() && bad >> role & 1 == 0 {
+                usable |= 1 << role;
+            }
+        }
+        (zero, usable | zero)
+    }
+
+    /// An I/O of a job, for one of its roles.
+    pub(super) fn job_io(&self, key: u32, role: usize, unit: &Unit, op: Op) -> Option<Planned> {
+        let place = unit.places[role];
+        let (lane, (_, cell)) = (self.drives.lane(place)?, place.cell()?);
+        let job = &self.jobs[key as usize];
+        Some(Planned {
+            owner: Owner::Background,
+            lane: lane as u16,
+            op,
+            offset: self.geometry.cell_at(cell) + u64::from(job.lo),
+            len: job.hi - job.lo,
+            bytes: Bytes::NONE,
+            stream: job.stream(),
+            flags: Flags::NONE,
+            token: JOB << KIND | u64::from(key) << 8 | role as u64,
+        })
+    }
+
+    /// A job is over: clients are answered, the unit is as it is now, and the next may begin.
+    pub(super) fn finish(&mut self, key: u32, outcome: Outcome, plan: &mut Plan<'_>) {
+        let outcome = outcome.and_then(|()| self.without_doubted(key));
+        let job = &mut self.jobs[key as usize];
+        let (number, doing, old, new) = (job.number, job.doing, job.old, job.new);
+        let parts = std::mem::take(&mut job.parts);
+        let (bad, is_new) = (job.bad, new != old);
+        if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
+            && self.adapt(key, &parts, level, new.kind)
+        {
+            self.carry(key, plan.slots);
+        }
+        let job = &mut self.jobs[key as usize];
+        let bufs = job.bufs.iter_mut().chain(&mut job.parities);
+        for buf in bufs.map(std::mem::take).filter(|buf| *buf != 0) {
+            plan.slots.free(buf);
+        }
+        match outcome {
+            Ok(()) if is_new => self.install(number, &old, &new, plan),
+            Ok(()) => {}
+            Err(_) => self.revert(&old, &new),
+        }
+        for part in &parts {
+            if part.durable && outcome.is_ok() && self.is_fresh() {
+                self.log.wait(part.client, None);
+            } else {
+                plan.release_after(part.client, plan.now - part.at, outcome);
+            }
+        }
+        self.charge(plan.now);
+        let is_repair = matches!(doing, Doing::Repair { .. });
+        let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
+        self.care.busy &= !is_care;
+        if !is_repair && !self.reads_only {
+            if bad != 0 {
+                self.locks.ask(number, Task::Repair { reads_all: true });
+            } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
+                // There was no room, or no luck.
+                self.locks.ask(number, Task::Repair { reads_all: false });
+            }
+        }
+        let durable = parts.iter().any(|part| part.durable);
+        self.jobs[key as usize].parts = parts;
+        self.vacant.push(key);
+        if durable {
+            self.commit(plan);
+        }
+        self.locks.end(number, doing == Doing::Read);
+        self.settle_doubts(number);
+        self.ready.push(number);
+    }
+
+    /// A unit has changed.
+    pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
+        self.hold(old, new);
+        if self.is_fresh() {
+            self.changed.insert(number, *new);
+            self.log.changed(plan.now);
+        } else {
+            self.table.set(number, new);
+        }
+        self.release(number, old);
+    }
+
+    /// The new cells of a change that comes to nothing are free again.
+    pub(super) fn revert(&mut self, old: &Unit, new: &Unit) {
+        for place in new.places.into_iter().filter(|place| !old.names(*place)) {
+            self.drives.give(place);
+        }
+    }
+
+    /// An I/O of a drive failed.
+    pub(super) fn fault(&mut self, lane: usize, fault: Fault, now: Nanos) {
+        let is_over = self.drives.fault(lane) || fault == Fault::Gone;
+        if is_over && self.lose(lane) {
+            self.care.begin(now);
+        }
+    }
+
+    /// An I/O of a job has ended.
+    pub(super) fn job_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let (key, role) = ((io.token >> 8) as u32, io.token as u8 as usize);
+        let job = &mut self.jobs[key as usize];
+        job.left -= 1;
+        if job.writing {
+            job.failed |= Roles::from(outcome.is_err()) << role;
+            if job.left == 0 {
+                self.written(key, plan);
+            }
+            return;
+        }
+        let is_good = outcome.is_ok() && self.is_whole(key, role, plan.slots);
+        let job = &mut self.jobs[key as usize];
+        *if is_good { &mut job.read } else { &mut job.bad } |= 1 << role;
+        if job.left == 0 {
+            self.gather(key, plan);
+        }
+    }
+}

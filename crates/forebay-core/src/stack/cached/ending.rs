@@ -1,0 +1,118 @@
+//! What follows when an I/O to the flash or the disk has ended.
+
+use super::{
+    Cached, DESTAGE, DESTAGED, FILL, Leaving, MENDED, ON_DISK, READ, STEP_BITS, WRITTEN, Writing,
+};
+use crate::cache::Cache;
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::request::Op;
+use crate::stack::placed::{Plan, Planned};
+
+impl<C: Cache> Cached<C> {
+    /// I/Os to flash blocks have ended.
+    pub(super) fn flash_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        for at in self.blocks_of(io) {
+            self.place_done(at, io.op == Op::Write, outcome, plan);
+        }
+    }
+
+    /// An I/O to a flash block has ended.
+    pub(super) fn place_done(
+        &mut self,
+        at: u32,
+        writes: bool,
+        outcome: Outcome,
+        plan: &mut Plan<'_>,
+    ) {
+        let pending = &mut self.pending[at as usize];
+        pending.all -= 1;
+        pending.writes -= u32::from(writes);
+        pending.closed &= pending.writes > 0;
+        let key = pending.key;
+        if pending.gone && pending.all == 0 {
+            pending.gone = false;
+            self.free.push(at);
+        } else if writes {
+            if outcome.is_ok() {
+                self.written(key, at);
+            }
+            self.destage(key, plan);
+        }
+        if writes {
+            // Who asked the disk before this may have got what was there before.
+            self.serial += 1;
+            self.stamp(key).last = self.serial;
+            self.resume(key, plan);
+        }
+    }
+
+    /// The flash blocks of an I/O there.
+    pub(super) fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
+        let offset = io.offset - self.places_at;
+        let end = (offset + u64::from(io.len)).div_ceil(self.block_bytes);
+        (offset / self.block_bytes) as u32..end as u32
+    }
+
+    /// The place of a block holds its content.
+    pub(super) fn written(&mut self, key: u64, at: u32) {
+        if let Some(frame) = self.cache.peek(key)
+            && self.held[frame as usize].at == at
+        {
+            self.held[frame as usize].ready = true;
+        }
+        let of_block = |leaving: &&mut Leaving| leaving.held.at == at;
+        if let Some(leaving) = self.leaving.iter_mut().find(of_block) {
+            leaving.held.ready = true;
+        }
+    }
+
+    /// A client's write to the disk has ended.
+    pub(super) fn on_disk(&mut self, io: &Planned, outcome: Outcome) {
+        self.serial += 1;
+        for part in self.parts_of(io) {
+            if self.writing == Writing::Through && outcome.is_err() {
+                // The flash may have what the disk does not.
+                self.forget(part.key);
+            }
+            let serial = self.serial;
+            let stamp = self.stamp(part.key);
+            stamp.pending -= 1;
+            stamp.last = serial;
+        }
+    }
+
+    /// An I/O has ended that is not the log's; answers what of it reaches the client.
+    pub(super) fn ended(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        self.flash_gone |= io.lane == self.flash && outcome == Err(Fault::Gone);
+        match io.token & ((1 << STEP_BITS) - 1) {
+            FILL if outcome.is_ok() => self.fill(io, plan),
+            READ if outcome.is_err() => return self.read_failed(io, outcome, plan),
+            WRITTEN if outcome.is_err() => return self.write_failed(io, outcome, plan),
+            WRITTEN | READ => self.flash_done(io, outcome, plan),
+            DESTAGE => {
+                self.flash_done(io, outcome, plan);
+                match outcome {
+                    Ok(()) => self.write_back(io, plan),
+                    Err(_) => self.stays(io.token >> STEP_BITS),
+                }
+            }
+            DESTAGED => self.destaged(io, outcome, plan),
+            ON_DISK => {
+                self.on_disk(io, outcome);
+                for part in self.parts_of(io) {
+                    self.resume(part.key, plan);
+                }
+            }
+            MENDED => self.mended(io, outcome, plan),
+            // The flash has nothing that the disk does not.
+            _ if matches!(io.op, Op::Flush | Op::Open)
+                && io.lane == self.flash
+                && self.writing != Writing::Back =>
+            {
+                return Ok(());
+            }
+            _ => {}
+        }
+        outcome
+    }
+}

@@ -1,0 +1,94 @@
+//! What a fleet needs on one server, each volume's own need being known.
+
+use std::path::PathBuf;
+
+use forebay::plan::amount::Fraction;
+use forebay::plan::arrival_times::{ArrivalTimes, Clock};
+use forebay::plan::capacity::{Promises, Row};
+use forebay::plan::confidence::Bootstrap;
+use forebay::plan::consolidate::{Begin, Client, together};
+use forebay_core::Nanos;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{arrivals, bound, fraction, share};
+use crate::error::argument;
+use crate::results::loads;
+use crate::signals::detached;
+use crate::source::Source;
+use crate::table::json;
+
+/// Clients whose requests are told apart at most.
+const CLIENTS_MAX: usize = 1 << 16;
+
+/// Clients that are given one by one, for `forebay.fleet.needs`. Memory: 12 bytes a request.
+#[pyclass(module = "forebay._forebay")]
+pub(crate) struct Together {
+    within: Nanos,
+    fraction: Fraction,
+    bootstrap: Option<Bootstrap>,
+    arrivals: Vec<ArrivalTimes>,
+    alone: Vec<Client>,
+}
+
+#[pymethods]
+impl Together {
+    /// What is promised to each: `fraction` of its requests `within` a time; the interval's share and its seed.
+    #[new]
+    fn new(
+        within: &str,
+        fraction: &Bound<'_, PyAny>,
+        confidence: Option<f64>,
+        seed: u64,
+    ) -> PyResult<Together> {
+        let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
+        let (within, fraction) = (bound(within)?, self::fraction("fraction", fraction)?);
+        Ok(Together { within, fraction, bootstrap, arrivals: Vec::new(), alone: Vec::new() })
+    }
+
+    /// One more, whose trace is at `path`, which begins at `begin_ns` and needs `alone_iops` by itself.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        path: PathBuf,
+        begin_ns: u64,
+        alone_iops: u64,
+    ) -> PyResult<()> {
+        if self.alone.len() == CLIENTS_MAX {
+            let said = format!(
+                "got more than {CLIENTS_MAX} volumes, expected at most so many on one server"
+            );
+            return Err(argument("traces", said));
+        }
+        let source = Source::File(path, None);
+        // Its times were looked at when it was asked what it needs alone.
+        let clock = Clock::of([self.within], true);
+        let read = detached(py, |signals| arrivals(&source, false, clock, signals))?;
+        self.alone.push(Client {
+            client: self.alone.len() + 1,
+            trace: read.path.display().to_string(),
+            requests: read.requests(),
+            duration_s: read.duration().as_secs_f64(),
+            rows: vec![Row {
+                volume: None,
+                within_ms: self.within.as_millis_f64(),
+                fraction: self.fraction.as_f64(),
+                capacity_iops: alone_iops,
+                interval: None,
+                held_out: None,
+            }],
+        });
+        self.arrivals.push(read.later(Nanos(begin_ns)));
+        Ok(())
+    }
+
+    /// What they need together: a row of `forebay plan consolidate --format json`.
+    fn answer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let clients: Vec<&ArrivalTimes> = self.arrivals.iter().collect();
+        let promises = Promises::new(vec![self.within], vec![self.fraction]);
+        let when = (Begin::AsRecorded, Nanos::ZERO);
+        let rows =
+            detached(py, |_| together(&clients, &self.alone, when, &promises, self.bootstrap))?;
+        loads(py, &json(&rows[0])?)
+    }
+}

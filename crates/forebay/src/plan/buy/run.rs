@@ -1,0 +1,292 @@
+//! One run of a set of drives under a group's requests, which ends as soon as more of them are late than may be.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+use forebay_core::catalog::{PolicyVisitor, with_placed};
+use forebay_core::device::list::DeviceModel;
+use forebay_core::replay::{Intensity, Open};
+use forebay_core::{
+    Device, Done, Lane, Nanos, Observer, Policy, Request, Slots, Workload, simulate,
+};
+
+use super::clients::{Clients, Merged};
+use super::layout::{Kind, Set};
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::jobs::Tell;
+use crate::layout::{Map, VolumeLayout};
+use crate::plan::devices::STRIPE_BYTES;
+use crate::plan::devices::striped::Striped;
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Count {
+    /// Of each client of the group: requests, and those answered in time.
+    pub(super) of: Vec<(u64, u64)>,
+    /// What all drives drew, each on average.
+    pub(super) watts: f64,
+    /// What flash beside them drew.
+    pub(super) flash_watts: f64,
+    /// The share of the time that drives were busy: the mean of all, and the most of any.
+    pub(super) busy: (f64, f64),
+    /// From the first request until the last was answered.
+    pub(super) makespan: Nanos,
+}
+
+/// Whose requests are tried on what.
+#[derive(Clone, Copy)]
+pub(super) struct Case<'a> {
+    pub(super) clients: &'a Clients<'a>,
+    /// Which of them.
+    pub(super) group: &'a [usize],
+    pub(super) kind: Kind<'a>,
+    /// How much faster than recorded requests come.
+    pub(super) intensity: Intensity,
+    /// How much more room data need than they reach.
+    pub(super) growth: f64,
+    /// Bytes that all traces use.
+    pub(super) used: u64,
+    pub(super) drives_max: usize,
+}
+
+/// How requests come.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Come {
+    AsRecorded,
+    /// So far apart that none meets another.
+    Apart,
+    /// All at once: how fast the devices are.
+    AtOnce,
+}
+
+/// Requests that come alone come so far apart.
+const ALONE_APART: Nanos = Nanos::from_secs(10);
+
+/// Requests that come at once: more would tell no more.
+const AT_ONCE: u64 = 100_000;
+
+/// Arrivals between one look at whether to stop and the next.
+const EVERY: u64 = 4096;
+
+/// One set's run.
+pub(super) struct Run<'a> {
+    pub(super) case: Case<'a>,
+    pub(super) set: &'a Set,
+    pub(super) sets: usize,
+    pub(super) lane: usize,
+    pub(super) come: Come,
+    pub(super) still: Option<&'a OpenDevice>,
+}
+
+impl Run<'_> {
+    /// None once more are late than `allowed`.
+    pub(super) fn count(
+        &self,
+        allowed: Option<Vec<u64>>,
+        tell: &mut Tell<'_>,
+        requests: &mut u64,
+    ) -> Result<Option<Count>, Error> {
+        let case = &self.case;
+        let extents = case.clients.extents(case.group);
+        let capacity = self.set.usable.saturating_mul(self.sets as u64);
+        let records = case.clients.merged(case.group)?;
+        let failed = records.failed();
+        let layout = VolumeLayout::new(&extents, capacity, Map::Scale);
+        let apart = match self.come {
+            Come::AsRecorded => None,
+            Come::Apart => Some(ALONE_APART),
+            Come::AtOnce => Some(Nanos::ZERO),
+        };
+        let (devices, lane, usable) = (self.sets, self.lane, self.set.usable);
+        let striped = Striped { records, layout, devices, lane, usable, apart, next: 0 };
+        let dealt = match case.kind.layout.is_array() {
+            true => 1,
+            false => u64::from(self.set.lanes.disks),
+        };
+        let most = if self.come == Come::AtOnce { AT_ONCE } else { u64::MAX };
+        let requests_of_set = Dealt { striped, lanes: dealt, left: most };
+        let over = Cell::new(None);
+        let drive = self.still.unwrap_or(case.kind.drive);
+        let mut models = vec![drive.model.clone(); self.set.lanes.disks.into()];
+        if case.kind.caches(self.set.lanes.disks.into()) > 0 {
+            models.extend(case.kind.flash.map(|flash| flash.model.clone()));
+        }
+        let intensity = match self.come {
+            Come::AsRecorded => case.intensity,
+            _ => Intensity::RECORDED,
+        };
+        let visit = Visit {
+            workload: Until { open: Open::new(requests_of_set, intensity), over: &over },
+            watch: Watch {
+                place: places(case.group),
+                within: case
+                    .group
+                    .iter()
+                    .map(|c| case.clients.clients[*c].promise.within)
+                    .collect(),
+                of: vec![(0, 0); case.group.len()],
+                allowed,
+                over: &over,
+                requests,
+                tell,
+            },
+            drives: self.set.lanes.disks.into(),
+            models,
+            lasts: Nanos((case.clients.lasts.0 as f64 / case.intensity.times()) as u64),
+        };
+        let count = with_placed(&self.set.spec, &self.set.lanes, visit)?;
+        if let Some(error) = failed.iter().find_map(|failed| failed.take()) {
+            return Err(error.into());
+        }
+        match over.get() {
+            None => Ok(Some(count)),
+            Some(Over::Late) => Ok(None),
+            Some(Over::Stopped) => Err(Error::Stopped),
+        }
+    }
+}
+
+/// Where each client is in a group.
+fn places(group: &[usize]) -> Vec<usize> {
+    let mut places = vec![0; group.iter().max().map_or(0, |most| most + 1)];
+    group.iter().enumerate().for_each(|(place, client)| places[*client] = place);
+    places
+}
+
+/// Why a run ended early.
+#[derive(Clone, Copy)]
+enum Over {
+    Late,
+    Stopped,
+}
+
+/// A set's requests, dealt in stripes over its lanes; an array has one.
+struct Dealt<'a> {
+    striped: Striped<Merged<'a>>,
+    lanes: u64,
+    left: u64,
+}
+
+impl Iterator for Dealt<'_> {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        self.left = self.left.checked_sub(1)?;
+        let mut request = self.striped.next()?;
+        (request.lane, request.offset) = dealt(request.offset, self.lanes);
+        Some(request)
+    }
+}
+
+/// The lane of an offset in stripes over so many, and the offset there.
+fn dealt(offset: u64, lanes: u64) -> (Lane, u64) {
+    let (stripe, within) = (offset / STRIPE_BYTES, offset % STRIPE_BYTES);
+    ((stripe % lanes) as Lane, stripe / lanes * STRIPE_BYTES + within)
+}
+
+/// A workload that ends once it is over.
+struct Until<'o, W> {
+    open: W,
+    over: &'o Cell<Option<Over>>,
+}
+
+impl<W: Workload> Workload for Until<'_, W> {
+    fn peek(&self) -> Option<Nanos> {
+        self.open.peek()
+    }
+
+    fn take(&mut self) -> Request {
+        self.open.take()
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
+        self.open.finished(now, done, slots);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.over.get().is_some()
+    }
+}
+
+struct Watch<'o, 't, 'm> {
+    /// Of each client, where it is below.
+    place: Vec<usize>,
+    within: Vec<Nanos>,
+    of: Vec<(u64, u64)>,
+    allowed: Option<Vec<u64>>,
+    over: &'o Cell<Option<Over>>,
+    requests: &'m mut u64,
+    tell: &'m mut Tell<'t>,
+}
+
+impl Observer for Watch<'_, '_, '_> {
+    fn arrived(&mut self, _request: &Request) {
+        *self.requests += 1;
+        if self.requests.is_multiple_of(EVERY)
+            && (self.tell)(*self.requests) == ControlFlow::Break(())
+        {
+            self.over.set(Some(Over::Stopped));
+        }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let place = self.place[done.request.stream as usize];
+        let (all, in_time) = &mut self.of[place];
+        *all += 1;
+        *in_time += u64::from(now - done.request.at <= self.within[place]);
+        if self.allowed.as_ref().is_some_and(|allowed| *all - *in_time > allowed[place]) {
+            self.over.set(Some(Over::Late));
+        }
+    }
+}
+
+struct Visit<'a, 'o, 't, 'm> {
+    workload: Until<'o, Open<Dealt<'a>>>,
+    watch: Watch<'o, 't, 'm>,
+    drives: usize,
+    models: Vec<DeviceModel>,
+    /// A device draws power to the trace's end.
+    lasts: Nanos,
+}
+
+impl PolicyVisitor for Visit<'_, '_, '_, '_> {
+    type Out = Count;
+
+    fn visit<P: Policy + Send + 'static>(mut self, policy: P) -> Count {
+        // Boxed, so that the loop is not compiled once more for each policy.
+        let mut policy: Box<dyn Policy + Send> = Box::new(policy);
+        let policy = &mut *policy;
+        let end = simulate::run(policy, &mut self.models, &mut self.workload, &mut self.watch);
+        let until = end.max(self.lasts);
+        let seconds = until.as_secs_f64().max(1e-9);
+        let busy = |model: &DeviceModel| model.busy(until).as_secs_f64() / seconds;
+        let watts = |model: &DeviceModel| model.joules(until) / seconds;
+        let drives = || self.models.iter().take(self.drives);
+        Count {
+            watts: drives().map(watts).sum(),
+            flash_watts: self.models.iter().skip(self.drives).map(watts).sum(),
+            busy: (
+                drives().map(busy).sum::<f64>() / self.drives.max(1) as f64,
+                drives().map(busy).fold(0.0, f64::max),
+            ),
+            makespan: end,
+            of: self.watch.of,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_are_dealt_in_turn_and_none_lies_on_another() {
+        assert_eq!(dealt(3 * STRIPE_BYTES + 4096, 2), (1, STRIPE_BYTES + 4096));
+        let places = (0..60).map(|n| dealt(n * STRIPE_BYTES / 4, 3));
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        let expected = (0..3).flat_map(|lane| (0..20).map(move |n| (lane, n * STRIPE_BYTES / 4)));
+        assert_eq!(places, expected.collect::<Vec<_>>());
+    }
+}
