@@ -129,9 +129,9 @@ fn said(device: &str, drives: u16, scores: &[Score]) -> String {
             }
         })
         .collect();
-    format!(
-        "{}\nRAID 6 beside three copies on {drives} of {device}, simulated: ms that a write of so many chunks \
-         takes (the\ntime of all such writes, divided by their number), and that it takes to leave a level.\n{table}",
-        better.join("\n")
-    )
+    let how = format!(
+        "RAID 6 beside three copies on {drives} of {device}, simulated: ms that a write of so many chunks \
+         takes (the time of all such writes, divided by their number), and that it takes to leave a level."
+    );
+    format!("{}\n{}\n{table}", better.join("\n"), output::wrapped(&how))
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forebay_store::{Answer, Key, Operation, Page, Value};
 use crate::error::Error;
+use forebay_store::{Answer, Key, Operation, Page, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
