@@ -33,11 +33,11 @@ pub(crate) struct Advise {
     /// A solid-state drive to try offloading and caching with [default: d7-p5520]
     #[arg(long, value_name = "DEVICE")]
     flash: Option<String>,
-    /// Say too which redundancy pays where the trace goes to an array of so many such drives
+    /// Also say which redundancy pays on an array of so many such drives
     #[arg(long, value_name = "DRIVES", value_parser = clap::value_parser!(u16).range(6..=32))]
     array: Option<u16>,
-    /// What is preferred among schedulers that nothing beats: the least total time, the fastest reads or writes (99 of
-    /// 100), or the least product of all
+    /// Which scheduler to take where none is best in everything: total (the least time), reads or writes (the
+    /// fastest 99 of 100), or balance (the least product of all)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "balance")]
     prefer: Preferred,
     /// Where to write the HTML report

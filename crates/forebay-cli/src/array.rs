@@ -101,9 +101,12 @@ fn mirrors_up_to(score: &Score) -> usize {
 
 fn said(device: &str, drives: u16, scores: &[Score]) -> String {
     let mut table = output::table();
-    let chunks = (1..=CHUNKS).map(|count| format!("{count} ms"));
+    let chunks = (1..=CHUNKS).map(|count| match count {
+        1 => "1 chunk".to_string(),
+        _ => format!("{count} chunks"),
+    });
     let head = ["at a time".to_string(), "level".to_string()].into_iter().chain(chunks);
-    table.set_header(head.chain(["switch away ms".to_string()]));
+    table.set_header(head.chain(["switch away".to_string()]));
     for score in scores {
         for (index, level) in LEVELS.iter().enumerate() {
             let figures = score.write_ms[index].iter().chain([&score.switch_ms[index]]);
@@ -115,15 +118,20 @@ fn said(device: &str, drives: u16, scores: &[Score]) -> String {
     }
     let better: Vec<String> = scores
         .iter()
-        .map(|score| match mirrors_up_to(score) {
-            0 => format!("for none ({} at a time)", score.outstanding),
-            count => format!("up to {count} ({} at a time)", score.outstanding),
+        .map(|score| {
+            let at_a_time = score.outstanding;
+            match mirrors_up_to(score) {
+                0 => format!("With {at_a_time} at a time three copies never pay."),
+                1 => format!("With {at_a_time} at a time three copies pay for writes of one chunk."),
+                count => format!(
+                    "With {at_a_time} at a time three copies pay for writes of up to {count} chunks."
+                ),
+            }
         })
         .collect();
-    format!(
-        "Three copies are better than RAID 6 for writes of so many chunks:\n{}.\n\
-         Simulated, {drives} of {device}: what a write of 1 to 4 chunks costs, the time of all writes\n\
-         divided by their number.\n{table}",
-        better.join(", ")
-    )
+    let how = format!(
+        "RAID 6 beside three copies on {drives} of {device}, simulated: ms that a write of so many chunks \
+         takes (the time of all such writes, divided by their number), and that it takes to leave a level."
+    );
+    format!("{}\n{}\n{table}", better.join("\n"), output::wrapped(&how))
 }

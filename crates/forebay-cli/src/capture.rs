@@ -1,15 +1,12 @@
 //! `forebay capture`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use forebay::convert::convert;
-use forebay_live::capture::{self, CaptureError, Captured, Device, News, Places, Plan, Via};
-use forebay_trace::Reader;
-use forebay_trace::formats::blktrace::Blktrace;
+use clap::Args;
+use forebay_live::capture::Captured;
+use forebay_play::capture::{self, Asked, Begun, News, Via};
 use forebay_trace::plural::counted;
-use forebay_trace::write::{self, Kept};
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
@@ -30,69 +27,43 @@ pub(crate) struct Capture {
     /// Format to write: parquet, csv, fio, disksim or blktrace
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
-    /// The kernel's interface to use
-    #[arg(long, value_enum, default_value = "any")]
-    via: Interface,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Interface {
-    /// blktrace(8) where the kernel lets it, else tracefs
-    Any,
-    Blktrace,
-    Tracefs,
+    /// The kernel's interface to use: blktrace, tracefs, or any: blktrace(8) where the kernel lets it, else tracefs
+    #[arg(long, value_name = "INTERFACE", default_value = "any")]
+    via: Via,
 }
 
 impl Capture {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let device = Device::find(&self.device)?;
-        let writer = write::create(&self.output, self.to.as_deref(), &Kept::file(&self.device))
-            .map_err(forebay::Error::output)?;
-        let folder = match self.output.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        if capture::is_on(folder, &device) {
-            let folder = folder.display();
-            say!("{folder} is on the captured device: our own writes are captured too");
-        }
-        let via = match self.via {
-            Interface::Any => Via::Any,
-            Interface::Blktrace => Via::Blktrace,
-            Interface::Tracefs => Via::Tracefs,
-        };
-        let (folder, places) = (folder.to_path_buf(), Places::found());
-        let captured = watched(&Plan { device, length: self.length, via, folder, places })?;
+        let begun = capture::begin(Asked {
+            device: &self.device,
+            output: &self.output,
+            to: self.to.as_deref(),
+            length: self.length,
+            via: self.via,
+        })?;
+        begun.caution().into_iter().for_each(|caution| say!("{caution}"));
+        let captured = watched(&begun, self.length)?;
         let seconds = captured.elapsed.as_secs_f64();
         say!("{:.1} s through {}, {} events lost", seconds, captured.by, captured.lost);
-        if captured.counts.requests() == 0 {
-            let device = self.device.display();
-            anyhow::bail!("no request reached {device} in {seconds:.1} s; nothing is written");
-        }
-        let mut reader =
-            Blktrace::from_readers(vec![(self.device.clone(), Box::new(captured.spool))])?;
-        captured.notes.into_iter().for_each(|note| reader.warn(note));
-        if captured.lost > 0 {
-            reader.warn(format!("{} events were lost while capturing", captured.lost));
-        }
-        let converted = convert(&self.device, &mut reader, writer, |_| ())?;
-        say_notes(&self.device, reader.notes());
-        for what in converted.lost {
+        let written = begun.write(captured)?;
+        say_notes(&self.device, &written.notes);
+        for what in written.lost {
             say!("{}: {what}", self.output.display());
         }
-        let requests = counted(converted.records, "request");
+        let requests = counted(written.records, "request");
         say!("{}: {requests} written", self.output.display());
         Ok(())
     }
 }
 
 /// Captures, shows the rates, and lets an interruption end it early.
-fn watched(plan: &Plan) -> Result<Captured, CaptureError> {
+fn watched(begun: &Begun<'_>, length: Duration) -> Result<Captured, forebay_play::Error> {
     let progress = Progress::new("capturing");
     let mut before: Option<News> = None;
     interrupt::shortens(Second::Waits, |stop| {
-        capture::capture(plan, stop, |news| {
-            progress.say(rates(before.as_ref(), news));
+        begun.capture(stop, |news| {
+            let (elapsed, length) = (news.elapsed.as_secs_f64(), length.as_secs_f64());
+            progress.within(rates(before.as_ref(), news), elapsed, Some(length));
             before = Some(*news);
         })
     })

@@ -29,10 +29,10 @@ pub(crate) struct Compare {
     /// Size of a block of the caches in KiB [default: 4, or more where very many are touched]
     #[arg(long, value_name = "KIB")]
     block_kib: Option<u32>,
-    /// Divide inter-arrival times by this before requests reach the devices
+    /// Let requests arrive so many times as fast before they reach the devices
     #[arg(long, value_name = "TIMES", default_value = "1")]
     intensity: f64,
-    /// Makes the resamples of the sampling intervals
+    /// Seed of the resamples behind the intervals
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
     /// Where to write the card as an HTML page

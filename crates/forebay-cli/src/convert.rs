@@ -43,7 +43,7 @@ struct Anonymize {
     /// Drop names and dates, number threads anew, and let the cells of each volume change places
     #[arg(long, conflicts_with = "partition_by")]
     anonymize: bool,
-    /// File with the secret that new names and places hang on; without it a new one is made and forgotten
+    /// File with the secret that decides new names and places; without it a new one is made and forgotten
     #[arg(long, value_name = "FILE", requires = "anonymize")]
     key: Option<PathBuf>,
     /// Size of a cell, within which nothing moves, in MiB

@@ -1,12 +1,10 @@
 //! `forebay device import`, `forebay device validate` and, in a file of its own, `forebay device fit`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
-use forebay::Error;
-use forebay::devices::validate::{self, Arrivals, Validation};
-use forebay::devices::{self, disksim, write};
-use forebay_trace::plural::counted;
+use clap::{Args, Subcommand};
+use forebay::device;
+use forebay::devices::validate::{Arrivals, Validation};
 
 use crate::device_fit::Fit;
 use crate::output::{self, Format, say};
@@ -47,31 +45,13 @@ struct Import {
 
 impl Import {
     fn run(self) -> anyhow::Result<()> {
-        let imported = disksim::import(&self.file).map_err(Error::from)?;
-        if let Some(output) = &self.output {
-            imported.kept.refuse(output).map_err(Error::from)?;
-        }
-        for note in &imported.notes {
-            say!("{note}");
-        }
-        let file = self.file.file_name().unwrap_or_default().to_string_lossy();
-        let source = format!("{}, from DiskSim's {file}", imported.name);
-        let text = write::text(&imported.name, &source, &imported.drive);
-        let text = write::noted(&text, imported.notes.iter().map(|note| self.within(note)));
-        let path = self.output.as_deref().unwrap_or(&self.file);
-        let device = devices::read(path, &text).map_err(Error::from)?;
-        say!("{}: {}", device.name, device.summary);
-        match &self.output {
-            None => output::print(text.trim_end())?,
-            Some(path) => write::file(path, &text, &imported.kept).map_err(Error::output)?,
+        let imported = device::import(&self.file, self.output.as_deref())?;
+        imported.notes.iter().for_each(|note| say!("{note}"));
+        say!("{}: {}", imported.device, imported.summary);
+        if self.output.is_none() {
+            output::print(imported.text.trim_end())?;
         }
         Ok(())
-    }
-
-    /// A note without the folder of the files: a device file is passed on.
-    fn within<'a>(&self, note: &'a str) -> &'a str {
-        let folder = self.file.parent().unwrap_or(Path::new("")).display().to_string();
-        note.strip_prefix(&folder).map_or(note, |rest| rest.trim_start_matches('/'))
     }
 }
 
@@ -86,39 +66,18 @@ struct Validate {
     device: String,
     /// The trace, packed or not
     trace: PathBuf,
-    /// When requests are issued: a gap after the simulated completion, or as measured
-    #[arg(long, value_enum, default_value = "simulated")]
-    arrivals: From,
+    /// When requests are issued: simulated (a gap after the simulated completion) or measured (as they were)
+    #[arg(long, value_name = "WHEN", default_value = "simulated")]
+    arrivals: Arrivals,
     /// How to print the figures
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum From {
-    Simulated,
-    Measured,
-}
-
 impl Validate {
     fn run(self) -> anyhow::Result<()> {
-        let (name, spec) = devices::open_spec(&self.device).map_err(Error::from)?;
-        let trace = validate::read_trace(&self.trace)?;
-        let arrivals = match self.arrivals {
-            From::Simulated => Arrivals::Simulated,
-            From::Measured => Arrivals::Measured,
-        };
-        let validation = validate::validate(&name, &spec, &trace, arrivals).map_err(Error::from)?;
-        for note in devices::open(&self.device).map_err(Error::from)?.notes {
-            say!("{}: {note}", self.device);
-        }
-        if validation.requests_beyond_end > 0 {
-            say!(
-                "{}, of {}, beyond the end of {name}: served at its end",
-                counted(validation.requests_beyond_end as u64, "request"),
-                validation.requests
-            );
-        }
+        let (validation, told) = device::validate(&self.device, &self.trace, self.arrivals)?;
+        told.into_iter().for_each(|told| say!("{told}"));
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &validation)?,
             Format::Table => output::print(&table(&validation))?,

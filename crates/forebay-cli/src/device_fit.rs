@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::devices::fit::{Figure, Fitted, Known, Measurements, fit};
-use forebay_trace::write::Kept;
-use serde::Serialize;
+use forebay::device::{self, FitFigures};
+use forebay::devices::fit::Fitted;
 
 use crate::output::{self, Format, say};
 
@@ -31,49 +30,14 @@ pub(crate) struct Fit {
     format: Format,
 }
 
-/// A figure and its standard error for JSON: `[value, error]`.
-type Pair = [f64; 2];
-
-#[derive(Serialize)]
-struct Figures {
-    output: String,
-    revolution_ms: Pair,
-    overhead_ms: Pair,
-    switch_ms: Pair,
-    track_to_track_ms: Pair,
-    third_stroke_ms: Pair,
-    full_stroke_ms: Pair,
-    seek_misfit_ms: f64,
-    zones: usize,
-    outer_mb_per_s: Pair,
-    inner_mb_per_s: Pair,
-    cached_reads: u64,
-    lines_skipped: u64,
-}
-
 impl Fit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let measurements = Measurements::read(&self.measurements).map_err(forebay::Error::from)?;
-        let kept: Kept = measurements.paths.iter().cloned().collect();
-        kept.refuse(&self.output).map_err(forebay::Error::from)?;
-        let stem = self.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = self.name.or(stem).unwrap_or_default();
-        let known = Known { name, capacity_bytes: self.capacity, heads: self.heads };
-        let fitted = fit(&measurements, known).map_err(forebay::Error::from)?;
-        let text = fitted.toml();
-        // What is written can be read, or the measurements do not describe a disk.
-        forebay::devices::read(&self.output, &text)?;
-        forebay::devices::write::file(&self.output, &text, &kept)
-            .map_err(forebay::Error::output)?;
-        if fitted.lines_skipped > 0 {
-            say!("{} log lines are no reads and were skipped", fitted.lines_skipped);
-        }
-        if fitted.cached > 0 {
-            say!("{} random reads were answered by the drive's cache and left out", fitted.cached);
-        }
+        let fitted =
+            device::fit(&self.measurements, self.capacity, self.heads, self.name, &self.output)?;
+        device::told_of(&fitted).into_iter().for_each(|told| say!("{told}"));
         match self.format {
             Format::Json | Format::Csv => {
-                output::print_data(self.format, &figures(&fitted, &self.output))?
+                output::print_data(self.format, &FitFigures::of(&fitted, &self.output))?
             }
             Format::Table => output::print(&table(&fitted, &self.output))?,
         }
@@ -81,33 +45,8 @@ impl Fit {
     }
 }
 
-fn ends(fitted: &Fitted) -> [Figure; 2] {
-    [fitted.zones.first(), fitted.zones.last()]
-        .map(|zone| zone.map_or(Figure::default(), |zone| zone.sustained_mb_per_s))
-}
-
-fn figures(fitted: &Fitted, output: &std::path::Path) -> Figures {
-    let pair = |figure: Figure| [figure.value, figure.error];
-    let [outer, inner] = ends(fitted);
-    Figures {
-        output: output.display().to_string(),
-        revolution_ms: pair(fitted.revolution_ms),
-        overhead_ms: pair(fitted.overhead_ms),
-        switch_ms: pair(fitted.switch_ms),
-        track_to_track_ms: pair(fitted.seek.track_to_track_ms),
-        third_stroke_ms: pair(fitted.seek.third_stroke_ms),
-        full_stroke_ms: pair(fitted.seek.full_stroke_ms),
-        seek_misfit_ms: fitted.seek.misfit_ms,
-        zones: fitted.zones.len(),
-        outer_mb_per_s: pair(outer),
-        inner_mb_per_s: pair(inner),
-        cached_reads: fitted.cached,
-        lines_skipped: fitted.lines_skipped,
-    }
-}
-
 fn table(fitted: &Fitted, output: &std::path::Path) -> String {
-    let [outer, inner] = ends(fitted);
+    let [outer, inner] = device::rates(fitted);
     [
         format!("revolution ms        {}", fitted.revolution_ms),
         format!("overhead ms          {}", fitted.overhead_ms),

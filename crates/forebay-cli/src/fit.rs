@@ -39,7 +39,7 @@ pub(crate) struct Fit {
     /// How large the model may be [default: 64, less for a short trace]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=16384))]
     budget_kib: Option<u32>,
-    /// Do not compare a twin with the trace, as is done of the first 100,000 requests of a long one
+    /// Do not compare twins with the trace (of a long one the first 100,000 requests are compared)
     #[arg(long)]
     no_verdict: bool,
     /// How to print what was fitted

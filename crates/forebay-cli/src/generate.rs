@@ -7,6 +7,7 @@ use forebay::convert::{Converted, convert};
 use forebay::fio_job::FioJob;
 use forebay::model::open::{expect_end, open_model};
 use forebay_core::Nanos;
+use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::Reader;
 use forebay_trace::write::{self, Draft, Kept};
@@ -38,7 +39,7 @@ pub(crate) struct Generate {
     #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "requests",
           allow_hyphen_values = true)]
     until: Option<Nanos>,
-    /// Divide inter-arrival times by this
+    /// Let requests arrive so many times as fast
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times,
           allow_negative_numbers = true)]
     intensity: f64,
@@ -74,7 +75,7 @@ impl Generate {
         expect_end(&self.model, &model, &options)?;
         let mut generator = Generator::new(&model, options);
         if self.writes_job() {
-            return self.job(&mut generator);
+            return self.job(&mut generator, self.expected(&model));
         }
         let kept = Kept::file(&self.model);
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
@@ -82,7 +83,7 @@ impl Generate {
         let progress = Progress::new("generating");
         let Converted { records, lost } =
             convert(&self.model, &mut generator, writer, |records| {
-                progress.say(format!("generating: {records} requests"));
+                progress.count("generating", records, self.expected(&model));
             })?;
         drop(progress);
         for what in &lost {
@@ -92,13 +93,18 @@ impl Generate {
         Ok(())
     }
 
+    /// How many requests it will be, where that is known.
+    fn expected(&self, model: &Model) -> Option<u64> {
+        self.requests.or(self.until.is_none().then_some(model.requests))
+    }
+
     fn writes_job(&self) -> bool {
         let ending = self.output.extension().is_some_and(|ending| ending == "fio");
         self.to.as_ref().map_or(ending, |format| format == "fio-job")
     }
 
     /// Writes a fio job of what is drawn.
-    fn job(&self, generator: &mut dyn Reader) -> anyhow::Result<()> {
+    fn job(&self, generator: &mut dyn Reader, of: Option<u64>) -> anyhow::Result<()> {
         let kept = Kept::file(&self.model);
         let draft = Draft::new(&self.output, &kept).map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
@@ -109,8 +115,8 @@ impl Generate {
                 break;
             }
             batch.iter().for_each(|record| job.add(record));
-            records += batch.len();
-            progress.say(format!("generating: {records} requests"));
+            records += batch.len() as u64;
+            progress.count("generating", records, of);
         }
         drop(progress);
         let name = self.model.file_name().unwrap_or_default().to_string_lossy();

@@ -83,7 +83,7 @@ fn described(device: &OpenDevice) -> String {
             lines.push(format!("{kind}: {}", keys.join(", ")));
         }
     }
-    lines.join("\n")
+    lines.iter().map(|line| output::wrapped(line)).collect::<Vec<_>>().join("\n")
 }
 
 fn row(listed: &Listed) -> [String; 2] {

@@ -36,7 +36,7 @@ pub(crate) struct Source {
     /// skip=LINES, every=TIME, op=read, len=BYTES
     #[arg(long, value_name = "SPEC", conflicts_with = "from")]
     columns: Option<Columns>,
-    /// If the trace is a model: which of the traces that it can draw
+    /// If the trace is a model: the seed of the twin to draw from it
     #[arg(long, value_name = "N", default_value = "0")]
     model_seed: u64,
 }
@@ -138,11 +138,11 @@ pub(crate) fn say_notes(path: &Path, notes: &Notes) {
 /// How a trace is replayed.
 #[derive(Args)]
 pub(crate) struct Replaying {
-    /// When requests come: open (when they were recorded), closed (as long after the answer before as was recorded) or
-    /// dependent (when recorded, but after the answers to earlier requests of their stream or place) [default: open]
+    /// When requests arrive. open: at their recorded times. closed: each its recorded pause after the answer before
+    /// it. dependent: at their recorded times, but after the answers to earlier requests of their stream or place [default: open]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
-    /// Let requests come so many times as fast
+    /// Let requests arrive so many times as fast as recorded
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = intensity,
           allow_negative_numbers = true)]
     intensity: Intensity,
@@ -154,7 +154,7 @@ pub(crate) struct Replaying {
 /// How many runs there are at a time.
 #[derive(Args)]
 pub(crate) struct Jobs {
-    /// Runs at a time, at most; fewer where memory would not do. Results do not depend on it
+    /// Run at most so many simulations at a time, fewer where memory is short; results are the same
     /// [default: one a processor]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,

@@ -168,7 +168,6 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     let of_verb = error.downcast_ref::<forebay::Error>();
     let of_play = error.downcast_ref::<forebay_play::Error>();
-    let of_capture = error.downcast_ref::<forebay_live::capture::CaptureError>();
     let of_volume = error.downcast_ref::<forebay_volume::Error>();
     let of_store = error.downcast_ref::<forebay_store::StoreError>();
     let of_serve = error.downcast_ref::<forebay_serve::Error>();
@@ -177,7 +176,6 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
         || of_volume.is_some_and(forebay_volume::Error::is_input)
         || of_verb.is_some_and(forebay::Error::is_input)
         || of_play.is_some_and(forebay_play::Error::is_input)
-        || of_capture.is_some_and(forebay_live::capture::CaptureError::is_usage)
         || error.downcast_ref::<forebay_trace::TraceError>().is_some()
         || error.downcast_ref::<forebay::devices::DevicesError>().is_some();
     if input { 2 } else { 1 }

@@ -38,19 +38,19 @@ pub(crate) struct Capacity {
     /// Answer for each volume as well; not with --device, as all volumes share the devices
     #[arg(long, value_enum)]
     by: Option<By>,
-    /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
+    /// Give every capacity an interval: this share of resamples of the trace lies within, e.g. 0.95
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "device")]
     confidence: Option<f64>,
-    /// Check what the rest of the trace says on this share of its time, at its end
+    /// Keep back this share of the trace's time, at its end, and check on it what the rest says
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "device")]
     hold_out: Option<f64>,
     /// Makes the resamples; the same seed gives the same intervals
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
-    /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
-    /// whose scattered reads tell; the answer is how many times as fast a server has to be
+    /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
+    /// device, whose random reads set it. The answer is then how many times as fast a server has to be
     #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out", "output"],
           allow_negative_numbers = true)]
     cost_us: Option<String>,

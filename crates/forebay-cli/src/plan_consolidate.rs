@@ -52,8 +52,8 @@ pub(crate) struct Consolidate {
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan_options::fraction,
           default_value = "1,0.9,0.95", allow_hyphen_values = true)]
     fraction: Vec<Fraction>,
-    /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
-    /// whose scattered reads tell; the answer is how many times as fast a server has to be
+    /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
+    /// device, whose random reads set it. The answer is then how many times as fast a server has to be
     #[arg(long, value_name = "COST", conflicts_with = "output", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95

@@ -40,7 +40,7 @@ pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
 /// How far a trace's clock is gone by.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Trust {
-    /// Take the trace's times as they are, though its clock seems too coarse: the requests did come so
+    /// Believe the trace's times, even where its clock seems too coarse for the question
     #[arg(long)]
     pub(crate) trust_times: bool,
 }

@@ -29,8 +29,9 @@ pub(crate) struct Sla {
     /// Also check the promise at this capacity, in requests a second
     #[arg(long, value_name = "IOPS", value_parser = iops, allow_hyphen_values = true)]
     capacity: Option<u64>,
-    /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
-    /// whose scattered reads tell; the answer is how many times as fast one server has to be, first come first served
+    /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
+    /// device, whose random reads set it. The answer is then how many times as fast one server has to be, first
+    /// come first served
     #[arg(long, value_name = "COST", conflicts_with_all = ["capacity", "output"], allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Also write an HTML report

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment};
-use forebay::devices;
-use forebay::simulate::Bed;
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
-use forebay_play::{AS_RECORDED, Driver, News, OF_DRIVES, On, OnVolume, Plan, PlayResult, Real};
+use forebay_play::{Driver, News, Place, Plan, PlayResult};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -40,8 +38,8 @@ pub(crate) struct Play {
     /// Play this volume of the trace on that file or block device
     #[arg(long, value_name = "NAME=FILE", value_parser = mapped)]
     map_volume: Vec<(String, PathBuf)>,
-    /// Play it on the volume of these drives, or of those in this folder (see `forebay volume`); the
-    /// policy is then a scheduler, of which each drive has one, or array with how it follows its workload
+    /// Play it on the volume of these drives, or of the drives in this folder (see `forebay volume`). --policy is
+    /// then the scheduler of each drive, or `array` and how it follows its workload
     #[arg(long, value_name = "DIR|DEVICE,...", value_delimiter = ',', conflicts_with_all = ["target", "map_volume", "emulate", "flash", "tape", "buffered"])]
     volume: Vec<PathBuf>,
     /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
@@ -63,7 +61,7 @@ pub(crate) struct Play {
     /// Let writes destroy what is on the target
     #[arg(long)]
     overwrite: bool,
-    /// io_uring or threads [default: io_uring where it is to be had]
+    /// io_uring or threads [default: io_uring where the kernel has it]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<Driver>,
     /// Go through the page cache
@@ -106,58 +104,39 @@ impl Play {
         }
     }
 
-    fn policy(&self) -> &str {
-        let unsaid = if self.volume.is_empty() { AS_RECORDED } else { OF_DRIVES };
-        self.policy.as_deref().unwrap_or(unsaid)
+    fn place(&self) -> Place {
+        Place {
+            target: self.target.clone(),
+            map_volume: self.map_volume.clone(),
+            volume: self.volume.clone(),
+            emulate: self.emulate.clone(),
+            flash: self.flash.clone(),
+            fail: self.fail.clone(),
+            driver: self.driver,
+            overwrite: self.overwrite,
+            buffered: self.buffered,
+            depth: self.emulate.is_none().then_some(self.depth),
+        }
     }
 
     fn play(&self, trace: &Path) -> anyhow::Result<()> {
+        let found = self.place().find()?;
         if let Some(tape) = &self.tape {
-            // Without --emulate flash is a target, which is held against the tape when it is opened.
-            let flash = self.flash.iter().filter(|_| self.emulate.is_some());
-            let named = self.emulate.iter().chain(flash).map(String::as_str);
-            let kept = devices::and_kept(Kept::trace(trace), named);
-            kept.refuse(tape).map_err(forebay::Error::from)?;
+            found.refuse_tape(tape, Kept::trace(trace))?;
         }
-        let emulated = self.emulate.as_deref().map(devices::open).transpose()?;
-        let flash = match (&emulated, &self.flash) {
-            (Some(_), Some(name)) => Some(devices::open(name)?),
-            _ => None,
-        };
-        let real = Real {
-            target: self.target.clone(),
-            volumes: self.map_volume.clone(),
-            flash: self.flash.as_ref().map(PathBuf::from),
-            driver: self.driver,
-            overwrite: self.overwrite,
-            direct: !self.buffered,
-            depth: self.depth,
-        };
-        let volume =
-            OnVolume { drives: self.volume.clone(), driver: self.driver, depth: self.depth };
-        let on = match &emulated {
-            Some(disk) => {
-                On::Emulated(Bed { flash: flash.as_ref(), failures: &self.fail, ..Bed::of(disk) })
-            }
-            None if !self.volume.is_empty() => On::Volume(&volume),
-            None => On::Real(&real),
-        };
-        forebay_play::check(on, self.policy())?;
+        let (on, policy) = (found.on(), found.policy(self.policy.as_deref()));
+        forebay_play::check(on, policy)?;
         let input = self.reading.read(trace)?;
         let setup = self.replaying.setup(&input)?;
         let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
-        let plan = Plan {
-            policy: self.policy(),
-            setup,
-            length,
-            realtime: self.realtime,
-            tape: self.tape.as_deref(),
-        };
+        let plan =
+            Plan { policy, setup, length, realtime: self.realtime, tape: self.tape.as_deref() };
         let progress = Progress::new("playing");
         let mut before = News::default();
         let result = interrupt::shortens(Second::Ends, |stop| {
             forebay_play::play(&input, on, plan, stop, |news| {
-                progress.say(line(&before, news));
+                let length = self.length.map(|length| length.as_secs_f64());
+                progress.within(line(&before, news), news.elapsed.as_secs_f64(), length);
                 before = *news;
             })
         })?;

@@ -55,6 +55,21 @@ impl Progress {
         self.bar.set_position((told.done_share * STEPS as f64) as u64);
     }
 
+    /// So many requests are done of what is `doing`, of so many if that is known: the rate, and the time left.
+    pub(crate) fn count(&self, doing: &str, requests: u64, of: Option<u64>) {
+        let rate = requests as f64 / self.bar.elapsed().as_secs_f64().max(1e-3);
+        let doing = format!("{doing}: {requests} requests, {rate:.0}/s");
+        self.within(doing, requests as f64, of.map(|of| of as f64));
+    }
+
+    /// So much is done of what is `doing`, of so much if that is known.
+    pub(crate) fn within(&self, doing: String, done: f64, of: Option<f64>) {
+        match of.filter(|of| *of > 0.0) {
+            Some(of) => self.tell(&Told { doing, done_share: (done / of).min(1.0) }),
+            None => self.say(doing),
+        }
+    }
+
     /// Now `doing` something else.
     pub(crate) fn say(&self, doing: String) {
         self.bar.set_message(doing);

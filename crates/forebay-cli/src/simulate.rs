@@ -43,7 +43,7 @@ pub(crate) struct Simulate {
     /// or one-in=N; disks are lanes from 0, the flash is the last. May be given several times
     #[arg(long, value_name = "FAILURE", value_parser = failure)]
     fail: Vec<Failure>,
-    /// Ask of each policy too what laying blocks in the order they are read would gain and cost
+    /// Also say, for each policy, what it would gain and cost to lay blocks in the order they are read
     #[arg(long)]
     defragment: bool,
     #[command(flatten)]
@@ -357,14 +357,14 @@ fn device_cells(device: &DeviceFigures) -> [String; 8] {
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
     let mut table = output::table();
-    let header = runs.iter().map(|run| format!("{}: busy %, p99 ms", run.policy));
+    let header = runs.iter().map(|run| format!("{}: under way, p99 ms", run.policy));
     table.set_header(std::iter::once("stream".to_string()).chain(header));
     let Some(first) = runs.first() else { return String::new() };
     for share in first.figures.streams.iter().take(SHOWN) {
         let cells = runs.iter().map(|run| {
             let same = run.figures.streams.iter().find(|other| other.stream == share.stream);
             let text = same.map_or("-".to_string(), |same| {
-                format!("{:.1}  {}", same.busy_share * 100.0, ms(same.p99_ms))
+                format!("{:.2}  {}", same.busy_share, ms(same.p99_ms))
             });
             Cell::new(text).set_alignment(CellAlignment::Right)
         });

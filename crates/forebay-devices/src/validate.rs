@@ -58,6 +58,16 @@ pub enum Arrivals {
     Measured,
 }
 
+impl std::str::FromStr for Arrivals {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Arrivals, String> {
+        [Arrivals::Simulated, Arrivals::Measured]
+            .into_iter()
+            .find(|arrivals| arrivals.name() == text)
+            .ok_or_else(|| format!("got '{text}', expected simulated or measured"))
+    }
+}
+
 impl Arrivals {
     fn name(self) -> &'static str {
         match self {

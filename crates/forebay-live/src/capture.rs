@@ -48,6 +48,18 @@ pub enum Via {
     Tracefs,
 }
 
+impl std::str::FromStr for Via {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Via, String> {
+        match text {
+            "any" => Ok(Via::Any),
+            "blktrace" => Ok(Via::Blktrace),
+            "tracefs" => Ok(Via::Tracefs),
+            other => Err(format!("got '{other}', expected any, blktrace or tracefs")),
+        }
+    }
+}
+
 /// Where things are on this machine.
 #[derive(Clone, Debug)]
 pub struct Places {

@@ -1,11 +1,14 @@
-//! What can go wrong while playing.
+//! What can go wrong while playing and capturing.
 
 use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use forebay_core::SpecError;
 use forebay_live::TargetError;
+use forebay_live::capture::CaptureError;
 
-/// Why a trace could not be played.
+/// Why a trace could not be played, or captured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The trace, the policy, a device or how they go together.
@@ -17,6 +20,17 @@ pub enum Error {
     /// A volume.
     #[error(transparent)]
     Volume(#[from] forebay_volume::Error),
+    /// The system does not let us capture, or fails.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// Nothing came.
+    #[error("no request reached {} in {:.1} s; nothing is written", device.display(), elapsed.as_secs_f64())]
+    Nothing {
+        /// Where.
+        device: PathBuf,
+        /// For how long.
+        elapsed: Duration,
+    },
     /// The live driver fails; the system is to blame.
     #[error("the {driver} driver failed; another may do (--driver): {source}")]
     Driver {
@@ -34,7 +48,8 @@ impl Error {
             Error::Verb(error) => error.is_input(),
             Error::Target(_) => true,
             Error::Volume(error) => error.is_input(),
-            Error::Driver { .. } => false,
+            Error::Capture(error) => error.is_usage(),
+            Error::Nothing { .. } | Error::Driver { .. } => false,
         }
     }
 }

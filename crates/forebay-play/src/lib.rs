@@ -1,5 +1,5 @@
 //! The verb `play`: a trace through a policy in wall time, on real files and devices or on an
-//! emulated device.
+//! emulated device; and the verb [`capture`](mod@capture). Both for the command and for Python.
 //!
 //! The policy, the workload and the statistics are the simulator's; only the driver differs
 //! ([`forebay_live::run`]). Every result is measured, and says on what, how, and how late requests
@@ -7,9 +7,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture;
 mod error;
 mod late;
 mod on;
+mod place;
 mod result;
 mod targets;
 mod verdict;
@@ -32,6 +34,7 @@ use forebay::tape::{Blank, Header, Tape};
 
 pub use error::Error;
 pub use on::{Driver, On, OnVolume, Real};
+pub use place::{Found, Place};
 use result::Played;
 pub use result::{ErrorCount, PlayResult, TargetFigures};
 pub use watch::News;

@@ -14,6 +14,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
 use crate::error::argument;
+use crate::given::given;
 use crate::signals::detached;
 use crate::table::Table;
 
@@ -33,13 +34,13 @@ const UNITS_MAX: u32 = 1 << 26;
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn adapt_writes(
-    kind: &str,
-    units: u32,
-    writes_per_unit: u32,
-    run: u32,
-    within: &str,
-    after: &str,
-    seed: u64,
+    #[pyo3(from_py_with = given)] kind: &str,
+    #[pyo3(from_py_with = given)] units: u32,
+    #[pyo3(from_py_with = given)] writes_per_unit: u32,
+    #[pyo3(from_py_with = given)] run: u32,
+    #[pyo3(from_py_with = given)] within: &str,
+    #[pyo3(from_py_with = given)] after: &str,
+    #[pyo3(from_py_with = given)] seed: u64,
 ) -> PyResult<Table> {
     if !(1..=UNITS_MAX).contains(&units) {
         return Err(argument("units", format!("got {units}, expected 1 to {UNITS_MAX}")));
@@ -92,11 +93,11 @@ pub(crate) fn adapt_writes(
 #[pyo3(signature = (units, chunks, *, rules, costs=None, first="raid6"))]
 pub(crate) fn adapt<'py>(
     py: Python<'py>,
-    units: Vec<u32>,
-    chunks: Vec<u8>,
-    rules: Vec<String>,
+    #[pyo3(from_py_with = given)] units: Vec<u32>,
+    #[pyo3(from_py_with = given)] chunks: Vec<u8>,
+    #[pyo3(from_py_with = given)] rules: Vec<String>,
     costs: Option<&Bound<'py, PyAny>>,
-    first: &str,
+    #[pyo3(from_py_with = given)] first: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     if units.len() != chunks.len() {
         let text = format!("got {} for {} units, expected as many", chunks.len(), units.len());

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{raised, warn};
+use crate::given::given;
 use crate::options::{self, warn_notes};
 use crate::results::loads;
 use crate::signals::detached;
@@ -36,13 +37,13 @@ pub(crate) fn compare<'py>(
     py: Python<'py>,
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
-    device: Vec<String>,
-    block_kib: Option<u32>,
-    intensity: f64,
-    seed: u64,
-    report: Option<PathBuf>,
-    stream_by: &str,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] device: Vec<String>,
+    #[pyo3(from_py_with = given)] block_kib: Option<u32>,
+    #[pyo3(from_py_with = given)] intensity: f64,
+    #[pyo3(from_py_with = given)] seed: u64,
+    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] stream_by: &str,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = [Source::new(a, from_.clone(), None)?, Source::new(b, from_, None)?];
     let by = options::stream_by(stream_by)?;

@@ -5,18 +5,23 @@ use std::io;
 
 use arrow_schema::ArrowError;
 use forebay::devices::DevicesError;
+use forebay::devices::disksim::ImportError;
+use forebay::devices::fit::FitError;
+use forebay_live::capture::CaptureError;
 use forebay_store::{StoreError, Trouble};
 use forebay_trace::TraceError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 create_exception!(
     forebay,
     Error,
     PyValueError,
-    "What was asked for or read is wrong. The message names file, place, what was found, what was \
-     expected and what to do; it is the one that the command prints."
+    "What was asked for or read is wrong, or the system refuses it. The message names file, place, what was found, \
+     what was expected and what to do; it is the one that the command prints."
 );
 
 create_exception!(
@@ -26,19 +31,59 @@ create_exception!(
     "A trace was read with losses, or a result stands on thin ground; the message says which."
 );
 
-/// The exception for `error`: what the system refused is the `OSError` of its kind, everything else
-/// is [`Error`].
+/// The exception for what the system refused, which is told as `text`: an [`Error`] that is the `OSError` of its kind
+/// too.
+pub(crate) fn refused(kind: io::ErrorKind, text: String) -> PyErr {
+    Python::attach(|py| {
+        let class = match kind {
+            io::ErrorKind::NotFound => "NotFound",
+            io::ErrorKind::PermissionDenied => "NotPermitted",
+            io::ErrorKind::AlreadyExists => "AlreadyThere",
+            io::ErrorKind::IsADirectory => "IsFolder",
+            io::ErrorKind::NotADirectory => "IsNoFolder",
+            _ => "Refused",
+        };
+        let module = py.import(intern!(py, "forebay._refused"));
+        let class = module.and_then(|module| Ok(module.getattr(class)?.cast_into::<PyType>()?));
+        class.map_or_else(|error| error, |class| PyErr::from_type(class, text))
+    })
+}
+
+/// The exception for a fault of our own.
+pub(crate) fn internal() -> PyErr {
+    Error::new_err("internal error; please report it with the call that led here")
+}
+
+/// The exception for a run on the running machine.
+pub(crate) fn of_play(error: forebay_play::Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        forebay_play::Error::Verb(error) => raised(error),
+        forebay_play::Error::Driver { source, .. } => refused(source.kind(), text),
+        forebay_play::Error::Capture(CaptureError::Io { source, .. }) => {
+            refused(source.kind(), text)
+        }
+        forebay_play::Error::Capture(CaptureError::Refused(_)) => {
+            refused(io::ErrorKind::PermissionDenied, text)
+        }
+        _ => Error::new_err(text),
+    }
+}
+
+/// The exception for `error`: what the system refused is the `OSError` of its kind too.
 pub(crate) fn raised(error: forebay::Error) -> PyErr {
     let text = error.to_string();
     let system = match &error {
         forebay::Error::Trace(TraceError::Io { source, .. })
         | forebay::Error::Output(TraceError::Io { source, .. })
         | forebay::Error::Report { source, .. }
-        | forebay::Error::Device(DevicesError::Io { source, .. }) => Some(source.kind()),
+        | forebay::Error::Device(DevicesError::Io { source, .. })
+        | forebay::Error::Fit(FitError::Io { source, .. })
+        | forebay::Error::Import(ImportError::Io { source, .. }) => Some(source.kind()),
         _ => None,
     };
     match system {
-        Some(kind) => io::Error::new(kind, text).into(),
+        Some(kind) => refused(kind, text),
         None => Error::new_err(text),
     }
 }
@@ -59,13 +104,13 @@ pub(crate) fn of_store(error: StoreError) -> PyErr {
     let text = error.to_string();
     match error {
         StoreError::File { source, .. } | StoreError::Driver(source) => {
-            io::Error::new(source.kind(), text).into()
+            refused(source.kind(), text)
         }
         _ => Error::new_err(text),
     }
 }
 
-/// The exception for a store that cannot answer: what its disks are to blame for is an `OSError`.
+/// The exception for a store that cannot answer: what its disks are to blame for is an `OSError` too.
 pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
     let kind = match trouble {
         Trouble::Disk { .. }
@@ -79,7 +124,7 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
             return Error::new_err(trouble.to_string());
         }
     };
-    io::Error::new(kind, trouble.to_string()).into()
+    refused(kind, trouble.to_string())
 }
 
 /// An error about an argument.

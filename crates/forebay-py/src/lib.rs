@@ -9,8 +9,11 @@
 mod adapt;
 mod arrow;
 mod compare;
+mod device;
 mod error;
+mod given;
 mod listings;
+mod live;
 mod model;
 mod options;
 mod page;
@@ -37,9 +40,13 @@ mod _forebay {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
+    use super::device::{device_fit, device_import, device_validate};
+    #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
     use super::listings::{devices, policies};
+    #[pymodule_export]
+    use super::live::{capture, play};
     #[pymodule_export]
     use super::model::{fit, generate};
     #[pymodule_export]

@@ -6,6 +6,7 @@ use forebay::listings::{self, ListedDevice};
 use pyo3::prelude::*;
 
 use crate::error::raised;
+use crate::given::given;
 use crate::options;
 use crate::table::json;
 
@@ -17,10 +18,14 @@ fn dicts<'py>(py: Python<'py>, rows: &impl serde::Serialize) -> PyResult<Bound<'
 /// `device`, `description`, `summary`, and which of its figures are assumed or derived.
 #[pyfunction]
 #[pyo3(signature = (*names))]
-pub(crate) fn devices(py: Python<'_>, names: Vec<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn devices<'py>(
+    py: Python<'py>,
+    names: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let found = match names.is_empty() {
         true => forebay::devices::list().map_err(|error| raised(error.into()))?,
-        false => names.iter().map(|name| options::device(name)).collect::<PyResult<_>>()?,
+        false => (names.iter().map(|name| options::device(&given::<PathBuf>(name)?)))
+            .collect::<PyResult<_>>()?,
     };
     dicts(py, &found.into_iter().map(ListedDevice::of).collect::<Vec<_>>())
 }

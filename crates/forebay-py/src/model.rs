@@ -8,11 +8,11 @@ use forebay::model::judge::{Judged, judge};
 use forebay::model::open::{expect_end, open_model};
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::write::{self, Draft, Kept};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{raised, warn};
+use crate::error::{Error, raised, warn};
+use crate::given::given;
 use crate::options::warn_notes;
 use crate::signals::detached;
 use crate::source::Source;
@@ -34,22 +34,25 @@ use crate::trace::Trace;
 pub(crate) fn fit<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    output: Option<PathBuf>,
-    level: Option<u8>,
+    #[pyo3(from_py_with = given)] output: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] level: Option<u8>,
     flat: bool,
     keep_names: bool,
-    budget_kib: Option<u32>,
+    #[pyo3(from_py_with = given)] budget_kib: Option<u32>,
     verdict: bool,
-    epochs: Option<u32>,
-    blocks: Option<u32>,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] epochs: Option<u32>,
+    #[pyo3(from_py_with = given)] blocks: Option<u32>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     if level.is_some_and(|level| !(1..=LEVEL_MAX).contains(&level)) {
-        return Err(PyValueError::new_err(format!("level: expected 1 to {LEVEL_MAX}")));
+        return Err(Error::new_err(format!(
+            "level: got {}, expected 1 to {LEVEL_MAX}",
+            level.unwrap_or_default()
+        )));
     }
     if budget_kib.is_some_and(|kib| !(1..=16_384).contains(&kib)) {
-        return Err(PyValueError::new_err("budget_kib: expected 1 to 16384"));
+        return Err(Error::new_err("budget_kib: expected 1 to 16384"));
     }
     let source = Source::new(trace, from_, names)?;
     let name = source.name().to_path_buf();
@@ -101,21 +104,21 @@ pub(crate) fn fit<'py>(
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn generate(
     py: Python<'_>,
-    model: PathBuf,
-    output: PathBuf,
-    seed: u64,
-    requests: Option<u64>,
-    for_s: Option<f64>,
-    intensity: f64,
-    to: Option<String>,
-    without: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] model: PathBuf,
+    #[pyo3(from_py_with = given)] output: PathBuf,
+    #[pyo3(from_py_with = given)] seed: u64,
+    #[pyo3(from_py_with = given)] requests: Option<u64>,
+    #[pyo3(from_py_with = given)] for_s: Option<f64>,
+    #[pyo3(from_py_with = given)] intensity: f64,
+    #[pyo3(from_py_with = given)] to: Option<String>,
+    #[pyo3(from_py_with = given)] without: Option<Vec<String>>,
 ) -> PyResult<u64> {
     let mechanisms = mechanisms(without.unwrap_or_default())?;
     if !(1e-6..=1e6).contains(&intensity) {
-        return Err(PyValueError::new_err("intensity: expected a number from 1e-6 to 1e6"));
+        return Err(Error::new_err("intensity: expected a number from 1e-6 to 1e6"));
     }
     if for_s.is_some_and(|seconds| !(1e-9..1e10).contains(&seconds)) {
-        return Err(PyValueError::new_err("for_s: expected seconds above 0"));
+        return Err(Error::new_err("for_s: expected seconds above 0"));
     }
     let until = for_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
     let options = GenerateOptions { seed, requests, until, intensity, mechanisms };
@@ -138,7 +141,7 @@ fn mechanisms(without: Vec<String>) -> PyResult<Mechanisms> {
         let found = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name);
         let names = || Mechanism::ALL.map(Mechanism::name).join(", ");
         found.map(|off| on.without(off)).ok_or_else(|| {
-            PyValueError::new_err(format!("without: got {name:?}, expected some of {}", names()))
+            Error::new_err(format!("without: got {name:?}, expected some of {}", names()))
         })
     })
 }

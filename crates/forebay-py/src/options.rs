@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::error::{argument, raised, warn};
 
 /// An option given as a word.
-fn word<T: FromStr<Err: ToString>>(name: &str, text: &str) -> PyResult<T> {
+pub(crate) fn word<T: FromStr<Err: ToString>>(name: &str, text: &str) -> PyResult<T> {
     text.parse().map_err(|error: T::Err| argument(name, error.to_string()))
 }
 

@@ -22,6 +22,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList};
 
 use crate::error::{argument, raised, warn};
+use crate::given::{given, shown};
 use crate::options::warn_notes;
 use crate::results::loads;
 use crate::signals::{Signals, detached};
@@ -50,15 +51,15 @@ use crate::trace::Trace;
 pub(crate) fn plan_capacity<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    within: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] within: Option<Vec<String>>,
     fraction: Option<Vec<Bound<'py, PyAny>>>,
     by_volume: bool,
-    confidence: Option<f64>,
-    hold_out: Option<f64>,
-    seed: u64,
-    cost_us: Option<String>,
+    #[pyo3(from_py_with = given)] confidence: Option<f64>,
+    #[pyo3(from_py_with = given)] hold_out: Option<f64>,
+    #[pyo3(from_py_with = given)] seed: u64,
+    #[pyo3(from_py_with = given)] cost_us: Option<String>,
     trust_times: bool,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
@@ -191,7 +192,7 @@ fn fractions_of(given: Option<Vec<Bound<'_, PyAny>>>, default: &[&str]) -> PyRes
 fn fraction(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Fraction> {
     match given.cast::<PyFloat>() {
         Ok(number) => parsed(name, &number.value().to_string()),
-        Err(_) => parsed(name, &given.str()?.to_string()),
+        Err(_) => parsed(name, &given.str().map_or_else(|_| shown(given), |text| text.to_string())),
     }
 }
 

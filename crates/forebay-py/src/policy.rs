@@ -24,6 +24,7 @@ pub(crate) use laws::laws_check;
 pub(crate) use request::Request;
 
 use crate::error::{argument, raised};
+use crate::given::shown;
 use crate::options::Policies;
 use crate::signals::{attached, detached};
 use bare::Bare;
@@ -64,7 +65,7 @@ impl Wanted {
             return Err(PyTypeError::new_err(format!(
                 "policies: got {}, expected a name such as \"noop\", or a class or an object with the \
                  methods submit and dispatch",
-                policy.repr()?
+                shown(policy)
             )));
         }
         if bed.disks > 1 {

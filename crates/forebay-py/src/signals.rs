@@ -1,6 +1,9 @@
 //! Long work without the interpreter lock, which signals (Ctrl-C) end.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -50,11 +53,47 @@ pub(crate) fn attached<T>(
     told(work)
 }
 
+/// Does `work` in a thread of its own, which is never held up by the interpreter's lock, and waits for it. A signal
+/// whose handler raises sets what `work` is given; it then ends cleanly, and what was raised is the outcome.
+pub(crate) fn beside<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    let stop = AtomicBool::new(false);
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, ended) = sync_channel(1);
+            let thread = scope.spawn(|| {
+                let done = done;
+                let outcome = catch_unwind(AssertUnwindSafe(|| work(&stop)));
+                // Who waits is there as long as this is.
+                let _ = done.send(());
+                outcome
+            });
+            let mut raised = None;
+            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                if raised.is_none()
+                    && let Err(error) = Python::attach(|py| py.check_signals())
+                {
+                    stop.store(true, Ordering::Relaxed);
+                    raised = Some(error);
+                }
+            }
+            let outcome = thread
+                .join()
+                .and_then(|outcome| outcome)
+                .unwrap_or_else(|_| Err(error::internal()));
+            raised.map_or(outcome, Err)
+        })
+    })
+}
+
 fn told<T>(work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error>) -> PyResult<T> {
     let mut signals = Signals { last: Instant::now(), raised: None };
-    let outcome = work(&mut signals);
-    match signals.raised {
-        Some(raised) => Err(raised),
-        None => outcome.map_err(error::raised),
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut signals)));
+    match (signals.raised, outcome) {
+        (Some(raised), _) => Err(raised),
+        (None, Ok(outcome)) => outcome.map_err(error::raised),
+        (None, Err(_)) => Err(error::internal()),
     }
 }

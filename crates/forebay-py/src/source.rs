@@ -14,6 +14,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::error;
+use crate::given::given;
 use crate::trace::Trace;
 
 /// The trace argument of a verb.
@@ -43,7 +44,10 @@ impl Source {
             return Ok(Source::Table(trace.clone().unbind(), name, names));
         }
         refuse(names.is_some(), "a file has its own names")?;
-        let path = trace.extract::<PathBuf>().map_err(|_| {
+        let path = given::<PathBuf>(trace).map_err(|error| {
+            if error.is_instance_of::<error::Error>(py) {
+                return error;
+            }
             PyTypeError::new_err(format!(
                 "got {}, expected a path, a forebay.Trace, or a table with __arrow_c_stream__ (of \
                  Polars, pandas, pyarrow, ...; a LazyFrame after collect())",

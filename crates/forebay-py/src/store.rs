@@ -6,6 +6,7 @@ use forebay_store::{Arrangement, Config, InPlace, Keys, Load, Row, Time, Tree, T
 use pyo3::prelude::*;
 
 use crate::error::{argument, raised};
+use crate::given::given;
 use crate::signals::detached;
 
 /// Puts a load into the store on models of disks, without transformation and with it: what sorting costs
@@ -36,29 +37,29 @@ use crate::signals::detached;
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn store_simulate<'py>(
     py: Python<'py>,
-    device: &str,
-    disks: u16,
-    value_bytes: u32,
-    total_mb: u32,
-    writers: u32,
-    host_ms: f64,
-    keys: &str,
-    log_kb: u32,
-    arrangements: Option<Vec<String>>,
-    chunk_kib: u32,
+    #[pyo3(from_py_with = given)] device: &str,
+    #[pyo3(from_py_with = given)] disks: u16,
+    #[pyo3(from_py_with = given)] value_bytes: u32,
+    #[pyo3(from_py_with = given)] total_mb: u32,
+    #[pyo3(from_py_with = given)] writers: u32,
+    #[pyo3(from_py_with = given)] host_ms: f64,
+    #[pyo3(from_py_with = given)] keys: &str,
+    #[pyo3(from_py_with = given)] log_kb: u32,
+    #[pyo3(from_py_with = given)] arrangements: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] chunk_kib: u32,
     read_log: bool,
     merges: bool,
     to_media: bool,
     flush: bool,
-    gap_kb: u32,
+    #[pyo3(from_py_with = given)] gap_kb: u32,
     tuned: bool,
-    tree: &str,
-    page_kib: u32,
-    tree_memory_mb: u32,
-    tree_sync: &str,
-    tree_depth: u32,
+    #[pyo3(from_py_with = given)] tree: &str,
+    #[pyo3(from_py_with = given)] page_kib: u32,
+    #[pyo3(from_py_with = given)] tree_memory_mb: u32,
+    #[pyo3(from_py_with = given)] tree_sync: &str,
+    #[pyo3(from_py_with = given)] tree_depth: u32,
     stages: bool,
-    seed: u64,
+    #[pyo3(from_py_with = given)] seed: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
     within("disks", disks.into(), 4, 64)?;
     within("value_bytes", value_bytes, 1, 4_000_000)?;

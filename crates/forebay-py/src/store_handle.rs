@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forebay_store::{Answer, Checked, Config, Finding, Key, Loss, Operation, Value, create, look};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::error::{Error, of_store};
+use crate::given::given;
 use crate::store::within;
 use asking::{Bytes, Opened, apart, asked};
 use reading::{Reader, Records, pair};
@@ -98,7 +99,7 @@ impl Store {
     #[pyo3(signature = (paths, without_disk=false, read_only=false))]
     fn new(
         py: Python<'_>,
-        paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = given)] paths: Vec<PathBuf>,
         without_disk: bool,
         read_only: bool,
     ) -> PyResult<Store> {
@@ -111,7 +112,12 @@ impl Store {
     /// Makes a store on four disks or more, of `mb` MB on each, and opens it. `overwrite` destroys what is there.
     #[staticmethod]
     #[pyo3(signature = (paths, mb=10_000, overwrite=false))]
-    fn create(py: Python<'_>, paths: Vec<PathBuf>, mb: u32, overwrite: bool) -> PyResult<Store> {
+    fn create(
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = given)] mb: u32,
+        overwrite: bool,
+    ) -> PyResult<Store> {
         within("mb", mb, 100, 1_000_000_000)?;
         let bytes = u64::from(mb) * 1_000_000;
         let opened = apart(py, move || {
@@ -180,7 +186,14 @@ impl Store {
         }
         let dict = PyDict::new(py);
         // As dict does: what has keys is a mapping, all else are pairs.
-        dict.call_method1("update", (mapping,))?;
+        dict.call_method1("update", (mapping,)).map_err(|error| {
+            let text = format!("mapping: {}", error.value(py));
+            if error.get_type(py).is(py.get_type::<PyValueError>()) {
+                Error::new_err(text)
+            } else {
+                error
+            }
+        })?;
         for (key, value) in &dict {
             batch.insert(key.extract::<Bytes>()?.0, Some(value.extract::<Bytes>()?.0));
         }
@@ -214,7 +227,7 @@ impl Store {
         &self,
         py: Python<'py>,
         start: Option<Bytes>,
-        count: usize,
+        #[pyo3(from_py_with = given)] count: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         scanned(&self.now(), py, start, count)
     }
@@ -344,7 +357,7 @@ impl Snapshot {
         &self,
         py: Python<'py>,
         start: Option<Bytes>,
-        count: usize,
+        #[pyo3(from_py_with = given)] count: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         scanned(&self.reader()?, py, start, count)
     }

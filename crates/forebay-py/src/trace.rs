@@ -11,6 +11,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow::{self, Library, Streamed};
 use crate::error;
+use crate::given::given;
 use crate::signals::detached;
 use crate::source::Source;
 use crate::table::Table;
@@ -231,9 +232,9 @@ impl TraceBatches {
 #[pyo3(signature = (path, *, from_=None, columns=None))]
 pub(crate) fn read(
     py: Python<'_>,
-    path: PathBuf,
-    from_: Option<String>,
-    columns: Option<&str>,
+    #[pyo3(from_py_with = given)] path: PathBuf,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
+    #[pyo3(from_py_with = given)] columns: Option<&str>,
 ) -> PyResult<Trace> {
     let from = match (from_, columns) {
         (Some(_), Some(_)) => {

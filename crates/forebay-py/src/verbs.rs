@@ -15,11 +15,11 @@ use forebay::{devices, report, sample};
 use forebay_trace::anonymize::{Anonymized, Key};
 use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use forebay_trace::write;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{argument, raised, warn};
+use crate::given::given;
 use crate::options::{self, Policies, warn_notes, warn_runs};
 use crate::policy::{Wanted, run_each};
 use crate::results::{Advice, Simulation, loads};
@@ -46,12 +46,12 @@ use crate::trace::Trace;
 pub(crate) fn convert(
     py: Python<'_>,
     trace: &Bound<'_, PyAny>,
-    output: PathBuf,
-    to: Option<String>,
+    #[pyo3(from_py_with = given)] output: PathBuf,
+    #[pyo3(from_py_with = given)] to: Option<String>,
     anonymize: bool,
-    key: Option<PathBuf>,
-    cell_mib: u64,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] key: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] cell_mib: u64,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
 ) -> PyResult<u64> {
     let source = Source::new(trace, from_, names)?;
@@ -115,11 +115,11 @@ pub(crate) fn convert(
 pub(crate) fn describe<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    stream_by: &str,
+    #[pyo3(from_py_with = given)] stream_by: &str,
     threads: bool,
-    limit: Option<usize>,
-    period: Option<&str>,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] limit: Option<usize>,
+    #[pyo3(from_py_with = given)] period: Option<&str>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
@@ -148,9 +148,9 @@ pub(crate) fn describe<'py>(
 pub(crate) fn cache<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    block_kib: Option<f64>,
-    sizes_mib: Vec<f64>,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] block_kib: Option<f64>,
+    #[pyo3(from_py_with = given)] sizes_mib: Vec<f64>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
@@ -178,13 +178,13 @@ pub(crate) fn cache<'py>(
 pub(crate) fn defragment<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    device: PathBuf,
-    policy: &str,
-    replay: &str,
-    intensity: f64,
-    map: &str,
-    stream_by: &str,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] device: PathBuf,
+    #[pyo3(from_py_with = given)] policy: &str,
+    #[pyo3(from_py_with = given)] replay: &str,
+    #[pyo3(from_py_with = given)] intensity: f64,
+    #[pyo3(from_py_with = given)] map: &str,
+    #[pyo3(from_py_with = given)] stream_by: &str,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
@@ -224,17 +224,17 @@ pub(crate) fn defragment<'py>(
 pub(crate) fn simulate(
     py: Python<'_>,
     trace: &Bound<'_, PyAny>,
-    device: PathBuf,
+    #[pyo3(from_py_with = given)] device: PathBuf,
     policies: &Bound<'_, PyAny>,
-    flash: Option<PathBuf>,
-    disks: u16,
-    replay: &str,
-    intensity: f64,
-    map: &str,
-    stream_by: &str,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] flash: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] disks: u16,
+    #[pyo3(from_py_with = given)] replay: &str,
+    #[pyo3(from_py_with = given)] intensity: f64,
+    #[pyo3(from_py_with = given)] map: &str,
+    #[pyo3(from_py_with = given)] stream_by: &str,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
-    fail: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] fail: Option<Vec<String>>,
 ) -> PyResult<Simulation> {
     let source = Source::new(trace, from_, names)?;
     let device = options::device(&device)?;
@@ -279,12 +279,12 @@ pub(crate) fn simulate(
 pub(crate) fn offline<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    device: PathBuf,
+    #[pyo3(from_py_with = given)] device: PathBuf,
     policies: Policies,
-    windows: usize,
-    ios: usize,
-    stream_by: &str,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] windows: usize,
+    #[pyo3(from_py_with = given)] ios: usize,
+    #[pyo3(from_py_with = given)] stream_by: &str,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let source = Source::new(trace, from_, names)?;
@@ -312,12 +312,12 @@ pub(crate) fn offline<'py>(
 pub(crate) fn least_time<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    device: PathBuf,
-    replay: &str,
-    intensity: f64,
-    map: &str,
-    stream_by: &str,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] device: PathBuf,
+    #[pyo3(from_py_with = given)] replay: &str,
+    #[pyo3(from_py_with = given)] intensity: f64,
+    #[pyo3(from_py_with = given)] map: &str,
+    #[pyo3(from_py_with = given)] stream_by: &str,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let source = Source::new(trace, from_, names)?;
@@ -356,27 +356,24 @@ pub(crate) fn least_time<'py>(
 pub(crate) fn advise(
     py: Python<'_>,
     trace: Option<&Bound<'_, PyAny>>,
-    device: Option<PathBuf>,
-    flash: Option<PathBuf>,
-    array: Option<u16>,
-    report: Option<PathBuf>,
-    replay: &str,
-    intensity: f64,
-    map: &str,
-    stream_by: &str,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] device: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] flash: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] array: Option<u16>,
+    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] replay: &str,
+    #[pyo3(from_py_with = given)] intensity: f64,
+    #[pyo3(from_py_with = given)] map: &str,
+    #[pyo3(from_py_with = given)] stream_by: &str,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
-    prefer: &str,
+    #[pyo3(from_py_with = given)] prefer: &str,
 ) -> PyResult<Advice> {
     let prefer = Prefer::named(prefer).ok_or_else(|| {
         let names: Vec<&str> = Prefer::ALL.map(Prefer::name).into();
-        PyValueError::new_err(format!(
-            "prefer: got '{prefer}', expected one of {}",
-            names.join(", ")
-        ))
+        argument("prefer", format!("got '{prefer}', expected one of {}", names.join(", ")))
     })?;
     if let Some(drives) = array.filter(|drives| !(6..=32).contains(drives)) {
-        return Err(PyValueError::new_err(format!("array: got {drives}, expected 6 to 32 drives")));
+        return Err(argument("array", format!("got {drives}, expected 6 to 32 drives")));
     }
     let source = trace.map(|trace| Source::new(trace, from_, names)).transpose()?;
     let kept = source.as_ref().map(Source::kept).unwrap_or_default();

@@ -75,6 +75,11 @@ def test_bad_words_are_named(trace, words, text):
         forebay.simulate(trace, **{"device": "fixed:9", "policies": "noop"} | words)
 
 
+def test_a_path_that_cannot_be_written_down_is_no_type_error():
+    with pytest.raises(forebay.Error, match="expected text"):
+        forebay.describe("\ud800")
+
+
 def test_what_is_no_trace_is_a_type_error():
     with pytest.raises(TypeError, match="expected a path, a forebay.Trace"):
         forebay.describe(7)

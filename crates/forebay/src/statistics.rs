@@ -512,8 +512,8 @@ pub struct StreamShare {
     pub stream: String,
     /// Client requests finished.
     pub requests: u64,
-    /// Its share of the device's busy time (an I/O merged from several streams counts for the
-    /// first).
+    /// The time of its I/Os over the device's busy time: how many are under way on average while the device works, so
+    /// above 1 on a drive with a queue (an I/O merged from several streams counts for the first).
     pub busy_share: f64,
     /// Median latency; none for streams past the first 4096 of the trace.
     pub p50_ms: Option<f64>,

@@ -27,7 +27,7 @@ const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1
 impl Scheduler for NoScheduler {
     const LISTED: Listed = Listed {
         name: "none",
-        summary: "multi-queue without a scheduler: streams give by turns, merging only their own",
+        summary: "multi-queue without a scheduler: streams take turns, merging only their own",
         parameters: &[PARAMETERS],
     };
 

@@ -30,10 +30,14 @@ __all__ = [
     "adapt_writes",
     "advise",
     "cache",
+    "capture",
     "compare",
     "convert",
     "defragment",
     "describe",
+    "device_fit",
+    "device_import",
+    "device_validate",
     "devices",
     "fit",
     "fleet",
@@ -46,6 +50,7 @@ __all__ = [
     "plan_consolidate",
     "plan_power",
     "plan_sla",
+    "play",
     "policies",
     "read",
     "simulate",
@@ -56,7 +61,7 @@ __all__ = [
 __version__: str
 
 class Error(ValueError):
-    """What was asked for or read is wrong."""
+    """What was asked for or read is wrong, or the system refuses it (then it is an `OSError` too)."""
 
 class TraceWarning(UserWarning):
     """A trace was read with losses, or a result stands on thin ground."""
@@ -68,7 +73,7 @@ _T = TypeVar("_T")
 _Path: TypeAlias = str | PathLike[str]
 _Source: TypeAlias = _Path | Trace | _ArrowTable
 _StreamBy: TypeAlias = Literal["thread", "process", "name"]
-_Replay: TypeAlias = Literal["open", "closed"]
+_Replay: TypeAlias = Literal["open", "closed", "dependent"]
 _Map: TypeAlias = Literal["scale", "wrap", "clip"]
 
 @final
@@ -574,3 +579,53 @@ def devices(*names: _Path) -> list[dict[str, Any]]:
 
 def policies() -> list[dict[str, Any]]:
     """Every policy that can be asked for."""
+
+def play(
+    trace: _Source | None = None,
+    *,
+    target: _Path | None = None,
+    map_volume: Mapping[str, _Path] | None = None,
+    volume: Sequence[_Path] | None = None,
+    emulate: _Path | None = None,
+    flash: _Path | None = None,
+    fail: Sequence[str] | None = None,
+    policy: str | None = None,
+    for_: str | None = None,
+    overwrite: bool = False,
+    driver: Literal["io_uring", "threads"] | None = None,
+    buffered: bool = False,
+    realtime: bool = False,
+    depth: int | None = None,
+    tape: _Path | None = None,
+    check_tape: _Path | None = None,
+    replay: _Replay = "open",
+    intensity: float = 1.0,
+    map: _Map = "scale",
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Plays a trace in wall time, on files, devices or a device model."""
+
+def capture(
+    device: _Path,
+    output: _Path,
+    *,
+    for_: str,
+    to: Literal["parquet", "csv", "fio", "disksim", "blktrace"] | None = None,
+    via: Literal["any", "blktrace", "tracefs"] = "any",
+) -> dict[str, Any]:
+    """Captures what reaches a block device, as a trace."""
+
+def device_fit(
+    measurements: _Path, output: _Path, *, capacity: int, heads: int = 2, name: str | None = None
+) -> dict[str, Any]:
+    """Fits a disk model to latencies that fio measured."""
+
+def device_import(file: _Path, output: _Path | None = None) -> dict[str, Any]:
+    """Makes a device file of DiskSim's."""
+
+def device_validate(
+    device: _Path, trace: _Path, *, arrivals: Literal["simulated", "measured"] = "simulated"
+) -> dict[str, Any]:
+    """Says how near a disk model's service times are to measured ones."""

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 
 use super::{bound, fraction as of, parsed, sources};
 use crate::error::{argument, raised, warn};
+use crate::given::given;
 use crate::options::warn_notes;
 use crate::results::loads;
 use crate::signals::detached;
@@ -45,23 +46,23 @@ pub(crate) fn plan_buy<'py>(
     traces: &Bound<'py, PyAny>,
     by_volume: bool,
     keep_times: bool,
-    within: &str,
+    #[pyo3(from_py_with = given)] within: &str,
     fraction: Option<Bound<'py, PyAny>>,
     promises: Option<Bound<'py, PyDict>>,
-    growth: f64,
-    spare: u16,
-    survives: u16,
-    prices: Option<PathBuf>,
-    devices: Option<Vec<String>>,
-    layouts: Option<Vec<String>>,
-    clients: &str,
-    flash: &str,
-    policy: &str,
-    devices_max: u16,
-    output: Option<PathBuf>,
-    configure: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] growth: f64,
+    #[pyo3(from_py_with = given)] spare: u16,
+    #[pyo3(from_py_with = given)] survives: u16,
+    #[pyo3(from_py_with = given)] prices: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] devices: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] layouts: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] clients: &str,
+    #[pyo3(from_py_with = given)] flash: &str,
+    #[pyo3(from_py_with = given)] policy: &str,
+    #[pyo3(from_py_with = given)] devices_max: u16,
+    #[pyo3(from_py_with = given)] output: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] configure: Option<PathBuf>,
     trust_times: bool,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;
     if let Some(folder) = &configure {

@@ -15,6 +15,7 @@ use super::{
     arrivals, cost, fractions_of, load, share, some, sources, spans, warn_arrivals, warn_load,
 };
 use crate::error::{argument, warn};
+use crate::given::given;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::table::json;
@@ -39,17 +40,17 @@ use crate::table::json;
 pub(crate) fn plan_consolidate<'py>(
     py: Python<'py>,
     traces: &Bound<'py, PyAny>,
-    shift: Option<Vec<String>>,
-    clients: Option<u16>,
+    #[pyo3(from_py_with = given)] shift: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] clients: Option<u16>,
     by_volume: bool,
     keep_times: bool,
-    within: Option<Vec<String>>,
+    #[pyo3(from_py_with = given)] within: Option<Vec<String>>,
     fraction: Option<Vec<Bound<'py, PyAny>>>,
-    confidence: Option<f64>,
-    seed: u64,
-    cost_us: Option<String>,
+    #[pyo3(from_py_with = given)] confidence: Option<f64>,
+    #[pyo3(from_py_with = given)] seed: u64,
+    #[pyo3(from_py_with = given)] cost_us: Option<String>,
     trust_times: bool,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;
     let copies = match (by_volume, clients) {

@@ -7,6 +7,7 @@ use pyo3::types::PyDict;
 
 use super::{arrivals, bound, fraction as of, parsed, warn_arrivals};
 use crate::error::{argument, raised, warn};
+use crate::given::given;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::source::Source;
@@ -31,17 +32,17 @@ use crate::trace::Trace;
 pub(crate) fn plan_power<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    device: &str,
-    disk_iops: Option<u64>,
-    off_w: Option<f64>,
-    pool_disks: u64,
-    within: &str,
+    #[pyo3(from_py_with = given)] device: &str,
+    #[pyo3(from_py_with = given)] disk_iops: Option<u64>,
+    #[pyo3(from_py_with = given)] off_w: Option<f64>,
+    #[pyo3(from_py_with = given)] pool_disks: u64,
+    #[pyo3(from_py_with = given)] within: &str,
     fraction: Option<Bound<'py, PyAny>>,
     baseline_fraction: Option<Bound<'py, PyAny>>,
-    epoch: &str,
-    history: u16,
+    #[pyo3(from_py_with = given)] epoch: &str,
+    #[pyo3(from_py_with = given)] history: u16,
     trust_times: bool,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;

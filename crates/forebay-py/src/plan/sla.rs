@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 
 use super::{arrivals, cost, load, warn_arrivals, warn_load};
 use crate::error::{argument, raised};
+use crate::given::given;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::source::Source;
@@ -49,10 +50,10 @@ pub(crate) fn plan_sla<'py>(
     py: Python<'py>,
     promise: Promise,
     trace: &Bound<'py, PyAny>,
-    capacity: Option<u64>,
-    cost_us: Option<String>,
+    #[pyo3(from_py_with = given)] capacity: Option<u64>,
+    #[pyo3(from_py_with = given)] cost_us: Option<String>,
     trust_times: bool,
-    from_: Option<String>,
+    #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use forebay_core::{Bytes, Completion, Cx, Done, Flags, Lane, Nanos, Outcome, Piece, Policy};
 use pyo3::prelude::*;
 
-use super::object::{Object, shown};
+use super::object::Object;
 use super::request::{Place, Request};
+use crate::given::shown;
 
 /// Runs so far: a request of one is none of another.
 static RUNS: AtomicU32 = AtomicU32::new(0);

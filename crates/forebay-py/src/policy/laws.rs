@@ -10,6 +10,7 @@ use super::object::{Fault, Object};
 use super::order::Order;
 use super::{is_made, made};
 use crate::error::{Error, argument};
+use crate::given::{given, shown};
 
 /// The longest of the workloads, in requests.
 const REQUESTS_MAX: u64 = 200;
@@ -19,11 +20,14 @@ const REQUESTS_MAX: u64 = 200;
 /// policy raises. Answers what the policy is called.
 #[pyfunction]
 #[pyo3(signature = (policy, cases=32))]
-pub(crate) fn laws_check(policy: &Bound<'_, PyAny>, cases: u64) -> PyResult<String> {
+pub(crate) fn laws_check(
+    policy: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = given)] cases: u64,
+) -> PyResult<String> {
     if is_made(policy)? || !policy.is_callable() {
         let got = format!(
             "got {}, expected a class, or what makes a policy: each run needs a new one",
-            policy.repr()?
+            shown(policy)
         );
         return Err(argument("policy", got));
     }

@@ -1,5 +1,6 @@
 //! The Python object behind a policy: its methods, and what is wrong with it, once something is.
 
+use crate::given::shown;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
@@ -258,15 +259,4 @@ impl Object {
 fn name_of(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<String> {
     let given = object.getattr_opt("name")?.and_then(|name| name.extract::<String>().ok());
     given.map_or_else(|| Ok(class.name()?.to_string()), Ok)
-}
-
-/// A value in a message.
-pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text =
-        value.repr().map(|text| text.to_string()).unwrap_or_else(|_| "an object".to_string());
-    if text.chars().count() > 80 {
-        format!("{}...", text.chars().take(77).collect::<String>())
-    } else {
-        text
-    }
 }

@@ -5,8 +5,9 @@ use forebay_core::elevator::{Elevator, Queue, QueuedId};
 use forebay_core::{Lane, Nanos};
 use pyo3::prelude::*;
 
-use super::object::{Object, shown};
+use super::object::Object;
 use super::request::{Place, Request};
+use crate::given::shown;
 
 /// The elevator. With `JOINS` it hears of requests that are merged, and only then do two that wait
 /// become one: whoever does not would dispatch what is no more.

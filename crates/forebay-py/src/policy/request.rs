@@ -4,6 +4,7 @@ use forebay_core::{Flags, Nanos, Op};
 use pyo3::prelude::*;
 
 use crate::error::Error;
+use crate::given::given;
 
 /// Flags by their letters, as in a trace's column.
 const LETTERS: [(char, Flags); 5] = [
@@ -68,7 +69,13 @@ impl Request {
 impl Request {
     #[new]
     #[pyo3(signature = (op, offset=0, len=0, *, stream=0, flags=""))]
-    fn new(op: &str, offset: u64, len: u32, stream: u32, flags: &str) -> PyResult<Request> {
+    fn new(
+        #[pyo3(from_py_with = given)] op: &str,
+        #[pyo3(from_py_with = given)] offset: u64,
+        #[pyo3(from_py_with = given)] len: u32,
+        #[pyo3(from_py_with = given)] stream: u32,
+        #[pyo3(from_py_with = given)] flags: &str,
+    ) -> PyResult<Request> {
         let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim];
         let known = ops.into_iter().find(|known| known.name() == op);
         let Some(op) = known else {

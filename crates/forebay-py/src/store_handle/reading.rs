@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::error::Error;
 use forebay_store::{Answer, Key, Operation, Page, Value};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -139,7 +139,7 @@ impl Records {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let taken = self.place().take();
         let Some(mut place) = taken else {
-            return Err(PyValueError::new_err("iterator already executing"));
+            return Err(Error::new_err("iterator already executing"));
         };
         let next = place.next(py);
         *self.place() = Some(place);

@@ -1,0 +1,96 @@
+//! What `deny.toml` asks of every dependency, as far as it can be asked without the network and without cargo-deny: its licence
+//! is one of those allowed, it comes from the registry, and its version is no wildcard. `make audit` asks for advisories too.
+
+#![allow(clippy::unwrap_used)]
+
+mod shell;
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What the lock file pins, as cargo knows it. Where cargo cannot say (a package without its dependencies' sources), loudly none.
+fn metadata() -> Option<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["metadata", "--offline", "--locked", "--format-version", "1"];
+    let output = Command::new(cargo).args(words).current_dir(shell::root()).output().unwrap();
+    if !output.status.success() {
+        eprintln!(
+            "!!! licences are NOT checked: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        return None;
+    }
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// The licences that `deny.toml` allows.
+fn allowed() -> Vec<String> {
+    let text = std::fs::read_to_string(shell::root().join("deny.toml")).unwrap();
+    let list = text.split_once("allow = [").unwrap().1.split_once(']').unwrap().0;
+    list.split(',')
+        .map(|name| name.trim().trim_matches('"').to_string())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// Whether an SPDX expression can be met with `allowed` licences. `/` is the old way to write OR; AND binds closer.
+fn is_allowed(expression: &str, allowed: &[String]) -> bool {
+    let mut text = expression.replace('/', " OR ");
+    while let Some(open) = text.rfind('(') {
+        let close = open + text[open..].find(')').unwrap_or_else(|| panic!("{expression}"));
+        let inner = if is_allowed(&text[open + 1..close], allowed) { "yes" } else { "no" };
+        text.replace_range(open..=close, inner);
+    }
+    let one =
+        |name: &str| name.trim() == "yes" || allowed.iter().any(|allowed| allowed == name.trim());
+    text.split(" OR ").any(|all| all.split(" AND ").all(one))
+}
+
+#[test]
+fn expressions_are_understood() {
+    let allowed = ["MIT", "Zlib"].map(String::from);
+    for (expression, is) in [
+        ("MIT", true),
+        ("GPL-3.0", false),
+        ("GPL-3.0 OR MIT", true),
+        ("GPL-3.0/MIT", true),
+        ("GPL-3.0 AND MIT", false),
+        ("MIT AND Zlib", true),
+        ("(GPL-3.0 OR MIT) AND Zlib", true),
+        ("(GPL-3.0 OR LGPL-2.1) AND Zlib", false),
+        ("GPL-3.0 OR MIT AND Zlib", true),
+        ("MIT WITH exception", false),
+    ] {
+        assert_eq!(is_allowed(expression, &allowed), is, "{expression}");
+    }
+}
+
+#[test]
+fn every_dependency_may_be_carried_and_comes_from_the_registry() {
+    let Some(metadata) = metadata() else { return };
+    let (allowed, members) = (allowed(), metadata["workspace_members"].as_array().unwrap());
+    assert!(allowed.len() > 5, "{allowed:?}");
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 100);
+    for package in packages {
+        let name = format!("{} {}", package["name"], package["version"]);
+        let licence =
+            package["license"].as_str().unwrap_or_else(|| panic!("{name} names no licence"));
+        assert!(is_allowed(licence, &allowed), "{name}: {licence} is not among those of deny.toml");
+        let source = package["source"].as_str();
+        if members.contains(&package["id"]) {
+            assert_eq!(source, None, "{name}");
+            for needs in package["dependencies"].as_array().unwrap() {
+                assert!(
+                    needs["req"] != "*" || needs["path"].is_string(),
+                    "{name}: any {}",
+                    needs["name"]
+                );
+            }
+        } else {
+            let of_registry = source.is_some_and(|source| source.starts_with("registry+"));
+            assert!(of_registry, "{name} comes from {source:?}, expected the registry");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+"""Whatever is given as an argument, what comes of it is an answer, `forebay.Error` or `TypeError`.
+
+Each argument of each function is tried with values that are of the wrong size or kind, all others being right; the trace
+is small, so that a value that is right after all costs nothing.
+"""
+
+import inspect
+import warnings
+
+import polars as pl
+import pytest
+from conftest import ROOT
+
+import forebay
+
+HOSTILE = [
+    -1, 0, 1 << 16, 1 << 32, 1 << 63, 1 << 64, 10**400, -(10**5000), float("nan"), float("inf"), -0.0, 1e308, 5e-324,
+    "", " ", "\0", "\ud800", "0", "-1", "1e999", "x" * 5000, "ü\n", b"\xff", b"", [], [""], ["\ud800"], [-1], [1 << 70],
+    [float("nan")], {}, {"": ""}, {1: 2}, None, True, object(), int, lambda: None,
+]
+
+#: What is a right answer to no test, but takes too long to be asked for: much that is right.
+MUCH = {
+    "adapt_writes": {"units", "writes_per_unit", "run"},
+    "store_simulate": {"total_mb", "value_bytes", "writers", "disks", "host_ms", "log_kb", "tree_memory_mb", "tree_depth",
+                       "page_kib", "chunk_kib", "gap_kb"},
+    "plan_consolidate": {"clients"},
+    "generate": {"requests", "for_s"},
+}
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """Of each function the arguments of a call that is right."""
+    folder = tmp_path_factory.mktemp("hostile")
+    trace = folder / "trace.csv"
+    rows = 60
+    forebay.convert(pl.DataFrame({
+        "at_ns": [n * 1_000_000 for n in range(rows)],
+        "op": ["write" if n % 3 == 0 else "read" for n in range(rows)],
+        "offset": [n * 7919 % 512 * 4096 for n in range(rows)],
+        "len": [4096] * rows,
+    }), trace)
+    model = folder / "m.model"
+    forebay.fit(trace, model, level=1)
+    disksim = (ROOT / "fuzz" / "seeds" / "disksim" / "beside").read_text()
+    (folder / "x.diskspecs").write_text(disksim)
+    (folder / "m.model.txt").write_text(disksim)
+    (folder / "m").write_text(disksim)
+    (folder / "fio").mkdir()
+    out = folder / "out"
+    return {
+        "adapt": {"units": [0, 1, 0], "chunks": [1, 2, 1], "rules": ["never"]},
+        "adapt_writes": {"kind": "biased", "units": 8},
+        "advise": {"trace": trace, "device": "fixed:300"},
+        "cache": {"trace": trace},
+        "capture": {"device": trace, "output": out / "x.csv", "for_": "1s"},
+        "compare": {"a": trace, "b": trace},
+        "convert": {"trace": trace, "output": folder / "again.csv"},
+        "defragment": {"trace": trace, "device": "sata250"},
+        "describe": {"trace": trace, "threads": True},
+        "device_fit": {"measurements": folder / "fio", "output": out / "d.toml", "capacity": 10**12},
+        "device_import": {"file": folder / "x.diskspecs"},
+        "device_validate": {"device": "sata250", "trace": trace},
+        "devices": {},
+        "fit": {"trace": trace},
+        "generate": {"model": model, "output": folder / "drawn.csv"},
+        "least_time": {"trace": trace, "device": "sata250"},
+        "offline": {"trace": trace, "device": "sata250", "policies": "noop", "windows": 1, "ios": 3},
+        "plan_buy": {"within": "50ms", "fraction": 0.9, "traces": trace, "devices": ["hc550"], "layouts": ["single"],
+                     "devices_max": 2},
+        "plan_capacity": {"trace": trace, "within": "10ms", "fraction": 0.9},
+        "plan_consolidate": {"traces": [trace, trace], "within": "10ms", "fraction": 0.9},
+        "plan_power": {"trace": trace},
+        "plan_sla": {"promise": [(0.9, 20.0)], "trace": trace},
+        "play": {"trace": trace, "emulate": "fixed:100000", "intensity": 1000.0},
+        "policies": {},
+        "read": {"path": trace},
+        "simulate": {"trace": trace, "device": "fixed:300", "policies": "noop"},
+        "store_simulate": {"total_mb": 2, "value_bytes": 10_000},
+    }
+
+
+FUNCTIONS = sorted(
+    name for name in forebay.__all__ if inspect.isbuiltin(getattr(forebay, name))
+)
+
+
+def test_every_function_is_tried(words):
+    assert set(words) == set(FUNCTIONS)
+
+
+def tried(call, words, name, value):
+    """What comes of it, as one line if it may not be."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call(**words | {name: value})
+    except (forebay.Error, TypeError) as error:
+        text = str(error)
+        return None if text and "\n\n" not in text else f"{name}={value!r:.40}: no message"
+    except BaseException as error:  # noqa: BLE001: a panic is no Exception
+        return f"{name}={value!r:.40}: {type(error).__name__}: {error}"
+    return None
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_nothing_else_escapes(words, function, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call = getattr(forebay, function)
+    names = inspect.signature(call).parameters
+    if function == "devices":
+        found = [tried(lambda names: forebay.devices(names), {}, "names", value) for value in HOSTILE]
+    else:
+        found = [
+            tried(call, words[function], name, value)
+            for name in names if name not in MUCH.get(function, ())
+            for value in HOSTILE
+        ]
+        far = (-1, 1 << 64, 10**400, float("nan"), "\ud800", None, [])
+        found += [tried(call, words[function], name, value) for name in MUCH.get(function, ()) for value in far]
+    assert [one for one in found if one] == []
+
+
+def test_of_stores_and_requests(tmp_path):
+    disks = [tmp_path / f"disk{n}" for n in range(4)]
+    create = {"paths": disks, "mb": 100}
+    found = [tried(forebay.Store.create, create, name, value) for name in ("paths", "mb") for value in HOSTILE
+             if value != 1 << 16]
+    assert [one for one in found if one] == []
+    request = {"op": "read", "offset": 0, "len": 4096, "stream": 0, "flags": ""}
+    found = [tried(forebay.Request, request, name, value) for name in request for value in HOSTILE]
+    assert [one for one in found if one] == []
+    for disk in disks:
+        disk.unlink(missing_ok=True)
+    with forebay.Store.create(disks, mb=100) as store:
+        found = [tried(store.scan, {}, name, value) for name in ("start", "count") for value in HOSTILE]
+        found += [tried(store.get, {"key": b"x"}, "key", value) for value in HOSTILE]
+        found += [tried(store.update, {}, "mapping", value) for value in HOSTILE]
+    assert [one for one in found if one] == []
+
+
+def test_the_note_names_the_argument():
+    with pytest.raises(forebay.Error, match="got 70000, expected a whole number from 0 to 65535") as caught:
+        forebay.simulate("x", device="sata250", policies="noop", disks=70_000)
+    notes = getattr(caught.value, "__notes__", None)
+    assert notes in (None, ["while processing 'disks'"])
+
+
+@pytest.mark.parametrize("kind", [FileNotFoundError, IsADirectoryError])
+def test_what_the_system_refuses_is_both(tmp_path, kind):
+    path = tmp_path if kind is IsADirectoryError else tmp_path / "absent"
+    with pytest.raises(OSError) as caught:
+        forebay.device_validate("sata250", path)
+    assert isinstance(caught.value, forebay.Error) and str(path) in str(caught.value)
