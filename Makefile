@@ -375,7 +375,7 @@ model-budgets: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/model/budgets.py --traces $(TRACES)
 
 reproduce-short: py-build
-	$(PY)/python $(REPRODUCED) --short $(if $(PAPER),-o $(REPRODUCE)/short.md)
+	$(PY)/python $(REPRODUCED) --short
 
 # Verbs on synthetic traces, each within the 512 MiB of docs/memory.md. Needs 1.6 GB of disk.
 BIG_REQUESTS ?= 100000000

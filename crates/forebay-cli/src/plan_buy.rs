@@ -7,8 +7,8 @@ use comfy_table::{Cell, CellAlignment, Table};
 use forebay::devices;
 use forebay::plan::amount::Fraction;
 use forebay::plan::buy::{
-    Answer, By, Candidate, DRIVES_MAX, GROWTH_MAX, Layout, Prices, Promise, Question, Row, Sharing,
-    answer,
+    Answer, By, Candidate, Configuration, DRIVES_MAX, GROWTH_MAX, Layout, Prices, Promise,
+    Question, Row, Sharing, answer,
 };
 use forebay::plan::consolidate::Begin;
 use forebay::report;
@@ -133,6 +133,14 @@ fn layout(text: &str) -> Result<Layout, String> {
 
 impl Buy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(folder) = &self.configure {
+            Configuration::check(folder)?;
+        }
+        let given = |name: &String| self.promise.iter().filter(|own| own.0 == *name).count();
+        if let Some((name, _)) = self.promise.iter().find(|(name, _)| given(name) > 1) {
+            let said = format!("--promise {name}: got it {} times, expected it once", given(name));
+            return Err(forebay::Error::Unfit(said).into());
+        }
         let drives: Result<Vec<Candidate>, _> = match self.device.is_empty() {
             true => devices::list()?.iter().map(|device| Candidate::open(&device.name)).collect(),
             false => self.device.iter().map(|name| Candidate::open(name)).collect(),

@@ -213,6 +213,13 @@ fn alone(clients: &[Client]) -> String {
     format!("What each client needs alone, in IOPS:\n{table}")
 }
 
+/// What all need, with its interval.
+fn together_iops(row: &Shared) -> String {
+    let interval = row.merged_low_iops.zip(row.merged_high_iops);
+    let interval = interval.map_or(String::new(), |(low, high)| format!(" ({low}-{high})"));
+    format!("{}{interval}", row.merged_iops)
+}
+
 fn together(found: &Consolidation) -> String {
     let mut table = output::table();
     table.set_header([
@@ -233,7 +240,7 @@ fn together(found: &Consolidation) -> String {
             percent(row.fraction),
             row.shift_s.to_string(),
             row.sum_iops.to_string(),
-            row.merged_iops.to_string(),
+            together_iops(row),
             format!("{:.3}", row.ratio),
             row.shaped_iops.to_string(),
             row.worst_client.to_string(),

@@ -148,6 +148,11 @@ fn what_cannot_be_is_refused_with_one_message() {
         (&["--device", "no-such-drive"], &["no device 'no-such-drive'"]),
         (&["--device", ""], &["no device ''"]),
         (&["--layout", "raid7"], &["raid7", "flash-cache"]),
+        (&["--layout", "raid6", "--devices-max", "4"], &["nothing to try", "RAID 6 takes 6"]),
+        (&["--layout", "flash-cache", "--device", "d7-p5520"], &["nothing to try", "only a disk"]),
+        (&["--promise", "t.spc=1s:1", "--promise", "t.spc=2s:1"], &["--promise t.spc", "2 times"]),
+        (&["--configure", prices], &["--configure", "expected a folder"]),
+        (&["--configure", "/proc/forebay/x"], &["--configure", "expected a folder"]),
         (&["--policy", "no-such-policy"], &["no policy 'no-such-policy'"]),
         (
             &["--policy", "miser:cmin=100", "--device", "hc550", "--layout", "single"],

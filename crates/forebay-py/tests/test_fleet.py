@@ -15,7 +15,7 @@ from forebay.fleet.flash import hull
 from forebay.fleet.finding import shown
 from forebay.fleet.schedulers import _Volume, choose, grouped
 from forebay.fleet.together import matching
-from forebay.fleet.volumes import least
+from forebay.fleet.volumes import least, short
 
 
 def trace_of(path, volumes):
@@ -56,7 +56,7 @@ def test_bursts_that_never_meet_share_and_those_that_always_do_never(tmp_path):
     assert len(pairs) == 2 and not never & set(pairs)
     assert all(row["saving_share"] == pytest.approx(0.5) for row in pairs.values())
     assert all(row["together_iops"] == 50 for row in pairs.values())
-    assert found.more["saved_iops"] == 100 and "50.0% less" in found.said[0]
+    assert found.more["saved_iops"] == 100 and "50.0 % less" in found.said[0]
     is_whole(found, tmp_path / "together.html")
 
 
@@ -246,23 +246,46 @@ def test_volumes_of_one_behaviour_are_one_group(tmp_path):
     is_whole(found, tmp_path / "schedulers.html")
 
 
+def test_traces_of_one_name_are_told_apart(tmp_path):
+    paths = [tmp_path / day / "x.csv" for day in ("day1", "day2")]
+    for path, at_s in zip(paths, (0, 5), strict=True):
+        path.parent.mkdir()
+        trace_of(path, {"a": bursts(at_s)})
+    found = fleet.together(paths, output=tmp_path / "answers", fraction=1.0)
+    assert found.more["volumes"] == 2
+    named = fleet.needs(paths, output=tmp_path / "answers", within="100ms", fraction=0.9).rows
+    assert sorted(row["volume"] for row in named) == ["day1/x.csv", "day2/x.csv"]
+    assert short(["a/x", "b/x", "c/y/", "s3://d/x"]) == {"a/x": "a/x", "b/x": "b/x", "c/y/": "y", "s3://d/x": "d/x"}
+    assert short(["x", "a/x"]) == {"x": "x", "a/x": "a/x"}
+
+
+def test_folders_and_traces_go_together(tmp_path):
+    folder = parted(tmp_path, {"a": bursts(0), "b": bursts(5)})
+    alone = trace_of(tmp_path / "alone.csv", {"c": bursts(2)})
+    found = fleet.needs([folder, alone], output=tmp_path / "answers", within="100ms", fraction=0.9)
+    assert sorted(row["volume"] for row in found.rows) == ["alone.csv", "fleet/a", "fleet/b"]
+
+
 def test_what_fails_is_told_and_left_out(tmp_path):
     good = trace_of(tmp_path / "good.csv", {"a": bursts(0)})
     bad = tmp_path / "bad.csv"
     bad.write_text("nothing\n")
     found = fleet.together([good, bad], output=tmp_path / "answers")
-    assert found.more["volumes"] == 1 and "1 volume without an answer, left out: bad.csv: " in found.cautions[0]
-    with pytest.raises(forebay.Error, match="without an answer"):
+    assert found.more["volumes"] == 1 and found.said[1].startswith("1 of 2 volumes have no answer and are left out: bad.csv: ")
+    with pytest.raises(forebay.Error, match="have no answer"):
         fleet.together(bad, output=tmp_path / "others")
     with pytest.raises(forebay.Error, match="fraction"):
         fleet.needs(good, output=tmp_path / "answers", fraction=0)
+    for budget in (-1, 0, float("nan"), "1"):
+        with pytest.raises(forebay.Error, match="budgets_gib"):
+            fleet.flash(good, output=tmp_path / "answers", budgets_gib=[budget])
 
 
 def test_a_finding_is_a_table_for_arrow():
     heads = {"a": "a", "names": "names"}
     found = fleet.Finding("t", ["said"], [{"a": 1.5, "names": ["x"] * 9}], of="Things", heads=heads)
     assert found.to_pyarrow().schema.field("names").type == pa.list_(pa.string())
-    assert "and 5 more" in str(found) and "and 5 more" in found.page()
+    assert "x and others" in str(found) and "x and others" in found.page()
 
 
 def test_a_scheduler_is_chosen_that_helps_and_harms_nothing():

@@ -246,3 +246,17 @@ def test_the_table_is_not_written_over_what_is_read(tmp_path, capsys):
 def test_no_line_of_the_table_is_wider_than_120_columns():
     lines = (PAPER / "table.md").read_text().splitlines()
     assert len(lines) > 1000 and max(map(len, lines)) <= 120
+
+
+def test_what_cannot_be_reproduced_is_told(tmp_path, capsys):
+    for words, said in (
+        (["nosuch"], "got no run.py there"),
+        ([str(tmp_path)], "got no run.py there"),
+        (["--page", str(tmp_path / "no/folder.html")], "No such file"),
+    ):
+        assert reproduce.main(words) == 2
+        error = capsys.readouterr().err
+        assert said in error and "Traceback" not in error, error
+    for words in (["--minutes", "nan"], ["--minutes", "-1"], ["--processes", "0"]):
+        with pytest.raises(SystemExit):
+            reproduce.main(words)

@@ -177,6 +177,68 @@ def test_parameters_are_looked_at_before_anything_is_asked(tmp_path, small):
     assert rows(tmp_path / "answers") == []
 
 
+def test_a_device_file_that_changes_is_asked_anew(tmp_path, small):
+    device, other = tmp_path / "mine.toml", tmp_path / "other.csv"
+    text = (ROOT / "devices/st1000nm0011.toml").read_text()
+    device.write_text(text)
+    other.write_bytes(small.read_bytes())
+    grid = {"simulate": {"device": [str(device)]}, "compare": {"other": str(other)}}
+    ask = lambda: forebay.sweep(grid, small, output=tmp_path / "answers", processes=1).fresh  # noqa: E731
+    assert (ask(), ask()) == (2, 0)
+    device.write_text(text + "\n")
+    assert (ask(), ask()) == (1, 0)
+    other.write_bytes(small.read_bytes()[:-40])
+    assert ask() == 1
+
+
+def test_a_bad_address_fails_its_own_cells(tmp_path, small):
+    found = forebay.sweep(SIMULATE, ["zzz://a/b", small], output=tmp_path / "answers", processes=1)
+    assert (len(found), len(found.failed())) == (8, 4)
+    assert all("zzz" in row["error"] for row in found.failed())
+
+
+def test_what_makes_no_sense_is_refused(tmp_path, small):
+    kept = {"output": tmp_path / "answers"}
+    for grid, traces, options, said in (
+        ("simulate", small, kept, "grid: got 'simulate'"),
+        ({"simulate": ["device"]}, small, kept, "grid: simulate: got"),
+        (SIMULATE, 5, kept, "traces: got 5"),
+        (SIMULATE, [], kept, "traces: got none"),
+        (SIMULATE, small, {"output": 5}, "output: got 5"),
+        (SIMULATE, small, {"output": "s3://b/a"}, "output: got 's3://b/a'"),
+        (SIMULATE, small, {"output": small}, "output: .*expected a folder"),
+        (SIMULATE, small, kept | {"processes": 0}, "processes: got 0"),
+        (SIMULATE, small, kept | {"executor": 5}, "executor: got 5"),
+        (SIMULATE, small, kept | {"shard": "1/2"}, "shard: got '1/2'"),
+    ):
+        with pytest.raises(forebay.Error, match=said):
+            forebay.sweep(grid, traces, **options)
+
+
+def test_workers_end_with_their_parent(tmp_path, small):
+    """Whoever is killed takes its processes along."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import forebay, multiprocessing, sys\n"
+        "def tell(done, of, failed):\n"
+        "    print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
+        "if __name__ == '__main__':\n"
+        f"    grid = {{'simulate': {{'device': 'st1000nm0011', 'intensity': [1 + n / 1000 for n in range(3000)]}}}}\n"
+        f"    forebay.sweep(grid, {str(small)!r}, output={str(tmp_path / 'answers')!r}, processes=2, progress=tell)\n"
+    )
+    parent = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    workers = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(600):
+        if not any(os.path.exists(f"/proc/{pid}") for pid in workers):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{workers} are still there")
+
+
 class Deadly(Processes):
     """Work at once; whoever is asked for `deadly` takes all with it that is not done."""
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use forebay::input::Input;
 use forebay::plan::amount::span;
 use forebay::plan::buy::{
-    By, Candidate, DRIVES_MAX, GROWTH_MAX, Layout, Prices, Promise, Question, Sharing, answer,
+    By, Candidate, Configuration, DRIVES_MAX, GROWTH_MAX, Layout, Prices, Promise, Question,
+    Sharing, answer,
 };
 use forebay::plan::consolidate::Begin;
 use forebay::progress::Told;
@@ -63,6 +64,9 @@ pub(crate) fn plan_buy<'py>(
     from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;
+    if let Some(folder) = &configure {
+        Configuration::check(folder).map_err(raised)?;
+    }
     within_range("growth", growth, 0.001, GROWTH_MAX)?;
     within_range("spare", spare.into(), 0.0, 1024.0)?;
     within_range("survives", survives.into(), 0.0, 2.0)?;

@@ -51,7 +51,7 @@ fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
     if ["time_ns", "pid", "tgid", "lba"].into_iter().all(has) {
         return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
     }
-    let zero = canonical::zero(&table)?;
+    let zero = canonical::zero(&table);
     Ok(Box::new(Ordered::by_clock(Rows::<canonical::Canonical>::new(table)?, zero)))
 }
 

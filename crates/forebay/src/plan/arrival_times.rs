@@ -168,7 +168,7 @@ pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
             "{}: got a trace that does not say when it began, expected one with a clock of its \
-             own, as a log has and Parquet that forebay convert wrote; convert it again, leave --keep-times \
+             own, as a log has and Parquet that forebay convert wrote; convert it again into a new folder or file, leave --keep-times \
              (keep_times=True) out, or keep the volumes in one trace (--by volume)",
             name.display()
         ))

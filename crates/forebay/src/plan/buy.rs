@@ -170,6 +170,9 @@ pub fn answer<P: GoOn>(
     let used = used.fold(0, u64::saturating_add);
     let asked = Asked { clients, intensity, used, question };
     let tried = tried(question, clients.clients.len());
+    if tried.is_empty() {
+        return Err(nothing_to_try(question));
+    }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // Some dozen passes a case; it only has to move.
@@ -273,6 +276,23 @@ impl Asked<'_> {
     }
 }
 
+/// Layouts that more drives are needed for than may be tried.
+fn too_wide(question: &Question<'_>) -> Vec<&'static str> {
+    let wide = question.layouts.iter().filter(|layout| layout.width() > question.drives_max);
+    wide.map(|layout| layout.name()).collect()
+}
+
+fn nothing_to_try(question: &Question<'_>) -> Error {
+    let layouts: Vec<&str> = question.layouts.iter().map(|layout| layout.name()).collect();
+    Error::Unfit(format!(
+        "nothing to try: got the layout {} with up to {} drives of which {} may fail; a mirror takes 2 drives, RAID 6 \
+         takes 6, and only a disk has flash before it",
+        layouts.join(", "),
+        question.drives_max,
+        question.survives
+    ))
+}
+
 fn wrong_growth(growth: f64) -> Error {
     Error::Unfit(format!("--growth: got {growth}, expected 0.001 to {GROWTH_MAX}"))
 }
@@ -285,7 +305,9 @@ fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
         let has_arm = candidate.device.model.cylinders() > 0;
         let is_flash = candidate.device.model.wear().is_some();
         let wanted = question.layouts.iter().filter(|layout| {
-            layout.survives() >= question.survives && (**layout != Layout::FlashCache || has_arm)
+            layout.survives() >= question.survives
+                && layout.width() <= question.drives_max
+                && (**layout != Layout::FlashCache || has_arm)
         });
         for layout in wanted {
             let kind = Kind {
@@ -331,6 +353,11 @@ fn cautions(
     rows: &[Row],
 ) -> Result<Vec<String>, Error> {
     let mut told = clients.cautions(question.begin)?;
+    let wide = too_wide(question);
+    if !wide.is_empty() {
+        let (names, most) = (wide.join(", "), question.drives_max);
+        told.push(format!("Not tried, for they take more than {most} drives: {names}."));
+    }
     let unpriced = unpriced(question, rows);
     if !unpriced.is_empty() {
         let names = unpriced.join(", ");

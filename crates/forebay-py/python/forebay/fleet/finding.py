@@ -24,7 +24,7 @@ _ROWS_SHOWN = 40
 class Finding:
     """What is found: `said` in sentences, the first of which is the answer, and `rows`, all with the same keys.
 
-    `of` says what a row is, `heads` which keys are shown, under which heading.
+    `missing` says what is left out; `of` what a row is, `heads` which keys are shown, under which heading.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class Finding:
         said: Sequence[str],
         rows: Sequence[Row],
         *,
+        missing: Sequence[str] = (),
         cautions: Sequence[str] = (),
         of: str,
         heads: Mapping[str, str],
@@ -40,8 +41,8 @@ class Finding:
         more: Mapping[str, Any] | None = None,
     ) -> None:
         self.title = title
-        self.said = list(said)
-        """Sentences, the first of which is the answer."""
+        self.said = [*said[:1], *missing, *said[1:]]
+        """Sentences: the answer, what it leaves out, what else there is to say."""
         self.rows = list(rows)
         """A dict each."""
         self.cautions = list(cautions)
@@ -137,14 +138,14 @@ def shown(key: str, value: Any) -> str:
         case None:
             return "-"
         case list():
-            more = f" and {len(value) - _NAMES_SHOWN} more" if len(value) > _NAMES_SHOWN else ""
+            more = " and others" if len(value) > _NAMES_SHOWN else ""
             return ", ".join(map(str, value[:_NAMES_SHOWN])) + more
         case bool() | str():
             return str(value)
         case int():
             return f"{value:,}"
     if key.endswith("_share"):
-        return f"{value:.1%}".replace("%", " %")
+        return percent(value)
     if key.endswith("_gib"):
         return size(value)
     return number(value)
@@ -157,6 +158,13 @@ def number(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:#.3g}".rstrip(".") if value != 0 else "0"
+
+
+def percent(share: float) -> str:
+    """With as many digits as tell it from all."""
+    digits = 1 if share < 0.99 else 2 if share < 0.9999 else 4
+    text = f"{share * 100:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if share >= 0.99 else text} %"
 
 
 def size(gib: float) -> str:

@@ -11,7 +11,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .finding import Finding, Row, number, plural, size
+from .. import Error
+from .finding import Finding, Row, number, percent, plural, size
 from .volumes import Asked, Traces, windows
 
 Point = tuple[float, float]
@@ -31,6 +32,9 @@ def flash(
     Rows: a step each, the best first: `volume`, its flash after the step, and what all flash so far comes to and finds.
     `budgets_gib` ask for these budgets in `more["budgets"]`, each with what it gains and who gets it.
     """
+    for budget in budgets_gib or ():
+        if not (isinstance(budget, (int, float)) and 0 < budget < float("inf")):
+            raise Error(f"budgets_gib: got {budget!r}, expected sizes above 0")
     asked = Asked({"cache": {"block_kib": block_kib}}, traces, output=output, **options)
     # All volumes count over the same time, the whole fleet's.
     counts, _ = windows(traces, 1000.0, output=output, **options)
@@ -66,13 +70,13 @@ def _found(
 ) -> Finding:
     if not rows:
         said = ["No flash finds anything: no volume uses a block twice."]
-        return Finding("Where flash pays", said, [], cautions=asked.cautions, of=_OF, heads=_HEADS)
+        return Finding("Where flash pays", said, [], missing=asked.missing, of=_OF, heads=_HEADS)
     whole = rows[-1]
     half = next(row for row in rows if row["found_per_s"] >= whole["found_per_s"] / 2)
     first = rows[0]
     said = [
         f"Half of all that flash can find takes {size(half['all_gib'])}, all of it {size(whole['all_gib'])}: "
-        f"{whole['found_share']:.1%} of {number(all_per_s)} blocks of {block_kib:g} KiB a second.",
+        f"{percent(whole['found_share'])} of {number(all_per_s)} blocks of {block_kib:g} KiB a second.",
         f"It pays most on {first['volume']}: {number(first['found_per_gib_s'])} blocks a second for each GiB of the first "
         f"{size(first['its_gib'])}; the last step, on {whole['volume']}, gains {number(whole['found_per_gib_s'])}.",
     ]
@@ -92,12 +96,11 @@ def _found(
         "points": [*points[:-1:step], points[-1]],
     }
     cautions = [
-        *asked.cautions,
         "Blocks are found as by LRU in flash of the volume's own; what a found block saves in time is the scheduler's and "
         "the disk's (forebay.simulate with flash).",
     ]
     return Finding(
-        "Where flash pays", said, rows, cautions=cautions, of=_OF, heads=_HEADS, curve=curve, more={"budgets": budgets}
+        "Where flash pays", said, rows, missing=asked.missing, cautions=cautions, of=_OF, heads=_HEADS, curve=curve, more={"budgets": budgets}
     )
 
 

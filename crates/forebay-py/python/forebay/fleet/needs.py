@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from .. import Error
 from .._forebay import Together
 from ..sweep.work import fetch
-from .finding import Finding, Row
+from .finding import Finding, Row, number, percent, plural
 from .volumes import Asked, Traces
 
 
@@ -20,18 +21,22 @@ def needs(
     fraction: float = 0.99,
     confidence: float = 0.95,
     seed: int = 1,
+    trust_times: bool = False,
     report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Finding:
     """IOPS that keep `fraction` of requests `within` a time: of each volume alone, and of all on one server, with intervals.
 
     Alone they are `forebay.plan_capacity`'s; together those of `forebay plan consolidate`, exactly, from every request of
-    every volume on its folder's clock: this process holds 12 bytes of each. Rows: a volume each, the neediest first.
+    every volume on its folder's clock: this process holds 12 bytes of each. `trust_times` takes times as they are, though a
+    clock seems too coarse for the promise. Rows: a volume each, the neediest first.
     """
     if not 0 < fraction <= 1:
         raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
-    question = {"plan": {"within": within, "fraction": fraction, "confidence": confidence}}
-    asked = Asked(question, traces, output=output, **options)
+    question: dict[str, Any] = {"within": within, "fraction": fraction, "confidence": confidence}
+    if trust_times:
+        question["trust_times"] = True
+    asked = Asked({"plan": question}, traces, output=output, **options)
     rows: list[Row] = []
     for name, _, answer in asked.answers:
         found = answer["rows"][0]
@@ -44,14 +49,10 @@ def needs(
                 "high_iops": found.get("capacity_high_iops"),
             }
         )
-    all_together = _together(asked, within, fraction, confidence, seed)
+    together = _together(asked, within, fraction, confidence, seed)
+    together["names"] = [row["volume"] for row in rows]
     rows.sort(key=lambda row: (-row["alone_iops"], row["volume"]))
-    said = [_headline(rows, all_together, within, fraction, confidence), _most(rows)]
-    if all_together["every_client_iops"] > all_together["merged_iops"]:
-        said.append(
-            f"One volume then gets only {min(all_together['client_fractions']):.2%} of its requests in time; "
-            f"{all_together['every_client_iops']:,} IOPS keep the promise to each."
-        )
+    said = [_headline(rows, together, within, fraction), *_who_gets_less(rows, together, fraction, confidence), *_most(rows)]
     heads = {
         "volume": "volume",
         "requests": "requests",
@@ -60,16 +61,16 @@ def needs(
         "high_iops": "high",
     }
     whole = {
-        "sum_iops": all_together["sum_iops"],
-        "together_iops": all_together["merged_iops"],
-        "together_low_iops": all_together.get("merged_low_iops"),
-        "together_high_iops": all_together.get("merged_high_iops"),
-        "together_share": all_together["ratio"],
-        "every_volume_iops": all_together["every_client_iops"],
-        "shaped_iops": all_together["shaped_iops"],
+        "sum_iops": together["sum_iops"],
+        "together_iops": together["merged_iops"],
+        "together_low_iops": together.get("merged_low_iops"),
+        "together_high_iops": together.get("merged_high_iops"),
+        "together_share": together["ratio"],
+        "every_volume_iops": together["every_client_iops"],
+        "shaped_iops": together["shaped_iops"],
     }
-    cautions = [*asked.cautions, "Intervals cannot tell of bursts rarer than the traces."]
-    finding = Finding("What the fleet needs", said, rows, cautions=cautions, of="Each volume alone", heads=heads, more=whole)
+    cautions = ["Intervals cannot tell of bursts rarer than the traces."]
+    finding = Finding("What the fleet needs", said, rows, missing=asked.missing, cautions=cautions, of="Each volume alone", heads=heads, more=whole)
     return finding.report(report)
 
 
@@ -84,30 +85,44 @@ def _together(asked: Asked, within: str, fraction: float, confidence: float, see
     return found
 
 
-def _headline(
-    rows: list[Row], together: dict[str, Any], within: str, fraction: float, confidence: float
-) -> str:
-    promise = f"for {fraction * 100:g} % within {within}"
+def _headline(rows: list[Row], together: dict[str, Any], within: str, fraction: float) -> str:
+    time = re.sub(r"(?<=\d)(?=[a-zµ])", " ", within)
+    def promised(whose: str) -> str:
+        return f"{percent(fraction)} of {whose} requests within {time}"
+
     if len(rows) == 1:
-        return f"{rows[0]['volume']} needs {rows[0]['alone_iops']:,} IOPS {promise}."
-    interval = ""
-    if together.get("merged_low_iops") is not None:
-        interval = (
-            f" ({together['merged_low_iops']:,} to {together['merged_high_iops']:,} in {confidence:.0%} of resamples)"
-        )
+        own = promised("its")
+        return f"{rows[0]['volume']}: {rows[0]['alone_iops']:,} IOPS answer {own}."
+    each = promised("each volume's")
+    shared, alone = together["every_client_iops"], together["sum_iops"]
     return (
-        f"{len(rows)} volumes need {together['sum_iops']:,} IOPS {promise} if each has a server of its own; on one server "
-        f"all need {together['merged_iops']:,}{interval}, {together['ratio']:.1%} of that."
+        f"On one server {shared:,} IOPS answer {each}; on servers of their own the "
+        f"{len(rows):,} volumes need {alone:,} in all, {number(alone / shared)} times as much."
     )
 
 
-def _most(rows: list[Row]) -> str:
+def _who_gets_less(rows: list[Row], together: dict[str, Any], fraction: float, confidence: float) -> list[str]:
+    """What all requests take together, whosever they are, and who fares worse than its promise then."""
+    if len(rows) == 1:
+        return []
+    interval = ""
+    if together.get("merged_low_iops") is not None:
+        low, high = together["merged_low_iops"], together["merged_high_iops"]
+        interval = f" ({low:,} to {high:,} in {confidence * 100:g} % of resamples)"
+    pairs = zip(together["client_fractions"], together["names"], strict=True)
+    short = sorted((share, name) for share, name in pairs if share < fraction - 1e-9)
+    said = f"{together['merged_iops']:,} IOPS{interval} answer {percent(fraction)} of all requests, whosever they are"
+    if not short:
+        return [f"{said}."]
+    verb = "gets" if len(short) == 1 else "get"
+    return [f"{said}; then {plural(len(short), 'volume')} {verb} less, {short[0][1]} least: {percent(short[0][0])}."]
+
+
+def _most(rows: list[Row]) -> list[str]:
     """How many volumes need half of all."""
     total, so_far, count = sum(row["alone_iops"] for row in rows), 0, 0
     for row in rows:
         if 2 * so_far >= total:
             break
         so_far, count = so_far + row["alone_iops"], count + 1
-    return f"{count} of them {'needs' if count == 1 else 'need'} half of that sum." if len(rows) > 1 else (
-        "It is alone: nothing is shared."
-    )
+    return [f"Half of these {total:,} IOPS {'is' if count == 1 else 'are'} of {plural(count, 'volume')}."] if len(rows) > 1 else []

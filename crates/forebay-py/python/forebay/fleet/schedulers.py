@@ -54,7 +54,7 @@ def schedulers(
         policy, gain = choose(runs, policies)
         volumes.append(_Volume(name, policy, gain, runs[policies[0]]))
     if not volumes:
-        raise Error(f"policies: got no volume that {policies[0]} could be simulated on: {asked.cautions[0]}")
+        raise Error(f"policies: got no volume that {policies[0]} could be simulated on: {asked.missing[0]}")
     chosen = {volume.name: volume.policy for volume in volumes}
     rows = [_row(key, of) for key, of in grouped(volumes).items()]
     rows.sort(key=lambda row: (-row["requests"], row["policy"], row["load"], row["kind"]))
@@ -71,11 +71,12 @@ def schedulers(
         "gain_high_share": "most gain",
         "names": "such as",
     }
-    cautions = [*asked.cautions, f"Simulated on a model of {device}, open replay, each volume alone on it."]
+    cautions = [f"Simulated on a model of {device}, open replay, each volume alone on it."]
     finding = Finding(
         "Which scheduler for which volumes",
         said,
         rows,
+        missing=asked.missing,
         cautions=cautions,
         of="Groups of volumes, that with most requests first",
         heads=heads,

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from .. import Error
-from .finding import Finding, Row, number, plural
+from .finding import Finding, Row, number, percent, plural
 from .volumes import Traces, least, windows
 
 Counts = dict[int, int]
@@ -23,6 +23,8 @@ _NEAR = 48
 _ALL_PAIRS = 160
 # Pairs that save less than this meet: they share nothing.
 _NEVER = 0.05
+
+_WINDOWED = "IOPS are those of windows, not of a promise in milliseconds: forebay.fleet.needs has these."
 
 
 def together(
@@ -41,7 +43,7 @@ def together(
     """
     if not 0 < fraction <= 1:
         raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
-    counts, cautions = windows(traces, window_ms, output=output, **options)
+    counts, missing = windows(traces, window_ms, output=output, **options)
     names = sorted(counts)
     alone = {name: least(counts[name].values(), fraction) for name in names}
     pairs = {pair: _pair(counts, pair, fraction) for pair in _candidates(counts, names)}
@@ -68,9 +70,9 @@ def together(
     said = [
         f"Of {plural(len(names), 'volume')}, {2 * len(chosen)} are to share in {plural(len(chosen), 'pair')}: that takes "
         f"{number((total - less) * per_s)} IOPS where each alone takes {number(total * per_s)} in all, "
-        f"{less / max(total, 1):.1%} less.",
+        f"{percent(less / max(total, 1))} less.",
         f"{len(worst):,} of the {plural(len(pairs), 'pair')} that were looked at should never share: together they need what "
-        f"both need alone, within {_NEVER:.0%}.",
+        f"both need alone, within {_NEVER * 100:g} %.",
         _how(len(names), fraction, window_ms),
     ]
     heads = {
@@ -82,7 +84,7 @@ def together(
         "saving_share": "saved share",
     }
     more = {"volumes": len(names), "pairs": len(pairs), "alone_iops": total * per_s, "saved_iops": less * per_s}
-    finding = Finding("Which volumes to put together", said, rows, cautions=cautions, of="Pairs", heads=heads, more=more)
+    finding = Finding("Which volumes to put together", said, rows, missing=missing, cautions=[_WINDOWED], of="Pairs", heads=heads, more=more)
     return finding.report(report)
 
 

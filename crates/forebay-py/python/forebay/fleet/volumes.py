@@ -4,63 +4,70 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import Error
 from ..sweep.ask import sweep
 from ..sweep.grid import Cell, _read
-from .finding import plural
+from .finding import plural, shown
 
 Traces = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-# Volumes without an answer that are named.
-_FAILED_NAMED = 3
+# Reasons of having no answer that are told.
+_REASONS = 3
 
 
 class Asked:
-    """A question about each volume: name to answer, in the order of the cells; `cautions` tell what failed."""
+    """A question about each volume: name to answer, in the order of the cells; `missing` tells what has none."""
 
     def __init__(self, question: Mapping[str, Mapping[str, Any]], traces: Traces, **options: Any) -> None:
         if isinstance(traces, (str, os.PathLike)):
             traces = [traces]
         self.traces = [os.fspath(trace) for trace in traces]
-        by_volume: bool | None = options.pop("by_volume", None)
-        if by_volume is None:
-            # A folder is one of volumes.
-            by_volume = all(os.path.isdir(trace) for trace in self.traces)
-        found = sweep(question, self.traces, by_volume=by_volume, **options)
+        # Each folder is one of volumes.
+        options.setdefault("by_volume", None)
+        found = sweep(question, self.traces, **options)
+        self._short = short(self.traces)
         self.storage = options.get("storage")
         self.answers: list[tuple[str, Cell, dict[str, Any]]] = []
         for cell, answer in found.whole():
             if answer is not None:
                 self.answers.append((self._name(cell), cell, answer))
         failed = found.failed()
-        self.cautions = []
+        self.missing = []
         if failed:
-            self.cautions.append(self._without(failed))
+            self.missing.append(self._without(failed))
         if not self.answers:
-            raise Error(self.cautions[0] if failed else "traces: got no volume, expected at least one")
+            raise Error(self.missing[0] if failed else "traces: got no volume, expected at least one")
 
     def _name(self, cell: Cell) -> str:
         return self._named(cell.trace, cell.volume)
 
     def _named(self, trace: str, volume: str) -> str:
-        short = os.path.basename(trace.rstrip("/")) or trace
+        called = self._short[trace]
         if not volume:
-            return short
-        return volume if len(self.traces) == 1 else f"{short}/{volume}"
+            return called
+        return volume if len(self._short) == 1 else f"{called}/{volume}"
 
     def _without(self, failed: list[dict[str, Any]]) -> str:
         """Which volumes have no answer, and why."""
-        why: dict[str, str] = {}
+        volumes: dict[str, list[str]] = {}
+        named = set()
         for row in failed:
             name = self._named(row["trace"], row["volume"])
-            why.setdefault(name, row["error"])
-        named = "; ".join(f"{name}: {error}" for name, error in list(why.items())[:_FAILED_NAMED])
-        more = f"; and {len(why) - _FAILED_NAMED} more" if len(why) > _FAILED_NAMED else ""
-        return f"{plural(len(why), 'volume')} without an answer, left out: {named}{more}"
+            if name not in named:
+                # A reason that is the same but for the trace is told once.
+                files = {row["trace"], row["trace"].rstrip("/") + "/" + row["volume"] + ".parquet"}
+                why = row["error"]
+                for file in sorted(files, key=len, reverse=True):
+                    why = why.removeprefix(f"{file}: ")
+                volumes.setdefault(why, []).append(name)
+                named.add(name)
+        told = [f"{shown('names', names)}: {why}" for why, names in list(volumes.items())[:_REASONS]]
+        more = "; and for other reasons" if len(volumes) > _REASONS else ""
+        return f"{len(named):,} of {plural(len(named | {name for name, _, _ in self.answers}), 'volume')} have no answer and are left out: {'; '.join(told)}{more}"
 
     def began_ns(self) -> dict[str, int]:
         """When each volume's first request came, on the clock of its folder; of a trace by itself, 0."""
@@ -71,8 +78,22 @@ class Asked:
         return {name: begun.get((cell.trace, cell.volume), 0) for name, cell, _ in self.answers}
 
 
+def short(traces: Sequence[str]) -> dict[str, str]:
+    """What each trace is called: as much of the end of its path as tells it from the others."""
+    names = {}
+    for trace in traces:
+        parts = trace.rstrip("/").split("/")
+        others = [other.rstrip("/").split("/") for other in traces if other.rstrip("/") != trace.rstrip("/")]
+        taken = next(
+            (count for count in range(1, len(parts)) if all(other[-count:] != parts[-count:] for other in others)),
+            len(parts),
+        )
+        names[trace] = "/".join(parts[-taken:]) or trace
+    return names
+
+
 def windows(traces: Traces, window_ms: float, **options: Any) -> tuple[dict[str, dict[int, int]], list[str]]:
-    """Requests of each volume in each window that has any, on one clock, and cautions.
+    """Requests of each volume in each window that has any, on one clock, and what is missing.
 
     A volume's windows begin with its first request; they are moved to the clock by whole windows.
     """
@@ -83,7 +104,7 @@ def windows(traces: Traces, window_ms: float, **options: Any) -> tuple[dict[str,
         shift = round(begun[name] / (window_ms * 1e6))
         pairs = zip(answer["windows"], answer["counts"], strict=True)
         counts[name] = {window + shift: count for window, count in pairs}
-    return counts, asked.cautions
+    return counts, asked.missing
 
 
 def least(counts: Iterable[int], fraction: float) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from .. import Error
 from .verdicts import BORNE_OUT, committed, found, out, written
 from .cases import FOLDER, UNTIL, OutOfTime
 from .page import page
@@ -39,11 +40,15 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=Path("target/reproduce"), help="scratch, and what is kept")
     parser.add_argument("--pictures", type=Path, help="folder for the figures (needs matplotlib)")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("-o", "--output", type=Path, help="instead of table.md beside run.py; with none, of the page")
+    parser.add_argument("-o", "--output", type=Path, help="instead of table.md beside run.py, or, of --short, --full and --device, of NAME-part.md in --work; without a paper, of the page")
     options = parser.parse_args(words)
     output = options.output
     if output is not None and options.paper is not None and _is_read(output, options):
         parser.error(f"{output}: got a file that is read, expected another file")
+    if options.minutes is not None and not 0 < options.minutes < 1e6:
+        parser.error(f"--minutes: got {options.minutes}, expected more than 0")
+    if options.processes < 1:
+        parser.error(f"--processes: got {options.processes}, expected 1 or more")
     return options
 
 
@@ -56,7 +61,17 @@ def _is_read(output: Path, options: argparse.Namespace) -> bool:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Reproduces what the command line names."""
-    options = arguments(words)
+    try:
+        return _reproduced(arguments(words), words)
+    except (Error, OSError) as error:
+        print(f"forebay: {error}", file=sys.stderr)
+        return 2
+
+
+def _reproduced(options: argparse.Namespace, words: Sequence[str] | None) -> int:
+    for folder in _folders(options):
+        if not (folder / "run.py").is_file():
+            raise Error(f"{folder}: got no run.py there, expected a paper's folder of the repository, as papers/bid")
     if options.page is not None:
         return _write_page(options.page, _folders(options))
     if options.paper is None:
@@ -87,7 +102,10 @@ def _ended(options: argparse.Namespace, text: str) -> int:
         if is_whole and (paper / "claims.toml").read_text() != written(claims, paper.name):
             said.append("claims.toml is not what comes out")
     else:
-        output = options.output or paper / "table.md"
+        # What is not the whole never replaces what is committed.
+        own = paper / "table.md" if is_whole else options.work / f"{paper.name}-part.md"
+        output = options.output or own
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text)
         print(f"forebay: wrote {output}", file=sys.stderr)
         if options.output is None and is_whole:
@@ -114,13 +132,8 @@ def _all(options: argparse.Namespace, words: list[str]) -> int:
         at = next(at for at, word in enumerate(words) if word in ("-o", "--output") or word.startswith("--output="))
         del words[at : at + (1 if "=" in words[at] else 2)]
     for folder in _folders(options):
-        extra = []
-        if options.short and not options.check:
-            # The short form never replaces what is committed.
-            options.work.mkdir(parents=True, exist_ok=True)
-            extra = ["-o", str(options.work / f"{folder.name}-short.md")]
         print(f"forebay: {folder}", file=sys.stderr)
-        ended = subprocess.run([sys.executable, "-m", "forebay.reproduce", str(folder), *words, *extra], check=False)
+        ended = subprocess.run([sys.executable, "-m", "forebay.reproduce", str(folder), *words], check=False)
         worst = max(worst, ended.returncode) if ended.returncode >= 0 else 130
         if ended.returncode not in (0, 1):
             return worst

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--client", metavar="ADDRESS", help="scheduler of a Dask cluster instead")
     parser.add_argument("--retry", action="store_true", help="ask again what failed")
     options = parser.parse_args(words)
+    # As batch systems end a job: its processes go with it.
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         asked = _questions(options.questions)
         output = options.output or asked.pop("output", None)
@@ -70,6 +73,10 @@ def main(words: list[str] | None = None) -> int:
     for row in failed[:5]:
         print(f"failed: {row['verb']} {row['trace']} {row['volume']}: {row['error']}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _terminated(*_: object) -> None:
+    raise SystemExit(143)
 
 
 def _questions(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .. import Error
-from .grid import Cell
+from .grid import Cell, is_address
 
 if TYPE_CHECKING:
     import polars
@@ -42,8 +42,13 @@ class Dataset:
     """A folder of parts."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        if not isinstance(folder, (str, os.PathLike)) or is_address(os.fspath(folder)):
+            raise Error(f"output: got {folder!r}, expected a folder of this machine")
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Error(f"output: {folder}: {error.strerror}; expected a folder that can be written into") from None
 
     def add(self, rows: list[dict[str, Any]]) -> None:
         """Writes a part; it has its name when it is whole."""

@@ -36,7 +36,7 @@ def sweep(
     traces: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     output: str | os.PathLike[str],
-    by_volume: bool = False,
+    by_volume: bool | None = False,
     executor: Executor | None = None,
     client: Client | str | None = None,
     processes: int | None = None,
@@ -49,7 +49,7 @@ def sweep(
 
     `grid` holds the verbs simulate, plan, fit, compare, advise and cache, each with its parameters: a list is an axis.
     `traces` are paths, or fsspec addresses with `storage` as their options; with `by_volume` they are folders that
-    `forebay convert --partition-by volume` made. What `output` has already is not asked again, but with `retry` what
+    `forebay convert --partition-by volume` made, with None each that is one. What `output` has already is not asked again, but with `retry` what
     failed is. It runs on `processes` of this machine (all processors), on an `executor`, or on the Dask cluster of
     `client`, which may be the address of its scheduler. `shard=(2, 8)` asks the second of eight parts only.
 
@@ -57,6 +57,7 @@ def sweep(
     what is answered. Raises `forebay.Error` where nothing can be asked.
     """
     leave_if_begun_by_sweep()
+    _check(executor, processes, shard)
     if executor is not None and client is not None:
         raise Error("sweep: got an executor and a client, expected one of them")
     asked = cells(grid, traces, by_volume=by_volume, storage=storage)
@@ -70,6 +71,16 @@ def sweep(
         keeping = stack.enter_context(_Keeping(dataset, len(missing), progress))
         drive(engine, _batches(missing), keeping.add, storage)
     return Answers(dataset, asked, len(missing))
+
+
+def _check(executor: Any, processes: Any, shard: Any) -> None:
+    if executor is not None and not isinstance(executor, Executor):
+        raise Error(f"executor: got {executor!r}, expected a concurrent.futures.Executor")
+    if processes is not None and (not isinstance(processes, int) or processes < 1):
+        raise Error(f"processes: got {processes!r}, expected 1 or more")
+    is_pair = isinstance(shard, Sequence) and not isinstance(shard, str) and len(shard) == 2
+    if shard is not None and not (is_pair and all(isinstance(one, int) for one in shard)):
+        raise Error(f"shard: got {shard!r}, expected which part of how many, as (2, 8)")
 
 
 def _engine(
@@ -90,7 +101,7 @@ def _engine(
 
         try:
             reached = distributed.Client(client, timeout=_SCHEDULER_S)  # type: ignore[no-untyped-call]
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Error(f"client: got no scheduler at '{client}' within {_SCHEDULER_S} s: {error}") from None
         connected = stack.enter_context(reached)
     dask: Executor = stack.enter_context(connected.get_executor(pure=False))

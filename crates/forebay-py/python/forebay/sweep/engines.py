@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from concurrent.futures import ProcessPoolExecutor
@@ -115,7 +117,7 @@ class Processes:
 
     def _begun(self) -> ProcessPoolExecutor:
         fresh = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.count, fresh, _ignore_interrupts)
+        return ProcessPoolExecutor(self.count, fresh, _begin_worker)
 
     def __enter__(self) -> Processes:
         return self
@@ -149,5 +151,14 @@ def leave_if_begun_by_sweep() -> None:
         raise SystemExit(1)
 
 
-def _ignore_interrupts() -> None:
+def _begin_worker() -> None:
+    """Leaves Ctrl-C to the parent, and ends when that is gone, however it went."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=[parent.sentinel], daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os._exit(1)

@@ -24,7 +24,8 @@ class Cell:
     """One question.
 
     `trace` is a path or an fsspec address, `volume` one of a folder that `convert --partition-by volume` made, or empty;
-    `parameters` are JSON, sorted by name; `likeness` says what the trace was like when it was asked.
+    `parameters` are JSON, sorted by name; `likeness` says what the trace was like when it was asked, `files` what files were
+    like that parameters name (a device, another trace).
     """
 
     verb: str
@@ -33,6 +34,7 @@ class Cell:
     file: str
     parameters: str
     likeness: str
+    files: str = ""
 
     @property
     def name(self) -> str:
@@ -45,33 +47,64 @@ def cells(
     grid: Grid | Sequence[Grid],
     traces: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    by_volume: bool = False,
+    by_volume: bool | None = False,
     storage: Mapping[str, Any] | None = None,
 ) -> list[Cell]:
     """The questions of a grid about traces, in order: by trace, volume, verb, parameters; each once.
 
     With `by_volume` the traces are folders that `forebay convert --partition-by volume` made, and each volume is asked
-    about. `storage` are fsspec's options for addresses.
+    about; with None each that is such a folder is. `storage` are fsspec's options for addresses.
     """
-    if isinstance(traces, (str, os.PathLike)):
-        traces = [traces]
-    asked = [*_questions(grid)]
+    paths = _paths(traces)
+    asked = [(verb, parameters, _files_named(parameters)) for verb, parameters in _questions(grid)]
     if not asked:
         raise Error("grid: got nothing to ask, expected a verb with its parameters")
     found: dict[str, Cell] = {}
-    for path in traces:
-        trace = os.fspath(path)
-        for volume, file in _files(trace, by_volume, storage):
+    for trace in paths:
+        is_parted = _is_parted(trace, storage) if by_volume is None else by_volume
+        for volume, file in _files(trace, is_parted, storage):
             likeness = _likeness(file, storage)
-            for verb, parameters in asked:
-                cell = Cell(verb, trace, volume, file, parameters, likeness)
+            for verb, parameters, files in asked:
+                cell = Cell(verb, trace, volume, file, parameters, likeness, files)
                 found.setdefault(cell.name, cell)
     return list(found.values())
 
 
+def _paths(traces: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    if isinstance(traces, (str, os.PathLike)):
+        traces = [traces]
+    try:
+        paths = [os.fspath(path) for path in traces]
+    except TypeError:
+        raise Error(f"traces: got {traces!r}, expected a path or an address, or several") from None
+    if not paths:
+        raise Error("traces: got none, expected at least one")
+    return paths
+
+
+def _files_named(parameters: str) -> str:
+    """What the files are like that are values of parameters."""
+    likenesses = {}
+    left = [*json.loads(parameters).values()]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, str) and os.path.isfile(value):
+            likenesses[value] = _likeness(value, None)
+    return json.dumps(likenesses, sort_keys=True) if likenesses else ""
+
+
 def _questions(grid: Grid | Sequence[Grid]) -> Iterator[tuple[str, str]]:
-    for one in [grid] if isinstance(grid, Mapping) else grid:
+    grids = [grid] if isinstance(grid, Mapping) else grid
+    if isinstance(grids, str) or not isinstance(grids, Iterable) or not all(isinstance(one, Mapping) for one in grids):
+        raise Error(f"grid: got {grid!r}, expected verbs with their parameters, as {{'simulate': {{'device': ['hc550']}}}}")
+    for one in grids:
         for verb, parameters in one.items():
+            if not isinstance(parameters, Mapping):
+                raise Error(f"grid: {verb}: got {parameters!r}, expected parameters by their names")
             if verb not in VERBS:
                 raise Error(f"grid: got the verb '{verb}', expected one of: {', '.join(VERBS)}")
             check(verb, parameters)
@@ -91,6 +124,18 @@ def is_address(trace: str) -> bool:
     return len(urlparse(trace).scheme) > 1
 
 
+def _is_parted(trace: str, storage: Mapping[str, Any] | None) -> bool:
+    """Whether a trace is a folder of volumes."""
+    if not is_address(trace):
+        return os.path.isdir(trace)
+    try:
+        _read(f"{trace.rstrip('/')}/manifest.json", storage)
+    # Whatever is wrong with it, its cell will say.
+    except Exception:
+        return False
+    return True
+
+
 def _files(
     trace: str, by_volume: bool, storage: Mapping[str, Any] | None
 ) -> Iterator[tuple[str, str]]:
@@ -106,7 +151,12 @@ def _files(
             f"{trace}: got no manifest.json, expected a folder that forebay convert --partition-by volume made"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise Error(f"{trace}/manifest.json: {error!r}; make the folder anew") from None
+        raise Error(
+            f"{trace}/manifest.json: got what is no manifest ({type(error).__name__}: {error}), expected one that forebay "
+            "convert wrote; make the folder anew"
+        ) from None
+    except Exception as error:
+        raise Error(f"{trace}/manifest.json: {error}") from None
     for volume, file in files:
         yield volume, f"{trace.rstrip('/')}/{file}"
 
@@ -133,5 +183,6 @@ def _likeness(file: str, storage: Mapping[str, Any] | None) -> str:
         about = system.info(path)
         changed = about.get("ETag") or about.get("mtime") or about.get("LastModified")
         return f"{about.get('size')}/{changed}"
-    except OSError:
+    # Whatever is wrong with it, its cells will say.
+    except Exception:
         return ""

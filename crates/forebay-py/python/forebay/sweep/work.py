@@ -27,7 +27,7 @@ def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
     """The row of a cell."""
     begun, used = time.perf_counter(), time.process_time()
     found: dict[str, Any] | None = None
-    error, notes = None, []
+    trace, error, notes = cell.file, None, []
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", TraceWarning)
@@ -36,7 +36,8 @@ def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
         notes = [str(one.message) for one in said if issubclass(one.category, TraceWarning)]
     # Whatever is wrong with one cell is that cell's answer.
     except Exception as wrong:
-        error = str(wrong) or type(wrong).__name__
+        # What was fetched is called by its address.
+        error = (str(wrong) or type(wrong).__name__).replace(trace, cell.file)
     return {
         "cell": cell.name,
         "version": __version__,

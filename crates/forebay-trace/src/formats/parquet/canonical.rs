@@ -39,8 +39,6 @@ pub(crate) const KEY_VOLUMES: &str = "forebay.volumes";
 
 /// Metadata key of when the first request came by the source's clock.
 pub(crate) const KEY_BEGAN: &str = "forebay.began_ns";
-/// The latest beginning that is read: 146 years.
-const BEGAN_MAX_NS: u64 = 1 << 62;
 
 /// The version written and read.
 pub(crate) const VERSION: &str = "1";
@@ -209,17 +207,12 @@ fn numbered(
 }
 
 /// Zero of a table's times by the source's clock. What we wrote counts from its first request; what others made has the times
-/// that its source had.
-pub(super) fn zero(table: &Table) -> Result<Option<Nanos>, TraceError> {
-    let Some(text) = table.metadata(KEY_BEGAN) else {
-        return Ok(table.metadata(KEY_VERSION).is_none().then_some(Nanos::ZERO));
-    };
-    let began = text.parse().ok().filter(|began| *began <= BEGAN_MAX_NS);
-    let began = began.ok_or_else(|| {
-        let got = format!("{} in metadata {KEY_BEGAN}", shown(text));
-        damaged(&table.path, got, &format!("0 to {BEGAN_MAX_NS}"))
-    })?;
-    Ok(Some(Nanos(began)))
+/// that its source had. What makes no sense tells nothing: the requests are as good without.
+pub(super) fn zero(table: &Table) -> Option<Nanos> {
+    match table.metadata(KEY_BEGAN) {
+        Some(text) => text.parse().ok().map(Nanos),
+        None => table.metadata(KEY_VERSION).is_none().then_some(Nanos::ZERO),
+    }
 }
 
 impl Schema for Canonical {

@@ -30,6 +30,26 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// Whether they could be written into `folder`, so that nobody waits for an answer that has no place.
+    ///
+    /// # Errors
+    /// A folder that is none, or that nothing can be written into.
+    pub fn check(folder: &Path) -> Result<(), Error> {
+        let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+        let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+        let tried = match there.is_dir() {
+            true => tempfile::tempfile_in(there).map(|_| ()),
+            false => Err(std::io::ErrorKind::NotADirectory.into()),
+        };
+        tried.map_err(|error| {
+            Error::Unfit(format!(
+                "--configure {}: got {} ({error}), expected a folder that can be written into",
+                folder.display(),
+                there.display()
+            ))
+        })
+    }
+
     /// Writes the texts into `folder`, which is made if it is not there, over none of `kept`.
     ///
     /// # Errors
@@ -254,10 +274,18 @@ impl Words<'_> {
     }
 
     fn serve(&self) -> String {
+        let emulated = match self.backs.iter().any(|back| self.is_striped(back)) {
+            true => {
+                "# A file stands for what md makes of several drives: name that in its place.\n"
+            }
+            false => {
+                "# Files stand for drives, with the model's times. For real drives, name these and\n\
+                 # leave `emulate` out.\n"
+            }
+        };
         let mut text = format!(
             "# {} {}, {}, {}: what `forebay plan buy` proposes.\n\
-             # Files stand for drives, with the model's times. For real drives, name these and\n\
-             # leave `emulate` out.\n\
+             {emulated}\
              socket = \"forebay.sock\"\n",
             self.best.drives.unwrap_or(0),
             plain(&self.best.drive),
@@ -397,4 +425,40 @@ fn exported(tenant: &Tenant<'_>, on: &str, offset: u64) -> String {
     format!(
         "\n[[export]]\nname = {name}\non = \"{on}\"\noffset = \"{offset}MiB\"\nsize = \"{size}MiB\"\n{kept}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn need(client: &str, capacity_iops: u64, within_ms: f64) -> ClientNeed {
+        ClientNeed {
+            client: client.into(),
+            requests: 10,
+            bytes: 3 * MIB + 1,
+            within_ms,
+            fraction: 1.0,
+            capacity_iops: Some(capacity_iops),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_fits_and_limits_are_what_others_leave() {
+        // Within 10 ms at most 100 a second are under way when one comes.
+        let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];
+        let of = |rate_iops: f64| {
+            let back = back("data".into(), 1, rate_iops, &needs, 2.0);
+            let kept = back.clients.iter().map(|tenant| tenant.keep_iops);
+            let limits = back.clients.iter().map(|tenant| back.limit_iops(tenant));
+            (kept.collect::<Vec<_>>(), limits.collect::<Vec<_>>(), back.is_cut())
+        };
+        assert_eq!(of(1000.0), (vec![100, 200], vec![800, 900], false));
+        assert_eq!(of(400.0), (vec![100, 200], vec![200, 300], false));
+        // 399 less 100 are one too few for both: each gets its share, and may have what its promise takes.
+        assert_eq!(of(399.0), (vec![99, 199], vec![200, 300], true));
+        assert_eq!(of(150.0), (vec![16, 33], vec![117, 200], true));
+        let back = back("data".into(), 1, 1000.0, &needs, 2.0);
+        assert!(back.clients.iter().all(|tenant| tenant.bytes == 7 * MIB), "grown, in whole MiB");
+        assert_eq!(back.bytes(), 14 * MIB);
+    }
 }

@@ -274,3 +274,41 @@ fn bytes_max(layout: Layout) -> u64 {
 pub(super) fn is_pressed(layout: Layout, bytes: u64, sets: usize) -> bool {
     layout.is_array() && bytes / sets.max(1) as u64 > bytes_max(layout)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices;
+
+    #[test]
+    fn a_set_of_several_holds_its_share() {
+        let drive = devices::open("hc550").unwrap();
+        let kind = |layout| Kind {
+            drive: &drive,
+            asked: "hc550",
+            layout,
+            flash: None,
+            flash_asked: "",
+            scheduler: "noop",
+        };
+        let gib = 1 << 30;
+        for layout in [Layout::Mirror, Layout::Raid6, Layout::VolumeMirror, Layout::Adaptive] {
+            let set = |drives| kind(layout).set(drives, 64 * gib, 0).unwrap();
+            assert_eq!((set(32).usable, set(64).usable), (64 * gib, 32 * gib), "{layout:?}");
+            assert_eq!((set(32).lanes.disks, set(64).lanes.disks), (32, 32));
+        }
+        let holds = |layout, drives| kind(layout).holds(drives).unwrap();
+        let single = holds(Layout::Single, 1).unwrap();
+        assert_eq!(holds(Layout::Single, 5), Some(5 * single));
+        assert_eq!(holds(Layout::FlashCache, 64), Some(64 * single));
+        assert_eq!(holds(Layout::Mirror, 64), holds(Layout::Mirror, 32).map(|bytes| 2 * bytes));
+        // Two copies take half, two parities of six a third; and no two sets of 33 are equal.
+        let of = |layout, drives| {
+            holds(layout, drives).unwrap() as f64 / (drives as f64 * single as f64)
+        };
+        assert!((0.45..=0.5).contains(&of(Layout::Mirror, 8)));
+        assert!((0.6..=0.667).contains(&of(Layout::Raid6, 12)));
+        assert!((0.55..of(Layout::Raid6, 12)).contains(&of(Layout::VolumeRaid6, 12)));
+        assert_eq!(holds(Layout::Mirror, 33), None);
+    }
+}

@@ -174,11 +174,15 @@ impl Iterator for Dealt<'_> {
     fn next(&mut self) -> Option<Request> {
         self.left = self.left.checked_sub(1)?;
         let mut request = self.striped.next()?;
-        let (stripe, within) = (request.offset / STRIPE_BYTES, request.offset % STRIPE_BYTES);
-        request.lane = (stripe % self.lanes) as Lane;
-        request.offset = stripe / self.lanes * STRIPE_BYTES + within;
+        (request.lane, request.offset) = dealt(request.offset, self.lanes);
         Some(request)
     }
+}
+
+/// The lane of an offset in stripes over so many, and the offset there.
+fn dealt(offset: u64, lanes: u64) -> (Lane, u64) {
+    let (stripe, within) = (offset / STRIPE_BYTES, offset % STRIPE_BYTES);
+    ((stripe % lanes) as Lane, stripe / lanes * STRIPE_BYTES + within)
 }
 
 /// A workload that ends once it is over.
@@ -269,5 +273,20 @@ impl PolicyVisitor for Visit<'_, '_, '_, '_> {
             makespan: end,
             of: self.watch.of,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_are_dealt_in_turn_and_none_lies_on_another() {
+        assert_eq!(dealt(3 * STRIPE_BYTES + 4096, 2), (1, STRIPE_BYTES + 4096));
+        let places = (0..60).map(|n| dealt(n * STRIPE_BYTES / 4, 3));
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        let expected = (0..3).flat_map(|lane| (0..20).map(move |n| (lane, n * STRIPE_BYTES / 4)));
+        assert_eq!(places, expected.collect::<Vec<_>>());
     }
 }

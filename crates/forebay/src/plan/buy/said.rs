@@ -71,7 +71,7 @@ fn promise(needs: &[ClientNeed]) -> String {
     match (needs.len(), same) {
         (1, _) => one,
         (clients, true) => format!("{one} of each of {clients} clients"),
-        (clients, false) => format!("its own promise to each of {clients} clients"),
+        (clients, false) => format!("what each of {clients} clients is promised"),
     }
 }
 

@@ -13,11 +13,15 @@ fn input(requests: &[(u64, u64, u32)]) -> Input {
 }
 
 fn input_of(op: Op, requests: &[(u64, u64, u32)]) -> Input {
+    input_with(op, 4096, requests)
+}
+
+fn input_with(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
     let record = |&(at, stripe, volume): &(u64, u64, u32)| Record {
         at: Nanos::from_millis(at),
         offset: stripe * STRIPE_BYTES,
         latency: None,
-        len: 4096,
+        len,
         stream: 0,
         volume,
         op,
@@ -155,6 +159,7 @@ fn growth_brings_requests_faster_and_data_more_room() {
     let rows = |growth| {
         let question = Question { growth, promise: promise(50, "1"), ..disks.question() };
         let row = asked(&inputs, &question).rows.remove(0);
+        assert_eq!(row.one_less, None, "the promise does not decide");
         (row.drives_for_bytes, row.drives_for_redundancy, row.drives, row.binds)
     };
     assert_eq!(rows(1.0), (Some(2), Some(2), Some(2), Some(Binds::Bytes)));
@@ -176,6 +181,52 @@ fn clients_share_a_clock_and_drives_or_have_their_own() {
     };
     assert_eq!(drives(&apart), (Some(2), vec![2, 2]));
     assert_eq!(drives(&meeting), (Some(4), vec![2, 2]));
+}
+
+#[test]
+fn each_volume_takes_whole_stripes_and_each_drive_draws() {
+    let ask = Ask::of(&["hc550"], &[Layout::Single]);
+    let model = &ask.drives[0].device.model;
+    let whole = model.capacity() / STRIPE_BYTES * STRIPE_BYTES;
+    let mut two = input(&[(0, 0, 0), (1000, 1, 0)]);
+    // Together they are a drive's bytes, and begin a stripe more.
+    two.extents = vec![STRIPE_BYTES / 2, whole - STRIPE_BYTES / 2];
+    let question = Question { promise: promise(50, "1"), ..ask.question() };
+    let row = asked(&[two], &question).rows.remove(0);
+    assert_eq!((row.drives_for_bytes, row.drives), (Some(2), Some(2)));
+    let idle_w = model.joules(Nanos::from_secs(1000)) / 1000.0;
+    assert!(row.mean_power_w.unwrap() > 1.9 * idle_w, "{:?} of {idle_w}", row.mean_power_w);
+}
+
+#[test]
+fn drives_are_busy_for_a_share_of_the_whole_trace() {
+    // Four of five on one drive, the last when all else is done.
+    let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    let uneven = [input(&[(0, 0, 0), (0, 2, 0), (0, 4, 0), (0, 1, 0), (100, 0, 0)])];
+    let question = Question { promise: promise(30, "1"), ..ask.question() };
+    let row = asked(&uneven, &question).rows.remove(0);
+    assert_eq!((row.drives, row.utilisation_max), (Some(2), Some(40.0 / 110.0)));
+    let mean = (40.0 / 110.0 + 10.0 / 100.0) / 2.0;
+    assert!((row.utilisation.unwrap() - mean).abs() < 1e-9, "{:?}", row.utilisation);
+    // A client that asks once at the beginning has an idle drive until the other ends.
+    let apart = [input(&[(0, 0, 0)]), input(&[(0, 0, 0), (990, 0, 0)])];
+    let busy = |growth| {
+        let question = Question { growth, sharings: &[Sharing::Apart], ..ask.question() };
+        asked(&apart, &question).rows[0].utilisation.unwrap()
+    };
+    assert!((busy(1.0) - (10.0 / 990.0 + 20.0 / 1000.0) / 2.0).abs() < 1e-6, "{}", busy(1.0));
+    assert!((busy(2.0) - (10.0 / 495.0 + 20.0 / 505.0) / 2.0).abs() < 1e-6, "{}", busy(2.0));
+}
+
+#[test]
+fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
+    // All over a disk of one: an arm takes longer than 12 ms, a turn less.
+    let ask = Ask::of(&["sata250:plain"], &[Layout::Single]);
+    let mut far = input(&(0..40).map(|n| (n * 1000, n * 90_001 % 200_000, 0)).collect::<Vec<_>>());
+    far.extents = vec![200_000 * STRIPE_BYTES];
+    let question = Question { promise: promise(12, "1"), drives_max: 1, ..ask.question() };
+    let row = asked(&[far], &question).rows.remove(0);
+    assert_eq!(row.refusal, Some(rank::Refusal::UpToMost));
 }
 
 #[test]
@@ -213,6 +264,7 @@ fn layouts_take_their_width_and_what_survives_too_little_is_left_out() {
     assert_eq!(drives(1), [two[0], one[0], two[1], one[1], two[2]]);
     // A server has no arm, so no flash before it.
     assert_eq!(drives(0), [two[0], one[0], two[1], ("single", Some(1)), one[1], two[2]]);
+    assert_eq!(Layout::ALL.map(Layout::survives), [0, 1, 2, 0, 1, 2, 2]);
 }
 
 /// Writes of 4 KiB on servers that take 10 ms: in place a mirror makes both copies at once; a volume reads the rest of the
@@ -233,6 +285,14 @@ fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
     assert_eq!(drives(11), [("mirror", Some(2)), ("volume-mirror", None)]);
     // With room for a round of records in between.
     assert_eq!(drives(41), [("mirror", Some(2)), ("volume-mirror", Some(2))]);
+    // 128 KiB are in one chunk of 512, and in two of 64: twice as many I/Os.
+    let reads: Vec<_> = (1..20).map(|n| (n * 500, n % 8, 0)).collect();
+    let reads = [input_with(Op::Read, 128 << 10, &reads)];
+    let question = Question { promise: promise(21, "1"), ..ask.question() };
+    let mut rows = asked(&reads, &question).rows;
+    rows.sort_by_key(|row| row.layout.name());
+    let busy: Vec<f64> = rows.iter().map(|row| row.utilisation.unwrap()).collect();
+    assert!((1.9..2.2).contains(&(busy[1] / busy[0])), "{busy:?}");
 }
 
 #[test]
@@ -251,11 +311,45 @@ fn a_cache_of_flash_is_tried_before_disks_only() {
 }
 
 #[test]
+fn spares_draw_as_idle_drives_and_flash_costs_with_its_disks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prices, flash) = (folder.path().join("prices.toml"), folder.path().join("flash.toml"));
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"sata250:plain\"]\namount = 100\n";
+    std::fs::write(&prices, text).unwrap();
+    let priced = "\n[price]\namount = 50.0\ncurrency = \"EUR\"\non = \"2020-09\"\n";
+    let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/samsung-830.toml");
+    std::fs::write(&flash, std::fs::read_to_string(bundled).unwrap() + priced).unwrap();
+    let mut ask = Ask::of(&["sata250:plain"], &[Layout::Single, Layout::FlashCache]);
+    ask.flash = Candidate::open(flash.to_str().unwrap()).unwrap();
+    ask.prices = Prices::read(&prices, &["sata250:plain".into()]).unwrap();
+    let inputs = [input(&[(0, 0, 0), (5000, 1, 0)]), input(&[(100, 0, 0), (4000, 1, 0)])];
+    let rows = |spare| {
+        let sharings = &[Sharing::Apart];
+        let question = Question { spare, sharings, promise: promise(90, "1"), ..ask.question() };
+        let mut rows = asked(&inputs, &question).rows;
+        rows.sort_by_key(|row| row.layout.name());
+        rows
+    };
+    let (none, two) = (rows(0), rows(2));
+    let (cached, single) = (&none[0], &none[1]);
+    assert_eq!((single.drives, single.price), (Some(2), Some(200.0)));
+    assert_eq!((cached.drives, cached.cache_drives, cached.price), (Some(2), 2, Some(300.0)));
+    assert_eq!(two[0].price, Some(500.0));
+    // A price is as old as the oldest of its parts.
+    let days = [cached, single].map(|row| row.priced_on.as_deref());
+    assert_eq!(days, [Some("2020-09"), Some("2026-11")]);
+    let model = &ask.drives[0].device.model;
+    let idle_w = model.joules(Nanos::from_secs(3600)) / 3600.0;
+    let more_w = two[1].mean_power_w.unwrap() - single.mean_power_w.unwrap();
+    assert!(idle_w > 0.0 && (more_w - 2.0 * idle_w).abs() < 1e-9, "{more_w} of {idle_w}");
+}
+
+#[test]
 fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prices.toml");
-    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\nwatts = 3\n\
-                [drive.\"fixed:400\"]\namount = 50\n";
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\nwatts = 9\n\
+                [drive.\"fixed:400\"]\namount = 50\nwatts = 1\n";
     std::fs::write(&file, text).unwrap();
     let mut ask = Ask::of(&["fixed:300", "fixed:400", "fixed:100"], &[Layout::Single]);
     let names: Vec<String> = ask.drives.iter().map(|one| one.device.name.clone()).collect();
@@ -271,7 +365,8 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
         ("fixed:300", Some(2), None),
     ];
     assert_eq!(told, expected);
-    assert_eq!(found.rows[0].mean_power_w, Some(15.0));
+    // The cheapest, though it draws most.
+    assert_eq!(found.rows[0].mean_power_w, Some(45.0));
     assert!(
         found.said.starts_with(
             "Buy 4 fixed:100 (single: no drive may fail), and 1 to spare, for 50.00 EUR"
