@@ -1,7 +1,7 @@
 //! The report of `plan buy`: what to buy, what each thing that was tried comes to, what cannot do it, and the answer
 //! as configuration.
 
-use super::page::{document, paragraphs, section};
+use super::page::{document, header, paragraphs, section, tiles};
 use super::tables::{headings, table};
 use super::text::{NONE, bytes, count, escape, name, percent, significant};
 use crate::plan::buy::{Answer, ClientNeed, Row};
@@ -12,7 +12,7 @@ const ROWS_MAX: usize = 40;
 pub(super) fn page(answer: &Answer) -> String {
     let mut body = head(answer);
     if let Some(best) = best(answer) {
-        body += &tiles(answer, best);
+        body += &figures(answer, best);
         body += &section("What does it, the cheapest first", &rows(answer));
     }
     body += &paragraphs("What cannot do it", "findings", &answer.refused);
@@ -53,34 +53,25 @@ fn head(answer: &Answer) -> String {
     };
     let requests: u64 = answer.clients.iter().map(|need| need.requests).sum();
     let reach = answer.clients.iter().map(|need| need.bytes as f64).sum();
-    let item = |title: &str, text: String| format!("<div><dt>{title}</dt><dd>{text}</dd></div>");
-    format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1><dl class=\"about\">{}{}{}\
-         </dl></header>\n",
-        escape(&answer.said),
-        item("Clients", format!("{}, {} requests", answer.clients.len(), count(requests))),
-        item("Data", bytes(reach)),
-        item("Growth", format!("{} times", significant(answer.growth))),
-    )
+    let about = [
+        ("Clients", format!("{}, {} requests", answer.clients.len(), count(requests))),
+        ("Data", bytes(reach)),
+        ("Growth", format!("{} times", significant(answer.growth))),
+    ];
+    header((class, verdict), &answer.said, &about)
 }
 
-fn tiles(answer: &Answer, best: &Row) -> String {
-    let tile =
-        |label: &str, text: String| format!("<div><dt>{label}</dt><dd><b>{text}</b></dd></div>");
+fn figures(answer: &Answer, best: &Row) -> String {
+    let of = format!("{} {}, {}", best.drives.unwrap_or(0), name(&best.drive), best.layout.name());
+    let whose = if answer.clients.len() > 1 { "in time, of who is worst off" } else { "in time" };
     let worst = best.worst();
-    format!(
-        "<section class=\"tiles\"><p class=\"small\">{} {}, {}</p><dl>{}{}{}{}</dl></section>\n",
-        best.drives.unwrap_or(0),
-        name(&best.drive),
-        best.layout.name(),
-        tile("price", money(best)),
-        tile("power", watts(best)),
-        tile("drives busy", best.utilisation.map_or(NONE.into(), percent)),
-        tile(
-            if answer.clients.len() > 1 { "in time, of who is worst off" } else { "in time" },
-            worst.map_or(NONE.into(), |worst| percent_found(worst.in_time_fraction))
-        ),
-    )
+    let figures = [
+        ("price", money(best)),
+        ("power", watts(best)),
+        ("drives busy", best.utilisation.map_or(NONE.into(), percent)),
+        (whose, worst.map_or(NONE.into(), |worst| percent_found(worst.in_time_fraction))),
+    ];
+    tiles(&of, &figures)
 }
 
 fn percent_found(share: f64) -> String {

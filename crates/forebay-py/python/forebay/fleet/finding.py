@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from .._forebay import page as _page
+from .._forebay import write_page
 
 if TYPE_CHECKING:
     import polars
@@ -84,6 +84,16 @@ class Finding:
 
     def page(self) -> str:
         """A page of the design of `forebay advise --output`."""
+        text: str = _page(self._told())
+        return text
+
+    def report(self, path: str | os.PathLike[str] | None) -> Finding:
+        """Writes the page, if `path` says where, whole or not at all."""
+        if path is not None:
+            write_page(self._told(), os.fspath(path))
+        return self
+
+    def _told(self) -> str:
         heads = list(self._heads.values())
         rows = [self._cells(row) for row in self.rows]
         told = {
@@ -95,14 +105,7 @@ class Finding:
             "tables": [{"title": self._of, "heads": heads, "rows": rows}] if rows else [],
             "curve": self._curve,
         }
-        text: str = _page(json.dumps(told))
-        return text
-
-    def report(self, path: str | os.PathLike[str] | None) -> Finding:
-        """Writes the page, if `path` says where."""
-        if path is not None:
-            Path(path).write_text(self.page(), encoding="utf-8")
-        return self
+        return json.dumps(told)
 
     def _table(self) -> str:
         if not self.rows:
