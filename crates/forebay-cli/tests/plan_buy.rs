@@ -261,6 +261,13 @@ fn serve_takes_what_is_proposed() {
         assert!(level.is_none_or(|level| serve.contains(level)), "{layout}: {serve}");
         assert_eq!(serve.contains("emulate = "), level.is_none(), "{layout}");
         assert_eq!(serve.matches("keep_iops = ").count(), 2, "{layout}");
+        // Clients on the same lie behind one another.
+        let figure = |key: &str| -> Vec<&str> {
+            let lines = serve.lines().filter_map(|line| line.strip_prefix(key));
+            lines.map(|line| line.trim_matches(|c| " =\"".contains(c))).collect()
+        };
+        let second = if clients == "shared" { figure("size")[0] } else { "0MiB" };
+        assert_eq!(figure("offset"), ["0MiB", second], "{layout}");
         is_served(&folder, &["a b\"c.spc", "b.spc"]);
     }
 }

@@ -181,6 +181,12 @@ fn clients_share_a_clock_and_drives_or_have_their_own() {
     };
     assert_eq!(drives(&apart), (Some(2), vec![2, 2]));
     assert_eq!(drives(&meeting), (Some(4), vec![2, 2]));
+    // By clocks of their own they begin half a second apart.
+    let mut recorded = meeting;
+    recorded[0].notes.began = Some(Nanos::from_millis(7000));
+    recorded[1].notes.began = Some(Nanos::from_millis(7500));
+    let by = |begin| asked(&recorded, &Question { begin, ..ask.question() }).rows.remove(0).drives;
+    assert_eq!((by(Begin::Together), by(Begin::OwnClocks)), (Some(4), Some(2)));
 }
 
 #[test]
