@@ -228,7 +228,7 @@ py-test: py-build
 	$(PY)/python -m pip install -q --no-deps -r crates/forebay-py/tests/sweep.txt || \
 	  echo "!!! Dask or a local S3 server cannot be installed: what needs it of sweeps' tests is SKIPPED"
 	test -x target/debug/forebay || cargo build -p forebay-cli
-	$(PY)/pytest -q
+	$(PY)/pytest -q -n 2 --dist loadfile
 
 fuzz-build:
 	RUSTC_WRAPPER="$(CURDIR)/fuzz/coverage.sh" cargo build --bins \
