@@ -79,9 +79,8 @@ impl Ssd {
     pub fn new(spec: SsdSpec) -> Result<Ssd, SpecError> {
         spec.check()?;
         let mut ftl = Ftl::new(spec.shape()?, spec.collection, spec.filled_pages())?;
-        if let Precondition { overwrites_share, seed, .. } = spec.precondition
-            && overwrites_share > 0.0
-        {
+        let Precondition { overwrites_share, seed, .. } = spec.precondition;
+        if overwrites_share > 0.0 {
             ftl.churn((overwrites_share * f64::from(spec.filled_pages())) as u64, seed);
         }
         Ok(Ssd::with(ftl, spec))

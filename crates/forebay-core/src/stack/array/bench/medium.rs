@@ -44,7 +44,11 @@ impl Medium {
             }
             (Op::Flush, Err(_)) => {
                 let drive = (io.lane, 0)..=(io.lane, u64::MAX);
-                self.lost.extend(self.open.extract_if(drive, |_| true));
+                let lost: Vec<_> = self.open.range(drive).copied().collect();
+                for block in &lost {
+                    self.open.remove(block);
+                }
+                self.lost.extend(lost);
             }
             _ => {}
         }
