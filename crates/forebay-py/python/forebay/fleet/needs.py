@@ -50,9 +50,9 @@ def needs(
             }
         )
     together = _together(asked, within, fraction, confidence, seed)
-    together["names"] = [row["volume"] for row in rows]
+    shares = list(zip(together["client_fractions"], (row["volume"] for row in rows), strict=True))
     rows.sort(key=lambda row: (-row["alone_iops"], row["volume"]))
-    said = [_headline(rows, together, within, fraction), *_who_gets_less(rows, together, fraction, confidence), *_most(rows)]
+    said = [_headline(rows, together, within, fraction), *_who_gets_less(shares, together, fraction, confidence), *_most(rows)]
     heads = {
         "volume": "volume",
         "requests": "requests",
@@ -87,6 +87,7 @@ def _together(asked: Asked, within: str, fraction: float, confidence: float, see
 
 def _headline(rows: list[Row], together: dict[str, Any], within: str, fraction: float) -> str:
     time = re.sub(r"(?<=\d)(?=[a-zµ])", " ", within)
+
     def promised(whose: str) -> str:
         return f"{percent(fraction)} of {whose} requests within {time}"
 
@@ -101,16 +102,20 @@ def _headline(rows: list[Row], together: dict[str, Any], within: str, fraction: 
     )
 
 
-def _who_gets_less(rows: list[Row], together: dict[str, Any], fraction: float, confidence: float) -> list[str]:
-    """What all requests take together, whosever they are, and who fares worse than its promise then."""
-    if len(rows) == 1:
+def _who_gets_less(
+    shares: list[tuple[float, str]], together: dict[str, Any], fraction: float, confidence: float
+) -> list[str]:
+    """What all requests take together, whosever they are, and who fares worse than its promise then.
+
+    `shares`: what each volume gets of its own, and its name.
+    """
+    if len(shares) == 1:
         return []
     interval = ""
     if together.get("merged_low_iops") is not None:
         low, high = together["merged_low_iops"], together["merged_high_iops"]
         interval = f" ({low:,} to {high:,} in {confidence * 100:g} % of resamples)"
-    pairs = zip(together["client_fractions"], together["names"], strict=True)
-    short = sorted((share, name) for share, name in pairs if share < fraction - 1e-9)
+    short = sorted(one for one in shares if one[0] < fraction - 1e-9)
     said = f"{together['merged_iops']:,} IOPS{interval} answer {percent(fraction)} of all requests, whosever they are"
     if not short:
         return [f"{said}."]

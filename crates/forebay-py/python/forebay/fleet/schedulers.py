@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -112,7 +112,7 @@ Key = tuple[str, str, str]
 
 def grouped(volumes: Sequence[_Volume]) -> dict[Key, list[_Volume]]:
     """Groups by policy, load and kind; by fewer of them where that would leave fewer than two volumes a group on average."""
-    tells = [
+    tells: list[Callable[[_Volume], Key]] = [
         lambda of: (of.policy, _load(of.base), _kind(of.base)),
         lambda of: (of.policy, _load(of.base), _ANY),
         lambda of: (of.policy, _ANY, _ANY),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -80,15 +81,17 @@ class Asked:
 
 def short(traces: Sequence[str]) -> dict[str, str]:
     """What each trace is called: as much of the end of its path as tells it from the others."""
-    names = {}
-    for trace in traces:
-        parts = trace.rstrip("/").split("/")
-        others = [other.rstrip("/").split("/") for other in traces if other.rstrip("/") != trace.rstrip("/")]
-        taken = next(
-            (count for count in range(1, len(parts)) if all(other[-count:] != parts[-count:] for other in others)),
-            len(parts),
-        )
-        names[trace] = "/".join(parts[-taken:]) or trace
+    parts = {trace: trace.rstrip("/").split("/") for trace in traces}
+    names: dict[str, str] = {}
+    for count in range(1, max(map(len, parts.values()), default=0) + 1):
+        ends = {trace: "/".join(of[-count:]) for trace, of in parts.items()}
+        others = Counter("/".join(of[-count:]) for of in set(map(tuple, parts.values())))
+        for trace, end in ends.items():
+            # Of two of which one is the end of the other, the shorter one is its whole path.
+            if trace not in names and (others[end] == 1 or count >= len(parts[trace])):
+                names[trace] = end or trace
+        if len(names) == len(parts):
+            break
     return names
 
 
