@@ -145,7 +145,7 @@ fn a_fit_never_writes_over_its_trace_nor_half_a_model() {
     let refused = |words: &[&str], status, parts: &[&str]| refused(folder, words, status, parts);
     refused(&["fit", "t.parquet", "-o", "t.parquet"], 2, &["got a file that is read"]);
     refused(&["fit", "t.parquet", "-o", "./t.parquet"], 2, &["got a file that is read"]);
-    refused(&["fit", "cut.parquet", "-o", "no/m.json"], 1, &["no/m.json: No such file"]);
+    refused(&["fit", "cut.parquet", "-o", "no/m.json"], 2, &["no/m.json: No such file"]);
     refused(&["fit", "cut.parquet", "-o", "."], 2, &["got something that is no file"]);
     refused(&["fit", "cut.parquet", "-o", "m.json"], 2, &["cut.parquet: got a Parquet error"]);
     assert!(fs::read(folder.join("t.parquet")).unwrap() == trace);

@@ -271,8 +271,8 @@ def test_what_fails_is_told_and_left_out(tmp_path):
     bad = tmp_path / "bad.csv"
     bad.write_text("nothing\n")
     found = fleet.together([good, bad], output=tmp_path / "answers")
-    assert found.more["volumes"] == 1 and found.said[1].startswith("1 of 2 volumes have no answer and are left out: bad.csv: ")
-    with pytest.raises(forebay.Error, match="have no answer"):
+    assert found.more["volumes"] == 1 and found.said[1].startswith("1 of 2 volumes has no answer and is left out: bad.csv: ")
+    with pytest.raises(forebay.Error, match="no volume has an answer: bad.csv: "):
         fleet.together(bad, output=tmp_path / "others")
     with pytest.raises(forebay.Error, match="fraction"):
         fleet.needs(good, output=tmp_path / "answers", fraction=0)

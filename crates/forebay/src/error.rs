@@ -52,9 +52,15 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether what was asked for or read is at fault, not the system; so is a report's place, which was asked for.
+    /// Whether what was asked for or read is at fault, not the system; so is a place that nothing can be written to.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Error::Output(_) | Error::Stopped)
+        match self {
+            Error::Output(TraceError::Io { source, .. }) | Error::Report { source, .. } => {
+                is_of_place(source)
+            }
+            Error::Output(_) | Error::Stopped => false,
+            _ => true,
+        }
     }
 
     /// From a writer: what it says of options is the user's to mend, the rest the system's.
@@ -64,4 +70,13 @@ impl Error {
             usage => Error::Trace(usage),
         }
     }
+}
+
+/// Whether a file cannot be there at all; a disk that is full or fails is another matter.
+fn is_of_place(source: &io::Error) -> bool {
+    use io::ErrorKind::{
+        IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
+    [NotFound, NotADirectory, IsADirectory, PermissionDenied, ReadOnlyFilesystem]
+        .contains(&source.kind())
 }

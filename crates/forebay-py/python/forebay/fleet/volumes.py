@@ -68,7 +68,12 @@ class Asked:
                 named.add(name)
         told = [f"{shown('names', names)}: {why}" for why, names in list(volumes.items())[:_REASONS]]
         more = "; and for other reasons" if len(volumes) > _REASONS else ""
-        return f"{len(named):,} of {plural(len(named | {name for name, _, _ in self.answers}), 'volume')} have no answer and are left out: {'; '.join(told)}{more}"
+        every = named | {name for name, _, _ in self.answers}
+        reasons = "; ".join(told) + more
+        if named == every:
+            return f"no volume has an answer: {reasons}"
+        verbs = "has no answer and is" if len(named) == 1 else "have no answer and are"
+        return f"{len(named):,} of {plural(len(every), 'volume')} {verbs} left out: {reasons}"
 
     def began_ns(self) -> dict[str, int]:
         """When each volume's first request came, on the clock of its folder; of a trace by itself, 0."""
