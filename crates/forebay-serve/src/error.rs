@@ -62,7 +62,11 @@ impl Error {
     pub fn is_users(&self) -> bool {
         match self {
             Error::System { .. } => false,
-            Error::Beside { error, at_start, .. } => *at_start || error.is_input(),
+            Error::Beside { at_start: true, .. } => true,
+            // It could be written when serving began.
+            Error::Beside { error, .. } => {
+                error.is_input() && !matches!(**error, forebay::Error::Output(_))
+            }
             Error::Back { error, .. } => error.is_users(),
             _ => true,
         }
