@@ -143,7 +143,7 @@ def test_plans_count_bytes_where_they_cost(answer, trace):
     with pytest.raises(forebay.Error, match="capacity: got 100 with cost_us"):
         forebay.plan_sla(tiers, trace, cost_us=cost, capacity=100)
     for other in ({"by_volume": True}, {"confidence": 0.9}, {"hold_out": 0.3}):
-        with pytest.raises(forebay.Error, match="without by_volume, confidence and hold_out"):
+        with pytest.raises(forebay.Error, match="without by_volume, confidence, hold_out and report"):
             forebay.plan_capacity(trace, cost_us=cost, **other)
     with pytest.raises(forebay.Error, match="no device 'wheel'"):
         forebay.plan_consolidate(trace, cost_us="wheel")
@@ -297,7 +297,7 @@ def test_plan_buy(answer, trace, tmp_path):
             fraction=0.9,
             devices=["990-pro", "hc550"],
             layouts=["single"],
-            output=tmp_path / "buy.html",
+            report=tmp_path / "buy.html",
             configure=tmp_path / "conf",
         )
     assert found == answer("plan", "buy", TERASORT, *options)
