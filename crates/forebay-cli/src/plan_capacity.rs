@@ -14,7 +14,7 @@ use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
-use crate::plan_costed::{self, Costs};
+use crate::plan_costed::{self, Answered};
 use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
@@ -51,7 +51,7 @@ pub(crate) struct Capacity {
     seed: u64,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
     /// device, whose random reads set it. The answer is then how many times as fast a server has to be
-    #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out", "output"],
+    #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out"],
           allow_negative_numbers = true)]
     cost_us: Option<String>,
     #[command(flatten)]
@@ -88,14 +88,15 @@ impl Capacity {
             return self.devices.run(&self.trace, &self.source, asked);
         }
         let clock = self.trust.within(promises.within.iter().copied());
-        if let Some(cost) = &self.cost_us {
-            let costs = Costs::named(cost)?;
-            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
-            return plan_costed::capacity(&load, &costs, &promises, self.format);
-        }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
         let report = ReportFile::begin(self.output.as_deref(), &Kept::trace(&self.trace))?;
+        if let Some(cost) = &self.cost_us {
+            let costs = &plan_costed::costs(cost)?;
+            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
+            let answered = Answered { costs, report, format: self.format };
+            return plan_costed::capacity(&load, &promises, answered);
+        }
         let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some(), clock)?;
         let answer = {
             let _progress = Progress::new("searching for capacities");

@@ -18,7 +18,7 @@ use forebay::plan::amount::{Fraction, span};
 use forebay::plan::arrival_times::{ArrivalTimes, Clock};
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
-use forebay::plan::costed::{self, Cost, Load};
+use forebay::plan::costed::{self, Costs, Load};
 use forebay::report::{self, CapacityPage};
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
@@ -74,21 +74,22 @@ pub(crate) fn plan_capacity<'py>(
     let clock = Clock::of(promises.within.iter().copied(), trust_times);
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     let doubt = Doubt { bootstrap, hold_out: share("hold_out", hold_out)? };
+    let page = Report::begin(report, &source.kept())?;
     if let Some(text) = cost_us {
-        let others = by_volume || doubt.bootstrap.is_some() || doubt.hold_out.is_some();
-        if others || report.is_some() {
-            let expected = "expected it without by_volume, confidence, hold_out and report";
+        if by_volume || doubt.bootstrap.is_some() || doubt.hold_out.is_some() {
+            let expected = "expected it without by_volume, confidence and hold_out";
             return Err(argument("cost_us", format!("got '{text}' with one of them, {expected}")));
         }
-        let cost = cost(&text)?;
+        let costs = costs(&text)?;
         let (answer, load) = detached(py, |signals| {
             let load = load(&source, false, clock, signals)?;
-            Ok((costed::answer(&load, cost, &promises)?, load))
+            let answer = costed::answer(&load, costs.cost, &promises)?;
+            page.write(|| Ok(report::costed_capacity_html(&answer, &costs)))?;
+            Ok((answer, load))
         })?;
         warn_load(py, &load)?;
         return loads(py, &json(&answer)?);
     }
-    let page = Report::begin(report, &source.kept())?;
     let (answer, arrivals) = detached(py, |signals| {
         let arrivals = arrivals(&source, by_volume, clock, signals)?;
         let answer = capacity::answer(&arrivals, &promises, doubt)?;
@@ -122,8 +123,8 @@ fn load(
 }
 
 /// A cost, or a device's.
-fn cost(text: &str) -> PyResult<Cost> {
-    Cost::named(text).map_err(|wrong| match wrong {
+fn costs(text: &str) -> PyResult<Costs> {
+    Costs::named(text).map_err(|wrong| match wrong {
         forebay::Error::Unfit(said) => argument("cost_us", said),
         other => raised(other),
     })

@@ -48,9 +48,12 @@ def test_a_report_is_the_commands(command, tmp_path, sla, verb):
     assert page == (tmp_path / "command.html").read_text() and page.startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.filterwarnings("ignore::forebay.TraceWarning")
 @pytest.mark.parametrize("verb", ["capacity", "consolidate", "sla"])
-def test_costs_by_length_have_no_page(tmp_path, sla, verb):
-    page = tmp_path / "page.html"
-    with pytest.raises(forebay.Error, match="cost_us=100|'100'"):
-        verbs(sla)[verb][1](cost_us="100", report=page)
-    assert not page.exists()
+def test_so_is_one_of_costs_by_length(command, tmp_path, sla, verb):
+    words, call = verbs(sla)[verb]
+    cost = "100+20/KiB"
+    assert command(*words, "--cost-us", cost, "-o", tmp_path / "command.html").returncode == 0
+    call(cost_us=cost, report=tmp_path / "python.html")
+    page = (tmp_path / "python.html").read_text()
+    assert page == (tmp_path / "command.html").read_text() and "A server of speed 1 takes" in page

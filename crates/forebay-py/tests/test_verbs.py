@@ -143,7 +143,7 @@ def test_plans_count_bytes_where_they_cost(answer, trace):
     with pytest.raises(forebay.Error, match="capacity: got 100 with cost_us"):
         forebay.plan_sla(tiers, trace, cost_us=cost, capacity=100)
     for other in ({"by_volume": True}, {"confidence": 0.9}, {"hold_out": 0.3}):
-        with pytest.raises(forebay.Error, match="without by_volume, confidence, hold_out and report"):
+        with pytest.raises(forebay.Error, match="without by_volume, confidence and hold_out"):
             forebay.plan_capacity(trace, cost_us=cost, **other)
     with pytest.raises(forebay.Error, match="no device 'wheel'"):
         forebay.plan_consolidate(trace, cost_us="wheel")

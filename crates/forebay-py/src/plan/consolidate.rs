@@ -15,7 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{
-    arrivals, cost, fractions_of, kept, load, share, some, sources, spans, warn_arrivals, warn_load,
+    arrivals, costs, fractions_of, kept, load, share, some, sources, spans, warn_arrivals,
+    warn_load,
 };
 use crate::error::{argument, warn};
 use crate::given::given;
@@ -75,16 +76,13 @@ pub(crate) fn plan_consolidate<'py>(
         Promises::new(spans(within, &["10ms"])?, fractions_of(fraction, &["1", "0.9", "0.95"])?);
     let clock = Clock::of(promises.within.iter().copied(), trust_times);
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
+    let page = Report::begin(report, &kept(&sources))?;
     if let Some(text) = cost_us {
         if bootstrap.is_some() {
             let said = format!("got '{text}' with confidence, expected one of them");
             return Err(argument("cost_us", said));
         }
-        if report.is_some() {
-            let said = format!("got it with cost_us={text}, expected one of them");
-            return Err(argument("report", said));
-        }
-        let cost = cost(&text)?;
+        let costs = costs(&text)?;
         let (found, alone, cautions) = detached(py, |signals| {
             let read = sources.iter().map(|source| load(source, by_volume, clock, signals));
             let (alone, begin) =
@@ -92,14 +90,14 @@ pub(crate) fn plan_consolidate<'py>(
             let clients = repeated(&alone, copies);
             let cautions = cautions(&spans_of(&clients), begin, &shifts);
             let found =
-                costed::consolidate::consolidate(&clients, begin, &shifts, &promises, cost)?;
+                costed::consolidate::consolidate(&clients, begin, &shifts, &promises, costs.cost)?;
+            page.write(|| Ok(report::costed_consolidate_html(&found, &costs)))?;
             Ok((found, alone, cautions))
         })?;
         alone.iter().try_for_each(|client| warn_load(py, client))?;
         cautions.into_iter().try_for_each(|caution| warn(py, caution))?;
         return loads(py, &json(&found)?);
     }
-    let page = Report::begin(report, &kept(&sources))?;
     let (found, alone, cautions) = detached(py, |signals| {
         let read = sources.iter().map(|source| arrivals(source, by_volume, clock, signals));
         let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;

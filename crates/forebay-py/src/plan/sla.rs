@@ -11,7 +11,7 @@ use forebay_trace::write::Kept;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{arrivals, cost, load, warn_arrivals, warn_load};
+use super::{arrivals, costs, load, warn_arrivals, warn_load};
 use crate::error::{argument, raised};
 use crate::given::given;
 use crate::page::Report;
@@ -77,25 +77,23 @@ pub(crate) fn plan_sla<'py>(
         let text = format!("got {got}, expected 1 to {RATE_MAX_IOPS} IOPS");
         return Err(argument("capacity", text));
     }
+    let page = Report::begin(report, &kept)?;
     if let Some(text) = cost_us {
         if let Some(got) = capacity {
             let text =
                 format!("got {got} with cost_us, expected one of them: speeds are not in IOPS");
             return Err(argument("capacity", text));
         }
-        if report.is_some() {
-            let text = format!("got it with cost_us={text}, expected one of them");
-            return Err(argument("report", text));
-        }
-        let cost = cost(&text)?;
+        let costs = costs(&text)?;
         let (found, load) = detached(py, |signals| {
             let load = load(&source, false, clock, signals)?;
-            Ok((costed::sla::price(&load, cost, &promise)?, load))
+            let found = costed::sla::price(&load, costs.cost, &promise)?;
+            page.write(|| Ok(report::costed_sla_html(&found, &costs)))?;
+            Ok((found, load))
         })?;
         warn_load(py, &load)?;
         return loads(py, &json(&found)?);
     }
-    let page = Report::begin(report, &kept)?;
     let (found, arrivals) = detached(py, |signals| {
         let arrivals = arrivals(&source, false, clock, signals)?;
         let found = price(&arrivals, &promise, capacity)?;
