@@ -1,6 +1,7 @@
 //! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
 
-use super::plain::{self, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
+use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
+use super::text::significant;
 use crate::plan::amount::percent;
 use crate::plan::arrival_times::name_of;
 use crate::plan::costed::consolidate::Consolidation;
@@ -21,12 +22,13 @@ pub(super) fn capacity(found: &Answer, costs: &Costs) -> String {
         points: rows.iter().map(|row| (row.fraction * 100.0, row.speed)).collect(),
     });
     let [unit, meant] = found.meant(costs);
+    let said = std::iter::once(headline(found)).chain(found.told()).collect();
     let page = PlainPage {
         curve: Some(PlainCurve {
             title: "What each part of the requests takes".into(),
-            along: "% of the requests in time".into(),
-            along_unit: plain::AlongUnit::Plain,
-            up: "speed".into(),
+            along: "requests in time, %".into(),
+            along_unit: AlongUnit::Percent,
+            up: "the least speed".into(),
             points: Vec::new(),
             lines: lines.collect(),
         }),
@@ -36,9 +38,22 @@ pub(super) fn capacity(found: &Answer, costs: &Costs) -> String {
             heads,
             rows: rows.collect(),
         }],
-        ..page(&found.about.trace, "Speed", found.told(), unit, &found.cautions)
+        ..page(&found.about.trace, "Speed", said, unit, &found.cautions)
     };
     plain::page(&page)
+}
+
+/// What most requests take within each bound: 99 % of them, or the most below that was asked for.
+fn headline(found: &Answer) -> String {
+    let first = found.bounds().next().unwrap_or(&[]).iter().enumerate();
+    let most = first.filter(|(_, row)| row.fraction <= 0.99);
+    let nth =
+        most.max_by(|(_, a), (_, b)| a.fraction.total_cmp(&b.fraction)).map_or(0, |one| one.0);
+    let chosen = found.bounds().filter_map(|rows| rows.get(nth));
+    let share = chosen.clone().next().map_or(1.0, |row| row.fraction);
+    let each =
+        chosen.map(|row| format!("speed {} within {} ms", significant(row.speed), row.within_ms));
+    format!("{} of the requests take {}", percent(share), each.collect::<Vec<_>>().join(", "))
 }
 
 /// The page of a promise of several tiers.

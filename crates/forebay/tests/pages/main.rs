@@ -165,7 +165,7 @@ fn plan_consolidate_s_page_is_sound() {
 
 #[test]
 fn pages_of_costs_by_length_are_sound_and_have_every_speed() {
-    let request = |n: u64| (Nanos::from_millis(n * 5), if n % 40 == 0 { 1 << 20 } else { 4096 });
+    let request = |n: u64| (Nanos::from_millis(n * 5), if n.is_multiple_of(40) { 1 << 20 } else { 4096 });
     let load = Load::of("<t>", (0..400).map(request).collect());
     let costs = Costs::named("100+20/KiB").unwrap();
     let has = |page: &str, speeds: &[f64]| {
@@ -181,6 +181,10 @@ fn pages_of_costs_by_length_are_sound_and_have_every_speed() {
     let page = report::costed_capacity_html(&found, &costs);
     has(&page, &speeds);
     assert_eq!(page.matches("class=\"spot\"").count(), speeds.len());
+    assert!(
+        page.contains("99\u{a0}% of the requests take speed")
+            || page.contains("99 % of the requests take speed")
+    );
     let sla = Sla::new(&[(0.9, 20.0), (1.0, 100.0)]).unwrap();
     let found = costed::sla::price(&load, costs.cost, &sla).unwrap();
     let page = report::costed_sla_html(&found, &costs);

@@ -57,7 +57,7 @@ impl Answer {
     }
 
     /// The rows of each bound.
-    pub fn bounds(&self) -> impl Iterator<Item = &[Row]> {
+    pub fn bounds(&self) -> impl Iterator<Item = &[Row]> + Clone {
         self.rows.chunk_by(|one, other| one.within_ms == other.within_ms)
     }
 }
