@@ -165,7 +165,8 @@ fn plan_consolidate_s_page_is_sound() {
 
 #[test]
 fn pages_of_costs_by_length_are_sound_and_have_every_speed() {
-    let request = |n: u64| (Nanos::from_millis(n * 5), if n.is_multiple_of(40) { 1 << 20 } else { 4096 });
+    let request =
+        |n: u64| (Nanos::from_millis(n * 5), if n.is_multiple_of(40) { 1 << 20 } else { 4096 });
     let load = Load::of("<t>", (0..400).map(request).collect());
     let costs = Costs::named("100+20/KiB").unwrap();
     let has = |page: &str, speeds: &[f64]| {
