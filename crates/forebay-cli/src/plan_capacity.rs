@@ -8,6 +8,7 @@ use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
 use forebay::plan::confidence::Bootstrap;
+use forebay::progress::Told;
 use forebay::report;
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
@@ -99,8 +100,8 @@ impl Capacity {
         }
         let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some(), clock)?;
         let answer = {
-            let _progress = Progress::new("searching for capacities");
-            answer(&arrivals, &promises, doubt)?
+            let progress = Progress::new("searching for capacities");
+            answer(&arrivals, &promises, doubt, |told: &Told| progress.tell(told))?
         };
         plan_options::say(&self.trace, &missing(&answer.rows, doubt));
         if let Some(report) = report {

@@ -12,6 +12,7 @@ use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::clients::{OneClient, clients};
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay::plan::costed::Load;
+use forebay::progress::Told;
 use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
@@ -147,7 +148,9 @@ impl Consolidate {
         let progress = Progress::new("searching for capacities");
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let Asked { begin, shifts, promises } = *asked;
-        let found = consolidate(clients, begin, shifts, promises, bootstrap)?;
+        let found = consolidate(clients, begin, shifts, promises, bootstrap, |told: &Told| {
+            progress.tell(told)
+        })?;
         drop(progress);
         if let Some(report) = report {
             let page = ConsolidatePage { clients, begin, shifts, found: &found };

@@ -19,6 +19,7 @@ use forebay::plan::arrival_times::{ArrivalTimes, Clock};
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
 use forebay::plan::costed::{self, Costs, Load};
+use forebay::progress::Told;
 use forebay::report::{self, CapacityPage};
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
@@ -92,7 +93,7 @@ pub(crate) fn plan_capacity<'py>(
     }
     let (answer, arrivals) = detached(py, |signals| {
         let arrivals = arrivals(&source, by_volume, clock, signals)?;
-        let answer = capacity::answer(&arrivals, &promises, doubt)?;
+        let answer = capacity::answer(&arrivals, &promises, doubt, |_: &Told| signals.go_on())?;
         page.write(|| capacity_html(&arrivals, &promises, &answer.rows))?;
         Ok((answer, arrivals))
     })?;

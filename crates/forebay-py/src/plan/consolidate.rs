@@ -9,6 +9,7 @@ use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::clients::{OneClient, clients as clients_of};
 use forebay::plan::consolidate::{cautions, consolidate};
 use forebay::plan::costed;
+use forebay::progress::Told;
 use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
 use pyo3::prelude::*;
@@ -103,7 +104,9 @@ pub(crate) fn plan_consolidate<'py>(
         let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;
         let clients = repeated(&alone, copies);
         let cautions = cautions(&spans_of(&clients), begin, &shifts);
-        let found = consolidate(&clients, begin, &shifts, &promises, bootstrap)?;
+        let found = consolidate(&clients, begin, &shifts, &promises, bootstrap, |_: &Told| {
+            signals.go_on()
+        })?;
         let told = ConsolidatePage { clients: &clients, begin, shifts: &shifts, found: &found };
         page.write(|| Ok(report::consolidate_html(&told)))?;
         Ok((found, alone, cautions))

@@ -129,7 +129,7 @@ fn cache_s_page_is_sound() {
 #[test]
 fn plan_capacity_s_page_is_sound() {
     let (arrivals, promises) = (bursty("<t>"), promises());
-    let rows = capacity::table(&arrivals, &promises, Doubt::default()).unwrap();
+    let rows = capacity::table(&arrivals, &promises, Doubt::default(), |_: &Told| ()).unwrap();
     let curves = capacity::curve(&arrivals, &promises.within).unwrap();
     let page = CapacityPage {
         arrivals: &arrivals,
@@ -151,7 +151,8 @@ fn plan_consolidate_s_page_is_sound() {
     ] {
         let begin = Begin::Together;
         let doubt = (clients.len() == 2).then_some(Bootstrap { level: 0.9, seed: 1 });
-        let found = consolidate(clients, begin, &shifts, &promises(), doubt).unwrap();
+        let found =
+            consolidate(clients, begin, &shifts, &promises(), doubt, |_: &Told| ()).unwrap();
         let page = ConsolidatePage { clients, begin, shifts: &shifts, found: &found };
         let page = report::consolidate_html(&page);
         walk("plan consolidate", &page);

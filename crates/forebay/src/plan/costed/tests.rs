@@ -197,8 +197,15 @@ fn equal_costs_have_the_prices_in_requests() {
     let shifts = [Nanos::ZERO, Nanos::from_millis(100)];
     let begin = Begin::Together;
     let ours = consolidate(&[&load, &load], begin, &shifts, &promises, cost).unwrap();
-    let plain =
-        plain::consolidate(&[&arrivals, &arrivals], begin, &shifts, &promises, None).unwrap();
+    let plain = plain::consolidate(
+        &[&arrivals, &arrivals],
+        begin,
+        &shifts,
+        &promises,
+        None,
+        |_: &crate::progress::Told| (),
+    )
+    .unwrap();
     assert_eq!(ours.rows.len(), 4);
     for (ours, plain) in ours.rows.iter().zip(&plain.rows) {
         let found = (iops(ours.sum_speed), iops(ours.merged_speed), iops(ours.shaped_speed));
