@@ -156,7 +156,9 @@ pub fn compare<P: GoOn>(
     let layout = Layout::of(a, b);
     let block_bytes = block_bytes(inputs, options.block_bytes);
     let asked = Asked { block_bytes, span: layout.span, timed: inputs.into_iter().all(is_timed) };
-    let of = |side: usize, done: u64| done as f64 / inputs[side].description.records.max(1) as f64;
+    let of = |side: usize, done: u64| {
+        (done as f64 / inputs[side].description.records.max(1) as f64).min(1.0)
+    };
     let mut profile = |side: usize| {
         let doing = format!("measuring {}", inputs[side].path.display());
         let told = |done| {
@@ -174,7 +176,8 @@ pub fn compare<P: GoOn>(
             let clock = profiles[side].clock;
             let run = (inputs[side], &layout.sides[side], clock);
             let told = |done| {
-                let done = (2 * nth + side) as f64 + of(side, done);
+                // A request is counted when it comes and when it is done.
+                let done = (2 * nth + side) as f64 + of(side, done / 2);
                 let simulated = done / (2 * devices.len()) as f64;
                 let done_share = MEASURING_SHARE + (1.0 - MEASURING_SHARE) * simulated;
                 progress(&Told { doing: doing.clone(), done_share })

@@ -271,7 +271,8 @@ fn whoever_is_told_of_progress_can_stop() {
     let mut shares = Vec::new();
     let told = |told: &Told| shares.push(told.done_share);
     compare(&input(&many), &input(&many), &options(&["fixed:1000", "fixed:2000"]), told).unwrap();
-    assert!(shares.is_sorted() && shares[0] < 0.2 && shares.iter().all(|share| *share <= 1.0));
+    assert!(shares.is_sorted() && shares[0] < 0.2, "{shares:?}");
+    assert!(shares.iter().all(|share| *share <= 1.0), "{shares:?}");
     assert!(shares.iter().any(|share| (0.3..0.6).contains(share)), "{shares:?}");
     assert!(*shares.last().unwrap() > 0.9, "{shares:?}");
 }
