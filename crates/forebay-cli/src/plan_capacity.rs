@@ -110,11 +110,10 @@ impl Capacity {
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answer)?,
             Format::Table => {
+                let said = sentences(&arrivals, &answer.rows, &promises);
                 let table = shown(&answer.rows, &promises, doubt);
-                output::print(&format!(
-                    "{}\n\n{table}",
-                    sentences(&arrivals, &answer.rows, &promises)
-                ))?;
+                let glance = glance(&arrivals, &promises)?;
+                output::print(&format!("{said}\n\n{table}\n{glance}"))?;
             }
         }
         Ok(())
@@ -151,17 +150,44 @@ fn write_report(
 /// A sentence for each bound, of the trace as a whole, and what the figures leave out.
 fn sentences(arrivals: &ArrivalTimes, rows: &[Row], promises: &Promises) -> String {
     let whole: Vec<&Row> = rows.iter().filter(|row| row.volume.is_none()).collect();
-    let mut said = Vec::new();
-    for line in whole.chunks(promises.fractions.len()) {
-        let each = line.iter().enumerate().map(|(index, row)| {
-            let verb = if index == 0 { "IOPS keep" } else { "keep" };
-            format!("{} {verb} {}", row.capacity_iops, percent(row.fraction))
-        });
-        let each: Vec<String> = each.collect();
-        said.push(wrapped(&format!("Within {} ms: {}.", line[0].within_ms, each.join(", "))));
+    let lines = whole.chunks(promises.fractions.len()).map(sentence);
+    let blind = plan_options::size_blind([arrivals], "--cost-us and --device count bytes too");
+    lines.map(|said| wrapped(&said)).chain(blind).collect::<Vec<_>>().join("\n")
+}
+
+/// What keeps 99 % within a bound, or the most below that was asked for, and how many times as much all of them take.
+fn sentence(line: &[&Row]) -> String {
+    let by_fraction = |one: &&&Row, other: &&&Row| one.fraction.total_cmp(&other.fraction);
+    let Some(last) = line.iter().max_by(by_fraction) else { return String::new() };
+    let most = line.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction).unwrap_or(last);
+    let kept = format!(
+        "{} IOPS keep {} within {} ms",
+        most.capacity_iops,
+        percent(most.fraction),
+        most.within_ms
+    );
+    if most.fraction == last.fraction {
+        return format!("{kept}.");
     }
-    said.extend(plan_options::size_blind([arrivals], "--cost-us and --device count bytes too"));
-    said.join("\n")
+    let what = if last.fraction == 1.0 { "all of them".into() } else { percent(last.fraction) };
+    if most.capacity_iops == last.capacity_iops {
+        return format!("{kept}, and {what} too.");
+    }
+    let times = last.capacity_iops as f64 / most.capacity_iops.max(1) as f64;
+    format!("{kept}; {what} take {}, {times:.1} times as many.", last.capacity_iops)
+}
+
+/// What each bound takes from nine tenths of the requests to all of them, in a line each.
+fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String> {
+    let curves = capacity::curve(arrivals, &promises.within)?;
+    let most = curves.iter().flatten().map(|point| point.1).max().unwrap_or(1).max(1) as f64;
+    let mut lines = vec!["IOPS from 90 % of the requests (left) to all of them; the right half is the last hundredth:".to_string()];
+    for (within, curve) in promises.within.iter().zip(&curves) {
+        let heights = curve.iter().map(|point| point.1 as f64 / most);
+        let bound = format!("{} ms", within.as_millis_f64());
+        lines.push(format!("{bound:>9} {}", output::sparkline(heights)));
+    }
+    Ok(lines.join("\n"))
 }
 
 /// Bounds down, fractions across.
