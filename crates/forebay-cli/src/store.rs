@@ -10,6 +10,7 @@ use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, say};
+use crate::password::password;
 use crate::progress::Progress;
 use crate::store_bench::Benching;
 use crate::store_repair::{Checking, Repairing};
@@ -181,13 +182,4 @@ impl Serving {
 
 fn refused(option: &str, address: SocketAddr, error: &std::io::Error) -> StoreError {
     StoreError::Store(format!("{option} {address}: {error}"))
-}
-
-/// The first line of a file.
-pub(crate) fn password(path: &PathBuf) -> anyhow::Result<String> {
-    let wrong = |what: String| StoreError::Store(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let line = text.lines().next().filter(|line| !line.is_empty());
-    line.map(str::to_string)
-        .ok_or_else(|| wrong("got no first line, expected a password".into()).into())
 }

@@ -24,8 +24,8 @@ use forebay_trace::open;
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, Format, say};
+use crate::password::password;
 use crate::progress::Progress;
-use crate::store::password;
 
 use arrivals::{Process, Turns};
 use client::Client;
