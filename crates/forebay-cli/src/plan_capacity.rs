@@ -27,7 +27,7 @@ pub(crate) struct Capacity {
     /// The trace; - is standard input
     #[arg(value_parser = stdin::trace_path())]
     trace: TracePath,
-    /// Times within which requests are to be answered, comma-separated
+    /// Times within which requests must be answered, comma-separated
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
           default_value = "5ms,10ms,20ms,50ms", allow_hyphen_values = true)]
     within: Vec<Nanos>,
@@ -38,7 +38,7 @@ pub(crate) struct Capacity {
     /// Answer for each volume as well; not with --device, as all volumes share the devices
     #[arg(long, value_enum)]
     by: Option<By>,
-    /// Give every capacity an interval: this share of resamples of the trace lies within, e.g. 0.95
+    /// Give every capacity an interval: one that holds this share of resamples of the trace, e.g. 0.95
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "device")]
     confidence: Option<f64>,
@@ -46,11 +46,11 @@ pub(crate) struct Capacity {
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "device")]
     hold_out: Option<f64>,
-    /// Makes the resamples; the same seed gives the same intervals
+    /// Seed of the resamples; the same seed gives the same intervals
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
-    /// device, whose random reads set it. The answer is then how many times as fast a server has to be
+    /// device, whose random reads set it. The answer is then how many times as fast a server must be
     #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out", "output"],
           allow_negative_numbers = true)]
     cost_us: Option<String>,

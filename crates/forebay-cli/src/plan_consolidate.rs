@@ -24,18 +24,18 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 
-/// Find what clients that share a server need, beside the sum of what each needs alone
+/// Compare what clients need on a shared server with the sum of what each needs alone
 #[derive(Args)]
 pub(crate) struct Consolidate {
-    /// The clients' traces; one alone is given with itself
+    /// The clients' traces; a single one is put together with itself
     #[arg(required = true, value_parser = stdin::trace_path())]
     traces: Vec<TracePath>,
-    /// How much later each client begins than the one before it, comma-separated
+    /// How long after the client before it each client begins, comma-separated
     /// [default: 1s,100s for one trace, 0s for several]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span_or_zero,
           allow_hyphen_values = true)]
     shift: Vec<Nanos>,
-    /// Clients that one trace alone stands for [default: 2]
+    /// How many clients a single trace stands for [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..=1000))]
     clients: Option<u16>,
     /// Keep the clock that the traces have in common: each client begins when it was recorded
@@ -44,7 +44,7 @@ pub(crate) struct Consolidate {
     /// The volumes of each trace are the clients, by the clock they have in common
     #[arg(long, value_enum, conflicts_with = "clients")]
     by: Option<By>,
-    /// Times within which requests are to be answered, comma-separated
+    /// Times within which requests must be answered, comma-separated
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
           default_value = "10ms", allow_hyphen_values = true)]
     within: Vec<Nanos>,
@@ -53,14 +53,14 @@ pub(crate) struct Consolidate {
           default_value = "1,0.9,0.95", allow_hyphen_values = true)]
     fraction: Vec<Fraction>,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
-    /// device, whose random reads set it. The answer is then how many times as fast a server has to be
+    /// device, whose random reads set it. The answer is then how many times as fast a server must be
     #[arg(long, value_name = "COST", conflicts_with = "output", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "cost_us")]
     confidence: Option<f64>,
-    /// Makes the resamples; the same seed gives the same intervals
+    /// Seed of the resamples; the same seed gives the same intervals
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
     /// Also write an HTML report
@@ -250,9 +250,9 @@ fn together(found: &Consolidation) -> String {
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     }
     let said = wrapped(
-        "What they need together, in IOPS, beside the sum of what each needs alone. Q1s: what keeps all that each \
-         client's own shaper lets in. Worst: the client that fares worst at what they need together, and the share \
-         it gets; each kept: what keeps the promise to every client.",
+        "What they need together, in IOPS, against the sum of what each needs alone. Q1s: enough for all that each \
+         client's own shaper promises. Worst: the client that gets the smallest share of its own with what they need \
+         together, and that share. Each kept: enough to keep the promise to every client.",
     );
     format!("{said}\n{table}")
 }

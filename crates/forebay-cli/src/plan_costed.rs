@@ -177,7 +177,7 @@ fn together(found: &Consolidation, costs: &Costs<'_>) -> String {
             shift => format!(", {shift} s apart"),
         };
         wrapped(&format!(
-            "Speed {} keeps {} of {} clients together within {} ms{apart}; alone they need {} in sum. Speed {} keeps the \
+            "Speed {} keeps {} of {} clients together within {} ms{apart}; alone they need {} in all. Speed {} keeps the \
              promise to each.",
             row.merged_speed,
             percent(row.fraction),
