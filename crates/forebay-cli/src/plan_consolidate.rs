@@ -12,30 +12,31 @@ use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::clients::{OneClient, clients};
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay::plan::costed::Load;
+use forebay::progress::Told;
 use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, say, wrapped};
-use crate::plan_costed::{self, Costs};
+use crate::plan_costed::{self, Answered};
 use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 
-/// Compare what clients need on a shared server with the sum of what each needs alone
+/// Find what clients that share a server need, beside the sum of what each needs alone
 #[derive(Args)]
 pub(crate) struct Consolidate {
-    /// The clients' traces; a single one is put together with itself
+    /// The clients' traces; one alone is given with itself
     #[arg(required = true, value_parser = stdin::trace_path())]
     traces: Vec<TracePath>,
-    /// How long after the client before it each client begins, comma-separated
+    /// How much later each client begins than the one before it, comma-separated
     /// [default: 1s,100s for one trace, 0s for several]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span_or_zero,
           allow_hyphen_values = true)]
     shift: Vec<Nanos>,
-    /// How many clients a single trace stands for [default: 2]
+    /// Clients that one trace alone stands for [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..=1000))]
     clients: Option<u16>,
     /// Keep the clock that the traces have in common: each client begins when it was recorded
@@ -44,7 +45,7 @@ pub(crate) struct Consolidate {
     /// The volumes of each trace are the clients, by the clock they have in common
     #[arg(long, value_enum, conflicts_with = "clients")]
     by: Option<By>,
-    /// Times within which requests must be answered, comma-separated
+    /// Times within which requests are to be answered, comma-separated
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
           default_value = "10ms", allow_hyphen_values = true)]
     within: Vec<Nanos>,
@@ -54,13 +55,13 @@ pub(crate) struct Consolidate {
     fraction: Vec<Fraction>,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
     /// device, whose random reads set it. The answer is then how many times as fast a server must be
-    #[arg(long, value_name = "COST", conflicts_with = "output", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "cost_us")]
     confidence: Option<f64>,
-    /// Seed of the resamples; the same seed gives the same intervals
+    /// Makes the resamples; the same seed gives the same intervals
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
     /// Also write an HTML report
@@ -120,18 +121,18 @@ impl Consolidate {
             ))
             .into());
         }
+        let kept = self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         match &self.cost_us {
             None => {
-                let kept =
-                    self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
-                let report = ReportFile::begin(self.output.as_deref(), &kept)?;
                 self.answer::<ArrivalTimes>(|clients, asked| self.merged(clients, asked, report))
             }
             Some(cost) => {
-                let costs = Costs::named(cost)?;
+                let costs = &plan_costed::costs(cost)?;
+                let answered = Answered { costs, report, format: self.format };
                 self.answer::<Load>(|clients, asked| {
                     let when = (asked.begin, asked.shifts);
-                    plan_costed::shared(clients, when, asked.promises, &costs, self.format)
+                    plan_costed::shared(clients, when, asked.promises, answered)
                 })
             }
         }
@@ -147,7 +148,9 @@ impl Consolidate {
         let progress = Progress::new("searching for capacities");
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let Asked { begin, shifts, promises } = *asked;
-        let found = consolidate(clients, begin, shifts, promises, bootstrap)?;
+        let found = consolidate(clients, begin, shifts, promises, bootstrap, |told: &Told| {
+            progress.tell(told)
+        })?;
         drop(progress);
         if let Some(report) = report {
             let page = ConsolidatePage { clients, begin, shifts, found: &found };
