@@ -18,10 +18,10 @@ use crate::store_simulate::Simulating;
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
 ///
-/// What is put goes to the log of one disk, durable before it is answered; a log that is long enough becomes a
-/// sorted segment on another disk, while a third takes what comes in (Workload Shifting, Pan, Yue and Xiong).
-/// There is no redundancy: a disk that is lost takes what is on it along. On solid-state drives, and for
-/// transactions, RocksDB is the better choice.
+/// A put goes to the log of one disk and is durable before it is answered. A log that is long enough becomes a
+/// sorted segment on another disk, while a third disk takes new puts (Workload Shifting, Pan, Yue and Xiong).
+/// There is no redundancy: a lost disk takes its data along. On solid-state drives, and for transactions, RocksDB
+/// is the better choice.
 #[derive(Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
@@ -54,14 +54,14 @@ struct Making {
 
 /// Serve a store to clients of Redis: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH HELLO
 ///
-/// A SET is durable when it is answered, but for --durability none. Values do not expire. Interrupted, it answers
-/// what was asked and ends; killed, it has lost nothing that it acknowledged.
+/// A SET is durable when it is answered, but for --durability none. Values do not expire. Interrupted, it
+/// answers what was asked and ends; killed, it loses nothing that it acknowledged.
 #[derive(Args)]
 struct Serving {
     /// The disks of the store, in any order
     #[arg(value_name = "DIR|DEVICE", required = true)]
     disks: Vec<PathBuf>,
-    /// One of the disks is missing: what it may decide is an error, all else is served
+    /// One of the disks is missing: requests that need it fail, all others are served
     #[arg(long)]
     without_disk: bool,
     /// Nothing is written: puts are refused, and disks need only be readable
@@ -70,7 +70,7 @@ struct Serving {
     /// Where to listen; beyond loopback only with a password
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
     listen: SocketAddr,
-    /// A file whose first line clients have to say (AUTH)
+    /// A file whose first line is the password that clients must give (AUTH)
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Clients at a time

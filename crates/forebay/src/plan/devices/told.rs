@@ -50,7 +50,7 @@ fn write_cache(row: &Row, devices: usize, max: usize) -> Option<String> {
         None => format!("with it off {max} do not ({})", share_found(without.achieved_fraction)),
     };
     Some(format!(
-        " The drive's write cache decides: {takes}. What it holds and was not told to flush a power cut loses."
+        " The drive's write cache decides: {takes}. A power cut loses what it holds and was not told to flush."
     ))
 }
 
