@@ -1,4 +1,4 @@
-"""Sweeps: every verb over many traces, volumes and parameters, each answer kept as it comes.
+"""Sweeps: simulate, plan, describe, fit, compare, advise, cache and windows over many traces, volumes and parameters, each answer kept as it comes.
 
     import forebay
 
