@@ -119,6 +119,8 @@ def test_what_is_read_is_not_written_over(tmp_path, by):
         (drive, lambda to: forebay.advise(kept, device=drive, report=to)),
         (kept, lambda to: forebay.compare(TERASORT, kept, report=to)),
         (kept, lambda to: forebay.cache(kept, report=to)),
+        (kept, lambda to: forebay.simulate(kept, device="fixed:300", policies="noop", report=to)),
+        (drive, lambda to: forebay.simulate(kept, device=drive, policies="noop", report=to)),
         (kept, lambda to: forebay.plan_capacity(kept, report=to)),
         (kept, lambda to: forebay.plan_consolidate([TERASORT, kept], report=to)),
         (kept, lambda to: forebay.plan_power(kept, report=to)),

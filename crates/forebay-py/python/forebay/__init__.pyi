@@ -12,7 +12,7 @@ from typing_extensions import Buffer, Self
 
 from . import fleet as fleet
 from . import laws as laws
-from .sweep import sweep as sweep
+from .sweep import _Sweep
 
 __all__ = [
     "Advice",
@@ -59,6 +59,7 @@ __all__ = [
 ]
 
 __version__: str
+sweep: _Sweep
 
 class Error(ValueError):
     """What was asked for or read is wrong, or the system refuses it (then it is an `OSError` too)."""

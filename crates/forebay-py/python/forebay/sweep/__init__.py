@@ -19,7 +19,6 @@ What runs them: processes of this machine, any `concurrent.futures.Executor`, or
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from .answers import Answers
 from .ask import sweep
@@ -28,12 +27,14 @@ from .report import report
 
 __all__ = ["Answers", "Cell", "cells", "report", "sweep"]
 
+_report = report
 
 class _Sweep(ModuleType):
     """This package, which is called as its function is: `forebay.sweep(...)`."""
 
-    def __call__(self, *words: Any, **options: Any) -> Answers:
-        return sweep(*words, **options)
+    # What a type checker is to see, which takes `forebay.sweep` for a value of this class.
+    __call__ = staticmethod(sweep)
+    report = staticmethod(_report)
 
 
 sys.modules[__name__].__class__ = _Sweep
