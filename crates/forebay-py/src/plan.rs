@@ -28,7 +28,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyTuple};
 
 use crate::error::{argument, raised, warn};
-use crate::given::{given, shown};
+use crate::given::{given, several_or_none, shown};
 use crate::options::warn_notes;
 use crate::page::Report;
 use crate::results::loads;
