@@ -1,6 +1,7 @@
 """Forebay: what a storage workload does to its disks, and what would help."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, final, overload
@@ -12,7 +13,9 @@ from typing_extensions import Buffer, Self
 
 from . import fleet as fleet
 from . import laws as laws
-from .sweep import _Sweep
+from .sweep.answers import Answers
+from .sweep.ask import Progress
+from .sweep.grid import Grid
 
 __all__ = [
     "Advice",
@@ -59,7 +62,6 @@ __all__ = [
 ]
 
 __version__: str
-sweep: _Sweep
 
 class Error(ValueError):
     """What was asked for or read is wrong, or the system refuses it (then it is an `OSError` too)."""
@@ -77,6 +79,30 @@ _StreamBy: TypeAlias = Literal["thread", "process", "name"]
 _Replay: TypeAlias = Literal["open", "closed", "dependent"]
 _Map: TypeAlias = Literal["scale", "wrap", "clip"]
 _Arrangement: TypeAlias = Literal["enhanced", "basic", "raid0"]
+
+class _Sweep(Protocol):
+    """The package `forebay.sweep`, which is called as its function of that name."""
+
+    def __call__(
+        self,
+        grid: Grid | Sequence[Grid],
+        traces: _Path | Iterable[_Path],
+        *,
+        output: _Path,
+        by_volume: bool | None = False,
+        executor: Executor | None = None,
+        client: Any = None,
+        processes: int | None = None,
+        shard: tuple[int, int] | None = None,
+        retry: bool = False,
+        storage: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Answers: ...
+    def report(
+        self, answers: Answers | _Path, path: _Path, *, figure: str | None = None, along: str | None = None
+    ) -> None: ...
+
+sweep: _Sweep
 
 @final
 class Trace:

@@ -19,6 +19,7 @@ What runs them: processes of this machine, any `concurrent.futures.Executor`, or
 
 import sys
 from types import ModuleType
+from typing import Any
 
 from .answers import Answers
 from .ask import sweep
@@ -27,14 +28,11 @@ from .report import report
 
 __all__ = ["Answers", "Cell", "cells", "report", "sweep"]
 
-_report = report
-
 class _Sweep(ModuleType):
     """This package, which is called as its function is: `forebay.sweep(...)`."""
 
-    # What a type checker is to see, which takes `forebay.sweep` for a value of this class.
-    __call__ = staticmethod(sweep)
-    report = staticmethod(_report)
+    def __call__(self, *words: Any, **options: Any) -> Answers:
+        return sweep(*words, **options)
 
 
 sys.modules[__name__].__class__ = _Sweep
