@@ -136,6 +136,6 @@ pub(crate) fn argument(name: &str, text: String) -> PyErr {
 
 /// Issues a warning from where the verb was called.
 pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
-    let text = CString::new(text.replace('\0', " "))?;
+    let text = CString::new(as_called(&text).replace('\0', " "))?;
     PyErr::warn(py, py.get_type::<TraceWarning>().as_any(), &text, 1)
 }

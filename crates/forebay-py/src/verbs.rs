@@ -147,6 +147,7 @@ pub(crate) fn describe<'py>(
 #[pyo3(signature = (
     trace, *, block_kib=None, sizes_mib=None, sizes_blocks=None, report=None, from_=None, names=None
 ))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn cache<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,

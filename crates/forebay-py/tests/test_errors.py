@@ -13,7 +13,8 @@ def test_bad_content_says_what_the_command_says(command, tmp_path):
     said = command("describe", bad)
     with pytest.raises(forebay.Error) as caught:
         forebay.describe(bad)
-    assert (said.returncode, said.stderr) == (2, f"forebay: {caught.value}\n")
+    told = str(caught.value).replace("with from_= or columns=", "with --from or --columns")
+    assert (said.returncode, said.stderr) == (2, f"forebay: {told}\n") and told != str(caught.value)
     assert isinstance(caught.value, ValueError) and "line 2" in str(caught.value)
 
 

@@ -139,6 +139,11 @@ def test_messages_name_arguments(small, wrong, text):
     assert "--" not in str(caught.value)
 
 
+def test_warnings_name_arguments_too(small):
+    with pytest.warns(forebay.TraceWarning, match="Give prices=FILE"):
+        forebay.plan_buy(small, devices=["hc550", "990-pro"], layouts="single", devices_max=2)
+
+
 def test_a_name_with_dashes_stays_as_it_is(tmp_path):
     with pytest.raises(FileNotFoundError, match="a--to b --fast c"):
         forebay.describe(tmp_path / "a--to b --fast c")
