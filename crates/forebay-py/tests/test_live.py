@@ -115,16 +115,16 @@ def test_a_tape_is_written_and_checked(small, tmp_path):
     ("words", "text"),
     [
         ({}, "got nothing to play on"),
-        ({"target": "x", "emulate": "sata250"}, "got --emulate and --target"),
-        ({"emulate": "sata250", "driver": "threads"}, "got --emulate and --driver"),
+        ({"target": "x", "emulate": "sata250"}, "got emulate= and target="),
+        ({"emulate": "sata250", "driver": "threads"}, "got emulate= and driver="),
         ({"target": "x", "driver": "tape"}, "driver: got 'tape', expected io_uring or threads"),
-        ({"target": "x", "fail": ["one-in=3"]}, "--fail, which needs --emulate"),
-        ({"target": "x", "depth": 5000}, "--depth: got 5000"),
+        ({"target": "x", "fail": ["one-in=3"]}, "got fail=, which needs emulate: real"),
+        ({"target": "x", "depth": 5000}, "depth: got 5000"),
         ({"emulate": "sata25"}, "sata25"),
         ({"emulate": "sata250", "policy": "nop"}, "nop"),
         ({"emulate": "sata250", "for_": "soon"}, "for_: got 'soon'"),
         ({"emulate": "sata250", "check_tape": "x"}, "got both"),
-        ({"volume": ["x"], "tape": "y"}, "--volume and --tape"),
+        ({"volume": ["x"], "tape": "y"}, "volume= and tape="),
     ],
 )
 def test_bad_words_are_named_and_nothing_is_begun(small, tmp_path, monkeypatch, words, text):
