@@ -153,7 +153,7 @@ fn main() -> ExitCode {
     // a panic that reaches this place is our own fault.
     panic::set_hook(Box::new(|_| ()));
     let Ok(outcome) = panic::catch_unwind(move || verb.run()) else {
-        eprintln!("forebay: internal error; please report it with the command that led here");
+        output::tell("internal error; please report it with the command that led here");
         return ExitCode::FAILURE;
     };
     match outcome {

@@ -241,7 +241,7 @@ fn four(advice: &Advice, pair: &Pair<'_>) -> String {
     let tail = |run: &RunResult| told(kind.ms(run), said::millis);
     let legend = match other {
         Some(run) => format!(
-            "{} → {} ({})",
+            "The best scheduler: {} → {} ({})",
             name(&pair.baseline.policy),
             name(&run.policy),
             escape(From::of(&run.policy).name())
