@@ -114,9 +114,8 @@ fn make(what: &str, root: &Path) {
 /// The files below `folder`.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut all: Vec<PathBuf> = entries
-        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
-        .collect();
+    let mut all: Vec<PathBuf> =
+        entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect();
     all.sort();
     all
 }
@@ -135,7 +134,8 @@ fn make_installs_and_uninstalls_all_of_it() {
         fs::write(other, "another's").unwrap();
     }
     make("install", &root);
-    let (version, _) = ends(&mut assert_cmd::Command::new(root.join("usr/bin/forebay")).arg("-V"), 0);
+    let (version, _) =
+        ends(&mut assert_cmd::Command::new(root.join("usr/bin/forebay")).arg("-V"), 0);
     assert_eq!(version, ends(&mut forebay(&["-V"]), 0).0);
     for (kind, place) in [
         ("bash", "bash-completion/completions/forebay"),

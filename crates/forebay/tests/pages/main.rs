@@ -7,6 +7,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
+use figures::{number, parse, shows, table, text_of};
 use forebay::advise::{Asked, advise, default_flash};
 use forebay::cache_curve::{CurveOptions, curve};
 use forebay::compare::{Options, compare};
@@ -25,7 +26,6 @@ use forebay::report::{self, CapacityPage, ConsolidatePage, PowerPage, RunsPage, 
 use forebay::simulate::{Bed, Run, Setup, run_all};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
-use figures::{number, parse, shows, table, text_of};
 use walk::walk;
 
 /// Of three streams, two of which fight, with bursts.
@@ -129,7 +129,8 @@ fn cache_s_page_is_sound() {
         let most = 1.0 - curve.points.last().unwrap().lru_miss_ratio;
         assert!(most < 0.9 && shown.rows.len() > 3);
         for row in &shown.rows {
-            let point = curve.points.iter().find(|point| point.size_blocks as f64 == number(&row[1]));
+            let point =
+                curve.points.iter().find(|point| point.size_blocks as f64 == number(&row[1]));
             let found = 1.0 - point.unwrap().lru_miss_ratio;
             shows(&row[2], found);
             shows(&row[3], found / most);
@@ -185,7 +186,12 @@ fn what_clients_need_together_stands_under_its_heading() {
     (row.shaped_iops, row.every_client_iops) = (2000, 3000);
     (row.worst_client, row.client_fractions) = (2, vec![0.95, 0.5, 0.6]);
     let page = |found| {
-        report::consolidate_html(&ConsolidatePage { clients: &clients, begin, shifts: &shifts, found })
+        report::consolidate_html(&ConsolidatePage {
+            clients: &clients,
+            begin,
+            shifts: &shifts,
+            found,
+        })
     };
     let text = page(&found);
     let together = table(&text, "each kept");
@@ -274,9 +280,9 @@ fn plan_power_s_page_is_sound() {
             assert!((saved - (1.0 - row.energy_j / all_on)).abs() < 6e-3, "{}", row.plan);
         }
         let document = parse(&page);
-        let tile = document.descendants().find(|node| {
-            node.has_tag_name("dt") && text_of(*node) == "of the requests are late"
-        });
+        let tile = document
+            .descendants()
+            .find(|node| node.has_tag_name("dt") && text_of(*node) == "of the requests are late");
         let late = found.recommended().unwrap().late_requests as f64 / arrivals.whole.len() as f64;
         let tile = text_of(tile.unwrap().next_sibling_element().unwrap());
         assert!((number(&tile) - late).abs() < 6e-3, "{tile}: {late}");
