@@ -44,7 +44,11 @@ const ASKED: [&str; 15] = [
 
 #[test]
 fn every_verb_with_a_trace_takes_a_dash_for_it() {
-    for verb in shell::verbs() {
+    let verbs = shell::verbs();
+    let is_group = |verb: &[String]| {
+        verbs.iter().any(|other| other.len() > verb.len() && other.starts_with(verb))
+    };
+    for verb in verbs.iter().filter(|verb| !is_group(verb)) {
         let name = verb.join(" ");
         let words: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
         let help = ends(&mut forebay(&words), 0).0;
@@ -91,12 +95,10 @@ fn answers_are_those_of_the_file() {
         let of_file = run(&format!("{} --format json", words("t.parquet")));
         for from in ["cat t.parquet |", "<t.parquet"] {
             let piped = run(&format!("{from} {} --format json", words("-")));
-            if asked.starts_with("play") {
-                let requests = |text: &str| answer(text)["requests"].clone();
-                assert_eq!(requests(&piped), requests(&of_file), "{asked}");
-                continue;
+            // How far a run in wall time comes is its host's to say.
+            if !asked.starts_with("play") {
+                assert_eq!(answer(&named(&piped)), answer(&named(&of_file)), "{from} {asked}");
             }
-            assert_eq!(answer(&named(&piped)), answer(&named(&of_file)), "{from} {asked}");
         }
     }
 }
@@ -134,7 +136,7 @@ fn all_that_comes_is_read() {
 fn words_beside_the_dash_stay_as_they_are() {
     let folder = folder();
     // Bytes that are no UTF-8, blanks and nothing.
-    let text = "cat t.spc | forebay convert - $'a b\\xff.csv' && ls a*.csv | wc -l\n\
+    let text = "cat t.spc | forebay convert - $'a b\\xff.csv' && test -s $'a b\\xff.csv' && ls a*.csv | wc -l\n\
                 cat t.spc | forebay describe - --from '' 2>&1 || echo refused";
     let said = shell::run(folder.root(), text).unwrap();
     assert!(said.starts_with("1\n") && said.ends_with("refused\n"), "{said}");
@@ -179,7 +181,7 @@ fn a_terminal_is_no_trace() {
         return;
     }
     let folder = folder();
-    let text = "script -qec 'timeout 20 forebay describe -' /dev/null < /dev/null; true";
+    let text = "script -qec 'timeout 20 forebay describe -' /dev/null < /dev/null || true";
     let said = shell::run(folder.root(), text).unwrap();
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("/dev/stdin: got a terminal, expected a trace"), "{said}");

@@ -189,7 +189,8 @@ fn half_floats_are_whole_within_what_they_tell_apart() {
 /// The requests of three rows in which `column` stands in place of the column `replaced`.
 fn renamed(replaced: &str, name: &str, column: ArrayRef) -> Result<Vec<Record>, String> {
     let whole = table(&[]);
-    let rest = whole.schema().fields().iter().map(|field| field.name().clone());
+    let schema = whole.schema();
+    let rest = schema.fields().iter().map(|field| field.name().clone());
     let rest = rest.filter(|kept| kept != replaced);
     let rest = rest.map(|kept| (kept.clone(), whole.column_by_name(&kept).unwrap().clone()));
     let all: Vec<(String, ArrayRef)> = rest.chain([(name.to_string(), column)]).collect();
