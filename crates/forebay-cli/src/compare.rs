@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table};
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
+use forebay::progress::Told;
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
 
@@ -54,7 +55,7 @@ impl Compare {
         let a = self.reading.read(&self.a)?;
         let b = self.reading.read(&self.b)?;
         let progress = Progress::new("comparing");
-        let card = compare(&a, &b, &options, |doing| progress.say(doing.to_string()))?;
+        let card = compare(&a, &b, &options, |told: &Told| progress.tell(told))?;
         drop(progress);
         if let Some(page) = page {
             page.write(&report::card_html(&card))?;

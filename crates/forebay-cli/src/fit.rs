@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::model::fit::{Detail, FitOptions, Fitted, fit};
 use forebay::model::judge::{Judged, VerdictOfTwins, judge};
+use forebay::progress::Told;
 use forebay_model::BUDGET_BYTES;
 use forebay_trace::plural::counted;
 use forebay_trace::write::{Draft, Kept};
@@ -99,9 +100,8 @@ impl Fit {
             let progress = Progress::new("comparing with a twin");
             let (source, trace) = (self.source.clone(), self.trace.to_path_buf());
             let opening = move || source.open(&trace, Default::default());
-            Some(judge(&self.trace, Box::new(opening), &model, |_| {
-                progress.say("comparing with a twin".to_string());
-            })?)
+            let tell = |told: &Told| progress.tell(told);
+            Some(judge(&self.trace, Box::new(opening), &model, tell)?)
         };
         let summary = Summary {
             model: self.output.display().to_string(),

@@ -8,13 +8,14 @@ use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
 use forebay::plan::confidence::Bootstrap;
+use forebay::progress::Told;
 use forebay::report;
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
-use crate::plan_costed::{self, Costs};
+use crate::plan_costed::{self, Answered};
 use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
@@ -51,7 +52,7 @@ pub(crate) struct Capacity {
     seed: u64,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
     /// device, whose random reads set it. The answer is then how many times as fast a server has to be
-    #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out", "output"],
+    #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out"],
           allow_negative_numbers = true)]
     cost_us: Option<String>,
     #[command(flatten)]
@@ -88,18 +89,19 @@ impl Capacity {
             return self.devices.run(&self.trace, &self.source, asked);
         }
         let clock = self.trust.within(promises.within.iter().copied());
-        if let Some(cost) = &self.cost_us {
-            let costs = Costs::named(cost)?;
-            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
-            return plan_costed::capacity(&load, &costs, &promises, self.format);
-        }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
         let report = ReportFile::begin(self.output.as_deref(), &Kept::trace(&self.trace))?;
+        if let Some(cost) = &self.cost_us {
+            let costs = &plan_costed::costs(cost)?;
+            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
+            let answered = Answered { costs, report, format: self.format };
+            return plan_costed::capacity(&load, &promises, answered);
+        }
         let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some(), clock)?;
         let answer = {
-            let _progress = Progress::new("searching for capacities");
-            answer(&arrivals, &promises, doubt)?
+            let progress = Progress::new("searching for capacities");
+            answer(&arrivals, &promises, doubt, |told: &Told| progress.tell(told))?
         };
         plan_options::say(&self.trace, &missing(&answer.rows, doubt));
         if let Some(report) = report {
@@ -108,11 +110,10 @@ impl Capacity {
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answer)?,
             Format::Table => {
+                let said = sentences(&arrivals, &answer.rows, &promises);
                 let table = shown(&answer.rows, &promises, doubt);
-                output::print(&format!(
-                    "{}\n\n{table}",
-                    sentences(&arrivals, &answer.rows, &promises)
-                ))?;
+                let glance = glance(&arrivals, &promises)?;
+                output::print(&format!("{said}\n\n{table}\n{glance}"))?;
             }
         }
         Ok(())
@@ -149,17 +150,44 @@ fn write_report(
 /// A sentence for each bound, of the trace as a whole, and what the figures leave out.
 fn sentences(arrivals: &ArrivalTimes, rows: &[Row], promises: &Promises) -> String {
     let whole: Vec<&Row> = rows.iter().filter(|row| row.volume.is_none()).collect();
-    let mut said = Vec::new();
-    for line in whole.chunks(promises.fractions.len()) {
-        let each = line.iter().enumerate().map(|(index, row)| {
-            let verb = if index == 0 { "IOPS keep" } else { "keep" };
-            format!("{} {verb} {}", row.capacity_iops, percent(row.fraction))
-        });
-        let each: Vec<String> = each.collect();
-        said.push(wrapped(&format!("Within {} ms: {}.", line[0].within_ms, each.join(", "))));
+    let lines = whole.chunks(promises.fractions.len()).map(sentence);
+    let blind = plan_options::size_blind([arrivals], "--cost-us and --device count bytes too");
+    lines.map(|said| wrapped(&said)).chain(blind).collect::<Vec<_>>().join("\n")
+}
+
+/// What keeps 99 % within a bound, or the most below that was asked for, and how many times as much all of them take.
+fn sentence(line: &[&Row]) -> String {
+    let by_fraction = |one: &&&Row, other: &&&Row| one.fraction.total_cmp(&other.fraction);
+    let Some(last) = line.iter().max_by(by_fraction) else { return String::new() };
+    let most = line.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction).unwrap_or(last);
+    let kept = format!(
+        "{} IOPS keep {} within {} ms",
+        most.capacity_iops,
+        percent(most.fraction),
+        most.within_ms
+    );
+    if most.fraction == last.fraction {
+        return format!("{kept}.");
     }
-    said.extend(plan_options::size_blind([arrivals], "--cost-us and --device count bytes too"));
-    said.join("\n")
+    let what = if last.fraction == 1.0 { "all of them".into() } else { percent(last.fraction) };
+    if most.capacity_iops == last.capacity_iops {
+        return format!("{kept}, and {what} too.");
+    }
+    let times = last.capacity_iops as f64 / most.capacity_iops.max(1) as f64;
+    format!("{kept}; {what} take {}, {times:.1} times as many.", last.capacity_iops)
+}
+
+/// What each bound takes from nine tenths of the requests to all of them, in a line each.
+fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String> {
+    let curves = capacity::curve(arrivals, &promises.within)?;
+    let most = curves.iter().flatten().map(|point| point.1).max().unwrap_or(1).max(1) as f64;
+    let mut lines = vec!["IOPS from 90 % of the requests (left) to all of them; the right half is the last hundredth:".to_string()];
+    for (within, curve) in promises.within.iter().zip(&curves) {
+        let heights = curve.iter().map(|point| point.1 as f64 / most);
+        let bound = format!("{} ms", within.as_millis_f64());
+        lines.push(format!("{bound:>9} {}", output::sparkline(heights)));
+    }
+    Ok(lines.join("\n"))
 }
 
 /// Bounds down, fractions across.

@@ -12,13 +12,14 @@ use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::clients::{OneClient, clients};
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay::plan::costed::Load;
+use forebay::progress::Told;
 use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, say, wrapped};
-use crate::plan_costed::{self, Costs};
+use crate::plan_costed::{self, Answered};
 use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
@@ -54,7 +55,7 @@ pub(crate) struct Consolidate {
     fraction: Vec<Fraction>,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
     /// device, whose random reads set it. The answer is then how many times as fast a server has to be
-    #[arg(long, value_name = "COST", conflicts_with = "output", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
@@ -120,18 +121,18 @@ impl Consolidate {
             ))
             .into());
         }
+        let kept = self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
+        let report = ReportFile::begin(self.output.as_deref(), &kept)?;
         match &self.cost_us {
             None => {
-                let kept =
-                    self.traces.iter().fold(Kept::default(), |kept, path| kept.and_trace(path));
-                let report = ReportFile::begin(self.output.as_deref(), &kept)?;
                 self.answer::<ArrivalTimes>(|clients, asked| self.merged(clients, asked, report))
             }
             Some(cost) => {
-                let costs = Costs::named(cost)?;
+                let costs = &plan_costed::costs(cost)?;
+                let answered = Answered { costs, report, format: self.format };
                 self.answer::<Load>(|clients, asked| {
                     let when = (asked.begin, asked.shifts);
-                    plan_costed::shared(clients, when, asked.promises, &costs, self.format)
+                    plan_costed::shared(clients, when, asked.promises, answered)
                 })
             }
         }
@@ -147,7 +148,9 @@ impl Consolidate {
         let progress = Progress::new("searching for capacities");
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let Asked { begin, shifts, promises } = *asked;
-        let found = consolidate(clients, begin, shifts, promises, bootstrap)?;
+        let found = consolidate(clients, begin, shifts, promises, bootstrap, |told: &Told| {
+            progress.tell(told)
+        })?;
         drop(progress);
         if let Some(report) = report {
             let page = ConsolidatePage { clients, begin, shifts, found: &found };

@@ -6,48 +6,52 @@ use comfy_table::{Cell, CellAlignment};
 use forebay::plan::arrival_times::Clock;
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::Begin;
-use forebay::plan::costed::consolidate::{self, Consolidation, Shared};
+use forebay::plan::costed::consolidate::{self, Consolidation};
 use forebay::plan::costed::sla::{self, Price};
-use forebay::plan::costed::{About, Answer, Cost, Load, Row, answer};
+use forebay::plan::costed::{Answer, Costs, Load, answer};
 use forebay::plan::sla::Sla;
+use forebay::report;
 use forebay_core::Nanos;
+use serde::Serialize;
 
 use crate::options::{Source, say_notes};
 use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, percent};
 use crate::progress::Progress;
+use crate::report_file::ReportFile;
 
-/// A cost, and how it was asked for.
-pub(crate) struct Costs<'a> {
-    asked: &'a str,
-    cost: Cost,
+/// What `asked` says, a cost or a device.
+pub(crate) fn costs(asked: &str) -> anyhow::Result<Costs> {
+    let costs = Costs::named(asked).map_err(|wrong| match wrong {
+        forebay::Error::Unfit(wrong) => forebay::Error::Unfit(format!("--cost-us: {wrong}")),
+        other => other,
+    })?;
+    Ok(costs)
 }
 
-impl<'a> Costs<'a> {
-    /// `asked`, a cost or a device.
-    pub(crate) fn named(asked: &'a str) -> anyhow::Result<Costs<'a>> {
-        let cost = Cost::named(asked).map_err(|wrong| match wrong {
-            forebay::Error::Unfit(wrong) => forebay::Error::Unfit(format!("--cost-us: {wrong}")),
-            other => other,
-        })?;
-        Ok(Costs { asked, cost })
-    }
+/// Where an answer goes.
+pub(crate) struct Answered<'a> {
+    pub(crate) costs: &'a Costs,
+    pub(crate) report: Option<ReportFile>,
+    pub(crate) format: Format,
+}
 
-    /// What the figures are of.
-    fn said(&self, about: &About) -> String {
-        wrapped(&format!(
-            "{}, {:.0} us for one of the mean length, {:.1} KiB.",
-            self.unit(),
-            about.mean_cost_us,
-            about.mean_length_bytes / 1024.0
-        ))
-    }
-
-    fn unit(&self) -> String {
-        let told = self.cost.shown();
-        let is_same = self.asked == told || self.asked == self.cost.to_string();
-        let of = if is_same { String::new() } else { format!(" ({})", self.asked) };
-        format!("A server of speed 1 takes {told} us for a request{of}")
+impl Answered<'_> {
+    /// Writes the report, then prints.
+    fn give<T: Serialize>(
+        self,
+        found: &T,
+        html: fn(&T, &Costs) -> String,
+        told: fn(&T, &Costs) -> String,
+    ) -> anyhow::Result<()> {
+        if let Some(report) = self.report {
+            report.write(&html(found, self.costs))?;
+        }
+        match self.format {
+            Format::Json | Format::Csv => output::print_data(self.format, found)?,
+            Format::Table => output::print(&told(found, self.costs))?,
+        }
+        Ok(())
     }
 }
 
@@ -72,72 +76,38 @@ pub(crate) fn load(
 /// The prices of `promises`.
 pub(crate) fn capacity(
     load: &Load,
-    costs: &Costs<'_>,
     promises: &Promises,
-    format: Format,
+    answered: Answered<'_>,
 ) -> anyhow::Result<()> {
     let progress = Progress::new("searching for speeds");
-    let found = answer(load, costs.cost, promises)?;
+    let found = answer(load, answered.costs.cost, promises)?;
     drop(progress);
-    let said =
-        || format!("{}\n\n{}", prices(&found, promises, costs), bounds(&found.rows, promises));
-    match format {
-        Format::Json | Format::Csv => output::print_data(format, &found)?,
-        Format::Table => output::print(&said())?,
-    }
-    Ok(())
+    answered.give(&found, report::costed_capacity_html, prices)
 }
 
-/// A sentence for each bound, and what the figures mean.
-fn prices(found: &Answer, promises: &Promises, costs: &Costs<'_>) -> String {
-    let mut said = vec![costs.said(&found.about)];
-    for line in found.rows.chunks(promises.fractions.len()) {
-        let each: Vec<String> = line
-            .iter()
-            .map(|row| format!("{} keeps {}", row.speed, percent(row.fraction)))
-            .collect();
-        said.push(wrapped(&format!("Within {} ms: speed {}.", line[0].within_ms, each.join(", "))));
-    }
-    said.push(wrapped(
-        "A thousandth less does not. Whatever is not answered in time is put aside, and no scheduler answers more.",
-    ));
-    said.join("\n")
-}
-
-/// Bounds down, fractions across.
-fn bounds(rows: &[Row], promises: &Promises) -> String {
-    let fractions = promises.fractions.iter().map(|fraction| fraction.to_string());
+/// A sentence for each bound and what the figures mean; then bounds down, fractions across.
+fn prices(found: &Answer, costs: &Costs) -> String {
+    let [unit, meant] = found.meant(costs);
+    let said = std::iter::once(unit).chain(found.told()).chain([meant]);
+    let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
+    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| row.fraction.to_string());
     let header = std::iter::once("speed within".to_string()).chain(fractions);
-    let lines = rows.chunks(promises.fractions.len()).map(|line| {
+    let lines = found.bounds().map(|line| {
         let figures = line.iter().map(|row| format!("{:.3}", row.speed));
         std::iter::once(format!("{} ms", line[0].within_ms)).chain(figures).collect()
     });
-    table(header.collect(), lines)
+    format!("{}\n\n{}", said.join("\n"), table(header.collect(), lines))
 }
 
 /// The price of a promise of several tiers.
-pub(crate) fn tiers(
-    load: &Load,
-    costs: &Costs<'_>,
-    promise: &Sla,
-    format: Format,
-) -> anyhow::Result<()> {
+pub(crate) fn tiers(load: &Load, promise: &Sla, answered: Answered<'_>) -> anyhow::Result<()> {
     let progress = Progress::new("searching for the least speed");
-    let found = sla::price(load, costs.cost, promise)?;
+    let found = sla::price(load, answered.costs.cost, promise)?;
     drop(progress);
-    match format {
-        Format::Json | Format::Csv => output::print_data(format, &found)?,
-        Format::Table => output::print(&priced(&found, costs))?,
-    }
-    Ok(())
+    answered.give(&found, report::costed_sla_html, priced)
 }
 
-fn priced(found: &Price, costs: &Costs<'_>) -> String {
-    let said = wrapped(&format!(
-        "Speed {} keeps the promise on one server, first come first served; a thousandth less does not. Nothing keeps it \
-         below speed {}.",
-        found.fcfs_speed, found.floor_speed
-    ));
+fn priced(found: &Price, costs: &Costs) -> String {
     let header = ["within ms", "promised", "answered", "alone takes speed"];
     let lines = found.tiers.iter().map(|tier| {
         vec![
@@ -148,7 +118,7 @@ fn priced(found: &Price, costs: &Costs<'_>) -> String {
         ]
     });
     let shown = table(header.map(String::from).to_vec(), lines);
-    format!("{said}\n{}\n\n{shown}", costs.said(&found.about))
+    format!("{}\n{}\n\n{shown}", wrapped(&found.told()), wrapped(&found.meant(costs)))
 }
 
 /// What `clients` that share a server need.
@@ -156,39 +126,18 @@ pub(crate) fn shared(
     clients: &[&Load],
     (begin, shifts): (Begin, &[Nanos]),
     promises: &Promises,
-    costs: &Costs<'_>,
-    format: Format,
+    answered: Answered<'_>,
 ) -> anyhow::Result<()> {
     let progress = Progress::new("searching for speeds");
-    let found = consolidate::consolidate(clients, begin, shifts, promises, costs.cost)?;
+    let found = consolidate::consolidate(clients, begin, shifts, promises, answered.costs.cost)?;
     drop(progress);
-    match format {
-        Format::Json | Format::Csv => output::print_data(format, &found)?,
-        Format::Table => output::print(&together(&found, costs))?,
-    }
-    Ok(())
+    answered.give(&found, report::costed_consolidate_html, together)
 }
 
 /// A sentence for each promise, what each client needs alone, and what they need together.
-fn together(found: &Consolidation, costs: &Costs<'_>) -> String {
-    let sentence = |row: &Shared| {
-        let apart = match row.shift_s {
-            0.0 => String::new(),
-            shift => format!(", {shift} s apart"),
-        };
-        wrapped(&format!(
-            "Speed {} keeps {} of {} clients together within {} ms{apart}; alone they need {} in sum. Speed {} keeps the \
-             promise to each.",
-            row.merged_speed,
-            percent(row.fraction),
-            found.clients.len(),
-            row.within_ms,
-            row.sum_speed,
-            row.shaped_speed,
-        ))
-    };
-    let mut said: Vec<String> = found.rows.iter().map(sentence).collect();
-    said.push(wrapped(&format!("{}.", costs.unit())));
+fn together(found: &Consolidation, costs: &Costs) -> String {
+    let said = found.told().into_iter().chain([format!("{}.", costs.unit())]);
+    let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
     let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
     let header = ["client", "trace"].map(String::from).into_iter().chain(heads);

@@ -7,6 +7,7 @@ use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Binds, Question, Row, STRIPE_BYTES, cautions, table};
+use forebay::progress::Told;
 use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
@@ -140,7 +141,7 @@ fn write_report(
     let promises = &asked.promises;
     let clock = asked.trust.within(promises.within.iter().copied());
     let arrivals = &plan_options::arrivals_quietly(source, trace, false, clock)?;
-    let rows = &capacity::table(arrivals, promises, Doubt::default())?;
+    let rows = &capacity::table(arrivals, promises, Doubt::default(), |_: &Told| ())?;
     let curves = capacity::curve(arrivals, &promises.within)?;
     let devices = Some(devices);
     let page = CapacityPage { arrivals, promises, rows, curves, devices };

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
-use crate::plan_costed::{self, Costs};
+use crate::plan_costed::{self, Answered};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
@@ -32,7 +32,7 @@ pub(crate) struct Sla {
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
     /// device, whose random reads set it. The answer is then how many times as fast one server has to be, first
     /// come first served
-    #[arg(long, value_name = "COST", conflicts_with_all = ["capacity", "output"], allow_negative_numbers = true)]
+    #[arg(long, value_name = "COST", conflicts_with = "capacity", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Also write an HTML report
     #[arg(short, long, value_name = "FILE")]
@@ -65,13 +65,14 @@ impl Sla {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let promise = Promise::open(&self.promise)?;
         let clock = self.trust.within(promise.within());
-        if let Some(cost) = &self.cost_us {
-            let costs = Costs::named(cost)?;
-            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
-            return plan_costed::tiers(&load, &costs, &promise, self.format);
-        }
         let kept = Kept::trace(&self.trace).and_file(&self.promise);
         let report = ReportFile::begin(self.output.as_deref(), &kept)?;
+        if let Some(cost) = &self.cost_us {
+            let costs = &plan_costed::costs(cost)?;
+            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
+            let answered = Answered { costs, report, format: self.format };
+            return plan_costed::tiers(&load, &promise, answered);
+        }
         let arrivals = plan_options::arrivals(&self.source, &self.trace, false, clock)?;
         let progress = Progress::new("searching for the least capacity");
         let found = price(&arrivals, &promise, self.capacity)?;

@@ -62,6 +62,13 @@ impl Progress {
         self.within(doing, requests as f64, of.map(|of| of as f64));
     }
 
+    /// So many bytes are moved for what is `doing`, of so many if that is known: how fast, and the time left.
+    pub(crate) fn moved(&self, doing: &str, bytes: u64, of: Option<u64>) {
+        let rate = bytes as f64 / 1e6 / self.bar.elapsed().as_secs_f64().max(1e-3);
+        let doing = format!("{doing}: {:.1} GB, {rate:.0} MB/s", bytes as f64 / 1e9);
+        self.within(doing, bytes as f64, of.map(|of| of as f64));
+    }
+
     /// So much is done of what is `doing`, of so much if that is known.
     pub(crate) fn within(&self, doing: String, done: f64, of: Option<f64>) {
         match of.filter(|of| *of > 0.0) {

@@ -164,7 +164,8 @@ impl Simulating {
             ..Config::default()
         };
         let mut all = Vec::new();
-        for arranged in &self.arrangement {
+        let progress = Progress::new("putting");
+        for (nth, arranged) in self.arrangement.iter().enumerate() {
             let arrangement = match arranged {
                 Arranged::Enhanced => Arrangement::Enhanced,
                 Arranged::Basic => Arrangement::Basic,
@@ -173,11 +174,14 @@ impl Simulating {
                 }
             };
             let time = if self.wall { Time::Wall } else { Time::Virtual };
-            let _progress = Progress::new(&format!("putting on {}", arrangement.name()));
+            let (doing, of) =
+                (format!("putting on {}", arrangement.name()), self.arrangement.len());
+            progress.within(doing, nth as f64, Some(of as f64));
             let compared = compare(&disks, &config, load, &[arrangement], time)
                 .map_err(|trouble| anyhow!("{}, {}: {trouble}", device.name, arrangement.name()))?;
             all.extend(compared);
         }
+        drop(progress);
         for caution in devices::cautions(&[&device]) {
             say!("{caution}");
         }

@@ -137,7 +137,10 @@ impl Volume {
             What::Check(check) => {
                 let rate = u64::from(check.rate.unwrap_or(0)) * 1_000_000;
                 let progress = Progress::new("reading all of the volume");
-                let opened = forebay_volume::check(&check.drives, rate)?;
+                let all = forebay_volume::status(&check.drives)?.stored_bytes();
+                let opened = forebay_volume::check(&check.drives, rate, &mut |moved| {
+                    progress.moved("reading all of the volume", moved.read_bytes, Some(all));
+                })?;
                 drop(progress);
                 let count = |name| figure(&opened, name);
                 let (rotten, mended) = (count("rotten_blocks"), count("repaired_roles"));
@@ -152,8 +155,16 @@ impl Volume {
             }
             What::Replace(replace) => {
                 let progress = Progress::new("making anew what the missing drive held");
-                let opened =
-                    forebay_volume::replace(&replace.drives, &replace.with, replace.overwrite)?;
+                let all = forebay_volume::status(&replace.drives)?.lacking_bytes();
+                let opened = forebay_volume::replace(
+                    &replace.drives,
+                    &replace.with,
+                    replace.overwrite,
+                    &mut |moved| {
+                        let doing = "making anew what the missing drive held";
+                        progress.moved(doing, moved.written_bytes, Some(all));
+                    },
+                )?;
                 drop(progress);
                 let mended = figure(&opened, "repaired_roles");
                 let said = format!(
@@ -165,8 +176,16 @@ impl Volume {
             What::Grow(grow) => {
                 let kind = if grow.ssd { Kind::Ssd } else { Kind::Hdd };
                 let progress = Progress::new("spreading over all drives what the volume holds");
-                let (before, opened) =
-                    forebay_volume::grow(&grow.drives, &grow.with, kind, grow.overwrite)?;
+                let (before, opened) = forebay_volume::grow(
+                    &grow.drives,
+                    &grow.with,
+                    kind,
+                    grow.overwrite,
+                    &mut |moved| {
+                        let doing = "spreading over all drives what the volume holds";
+                        progress.moved(doing, moved.written_bytes, None);
+                    },
+                )?;
                 drop(progress);
                 let [held, holds] = [&before, &opened].map(|it| it.geometry.capacity_bytes());
                 let most = opened.geometry.capacity_max_bytes();

@@ -28,6 +28,9 @@ fn verbs(folder: &Folder) -> Vec<Vec<String>> {
         [&["plan", "capacity", &trace], &promise[..]].concat(),
         [&["plan", "consolidate", &trace], &promise[..]].concat(),
         vec!["plan", "sla", &tiers, &trace],
+        [&["plan", "capacity", &trace, "--cost-us", "100"], &promise[..]].concat(),
+        [&["plan", "consolidate", &trace, "--cost-us", "100"], &promise[..]].concat(),
+        vec!["plan", "sla", &tiers, &trace, "--cost-us", "100"],
         vec!["plan", "power", &trace, "--epoch", "1m", "--within", "100ms"],
         [&["plan", "buy", &trace, "--device", "hc550", "--devices-max", "2"], &promise[..]]
             .concat(),

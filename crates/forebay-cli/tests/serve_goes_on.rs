@@ -157,11 +157,8 @@ fn the_documented_unit_is_one() {
     }
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md"));
     let page = page.unwrap();
-    let unit: String = page[page.find("    [Unit]").unwrap()..]
-        .lines()
-        .take_while(|line| line.is_empty() || line.starts_with("    "))
-        .map(|line| line.trim_start().to_string() + "\n")
-        .collect();
+    let (_, unit) = page.split_once("```ini\n").unwrap();
+    let (unit, _) = unit.split_once("```").unwrap();
     for key in
         ["Restart=on-failure", "RuntimeDirectory=forebay", "ExecReload=/bin/kill -HUP $MAINPID"]
     {

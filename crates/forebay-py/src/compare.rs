@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 use crate::error::{raised, warn};
 use crate::given::given;
 use crate::options::{self, warn_notes};
+use crate::page::Report;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::source::Source;
@@ -50,7 +51,7 @@ pub(crate) fn compare<'py>(
     let options = Options::new(&device, block_kib, intensity, seed).map_err(raised)?;
     let kept: Kept = sources.iter().flat_map(|source| source.kept().paths().to_vec()).collect();
     let kept = devices::and_kept(kept, device.iter().map(String::as_str));
-    let page = report.map(|path| report::begin(&path, &kept)).transpose().map_err(raised)?;
+    let page = Report::begin(report, &kept)?;
     let (card, notes) = detached(py, |signals| {
         let [a, b] = sources.map(|source| {
             let name = source.name().to_path_buf();
@@ -58,9 +59,7 @@ pub(crate) fn compare<'py>(
         });
         let (a, b) = (a?, b?);
         let card = forebay::compare::compare(&a, &b, &options, |_| signals.go_on())?;
-        if let Some(page) = page {
-            report::write(page, &report::card_html(&card))?;
-        }
+        page.write(|| Ok(report::card_html(&card)))?;
         Ok((card, [(a.path, a.notes), (b.path, b.notes)]))
     })?;
     for (path, notes) in &notes {

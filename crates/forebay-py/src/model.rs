@@ -8,6 +8,7 @@ use forebay::model::fit::{Detail, FitOptions, Fitted, LEVEL_MAX};
 use forebay::model::judge::{Judged, judge};
 use forebay::model::open::{expect_end, open_model};
 use forebay::plan::amount::span;
+use forebay::progress::Told;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::write::{self, Draft, Kept};
 use pyo3::prelude::*;
@@ -74,7 +75,7 @@ pub(crate) fn fit<'py>(
         let fitted =
             forebay::model::fit::fit(&name, || source.open(), &options, |_| signals.go_on())?;
         let opening = verdict.then(|| source.opening());
-        let judge = |opening| judge(&name, opening, &fitted.model, |_| signals.go_on());
+        let judge = |opening| judge(&name, opening, &fitted.model, |_: &Told| signals.go_on());
         let judged = opening.map(judge).transpose()?;
         Ok((fitted, judged))
     })?;

@@ -1,5 +1,7 @@
 //! The verb `plan`: `plan_capacity` here, each other question in a file of its own.
 
+use std::path::PathBuf;
+
 mod buy;
 mod consolidate;
 mod power;
@@ -16,14 +18,18 @@ use forebay::plan::amount::{Fraction, span};
 use forebay::plan::arrival_times::{ArrivalTimes, Clock};
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
-use forebay::plan::costed::{self, Cost, Load};
+use forebay::plan::costed::{self, Costs, Load};
+use forebay::progress::Told;
+use forebay::report::{self, CapacityPage};
 use forebay_core::Nanos;
+use forebay_trace::write::Kept;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList};
 
 use crate::error::{argument, raised, warn};
 use crate::given::{given, shown};
 use crate::options::warn_notes;
+use crate::page::Report;
 use crate::results::loads;
 use crate::signals::{Signals, detached};
 use crate::source::Source;
@@ -40,12 +46,13 @@ use crate::trace::Trace;
 /// capacity an interval by bootstrap, made by `seed`; `hold_out` (0.3) checks what the rest of the
 /// trace says on its end. `cost_us` ("100+0.5/KiB", or a device) lets a request cost what its length
 /// takes, in microseconds; the answer is then how many times as fast a server has to be. `trust_times`
-/// takes the trace's times as they are, though its clock seems too coarse for the promises. The dict has
+/// takes the trace's times as they are, though its clock seems too coarse for the promises. `report` is where
+/// to write the HTML page. The dict has
 /// the keys of `forebay plan capacity --format json`.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, within=None, fraction=None, by_volume=false, confidence=None, hold_out=None, seed=1,
-    cost_us=None, trust_times=false, from_=None, names=None,
+    cost_us=None, report=None, trust_times=false, from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_capacity<'py>(
@@ -58,6 +65,7 @@ pub(crate) fn plan_capacity<'py>(
     #[pyo3(from_py_with = given)] hold_out: Option<f64>,
     #[pyo3(from_py_with = given)] seed: u64,
     #[pyo3(from_py_with = given)] cost_us: Option<String>,
+    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
@@ -67,22 +75,27 @@ pub(crate) fn plan_capacity<'py>(
     let clock = Clock::of(promises.within.iter().copied(), trust_times);
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     let doubt = Doubt { bootstrap, hold_out: share("hold_out", hold_out)? };
+    let page = Report::begin(report, &source.kept())?;
     if let Some(text) = cost_us {
         if by_volume || doubt.bootstrap.is_some() || doubt.hold_out.is_some() {
             let expected = "expected it without by_volume, confidence and hold_out";
             return Err(argument("cost_us", format!("got '{text}' with one of them, {expected}")));
         }
-        let cost = cost(&text)?;
+        let costs = costs(&text)?;
         let (answer, load) = detached(py, |signals| {
             let load = load(&source, false, clock, signals)?;
-            Ok((costed::answer(&load, cost, &promises)?, load))
+            let answer = costed::answer(&load, costs.cost, &promises)?;
+            page.write(|| Ok(report::costed_capacity_html(&answer, &costs)))?;
+            Ok((answer, load))
         })?;
         warn_load(py, &load)?;
         return loads(py, &json(&answer)?);
     }
     let (answer, arrivals) = detached(py, |signals| {
         let arrivals = arrivals(&source, by_volume, clock, signals)?;
-        Ok((capacity::answer(&arrivals, &promises, doubt)?, arrivals))
+        let answer = capacity::answer(&arrivals, &promises, doubt, |_: &Told| signals.go_on())?;
+        page.write(|| capacity_html(&arrivals, &promises, &answer.rows))?;
+        Ok((answer, arrivals))
     })?;
     warn_arrivals(py, &arrivals)?;
     loads(py, &json(&answer)?)
@@ -111,8 +124,8 @@ fn load(
 }
 
 /// A cost, or a device's.
-fn cost(text: &str) -> PyResult<Cost> {
-    Cost::named(text).map_err(|wrong| match wrong {
+fn costs(text: &str) -> PyResult<Costs> {
+    Costs::named(text).map_err(|wrong| match wrong {
         forebay::Error::Unfit(said) => argument("cost_us", said),
         other => raised(other),
     })
@@ -147,6 +160,21 @@ fn sources(traces: &Bound<'_, PyAny>, from: &Option<String>) -> PyResult<Vec<Sou
         return Ok(sources);
     }
     Ok(vec![Source::new(traces, from.clone(), None)?])
+}
+
+/// The files of all, which nothing is written over.
+fn kept(sources: &[Source]) -> Kept {
+    sources.iter().flat_map(|source| source.kept().paths().to_vec()).collect()
+}
+
+/// The report of `plan capacity`.
+fn capacity_html(
+    arrivals: &ArrivalTimes,
+    promises: &Promises,
+    rows: &[capacity::Row],
+) -> Result<String, forebay::Error> {
+    let curves = capacity::curve(arrivals, &promises.within)?;
+    Ok(report::capacity_html(&CapacityPage { arrivals, promises, rows, curves, devices: None }))
 }
 
 /// Every bound with every fraction; those of the command by default.

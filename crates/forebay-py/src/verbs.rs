@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 use crate::error::{argument, raised, warn};
 use crate::given::given;
 use crate::options::{self, Policies, warn_notes, warn_runs};
+use crate::page::Report;
 use crate::policy::{Wanted, run_each};
 use crate::results::{Advice, Simulation, loads};
 use crate::signals::{Signals, detached};
@@ -70,22 +71,25 @@ pub(crate) fn describe<'py>(
 /// The dict has the keys of `forebay cache --format json`; its `points` are by rising size, with
 /// `lru_miss_ratio` for each and `s3fifo_miss_ratio` at `sizes_mib`. Every block of `block_kib` that a
 /// read or write touches counts as one use; without it they are of 4 KiB, or the trace's own where it
-/// counts in blocks (ARC lists).
+/// counts in blocks (ARC lists). `report` is where to write the HTML page.
 #[pyfunction]
-#[pyo3(signature = (trace, *, block_kib=None, sizes_mib=Vec::new(), from_=None, names=None))]
+#[pyo3(signature = (trace, *, block_kib=None, sizes_mib=Vec::new(), report=None, from_=None, names=None))]
 pub(crate) fn cache<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] block_kib: Option<f64>,
     #[pyo3(from_py_with = given)] sizes_mib: Vec<f64>,
+    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
     let options = CurveOptions::new(block_kib, &sizes_mib).map_err(raised)?;
+    let page = Report::begin(report, &source.kept())?;
     let (curve, notes) = detached(py, |signals| {
         let mut reader = source.open()?;
         let curve = cache_curve::curve(source.name(), &mut *reader, &options, |_| signals.go_on())?;
+        page.write(|| Ok(report::cache_html(&curve)))?;
         Ok((curve, reader.notes().clone()))
     })?;
     warn_notes(py, source.name(), &notes)?;
@@ -311,7 +315,7 @@ pub(crate) fn advise(
     let flash = flash.as_deref().map(options::device).transpose()?;
     let setup = options::setup(replay, intensity, map)?;
     let by = options::stream_by(stream_by)?;
-    let page = report.map(|path| report::begin(&path, &kept)).transpose().map_err(raised)?;
+    let page = Report::begin(report, &kept)?;
     let work = |signals: &mut Signals| {
         let input = match source {
             None => sample::read(by, |_| signals.go_on())?,
@@ -335,9 +339,7 @@ pub(crate) fn advise(
             advice.redundancy = Some(tried);
         }
         let html = report::html(&advice);
-        if let Some(page) = page {
-            report::write(page, &html)?;
-        }
+        page.write(|| Ok(html.clone()))?;
         Ok((input.path, input.notes, advice, html))
     };
     let (path, notes, advice, html) = detached(py, work)?;

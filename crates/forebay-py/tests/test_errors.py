@@ -111,11 +111,19 @@ def test_what_is_read_is_not_written_over(tmp_path, by):
     forebay.fit(kept, model, level=1)
     drive = tmp_path / "d.toml"
     drive.write_text((TERASORT.parents[1] / "devices" / "sata250.toml").read_text())
+    sla = tmp_path / "sla.toml"
+    sla.write_text("[[tier]]\nfraction = 0.9\nwithin_ms = 20\n")
     verbs = [
         (kept, lambda to: forebay.convert(forebay.read(kept), to, to="csv")),
         (kept, lambda to: forebay.advise(kept, report=to)),
         (drive, lambda to: forebay.advise(kept, device=drive, report=to)),
         (kept, lambda to: forebay.compare(TERASORT, kept, report=to)),
+        (kept, lambda to: forebay.cache(kept, report=to)),
+        (kept, lambda to: forebay.plan_capacity(kept, report=to)),
+        (kept, lambda to: forebay.plan_consolidate([TERASORT, kept], report=to)),
+        (kept, lambda to: forebay.plan_power(kept, report=to)),
+        (sla, lambda to: forebay.plan_sla(sla, kept, report=to)),
+        (kept, lambda to: forebay.plan_buy(kept, devices=["hc550"], layouts=["single"], report=to)),
         (kept, lambda to: forebay.fit(kept, to)),
         (model, lambda to: forebay.generate(model, to, to="csv")),
     ]

@@ -352,7 +352,7 @@ def test_plan_buy(answer, trace, tmp_path):
             fraction=0.9,
             devices=["990-pro", "hc550"],
             layouts=["single"],
-            output=tmp_path / "buy.html",
+            report=tmp_path / "buy.html",
             configure=tmp_path / "conf",
         )
     assert found == answer("plan", "buy", TERASORT, *options)

@@ -12,16 +12,22 @@ use forebay_live::checksum;
 use crate::create::{DRIVES_MAX, refuse_twice, refuse_used};
 use crate::error::Error;
 use crate::find::{Found, drives_in, find, opened};
+use crate::moved::Tell;
 use crate::open::{Opened, opening, status};
 
 /// The highest number of a drive.
 const NUMBER_MAX: u8 = 254;
 
-/// Has the drive at `new` take the place of a missing one, and makes anew what that held.
+/// Has the drive at `new` take the place of a missing one, and makes anew what that held; tells what is moved.
 ///
 /// # Errors
 /// Where it is none, no drive is missing, or the new one is too small.
-pub fn replace(paths: &[PathBuf], new: &Path, overwrite: bool) -> Result<Opened, Error> {
+pub fn replace(
+    paths: &[PathBuf],
+    new: &Path,
+    overwrite: bool,
+    tell: Tell<'_>,
+) -> Result<Opened, Error> {
     let before = status(paths)?;
     if missing(&before.census).is_empty() {
         return Err(Error::Volume(
@@ -29,12 +35,12 @@ pub fn replace(paths: &[PathBuf], new: &Path, overwrite: bool) -> Result<Opened,
         ));
     }
     let found = with_new(paths, &[new.to_path_buf()], &before.census, overwrite)?;
-    opening(found.array().mending(), found)
+    opening(found.array().mending(), found, tell)
 }
 
 /// Adds the drives at `new`, if any, which are of that kind, spreads what the volume holds over all drives, and promises as much
 /// as they then have room for: drives that have become larger count too. Answers what it was like before,
-/// and after.
+/// and after; tells what is moved.
 ///
 /// # Errors
 /// Where it is none, a drive is missing, or a new one is too small.
@@ -43,6 +49,7 @@ pub fn grow(
     new: &[PathBuf],
     kind: Kind,
     overwrite: bool,
+    tell: Tell<'_>,
 ) -> Result<(Opened, Opened), Error> {
     let before = status(paths)?;
     if let [number, ..] = missing(&before.census)[..] {
@@ -56,7 +63,7 @@ pub fn grow(
         return Err(Error::Volume(format!("got {count} drives, expected at most {DRIVES_MAX}")));
     }
     let found = with_new(paths, new, &before.census, overwrite)?;
-    Ok((before, opening(found.array().growing(kind).mending(), found)?))
+    Ok((before, opening(found.array().growing(kind).mending(), found, tell)?))
 }
 
 /// Numbers of drives that are not there.

@@ -10,10 +10,12 @@ mod create;
 mod error;
 mod find;
 mod grow;
+mod moved;
 mod open;
 
 pub use create::{Create, DRIVES_MAX, create};
 pub use error::Error;
 pub use find::{Found, drives_in, find, find_cached, is_drive};
 pub use grow::{grow, replace};
+pub use moved::{Moved, Tell};
 pub use open::{Opened, Policied, Shape, check, over, status};

@@ -14,6 +14,7 @@ use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, run};
 
 use crate::error::Error;
 use crate::find::{Found, find};
+use crate::moved::{Counting, Tell};
 
 /// I/Os that a drive is given at a time.
 const DEPTH: u32 = 64;
@@ -27,6 +28,23 @@ pub struct Opened {
     pub census: Census,
     /// What was counted on the way.
     pub figures: Vec<Figure>,
+}
+
+impl Opened {
+    /// Bytes that it takes on drives: records, and the cells of all units, copies and parities among them.
+    pub fn stored_bytes(&self) -> u64 {
+        let records = self.geometry.ring * Geometry::RECORD_BYTES;
+        let drives = self.census.drives.iter().filter(|drive| drive.is_present).count() as u64;
+        let of =
+            |(level, units): &(Level, u64)| units * level.roles(self.geometry.chunks.into()) as u64;
+        drives * records
+            + self.census.units.iter().map(of).sum::<u64>() * self.geometry.cell_bytes()
+    }
+
+    /// Bytes that have to be made anew, where one drive is missing: a cell of each unit that lacks one.
+    pub fn lacking_bytes(&self) -> u64 {
+        self.census.degraded_units * self.geometry.cell_bytes()
+    }
 }
 
 /// What an array has to know of the drives that were found.
@@ -82,28 +100,28 @@ pub type Policied = Placed<Array, AnyPolicy>;
 /// Where it is none.
 pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
     let found = find(paths, false)?;
-    opening(found.array().reading(), found)
+    opening(found.array().reading(), found, &mut |_| ())
 }
 
 /// Reads all there is of a volume, and mends what is wrong, at most so many bytes of data a second; 0 is
-/// no limit.
+/// no limit; tells what is moved.
 ///
 /// # Errors
 /// Where it is none.
-pub fn check(paths: &[PathBuf], bytes_a_second: u64) -> Result<Opened, Error> {
+pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<Opened, Error> {
     let found = find(paths, true)?;
-    opening(found.array().scrubbing().mending().caring_at(bytes_a_second), found)
+    opening(found.array().scrubbing().mending().caring_at(bytes_a_second), found, tell)
 }
 
-/// Opens `array` on its drives, and nothing else.
-pub(crate) fn opening(array: Array, found: Found) -> Result<Opened, Error> {
+/// Opens `array` on its drives, and nothing else; tells what is moved.
+pub(crate) fn opening(array: Array, found: Found, tell: Tell<'_>) -> Result<Opened, Error> {
     let volume = found.geometry.volume;
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
     let told = Rc::new(RefCell::new(None));
     let mut once = Once { is_asked: false, told: Rc::clone(&told) };
-    run(&mut policy, &mut *lanes, &mut once, &mut ())?;
+    run(&mut policy, &mut *lanes, &mut once, &mut Counting::new(tell))?;
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
     match *told.borrow() {

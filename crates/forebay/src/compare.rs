@@ -35,7 +35,7 @@ pub use verdict::{Aspect, Verdict};
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::GoOn;
+use crate::progress::{GoOn, Told};
 use layout::Layout;
 use profile::{Asked, Profile, STRETCHES_MAX};
 use response::{Responses, responses};
@@ -132,7 +132,10 @@ struct Measured {
     block_bytes: u64,
 }
 
-/// Compares `b` with `a`; `progress` is told now and then what is being done.
+/// Measuring both traces is so much of the work.
+const MEASURING_SHARE: f64 = 0.6;
+
+/// Compares `b` with `a`; `progress` is told now and then how far it is.
 ///
 /// # Errors
 /// A trace without reads and writes, or one that cannot be read again.
@@ -140,7 +143,7 @@ pub fn compare<P: GoOn>(
     a: &Input,
     b: &Input,
     options: &Options,
-    mut progress: impl FnMut(&str) -> P,
+    mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Card, Error> {
     let inputs = [a, b];
     for input in inputs {
@@ -153,19 +156,33 @@ pub fn compare<P: GoOn>(
     let layout = Layout::of(a, b);
     let block_bytes = block_bytes(inputs, options.block_bytes);
     let asked = Asked { block_bytes, span: layout.span, timed: inputs.into_iter().all(is_timed) };
+    let of = |side: usize, done: u64| {
+        (done as f64 / inputs[side].description.records.max(1) as f64).min(1.0)
+    };
     let mut profile = |side: usize| {
         let doing = format!("measuring {}", inputs[side].path.display());
-        Profile::of(inputs[side], &layout.sides[side], asked, |_| progress(&doing))
+        let told = |done| {
+            let done_share = MEASURING_SHARE * (side as f64 + of(side, done)) / 2.0;
+            progress(&Told { doing: doing.clone(), done_share })
+        };
+        Profile::of(inputs[side], &layout.sides[side], asked, told)
     };
     let profiles = [profile(0)?, profile(1)?];
     let mut simulated = Vec::new();
     let (devices, stand_ins) = options.affordable(&profiles)?;
-    for device in devices.iter().filter(|_| asked.timed) {
+    for (nth, device) in devices.iter().enumerate().filter(|_| asked.timed) {
         let mut on = |side: usize| {
             let doing = format!("simulating {} on {}", inputs[side].path.display(), device.name);
             let clock = profiles[side].clock;
             let run = (inputs[side], &layout.sides[side], clock);
-            responses(run, device, options.intensity, |_| progress(&doing))
+            let told = |done| {
+                // A request is counted when it comes and when it is done.
+                let done = (2 * nth + side) as f64 + of(side, done / 2);
+                let simulated = done / (2 * devices.len()) as f64;
+                let done_share = MEASURING_SHARE + (1.0 - MEASURING_SHARE) * simulated;
+                progress(&Told { doing: doing.clone(), done_share })
+            };
+            responses(run, device, options.intensity, told)
         };
         simulated.push([on(0)?, on(1)?]);
     }

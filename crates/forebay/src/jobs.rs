@@ -111,6 +111,23 @@ pub(crate) fn side_by_side<T: Send, P: GoOn>(
     }
 }
 
+/// `work` on each of `parts`, one a processor at a time; they are the `share` of the verb's work that `progress` is told
+/// of, each `called` something. Answers come in their order.
+///
+/// # Errors
+/// The first part's that failed; [`Error::Stopped`] where `progress` asked for that.
+pub(crate) fn each_told<J: Sync, T: Send, P: GoOn>(
+    parts: &[J],
+    called: impl Fn(&J) -> String,
+    share: Range<f64>,
+    work: impl Fn(&J) -> Result<T, Error> + Sync,
+    progress: &mut impl FnMut(&Told) -> P,
+) -> Result<Vec<T>, Error> {
+    let names: Vec<String> = parts.iter().map(called).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    side_by_side(&names, (all(), 1), share, |part, _| work(&parts[part]), progress)
+}
+
 /// `work` on each of `parts`, one a processor at a time, without progress; answers in their order.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ mod card;
 mod charts;
 mod claims;
 mod consolidate;
+mod costed;
 mod heads;
 mod page;
 mod pictures;
@@ -43,6 +44,7 @@ use forebay_trace::write::{Draft, Kept};
 use crate::advise::Advice;
 use crate::compare::Card;
 use crate::error::Error;
+use crate::plan::costed::{self as costs, Costs};
 
 /// The report on `advice` as a document that stands by itself.
 pub fn html(advice: &Advice) -> String {
@@ -67,6 +69,21 @@ pub fn consolidate_html(page: &ConsolidatePage<'_>) -> String {
 /// The report on a promise of several tiers.
 pub fn sla_html(page: &SlaPage<'_>) -> String {
     sla::page(page)
+}
+
+/// The report on the speeds that promises take where requests cost what their length does.
+pub fn costed_capacity_html(found: &costs::Answer, costs: &Costs) -> String {
+    costed::capacity(found, costs)
+}
+
+/// The report on a promise of several tiers where requests cost what their length does.
+pub fn costed_sla_html(found: &costs::sla::Price, costs: &Costs) -> String {
+    costed::sla(found, costs)
+}
+
+/// The report on clients that share a server where requests cost what their length does.
+pub fn costed_consolidate_html(found: &costs::consolidate::Consolidation, costs: &Costs) -> String {
+    costed::consolidate(found, costs)
 }
 
 /// The report on what pools of disks draw.

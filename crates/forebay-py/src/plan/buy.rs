@@ -12,14 +12,14 @@ use forebay::plan::consolidate::Begin;
 use forebay::progress::Told;
 use forebay::{devices, report};
 use forebay_trace::streams::StreamBy;
-use forebay_trace::write::Kept;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{bound, fraction as of, parsed, sources};
+use super::{bound, fraction as of, kept, parsed, sources};
 use crate::error::{argument, raised, warn};
 use crate::given::given;
 use crate::options::warn_notes;
+use crate::page::Report;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::table::json;
@@ -32,13 +32,13 @@ use crate::table::json;
 /// there will be; `spare`: drives that stand ready; `survives`: drives that may fail without loss (0, 1, 2). `prices`:
 /// a TOML file. `devices`, `layouts`: what is tried (all bundled drives; "single", "mirror", "raid6", "flash-cache",
 /// "adaptive"); `clients`: "shared", "apart" or "both"; `flash`: what disks share as a cache; `policy`: the scheduler
-/// of each disk; `devices_max`: the most drives that are tried. `output` is an HTML report, `configure` a folder for
+/// of each disk; `devices_max`: the most drives that are tried. `report` is where to write the HTML page, `configure` a folder for
 /// the configuration. The dict has the keys of `forebay plan buy --format json`.
 #[pyfunction]
 #[pyo3(signature = (
     traces, *, by_volume=false, keep_times=false, within="10ms", fraction=None, promises=None, growth=1.0, spare=0,
     survives=0, prices=None, devices=None, layouts=None, clients="both", flash="d7-p5520", policy="mq-deadline",
-    devices_max=64, output=None, configure=None, trust_times=false, from_=None,
+    devices_max=64, report=None, configure=None, trust_times=false, from_=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_buy<'py>(
@@ -59,7 +59,7 @@ pub(crate) fn plan_buy<'py>(
     #[pyo3(from_py_with = given)] flash: &str,
     #[pyo3(from_py_with = given)] policy: &str,
     #[pyo3(from_py_with = given)] devices_max: u16,
-    #[pyo3(from_py_with = given)] output: Option<PathBuf>,
+    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     #[pyo3(from_py_with = given)] configure: Option<PathBuf>,
     trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
@@ -110,10 +110,9 @@ pub(crate) fn plan_buy<'py>(
         prices: &prices,
     };
     let folder_asked = configure.clone();
-    let kept = || sources.iter().fold(Kept::default(), |kept, source| kept.and_file(source.name()));
-    let kept = kept();
+    let kept = kept(&sources);
+    let page = Report::begin(report, &kept)?;
     let (answer, notes) = detached(py, |signals| {
-        let draft = output.as_deref().map(|path| report::begin(path, &kept)).transpose()?;
         let mut inputs = Vec::new();
         for source in sources {
             let name = source.name().to_path_buf();
@@ -121,9 +120,7 @@ pub(crate) fn plan_buy<'py>(
             inputs.push(Input::read_from(&name, source.opening(), by, |_| signals.go_on())?);
         }
         let answer = answer(&inputs, &question, |_: &Told| signals.go_on())?;
-        if let Some(draft) = draft {
-            report::write(draft, &report::buy_html(&answer))?;
-        }
+        page.write(|| Ok(report::buy_html(&answer)))?;
         if let (Some(folder), Some(configuration)) = (&configure, &answer.configuration) {
             configuration.write(folder, &kept)?;
         }

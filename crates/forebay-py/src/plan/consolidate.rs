@@ -1,5 +1,7 @@
 //! The verb `plan consolidate`.
 
+use std::path::PathBuf;
+
 use forebay::plan::amount::span_or_zero;
 use forebay::plan::arrival_times::{Clock, Span};
 use forebay::plan::capacity::{Promises, once};
@@ -7,15 +9,19 @@ use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::clients::{OneClient, clients as clients_of};
 use forebay::plan::consolidate::{cautions, consolidate};
 use forebay::plan::costed;
+use forebay::progress::Told;
+use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{
-    arrivals, cost, fractions_of, load, share, some, sources, spans, warn_arrivals, warn_load,
+    arrivals, costs, fractions_of, kept, load, share, some, sources, spans, warn_arrivals,
+    warn_load,
 };
 use crate::error::{argument, warn};
 use crate::given::given;
+use crate::page::Report;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::table::json;
@@ -28,13 +34,13 @@ use crate::table::json;
 /// `plan_capacity`. `by_volume`: each trace's volumes are the clients, on its clock. `keep_times`: each client begins when it
 /// was recorded, by the clock that the traces have in common. `confidence` (0.95) gives every capacity an interval, alone and
 /// together, made by `seed`. With `cost_us` ("100+0.5/KiB", or a device) a request costs what its length takes, in
-/// microseconds, and the answers are speeds. `trust_times` as in `plan_capacity`. `worst_client` counts from 1, as
+/// microseconds, and the answers are speeds. `report` is where to write the HTML page. `trust_times` as in `plan_capacity`. `worst_client` counts from 1, as
 /// `client` does in `clients`. The dict has the keys of `forebay plan consolidate --format
 /// json`.
 #[pyfunction]
 #[pyo3(signature = (
     traces, *, shift=None, clients=None, by_volume=false, keep_times=false, within=None, fraction=None,
-    confidence=None, seed=1, cost_us=None, trust_times=false, from_=None,
+    confidence=None, seed=1, cost_us=None, report=None, trust_times=false, from_=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_consolidate<'py>(
@@ -49,6 +55,7 @@ pub(crate) fn plan_consolidate<'py>(
     #[pyo3(from_py_with = given)] confidence: Option<f64>,
     #[pyo3(from_py_with = given)] seed: u64,
     #[pyo3(from_py_with = given)] cost_us: Option<String>,
+    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -70,12 +77,13 @@ pub(crate) fn plan_consolidate<'py>(
         Promises::new(spans(within, &["10ms"])?, fractions_of(fraction, &["1", "0.9", "0.95"])?);
     let clock = Clock::of(promises.within.iter().copied(), trust_times);
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
+    let page = Report::begin(report, &kept(&sources))?;
     if let Some(text) = cost_us {
         if bootstrap.is_some() {
             let said = format!("got '{text}' with confidence, expected one of them");
             return Err(argument("cost_us", said));
         }
-        let cost = cost(&text)?;
+        let costs = costs(&text)?;
         let (found, alone, cautions) = detached(py, |signals| {
             let read = sources.iter().map(|source| load(source, by_volume, clock, signals));
             let (alone, begin) =
@@ -83,7 +91,8 @@ pub(crate) fn plan_consolidate<'py>(
             let clients = repeated(&alone, copies);
             let cautions = cautions(&spans_of(&clients), begin, &shifts);
             let found =
-                costed::consolidate::consolidate(&clients, begin, &shifts, &promises, cost)?;
+                costed::consolidate::consolidate(&clients, begin, &shifts, &promises, costs.cost)?;
+            page.write(|| Ok(report::costed_consolidate_html(&found, &costs)))?;
             Ok((found, alone, cautions))
         })?;
         alone.iter().try_for_each(|client| warn_load(py, client))?;
@@ -95,7 +104,12 @@ pub(crate) fn plan_consolidate<'py>(
         let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;
         let clients = repeated(&alone, copies);
         let cautions = cautions(&spans_of(&clients), begin, &shifts);
-        Ok((consolidate(&clients, begin, &shifts, &promises, bootstrap)?, alone, cautions))
+        let found = consolidate(&clients, begin, &shifts, &promises, bootstrap, |_: &Told| {
+            signals.go_on()
+        })?;
+        let told = ConsolidatePage { clients: &clients, begin, shifts: &shifts, found: &found };
+        page.write(|| Ok(report::consolidate_html(&told)))?;
+        Ok((found, alone, cautions))
     })?;
     for client in &alone {
         warn_arrivals(py, client)?;

@@ -1,13 +1,18 @@
 //! The verb `plan power`.
 
+use std::path::PathBuf;
+
+use forebay::devices;
 use forebay::plan::arrival_times::Clock;
 use forebay::plan::power::{Disk, Question, power};
+use forebay::report::{self, PowerPage};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{arrivals, bound, fraction as of, parsed, warn_arrivals};
 use crate::error::{argument, raised, warn};
 use crate::given::given;
+use crate::page::Report;
 use crate::results::loads;
 use crate::signals::detached;
 use crate::source::Source;
@@ -20,13 +25,14 @@ use crate::trace::Trace;
 /// figures; `disk_iops` its rate (by default that of random 4 KiB reads, simulated), `off_w` its power
 /// when it is off (the paper neglects it), `pool_disks` how many make a pool. `within`, `fraction` and
 /// `baseline_fraction` are the promise and the share the baseline has pools for; `epoch` how long pools
-/// stay as they are, `history` how many past epochs a prediction looks at; `trust_times` as in `plan_capacity`. The dict is one of the
+/// stay as they are, `history` how many past epochs a prediction looks at; `report` is where to write
+/// the HTML page; `trust_times` as in `plan_capacity`. The dict is one of the
 /// `traces` of `forebay plan power --format json`, without its name.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, device="ultrastar-36z15", disk_iops=None, off_w=None, pool_disks=4, within="20ms",
-    fraction=None, baseline_fraction=None, epoch="1h", history=1, trust_times=false, from_=None,
-    names=None,
+    fraction=None, baseline_fraction=None, epoch="1h", history=1, report=None, trust_times=false,
+    from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_power<'py>(
@@ -41,6 +47,7 @@ pub(crate) fn plan_power<'py>(
     baseline_fraction: Option<Bound<'py, PyAny>>,
     #[pyo3(from_py_with = given)] epoch: &str,
     #[pyo3(from_py_with = given)] history: u16,
+    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
@@ -64,10 +71,15 @@ pub(crate) fn plan_power<'py>(
         pool_disks,
         disk,
     };
+    let page = Report::begin(report, &devices::and_kept(source.kept(), [device]))?;
     let (found, arrivals) = detached(py, |signals| {
         let arrivals =
             arrivals(&source, false, Clock::of([question.within], trust_times), signals)?;
-        Ok((power(&arrivals, &question)?, arrivals))
+        let found = power(&arrivals, &question)?;
+        let trace = arrivals.path.display().to_string();
+        let traces = [(trace.as_str(), &found)];
+        page.write(|| Ok(report::power_html(&PowerPage { question: &question, traces: &traces })))?;
+        Ok((found, arrivals))
     })?;
     warn_arrivals(py, &arrivals)?;
     if let Some(caution) = found.epoch_caution() {

@@ -265,7 +265,14 @@ fn volumes_of_the_same_name_lie_at_the_same_place() {
 fn whoever_is_told_of_progress_can_stop() {
     let many: Vec<Record> =
         (0..100_000).map(|n| record(n * MS, n * PAGE, 4096, Op::Read)).collect();
-    let stop = |_: &str| std::ops::ControlFlow::Break(());
+    let stop = |_: &Told| std::ops::ControlFlow::Break(());
     let stopped = compare(&input(&many), &input(&many), &options(&[]), stop);
     assert!(matches!(stopped, Err(Error::Stopped)));
+    let mut shares = Vec::new();
+    let told = |told: &Told| shares.push(told.done_share);
+    compare(&input(&many), &input(&many), &options(&["fixed:1000", "fixed:2000"]), told).unwrap();
+    assert!(shares.is_sorted() && shares[0] < 0.2, "{shares:?}");
+    assert!(shares.iter().all(|share| *share <= 1.0), "{shares:?}");
+    assert!(shares.iter().any(|share| (0.3..0.6).contains(share)), "{shares:?}");
+    assert!(*shares.last().unwrap() > 0.9, "{shares:?}");
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::compare::{self, Aspect, Verdict};
 use crate::error::Error;
 use crate::input::{Input, Opening};
-use crate::progress::GoOn;
+use crate::progress::{GoOn, Told};
 
 /// A trace of at most so many requests is compared with its twins whole. To compare more takes much longer than to fit them.
 const WHOLE_MAX: u64 = 1 << 18;
@@ -148,13 +148,14 @@ pub fn judge<P: GoOn>(
     name: &Path,
     opening: Opening,
     model: &Model,
-    mut progress: impl FnMut(u64) -> P,
+    mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Judged, Error> {
     let requests = if model.requests > WHOLE_MAX { JUDGED_MAX } else { model.requests };
     let begin = move || -> Result<Box<dyn Reader>, TraceError> {
         Ok(Box::new(First { inner: opening()?, left: requests as usize }))
     };
-    let a = Input::read_from(name, Box::new(begin), StreamBy::Thread, &mut progress)?;
+    let told = |done_share| Told { doing: format!("reading {}", name.display()), done_share };
+    let a = Input::read_from(name, Box::new(begin), StreamBy::Thread, |_| progress(&told(0.0)))?;
     let options = compare::Options::new(&[], None, 1.0, 0)?;
     let mut verdicts = Vec::new();
     for seed in (0..TWINS).filter(|_| a.description.requests > 0) {
@@ -165,8 +166,17 @@ pub fn judge<P: GoOn>(
             Ok(Box::new(Generator::new(&twin, options)))
         };
         let its_twin = Path::new("its twin");
-        let b = Input::read_from(its_twin, Box::new(draw), StreamBy::Thread, &mut progress)?;
-        verdicts.push(compare::compare(&a, &b, &options, |_| progress(0))?.verdict);
+        // Drawing it is a tenth of the work.
+        let mut progress = |done: f64| {
+            let doing = format!("comparing with twin {} of {TWINS}", seed + 1);
+            progress(&Told { doing, done_share: (seed as f64 + done) / TWINS as f64 })
+        };
+        let drawn = |read| 0.1 * read as f64 / requests.max(1) as f64;
+        let b = Input::read_from(its_twin, Box::new(draw), StreamBy::Thread, |read| {
+            progress(drawn(read))
+        })?;
+        let compared = |told: &Told| progress(0.1 + 0.9 * told.done_share);
+        verdicts.push(compare::compare(&a, &b, &options, compared)?.verdict);
     }
     Ok(Judged { verdicts, requests, is_whole: requests == model.requests })
 }

@@ -11,7 +11,8 @@ use super::arrival_times::ArrivalTimes;
 use super::confidence::{self, Bootstrap};
 use super::search::least_capacities;
 use crate::error::Error;
-use crate::jobs::on_all_cores;
+use crate::jobs::{each_told, on_all_cores};
+use crate::progress::{GoOn, Told};
 
 /// The promises whose price is asked: every bound with every fraction.
 #[derive(Clone, Debug)]
@@ -114,8 +115,13 @@ pub struct Answer {
 ///
 /// # Errors
 /// As [`table`].
-pub fn answer(arrivals: &ArrivalTimes, promises: &Promises, doubt: Doubt) -> Result<Answer, Error> {
-    let rows = table(arrivals, promises, doubt)?;
+pub fn answer<P: GoOn>(
+    arrivals: &ArrivalTimes,
+    promises: &Promises,
+    doubt: Doubt,
+    progress: impl FnMut(&Told) -> P,
+) -> Result<Answer, Error> {
+    let rows = table(arrivals, promises, doubt, progress)?;
     let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution());
     Ok(Answer {
         trace: arrivals.path.display().to_string(),
@@ -141,11 +147,12 @@ pub fn missing(rows: &[Row], doubt: Doubt) -> Vec<String> {
 /// as the machine has.
 ///
 /// # Errors
-/// A promise that takes more than [`RATE_MAX_IOPS`].
-pub fn table(
+/// A promise that takes more than [`RATE_MAX_IOPS`]; [`Error::Stopped`] where `progress` asked for that.
+pub fn table<P: GoOn>(
     arrivals: &ArrivalTimes,
     promises: &Promises,
     doubt: Doubt,
+    mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Vec<Row>, Error> {
     let whole = std::iter::once((None, &arrivals.whole));
     let volumes = arrivals.volumes.iter().map(|(name, gaps)| (Some(name), gaps));
@@ -153,10 +160,15 @@ pub fn table(
     let jobs: Vec<(usize, Nanos)> = (0..traces.len())
         .flat_map(|trace| promises.within.iter().map(move |within| (trace, *within)))
         .collect();
-    let prices = on_all_cores(&jobs, |(trace, within)| {
+    let called = |(trace, within): &(usize, Nanos)| {
+        let volume = traces[*trace].0.map_or(String::new(), |name| format!("volume {name} "));
+        format!("{volume}within {} ms", within.as_millis_f64())
+    };
+    let work = |(trace, within): &(usize, Nanos)| {
         let prices = prices(traces[*trace].1, *within, &promises.fractions, doubt);
         prices.map_err(|fraction| beyond(arrivals.path.display(), *within, fraction))
-    })?;
+    };
+    let prices = each_told(&jobs, called, 0.0..1.0, work, &mut progress)?;
     let mut rows = Vec::new();
     for ((trace, _), prices) in jobs.iter().zip(prices) {
         rows.extend(prices.into_iter().map(|row| Row { volume: traces[*trace].0.cloned(), ..row }));
@@ -267,6 +279,14 @@ pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Fraction) -> E
 mod tests {
     use super::*;
     use std::path::PathBuf;
+
+    fn table(
+        arrivals: &ArrivalTimes,
+        promises: &Promises,
+        doubt: Doubt,
+    ) -> Result<Vec<Row>, Error> {
+        super::table(arrivals, promises, doubt, |_: &Told| ())
+    }
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
         ArrivalTimes {

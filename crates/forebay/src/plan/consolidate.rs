@@ -33,6 +33,7 @@ use super::confidence::Bootstrap;
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
+use crate::progress::{GoOn, Told};
 
 /// When clients begin, shifts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,16 +153,21 @@ const DURATION_TOLERANCE: f64 = 0.1;
 ///
 /// # Errors
 /// A promise that no capacity keeps.
-pub fn consolidate(
+pub fn consolidate<P: GoOn>(
     clients: &[&ArrivalTimes],
     begin: Begin,
     shifts: &[Nanos],
     promises: &Promises,
     bootstrap: Option<Bootstrap>,
+    mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Consolidation, Error> {
-    let alone = alone(clients, promises, Doubt { bootstrap, hold_out: None })?;
+    let alone = alone(clients, promises, Doubt { bootstrap, hold_out: None }, &mut progress)?;
     let mut rows = Vec::new();
-    for shift in shifts {
+    for (nth, shift) in shifts.iter().enumerate() {
+        let done_share = 0.5 + 0.5 * nth as f64 / shifts.len() as f64;
+        if progress(&Told { doing: "all clients together".into(), done_share }).stops() {
+            return Err(Error::Stopped);
+        }
         rows.extend(together(clients, &alone, (begin, *shift), promises, bootstrap)?);
     }
     let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
@@ -309,10 +315,12 @@ fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     !others.map(|(_, other)| other).any(meets)
 }
 
-fn alone(
+/// The first half of the work.
+fn alone<P: GoOn>(
     clients: &[&ArrivalTimes],
     promises: &Promises,
     doubt: Doubt,
+    progress: &mut impl FnMut(&Told) -> P,
 ) -> Result<Vec<Client>, Error> {
     let mut alone: Vec<Client> = Vec::new();
     for (k, client) in clients.iter().enumerate() {
@@ -324,7 +332,11 @@ fn alone(
                 trace: client.path.display().to_string(),
                 requests: client.requests(),
                 duration_s: client.duration().as_secs_f64(),
-                rows: table(client, promises, doubt)?,
+                rows: table(client, promises, doubt, |told: &Told| {
+                    let done_share = 0.5 * (k as f64 + told.done_share) / clients.len() as f64;
+                    let doing = format!("client {} alone, {}", k + 1, told.doing);
+                    progress(&Told { doing, done_share })
+                })?,
             },
         });
     }
@@ -354,7 +366,8 @@ mod tests {
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
         };
         let found =
-            consolidate(clients, Begin::Together, &[Nanos(shift)], &promises, None).unwrap();
+            consolidate(clients, Begin::Together, &[Nanos(shift)], &promises, None, |_: &Told| ())
+                .unwrap();
         found.rows.iter().map(|row| (row.sum_iops, row.merged_iops)).collect()
     }
 
@@ -373,9 +386,15 @@ mod tests {
         let (steady, burst) = (arrivals(&steady), arrivals(&[100; 30]));
         let promises =
             Promises { within: vec![Nanos(SECOND)], fractions: vec!["0.5".parse().unwrap()] };
-        let found =
-            consolidate(&[&steady, &burst], Begin::Together, &[Nanos::ZERO], &promises, None)
-                .unwrap();
+        let found = consolidate(
+            &[&steady, &burst],
+            Begin::Together,
+            &[Nanos::ZERO],
+            &promises,
+            None,
+            |_: &Told| (),
+        )
+        .unwrap();
         let row = &found.rows[0];
         // Alone the second needs 15 to answer half; together 1 is enough, as the first gets all.
         assert_eq!((row.sum_iops, row.merged_iops), (16, 1));
@@ -395,8 +414,15 @@ mod tests {
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
         };
         let shifts = [Nanos::ZERO, Nanos(5 * SECOND)];
-        let found =
-            consolidate(&[&client, &client], Begin::Together, &shifts, &promises, None).unwrap();
+        let found = consolidate(
+            &[&client, &client],
+            Begin::Together,
+            &shifts,
+            &promises,
+            None,
+            |_: &Told| (),
+        )
+        .unwrap();
         let rows: Vec<_> = found
             .rows
             .iter()
@@ -419,9 +445,16 @@ mod tests {
     fn all_requests_of_all_are_all_of_each() {
         let (a, b) = (arrivals(&[0, 0, 5]), arrivals(&[0, SECOND]));
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
-        let row = &consolidate(&[&a, &b], Begin::Together, &[Nanos::ZERO], &promises, None)
-            .unwrap()
-            .rows[0];
+        let row = &consolidate(
+            &[&a, &b],
+            Begin::Together,
+            &[Nanos::ZERO],
+            &promises,
+            None,
+            |_: &Told| (),
+        )
+        .unwrap()
+        .rows[0];
         assert_eq!((row.merged_iops, row.every_client_iops), (4, 4));
         assert_eq!(row.client_fractions, [1.0, 1.0]);
     }
@@ -431,8 +464,15 @@ mod tests {
         let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
         let needs = |begin| {
-            let found =
-                consolidate(&[&first, &second], begin, &[Nanos::ZERO], &promises, None).unwrap();
+            let found = consolidate(
+                &[&first, &second],
+                begin,
+                &[Nanos::ZERO],
+                &promises,
+                None,
+                |_: &Told| (),
+            )
+            .unwrap();
             (found.rows[0].sum_iops, found.rows[0].merged_iops, found.rows[0].shaped_iops)
         };
         assert_eq!(needs(Begin::Together), (20, 20, 20));
@@ -446,11 +486,19 @@ mod tests {
         let half = vec!["0.5".parse().unwrap()];
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: half };
         let clients = [&first, &second];
-        let found =
-            consolidate(&clients, Begin::AsRecorded, &[Nanos::ZERO], &promises, None).unwrap();
+        let found = consolidate(
+            &clients,
+            Begin::AsRecorded,
+            &[Nanos::ZERO],
+            &promises,
+            None,
+            |_: &Told| (),
+        )
+        .unwrap();
         assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 5));
         let found =
-            consolidate(&clients, Begin::Together, &[Nanos::ZERO], &promises, None).unwrap();
+            consolidate(&clients, Begin::Together, &[Nanos::ZERO], &promises, None, |_: &Told| ())
+                .unwrap();
         assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 10));
     }
 
@@ -477,9 +525,15 @@ mod tests {
     fn what_is_too_much_together_is_said_of_all() {
         let client = arrivals(&[0; 6]);
         let promises = Promises { within: vec![Nanos(6)], fractions: vec![Fraction::ALL] };
-        let said =
-            consolidate(&[&client, &client], Begin::Together, &[Nanos::ZERO], &promises, None)
-                .unwrap_err();
+        let said = consolidate(
+            &[&client, &client],
+            Begin::Together,
+            &[Nanos::ZERO],
+            &promises,
+            None,
+            |_: &Told| (),
+        )
+        .unwrap_err();
         assert!(said.to_string().starts_with("all together: a fraction of 1"), "{said}");
     }
 }

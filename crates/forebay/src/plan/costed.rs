@@ -15,6 +15,7 @@ mod load;
 pub mod sla;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -30,6 +31,7 @@ use crate::jobs::on_all_cores;
 
 pub use self::cost::Cost;
 pub use self::load::Load;
+pub use self::told::Costs;
 
 /// What a price is of.
 #[derive(Clone, Debug, PartialEq, Serialize)]

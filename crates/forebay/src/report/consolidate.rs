@@ -307,7 +307,15 @@ mod tests {
     fn found(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Consolidation {
         let fractions = vec!["0.5".parse().unwrap(), "1".parse().unwrap()];
         let promises = Promises { within: vec![Nanos::from_secs(1)], fractions };
-        consolidate(clients, Begin::Together, shifts, &promises, None).unwrap()
+        consolidate(
+            clients,
+            Begin::Together,
+            shifts,
+            &promises,
+            None,
+            |_: &crate::progress::Told| (),
+        )
+        .unwrap()
     }
 
     #[test]

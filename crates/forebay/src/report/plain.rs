@@ -11,6 +11,7 @@ use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
 use super::text::{NONE, bytes, count, escape, name, significant};
+use crate::plan::amount::percent;
 
 /// What the page shows.
 #[derive(Clone, Debug, Deserialize)]
@@ -133,6 +134,8 @@ pub enum AlongUnit {
     Plain,
     /// Doublings of GiB.
     Gib,
+    /// Those of one length, from the least of the points to 100 %.
+    Percent,
 }
 
 /// Rows of a table that are shown.
@@ -182,7 +185,7 @@ fn tabled(of: &PlainTable) -> String {
 fn curve(of: &PlainCurve) -> String {
     const SIZE: (f64, f64) = (1140.0, 340.0);
     let worth = match of.along_unit {
-        AlongUnit::Plain => 1.0,
+        AlongUnit::Plain | AlongUnit::Percent => 1.0,
         AlongUnit::Gib => (1u64 << 30) as f64,
     };
     let finite = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
@@ -200,12 +203,11 @@ fn curve(of: &PlainCurve) -> String {
     }
     let ((left, right), (bottom, top)) = (Plot::across(SIZE.0), Plot::upwards(SIZE.1));
     let caption = Caption { id: "curve", title: &of.title, description: &of.up };
+    let least = all().map(|point| point.0).filter(|x| *x > 0.0).fold(along, f64::min);
     let x = match of.along_unit {
-        AlongUnit::Plain => Axis::linear(along, left, right),
-        AlongUnit::Gib => {
-            let least = all().map(|point| point.0).filter(|x| *x > 0.0).fold(along, f64::min);
-            Axis::doublings(least, along, left, right)
-        }
+        AlongUnit::Percent if least < 100.0 => Axis::between(least, 100.0, left, right),
+        AlongUnit::Plain | AlongUnit::Percent => Axis::linear(along, left, right),
+        AlongUnit::Gib => Axis::doublings(least, along, left, right),
     };
     let y = Axis::linear(up * 1.05, bottom, top);
     let mut plot = Plot::new(&caption, SIZE, (x, &of.along), (y, &of.up));
@@ -221,6 +223,7 @@ fn curve(of: &PlainCurve) -> String {
             let whose = if whose.is_empty() { String::new() } else { format!("{whose}, ") };
             let x = match of.along_unit {
                 AlongUnit::Plain => significant(point.0),
+                AlongUnit::Percent => percent(point.0 / 100.0),
                 AlongUnit::Gib => bytes(point.0),
             };
             let y = significant(point.1);

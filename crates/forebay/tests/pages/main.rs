@@ -19,6 +19,7 @@ use forebay::plan::buy;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::{Begin, Consolidation, consolidate};
+use forebay::plan::costed::{self, Costs, Load};
 use forebay::plan::power::{Disk, Question, power};
 use forebay::plan::sla::{Sla, price};
 use forebay::progress::Told;
@@ -141,7 +142,7 @@ fn cache_s_page_is_sound() {
 #[test]
 fn plan_capacity_s_page_is_sound() {
     let (arrivals, promises) = (bursty("<t>"), promises());
-    let rows = capacity::table(&arrivals, &promises, Doubt::default()).unwrap();
+    let rows = capacity::table(&arrivals, &promises, Doubt::default(), |_: &Told| ()).unwrap();
     let curves = capacity::curve(&arrivals, &promises.within).unwrap();
     let page = CapacityPage {
         arrivals: &arrivals,
@@ -163,7 +164,8 @@ fn plan_consolidate_s_page_is_sound() {
     ] {
         let begin = Begin::Together;
         let doubt = (clients.len() == 2).then_some(Bootstrap { level: 0.9, seed: 1 });
-        let found = consolidate(clients, begin, &shifts, &promises(), doubt).unwrap();
+        let found =
+            consolidate(clients, begin, &shifts, &promises(), doubt, |_: &Told| ()).unwrap();
         let page = ConsolidatePage { clients, begin, shifts: &shifts, found: &found };
         let page = report::consolidate_html(&page);
         walk("plan consolidate", &page);
@@ -205,6 +207,56 @@ fn what_clients_need_together_stands_under_its_heading() {
         row.every_client_iops = row.sum_iops;
     }
     assert!(page(&clients, &found).contains("Sharing saves nothing"));
+}
+
+#[test]
+fn pages_of_costs_by_length_are_sound_and_have_every_speed() {
+    let request =
+        |n: u64| (Nanos::from_millis(n * 5), if n.is_multiple_of(40) { 1 << 20 } else { 4096 });
+    let load = Load::of("<t>", (0..400).map(request).collect());
+    let costs = Costs::named("100+20/KiB").unwrap();
+    let has = |page: &str, speeds: &[f64]| {
+        walk("costed", page);
+        let shown: Vec<&str> =
+            page.split("<td>").skip(1).map(|cell| &cell[..cell.find('<').unwrap()]).collect();
+        for speed in speeds {
+            assert!(shown.iter().any(|cell| near(cell, *speed)), "{speed} in {shown:?}");
+        }
+    };
+    let found = costed::answer(&load, costs.cost, &promises()).unwrap();
+    let speeds: Vec<f64> = found.rows.iter().map(|row| row.speed).collect();
+    let page = report::costed_capacity_html(&found, &costs);
+    has(&page, &speeds);
+    assert_eq!(page.matches("class=\"spot\"").count(), speeds.len());
+    assert!(
+        page.contains("99\u{a0}% of the requests take speed")
+            || page.contains("99 % of the requests take speed")
+    );
+    let sla = Sla::new(&[(0.9, 20.0), (1.0, 100.0)]).unwrap();
+    let found = costed::sla::price(&load, costs.cost, &sla).unwrap();
+    let page = report::costed_sla_html(&found, &costs);
+    has(&page, &[found.tiers[0].alone_speed, found.tiers[1].alone_speed]);
+    assert!(page.contains(&format!("Speed {} keeps the promise", found.fcfs_speed)));
+    let shifts = [Nanos::ZERO, Nanos::from_secs(1)];
+    let found = costed::consolidate::consolidate(
+        &[&load, &load],
+        Begin::Together,
+        &shifts,
+        &promises(),
+        costs.cost,
+    );
+    let found = found.unwrap();
+    let each = found
+        .rows
+        .iter()
+        .flat_map(|row| [row.sum_speed, row.merged_speed, row.ratio, row.shaped_speed]);
+    has(&report::costed_consolidate_html(&found, &costs), &each.collect::<Vec<_>>());
+}
+
+/// Whether a cell shows `figure`, to three digits.
+fn near(cell: &str, figure: f64) -> bool {
+    let shown: String = cell.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
+    shown.parse::<f64>().is_ok_and(|shown| (shown - figure).abs() <= figure * 0.005)
 }
 
 #[test]

@@ -177,16 +177,20 @@ impl Geometry {
         if self.update == Update::Fresh { BLOCK } else { 0 }
     }
 
+    /// Bytes of a cell: a chunk and what is known of it.
+    pub fn cell_bytes(&self) -> u64 {
+        u64::from(self.chunk_bytes + self.trailer_bytes())
+    }
+
     /// First byte of a cell.
     pub(super) fn cell_at(&self, cell: u32) -> u64 {
-        let bytes = u64::from(self.chunk_bytes + self.trailer_bytes());
-        self.cells_at() + u64::from(cell) * bytes
+        self.cells_at() + u64::from(cell) * self.cell_bytes()
     }
 
     /// How many cells a drive of so many bytes has.
     pub fn cells_in(&self, lane_bytes: u64) -> u32 {
-        let bytes = u64::from(self.chunk_bytes + self.trailer_bytes());
-        u32::try_from(lane_bytes.saturating_sub(self.cells_at()) / bytes).unwrap_or(u32::MAX)
+        let cells = lane_bytes.saturating_sub(self.cells_at()) / self.cell_bytes();
+        u32::try_from(cells).unwrap_or(u32::MAX)
     }
 
     /// Bytes that it needs of each drive.

@@ -107,8 +107,8 @@ impl Load {
         self.requests.len() as u64
     }
 
-    #[cfg(test)]
-    pub(super) fn of(requests: Vec<Arrival>) -> Load {
-        Load { path: PathBuf::from("t"), notes: Notes::default(), requests, volumes: Vec::new() }
+    /// Of requests that are known, in the order of their times: when each comes and its bytes.
+    pub fn of(name: &str, requests: Vec<(Nanos, u32)>) -> Load {
+        Load { path: PathBuf::from(name), notes: Notes::default(), requests, volumes: Vec::new() }
     }
 }

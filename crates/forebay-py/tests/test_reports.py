@@ -1,0 +1,59 @@
+"""The pages that verbs write with `report=` are the command's."""
+
+import pytest
+
+import forebay
+
+from conftest import TERASORT
+
+SLA = "[[tier]]\nfraction = 0.9\nwithin_ms = 20\n[[tier]]\nfraction = 0.99\nwithin_ms = 50\n"
+
+
+@pytest.fixture
+def sla(tmp_path):
+    path = tmp_path / "sla.toml"
+    path.write_text(SLA)
+    return path
+
+
+def verbs(sla):
+    """What the command is told, and the same in Python."""
+    some = {"within": ["10ms"], "fraction": [0.9, 1]}
+    options = ["--within", "10ms", "--fraction", "0.9,1"]
+    return {
+        "cache": (["cache", TERASORT, "--sizes-mib", 8], lambda **to: forebay.cache(TERASORT, sizes_mib=[8], **to)),
+        "capacity": (
+            ["plan", "capacity", TERASORT, *options],
+            lambda **to: forebay.plan_capacity(TERASORT, **some, **to),
+        ),
+        "consolidate": (
+            ["plan", "consolidate", TERASORT, "--clients", 3, *options],
+            lambda **to: forebay.plan_consolidate(TERASORT, clients=3, **some, **to),
+        ),
+        "power": (
+            ["plan", "power", TERASORT, "--epoch", "1m"],
+            lambda **to: forebay.plan_power(TERASORT, epoch="1m", **to),
+        ),
+        "sla": (["plan", "sla", sla, TERASORT], lambda **to: forebay.plan_sla(sla, TERASORT, **to)),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::forebay.TraceWarning")
+@pytest.mark.parametrize("verb", ["cache", "capacity", "consolidate", "power", "sla"])
+def test_a_report_is_the_commands(command, tmp_path, sla, verb):
+    words, call = verbs(sla)[verb]
+    assert command(*words, "-o", tmp_path / "command.html").returncode == 0
+    assert call(report=tmp_path / "python.html") == call()
+    page = (tmp_path / "python.html").read_text()
+    assert page == (tmp_path / "command.html").read_text() and page.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.filterwarnings("ignore::forebay.TraceWarning")
+@pytest.mark.parametrize("verb", ["capacity", "consolidate", "sla"])
+def test_so_is_one_of_costs_by_length(command, tmp_path, sla, verb):
+    words, call = verbs(sla)[verb]
+    cost = "100+20/KiB"
+    assert command(*words, "--cost-us", cost, "-o", tmp_path / "command.html").returncode == 0
+    call(cost_us=cost, report=tmp_path / "python.html")
+    page = (tmp_path / "python.html").read_text()
+    assert page == (tmp_path / "command.html").read_text() and "A server of speed 1 takes" in page

@@ -1,0 +1,60 @@
+//! What is read and written while a volume is looked at, told as it happens.
+
+use forebay_core::contract::observer::Observer;
+use forebay_core::{Completion, Nanos, Op};
+use forebay_live::Watch;
+
+/// Bytes that drives have read and written so far, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moved {
+    /// Read from drives.
+    pub read_bytes: u64,
+    /// Written to drives.
+    pub written_bytes: u64,
+}
+
+/// Who is told of it, at most every [`EVERY`].
+pub type Tell<'a> = &'a mut dyn FnMut(Moved);
+
+/// How often somebody is told.
+const EVERY: Nanos = Nanos::from_millis(100);
+
+/// Counts, and tells.
+pub(crate) struct Counting<'a> {
+    moved: Moved,
+    told: Nanos,
+    tell: Tell<'a>,
+}
+
+impl<'a> Counting<'a> {
+    pub(crate) fn new(tell: Tell<'a>) -> Counting<'a> {
+        Counting { moved: Moved::default(), told: Nanos::ZERO, tell }
+    }
+}
+
+impl Observer for Counting<'_> {
+    fn io(&mut self, completion: &Completion) {
+        let len = u64::from(completion.io.len);
+        match completion.io.op {
+            Op::Read => self.moved.read_bytes += len,
+            Op::Write => self.moved.written_bytes += len,
+            _ => {}
+        }
+    }
+}
+
+impl Watch for Counting<'_> {
+    fn stops(&mut self, wall: Nanos) -> bool {
+        if wall >= self.told + EVERY {
+            self.told = wall;
+            (self.tell)(self.moved);
+        }
+        false
+    }
+}
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        (self.tell)(self.moved);
+    }
+}

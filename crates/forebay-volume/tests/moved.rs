@@ -1,0 +1,115 @@
+//! What is told of a volume that is read, mended and grown: as much as it holds.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use forebay_core::contract::policy::Done;
+use forebay_core::stack::array::{Geometry, Kind, Level};
+use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
+use forebay_live::{Patterned, Target, Threads, run};
+use forebay_volume::{Create, Moved, check, create, find, grow, over, replace, status};
+
+const CHUNK_BYTES: u32 = 64 << 10;
+/// With its checksum.
+const CELL_BYTES: u64 = CHUNK_BYTES as u64 + 4096;
+const UNIT_BYTES: u32 = 4 * CHUNK_BYTES;
+const DRIVE_BYTES: u64 = 32 << 20;
+
+/// Writes so many units, one after another, and a flush.
+struct Writes {
+    units: u64,
+    asked: u64,
+    done: u64,
+}
+
+impl Workload for Writes {
+    fn peek(&self) -> Option<Nanos> {
+        (self.asked == self.done && self.asked <= self.units + 1).then_some(Nanos::ZERO)
+    }
+
+    fn take(&mut self) -> Request {
+        let step = self.asked;
+        self.asked += 1;
+        let (op, len) = match step {
+            0 => (Op::Open, 0),
+            step if step <= self.units => (Op::Write, UNIT_BYTES),
+            _ => (Op::Flush, 0),
+        };
+        let offset = step.saturating_sub(1) % self.units * u64::from(UNIT_BYTES);
+        let (at, flags) = (Nanos::ZERO, Flags::NONE);
+        Request { at, offset, id: step, len, stream: 0, lane: 0, op, flags }
+    }
+
+    fn finished(&mut self, _now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        assert!(done.outcome.is_ok(), "{:?}", done.outcome);
+        self.done += 1;
+    }
+
+    fn is_over(&self) -> bool {
+        self.done == self.units + 2
+    }
+}
+
+fn drive(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    File::create(&path).unwrap().set_len(DRIVE_BYTES).unwrap();
+    path
+}
+
+/// A volume of six drives with so many units.
+fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
+    let drives: Vec<PathBuf> = (0..6).map(|nth| drive(folder, &format!("d{nth}"))).collect();
+    let level = Level::Striped { parities: 2 };
+    let how = Create { level, chunk_bytes: CHUNK_BYTES, chunks: 4, ssds: 0, overwrite: false };
+    create(&drives, how).unwrap();
+    let found = find(&drives, true).unwrap();
+    let mut policy = over(found.array(), "noop").unwrap();
+    let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
+    let mut lanes = Threads::new(targets, 8).unwrap();
+    let pattern = lanes.pattern();
+    let mut writes = Patterned::new(Writes { units, asked: 0, done: 0 }, pattern, true);
+    run(&mut policy, &mut lanes, &mut writes, &mut ()).unwrap();
+    drives
+}
+
+/// What `verb` told last; it never told less than before.
+fn last(verb: impl FnOnce(&mut dyn FnMut(Moved))) -> Moved {
+    let mut last = Moved::default();
+    verb(&mut |moved| {
+        assert!(moved.read_bytes >= last.read_bytes && moved.written_bytes >= last.written_bytes);
+        last = moved;
+    });
+    last
+}
+
+#[test]
+fn a_check_tells_that_it_reads_what_is_stored_a_new_drive_what_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let units = 40;
+    let mut drives = volume(folder.path(), units);
+    let found = status(&drives).unwrap();
+    let (stored, records) =
+        (found.stored_bytes(), 6 * found.geometry.ring * Geometry::RECORD_BYTES);
+    assert_eq!(stored - records, units * 6 * CELL_BYTES, "four chunks of data and two parities");
+    let read = last(|tell| drop(check(&drives, 0, tell).unwrap()));
+    assert!(
+        (stored - records / 10..stored + stored / 10).contains(&read.read_bytes),
+        "{read:?} of {stored}"
+    );
+    assert!(read.written_bytes < u64::from(CHUNK_BYTES) * units, "{read:?}");
+    std::fs::remove_file(drives.remove(2)).unwrap();
+    let lacking = status(&drives).unwrap().lacking_bytes();
+    assert_eq!(lacking, units * CELL_BYTES, "a cell of each unit was there");
+    let new = drive(folder.path(), "new");
+    let made = last(|tell| drop(replace(&drives, &new, false, tell).unwrap()));
+    assert!((lacking..lacking * 2).contains(&made.written_bytes), "{made:?}");
+    drives.push(new);
+    assert_eq!(status(&drives).unwrap().lacking_bytes(), 0);
+    let more = drive(folder.path(), "more");
+    let spread = last(|tell| {
+        drop(grow(&drives, std::slice::from_ref(&more), Kind::Hdd, false, tell).unwrap())
+    });
+    assert!(spread.written_bytes > 0, "{spread:?}");
+}

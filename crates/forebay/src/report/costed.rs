@@ -1,0 +1,158 @@
+//! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
+
+use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
+use super::text::significant;
+use crate::plan::amount::percent;
+use crate::plan::arrival_times::name_of;
+use crate::plan::costed::consolidate::Consolidation;
+use crate::plan::costed::sla::Price;
+use crate::plan::costed::{Answer, Costs};
+
+/// The page of prices.
+pub(super) fn capacity(found: &Answer, costs: &Costs) -> String {
+    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
+    let heads = std::iter::once("within".to_string()).chain(fractions).collect();
+    let bound = |ms: f64| format!("{ms} ms");
+    let rows = found.bounds().map(|rows| {
+        let first = PlainCell::Text(bound(rows[0].within_ms));
+        std::iter::once(first).chain(rows.iter().map(|row| PlainCell::Figure(row.speed))).collect()
+    });
+    let lines = found.bounds().map(|rows| PlainLine {
+        name: format!("within {}", bound(rows[0].within_ms)),
+        points: rows.iter().map(|row| (row.fraction * 100.0, row.speed)).collect(),
+    });
+    let [unit, meant] = found.meant(costs);
+    let said = std::iter::once(headline(found)).chain(found.told()).collect();
+    let page = PlainPage {
+        curve: Some(PlainCurve {
+            title: "What each part of the requests takes".into(),
+            along: "requests in time, %".into(),
+            along_unit: AlongUnit::Percent,
+            up: "the least speed".into(),
+            points: Vec::new(),
+            lines: lines.collect(),
+        }),
+        tables: vec![PlainTable {
+            title: "The least speeds".into(),
+            told: meant,
+            heads,
+            rows: rows.collect(),
+        }],
+        ..page(&found.about.trace, "Speed", said, unit, &found.cautions)
+    };
+    plain::page(&page)
+}
+
+/// What most requests take within each bound: 99 % of them, or the most below that was asked for.
+fn headline(found: &Answer) -> String {
+    let first = found.bounds().next().unwrap_or(&[]).iter().enumerate();
+    let most = first.filter(|(_, row)| row.fraction <= 0.99);
+    let nth =
+        most.max_by(|(_, a), (_, b)| a.fraction.total_cmp(&b.fraction)).map_or(0, |one| one.0);
+    let chosen = found.bounds().filter_map(|rows| rows.get(nth));
+    let share = chosen.clone().next().map_or(1.0, |row| row.fraction);
+    let each =
+        chosen.map(|row| format!("speed {} within {} ms", significant(row.speed), row.within_ms));
+    format!("{} of the requests take {}", percent(share), each.collect::<Vec<_>>().join(", "))
+}
+
+/// The page of a promise of several tiers.
+pub(super) fn sla(found: &Price, costs: &Costs) -> String {
+    let row = |tier: &crate::plan::costed::sla::Tier| {
+        vec![
+            PlainCell::Text(format!("{} ms", tier.within_ms)),
+            PlainCell::Text(percent(tier.fraction)),
+            PlainCell::Text(percent(tier.achieved_fraction)),
+            PlainCell::Figure(tier.alone_speed),
+        ]
+    };
+    let tiers = PlainTable {
+        title: "What becomes of each tier at that speed".into(),
+        told: "Alone: the speed that this tier takes if there were no other.".into(),
+        heads: ["within", "promised", "answered", "alone takes speed"].map(String::from).into(),
+        rows: found.tiers.iter().map(row).collect(),
+    };
+    let page = PlainPage {
+        tables: vec![tiers],
+        ..page(
+            &found.about.trace,
+            "A promise and its price",
+            vec![found.told()],
+            found.meant(costs),
+            &found.cautions,
+        )
+    };
+    plain::page(&page)
+}
+
+/// The page of clients that share a server.
+pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
+    let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
+    let heads =
+        promises.map(|row| format!("{} within {} ms", percent(row.fraction), row.within_ms));
+    let alone = PlainTable {
+        title: "The speed that each client needs alone".into(),
+        told: String::new(),
+        heads: std::iter::once("client".to_string()).chain(heads).collect(),
+        rows: found
+            .clients
+            .iter()
+            .map(|client| {
+                let name = format!("{} {}", client.client, name_of(&client.about.trace));
+                let needs = client.rows.iter().map(|row| PlainCell::Figure(row.speed));
+                std::iter::once(PlainCell::Text(name)).chain(needs).collect()
+            })
+            .collect(),
+    };
+    let together = PlainTable {
+        title: "The speeds that they need together".into(),
+        told: "The ratio is that together over the sum: 1 where sharing saves nothing. For each: the speed \
+               that keeps the promise to every client."
+            .into(),
+        heads: ["promise", "shift", "sum of speeds", "speed together", "ratio", "speed for each"]
+            .map(String::from)
+            .into(),
+        rows: found
+            .rows
+            .iter()
+            .map(|row| {
+                let promise = format!("{} within {} ms", percent(row.fraction), row.within_ms);
+                let figures = [row.sum_speed, row.merged_speed, row.ratio, row.shaped_speed];
+                [promise, format!("{} s", row.shift_s)]
+                    .map(PlainCell::Text)
+                    .into_iter()
+                    .chain(figures.map(PlainCell::Figure))
+                    .collect()
+            })
+            .collect(),
+    };
+    let title = format!("{} clients", found.clients.len());
+    let unit = format!("{}.", costs.unit());
+    let page = PlainPage {
+        tables: vec![together, alone],
+        ..page(&title, "Clients together", found.told(), unit, &found.cautions)
+    };
+    plain::page(&page)
+}
+
+/// A page that begins with the first of `said`.
+fn page(
+    title: &str,
+    verdict: &str,
+    said: Vec<String>,
+    unit: String,
+    cautions: &[String],
+) -> PlainPage {
+    let mut said = said.into_iter();
+    PlainPage {
+        title: title.into(),
+        verdict: verdict.into(),
+        headline: said.next().unwrap_or_default(),
+        findings: said.chain([unit]).collect(),
+        cautions: cautions.to_vec(),
+        tables: Vec::new(),
+        curve: None,
+        bars: None,
+        claims: Vec::new(),
+    }
+}
