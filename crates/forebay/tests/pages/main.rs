@@ -182,7 +182,8 @@ fn what_clients_need_together_stands_under_its_heading() {
     let all: Vec<ArrivalTimes> = (0..3).map(|_| bursty("t")).collect();
     let clients: Vec<&ArrivalTimes> = all.iter().collect();
     let (begin, shifts) = (Begin::Together, [Nanos::ZERO]);
-    let mut found = consolidate(&clients, begin, &shifts, &promises(), None).unwrap();
+    let mut found =
+        consolidate(&clients, begin, &shifts, &promises(), None, |_: &Told| ()).unwrap();
     let row = &mut found.rows[0];
     (row.sum_iops, row.merged_iops, row.ratio) = (4000, 1000, 0.25);
     (row.shaped_iops, row.every_client_iops) = (2000, 3000);
