@@ -119,7 +119,7 @@ fn what_was_stopped_goes_on() {
         let mut told = Vec::new();
         let written = volumes.write(|done| {
             told.push(done);
-            done <= rounds * 100
+            done <= rounds * 300
         });
         assert!(told.is_sorted() && told.last().is_some(), "{told:?}");
         if let Some(manifest) = written.unwrap() {
