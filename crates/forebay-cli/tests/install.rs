@@ -191,7 +191,7 @@ fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
     assert!(built(folder.root(), own).ends_with(plain), "no checkout");
     git("init -q");
     assert!(built(folder.root(), own).ends_with(plain), "no commit");
-    git("commit -q --allow-empty -m one");
+    git("commit -q --allow-empty -m one --date=2001-02-03T04:05:06Z");
     let short = git("log -1 --abbrev=9 --format='%h %cs'");
     let said = built(folder.root(), own);
     let expected = format!("cargo::rustc-env=FOREBAY_VERSION=9.8.7 ({})\n", short.trim());

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use forebay::Error;
 use forebay::advise::{Asked, Prefer, default_device, default_flash, redundancy};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::defragment::study;
