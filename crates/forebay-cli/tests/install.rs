@@ -134,8 +134,7 @@ fn make_installs_and_uninstalls_all_of_it() {
         fs::write(other, "another's").unwrap();
     }
     make("install", &root);
-    let (version, _) =
-        ends(&mut assert_cmd::Command::new(root.join("usr/bin/forebay")).arg("-V"), 0);
+    let (version, _) = ends(assert_cmd::Command::new(root.join("usr/bin/forebay")).arg("-V"), 0);
     assert_eq!(version, ends(&mut forebay(&["-V"]), 0).0);
     for (kind, place) in [
         ("bash", "bash-completion/completions/forebay"),
