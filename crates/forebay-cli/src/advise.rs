@@ -33,10 +33,10 @@ pub(crate) struct Advise {
     /// A solid-state drive to try offloading and caching with [default: d7-p5520]
     #[arg(long, value_name = "DEVICE")]
     flash: Option<String>,
-    /// Also say which redundancy pays on an array of so many such drives
+    /// Also say which redundancy pays on an array of this many such drives
     #[arg(long, value_name = "DRIVES", value_parser = clap::value_parser!(u16).range(6..=32))]
     array: Option<u16>,
-    /// Which scheduler to take where none is best in everything: total (the least time), reads or writes (the
+    /// Which scheduler to choose where none is best in everything: total (the least time), reads or writes (the
     /// fastest 99 of 100), or balance (the least product of all)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "balance")]
     prefer: Preferred,
@@ -345,8 +345,8 @@ fn ranking(advice: &Advice) -> String {
         return table.to_string();
     }
     let said = format!(
-        "Each scheduler against {}; in brackets what 95 % of resamples of the run come to (what is saved: of both runs \
-         at once, which is what decides)",
+        "Each scheduler against {}; in brackets the range of 95 % of resamples of the run (for what is saved, of \
+         both runs together, which decides)",
         advice.baseline
     );
     format!("{}:\n{table}", wrapped(&said))

@@ -26,7 +26,7 @@ enum Question {
 struct Scoring {
     /// A bundled device (see `forebay devices`) or a device file
     device: String,
-    /// How many of it there are
+    /// Drives in the array
     #[arg(long, value_name = "COUNT", default_value = "6", value_parser = clap::value_parser!(u16).range(6..=32))]
     drives: u16,
     /// KiB of a chunk
@@ -35,10 +35,10 @@ struct Scoring {
     /// MiB of data that writes go to, at most a TiB
     #[arg(long, value_name = "MIB", default_value = "20480", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     filled_mib: u32,
-    /// Writes at a time, comma-separated: the paper does not say how many it had
+    /// Writes at a time, comma-separated; the paper does not say its number
     #[arg(long, value_name = "COUNT,...", value_delimiter = ',', default_value = "1,4,16,64", value_parser = clap::value_parser!(u32).range(1..=4096))]
     outstanding: Vec<u32>,
-    /// How chunks are written: in-place as the paper, or fresh as volumes
+    /// How chunks are written: in-place as in the paper, or fresh as in volumes
     #[arg(long, value_enum, default_value = "in-place")]
     update: Update,
     /// Writes of each kind
@@ -121,17 +121,17 @@ fn said(device: &str, drives: u16, scores: &[Score]) -> String {
         .map(|score| {
             let at_a_time = score.outstanding;
             match mirrors_up_to(score) {
-                0 => format!("With {at_a_time} at a time three copies never pay."),
-                1 => format!("With {at_a_time} at a time three copies pay for writes of one chunk."),
+                0 => format!("With {at_a_time} at a time, three copies are never faster."),
+                1 => format!("With {at_a_time} at a time, three copies are faster for writes of one chunk."),
                 count => format!(
-                    "With {at_a_time} at a time three copies pay for writes of up to {count} chunks."
+                    "With {at_a_time} at a time, three copies are faster for writes of up to {count} chunks."
                 ),
             }
         })
         .collect();
     let how = format!(
-        "RAID 6 beside three copies on {drives} of {device}, simulated: ms that a write of so many chunks \
-         takes (the time of all such writes, divided by their number), and that it takes to leave a level."
+        "RAID 6 against three copies on {drives} of {device}, simulated: ms for a write of so many chunks (the time \
+         of all such writes, divided by their number), and ms for leaving a level."
     );
     format!("{}\n{}\n{table}", better.join("\n"), output::wrapped(&how))
 }

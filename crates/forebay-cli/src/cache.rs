@@ -15,8 +15,8 @@ use crate::stdin;
 
 /// Find how large a cache should be, and what caches of every size would find
 ///
-/// One pass over the trace answers for every size. Counted is what a cache that evicts the least recently used block (LRU) would
-/// find; for sizes that you name, S3-FIFO too. Times play no part.
+/// One pass over the trace answers for every size: what a cache that evicts the least recently used block (LRU)
+/// would find, and S3-FIFO for sizes that you name. Times do not matter.
 #[derive(Args)]
 pub(crate) struct Cache {
     /// The trace; - is standard input

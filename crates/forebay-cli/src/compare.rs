@@ -15,22 +15,22 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 
-/// Say how alike two traces are, and for what the second may stand in for the first
+/// Say how alike two traces are, and in what the second may stand in for the first
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The trace that is the measure
     #[arg(value_parser = stdin::trace_path())]
     a: TracePath,
-    /// The trace that is held against it
+    /// The trace that is compared with it
     #[arg(value_parser = stdin::trace_path())]
     b: TracePath,
     /// Devices on which responses are compared, comma-separated [default: a disk, a SATA SSD, an NVMe drive]
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
     device: Vec<String>,
-    /// Size of a block of the caches in KiB [default: 4, or more where very many are touched]
+    /// Size of a block of the caches in KiB [default: 4, or more where a trace touches very many]
     #[arg(long, value_name = "KIB")]
     block_kib: Option<u32>,
-    /// Let requests arrive so many times as fast before they reach the devices
+    /// Let requests arrive this many times as fast on the devices
     #[arg(long, value_name = "TIMES", default_value = "1")]
     intensity: f64,
     /// Seed of the resamples behind the intervals

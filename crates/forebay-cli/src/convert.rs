@@ -30,7 +30,7 @@ pub(crate) struct Convert {
     /// Format to write: parquet, csv, fio, disksim or blktrace
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
-    /// Write a folder of Parquet files, one a volume; a rerun goes on where it was interrupted
+    /// Write a folder of Parquet files, one a volume; a rerun continues where it was interrupted
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "to")]
     partition_by: Option<partition::By>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Convert {
 /// How to hide what a trace is of.
 #[derive(Args)]
 struct Anonymize {
-    /// Drop names and dates, number threads anew, and let the cells of each volume change places
+    /// Drop names and dates, number threads anew, and shuffle the cells of each volume
     #[arg(long, conflicts_with = "partition_by")]
     anonymize: bool,
     /// File with the secret that decides new names and places; without it a new one is made and forgotten

@@ -31,14 +31,14 @@ struct Threads {
     /// sizes, gaps, reads and writes, sequential share, quarters of the storage
     #[arg(long)]
     threads: bool,
-    /// Threads with a row of their own, those with most requests
+    /// Threads with a row of their own: those with most requests
     #[arg(long, value_name = "NUMBER", default_value_t = by_thread::ROWS, requires = "threads")]
     limit: usize,
     /// A row for every thread, up to 4096
     #[arg(long, requires = "threads", conflicts_with = "limit")]
     all: bool,
-    /// Length of the periods that fluctuation is taken over [default: 30min, less where the trace has
-    /// not eight of them]
+    /// Length of the periods that fluctuation is taken over [default: 30min, less where the trace has fewer
+    /// than eight]
     #[arg(long, value_name = "TIME", value_parser = plan_options::span, requires = "threads",
           allow_hyphen_values = true)]
     period: Option<Nanos>,

@@ -57,9 +57,9 @@ impl Import {
 
 /// Play a DiskSim validation trace and compare service times with the measured ones
 ///
-/// It is played from 20 positions of the platters. With simulated arrivals they hardly differ, as
-/// the replay locks to the platters after its first request: their spread is what the unknown start
-/// costs, not how sure the distance is. Compare the distance with that of redrawn rotation.
+/// The trace is played from 20 positions of the platters. With simulated arrivals they hardly differ, as the
+/// replay locks to the platters after its first request: their spread shows what the unknown start costs, not how
+/// sure the distance is. Compare the distance with that of redrawn rotation.
 #[derive(Args)]
 struct Validate {
     /// A bundled disk or a device file

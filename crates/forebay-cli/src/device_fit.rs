@@ -19,7 +19,7 @@ pub(crate) struct Fit {
     /// Data surfaces, if known; distances are shares of the disk, so it hardly matters
     #[arg(long, value_name = "COUNT", default_value = "2")]
     heads: u32,
-    /// What to call the drive [default: the name of the output]
+    /// The drive's name [default: the name of the output]
     #[arg(long)]
     name: Option<String>,
     /// Where to write the device file

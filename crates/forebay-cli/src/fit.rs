@@ -86,8 +86,7 @@ impl Fit {
         say_notes(&self.trace, &notes);
         if self.budget_kib.is_none() && file.len() > BUDGET_BYTES {
             say!(
-                "{}: got {} KiB, expected {} at most: so many volumes, each with how far it is used, \
-                 take more",
+                "{}: got {} KiB, expected {} at most: this many volumes, each with how far it is used, take more",
                 self.output.display(),
                 file.len() >> 10,
                 BUDGET_BYTES >> 10
@@ -129,12 +128,12 @@ impl Summary {
         let reveals: Vec<String> =
             self.reveals.iter().map(|what| wrapped(&format!("- {what}")) + "\n").collect();
         let verdict = match &self.stands_in {
-            Some(told) => wrapped(&format!("a twin of it {told}")) + "\n",
+            Some(told) => wrapped(&format!("A twin of it {told}")) + "\n",
             None => String::new(),
         };
         format!(
             "{}: {} bytes of {}: {}, {} of level {}, {}\n\
-             it reveals\n{}{verdict}",
+             It reveals:\n{}{verdict}",
             self.model,
             self.model_bytes,
             counted(self.requests, "request"),

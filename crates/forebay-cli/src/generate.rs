@@ -31,15 +31,15 @@ pub(crate) struct Generate {
     /// The same seed gives the same bytes
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
     seed: u64,
-    /// Requests, if not as many as the model was fitted on
+    /// Requests [default: as many as the model was fitted on]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           allow_negative_numbers = true)]
     requests: Option<u64>,
-    /// How long, e.g. 90s, 30m or 1h, if not as long as the model's trace
+    /// How long, e.g. 90s, 30m or 1h [default: as long as the model's trace]
     #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "requests",
           allow_hyphen_values = true)]
     until: Option<Nanos>,
-    /// Let requests arrive so many times as fast
+    /// Let requests arrive this many times as fast
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times,
           allow_negative_numbers = true)]
     intensity: f64,

@@ -22,6 +22,7 @@ mod listings;
 mod options;
 mod output;
 mod partition;
+mod password;
 mod plan;
 mod plan_buy;
 mod plan_capacity;

@@ -25,10 +25,10 @@ use crate::progress::Progress;
 /// What a trace is.
 #[derive(Args, Clone)]
 pub(crate) struct Source {
-    /// The trace's format, where Forebay does not see it by itself (docs/traces.md lists them)
+    /// The trace's format, where Forebay does not recognise it (docs/traces.md lists them)
     #[arg(long, value_name = "FORMAT")]
     from: Option<String>,
-    /// Columns of a text of one request a line, e.g. at:us,op,offset:sectors,len:sectors,volume
+    /// Columns of a text with one request a line, e.g. at:us,op,offset:sectors,len:sectors,volume
     ///
     /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime); op (words, or op:R/W, op:0/1,
     /// op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
@@ -142,7 +142,7 @@ pub(crate) struct Replaying {
     /// it. dependent: at their recorded times, but after the answers to earlier requests of their stream or place [default: open]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
-    /// Let requests arrive so many times as fast as recorded
+    /// Let requests arrive this many times as fast as recorded
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = intensity,
           allow_negative_numbers = true)]
     intensity: Intensity,
@@ -154,7 +154,7 @@ pub(crate) struct Replaying {
 /// How many runs there are at a time.
 #[derive(Args)]
 pub(crate) struct Jobs {
-    /// Run at most so many simulations at a time, fewer where memory is short; results are the same
+    /// Run at most this many simulations at a time, fewer where memory is short; the results are the same
     /// [default: one a processor]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 
-/// Find which drives to buy, how many and in which layout, for what clients are promised
+/// Find which drives to buy, how many and in which layout, to keep promises to clients
 #[derive(Args)]
 pub(crate) struct Buy {
     /// The clients' traces
@@ -35,7 +35,7 @@ pub(crate) struct Buy {
     /// Keep the clock that the traces have in common: each client begins when it was recorded
     #[arg(long)]
     keep_times: bool,
-    /// The time within which requests are to be answered
+    /// The time within which requests must be answered
     #[arg(long, value_name = "TIME", value_parser = plan_options::span, default_value = "10ms",
           allow_hyphen_values = true)]
     within: Nanos,
@@ -46,13 +46,13 @@ pub(crate) struct Buy {
     /// A client's own promise, as in web=5ms:0.999; may be given for each
     #[arg(long, value_name = "CLIENT=TIME:SHARE", value_parser = own, allow_hyphen_values = true)]
     promise: Vec<(String, Promise)>,
-    /// How many times as many bytes and requests a second there will be
+    /// How many times the bytes and the requests a second will grow to
     #[arg(long, value_name = "TIMES", value_parser = growth, default_value = "1", allow_hyphen_values = true)]
     growth: f64,
-    /// Drives that stand ready for one that fails
+    /// Spare drives, ready to replace one that fails
     #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = clap::value_parser!(u16).range(0..=1024))]
     spare: u16,
-    /// Only layouts in which so many drives may fail without loss, whichever they are
+    /// Only layouts in which this many drives, any of them, may fail without loss
     #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = clap::value_parser!(u16).range(0..=2))]
     survives: u16,
     /// Your prices, a TOML file (docs/plan-buy.md)
@@ -190,7 +190,7 @@ impl Buy {
             }
             (Some(folder), None) => {
                 say!(
-                    "configuration: {} is not written, for nothing keeps the promise",
+                    "configuration: {} is not written, since nothing keeps the promise",
                     folder.display()
                 );
             }

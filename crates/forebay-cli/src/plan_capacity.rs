@@ -51,7 +51,7 @@ pub(crate) struct Capacity {
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
-    /// device, whose random reads set it. The answer is then how many times as fast a server has to be
+    /// device, whose random reads set it. The answer is then how many times as fast a server must be
     #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out"],
           allow_negative_numbers = true)]
     cost_us: Option<String>,

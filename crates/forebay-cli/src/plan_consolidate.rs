@@ -54,7 +54,7 @@ pub(crate) struct Consolidate {
           default_value = "1,0.9,0.95", allow_hyphen_values = true)]
     fraction: Vec<Fraction>,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
-    /// device, whose random reads set it. The answer is then how many times as fast a server has to be
+    /// device, whose random reads set it. The answer is then how many times as fast a server must be
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
@@ -253,9 +253,9 @@ fn together(found: &Consolidation) -> String {
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     }
     let said = wrapped(
-        "What they need together, in IOPS, beside the sum of what each needs alone. Q1s: what keeps all that each \
-         client's own shaper lets in. Worst: the client that fares worst at what they need together, and the share \
-         it gets; each kept: what keeps the promise to every client.",
+        "What they need together, in IOPS, against the sum of what each needs alone. Q1s: enough for all that each \
+         client's own shaper promises. Worst: the client that gets the smallest share of its own with what they need \
+         together, and that share. Each kept: enough to keep the promise to every client.",
     );
     format!("{said}\n{table}")
 }

@@ -6,16 +6,15 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::capacity::{self, Doubt, Promises};
-use forebay::plan::devices::{Binds, Question, Row, STRIPE_BYTES, cautions, table};
+use forebay::plan::devices::{Question, Row, answer, cautions};
 use forebay::progress::Told;
 use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
-use serde::Serialize;
 
 use crate::options::{Reading, Source};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::{self, Trust, percent, share_found};
+use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 
@@ -53,20 +52,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) trust: Trust,
 }
 
-#[derive(Serialize)]
-struct Results {
-    trace: String,
-    requests: u64,
-    device: String,
-    policy: String,
-    replay: &'static str,
-    stripe_bytes: u64,
-    devices_max: u16,
-    /// What to keep in mind of the trace and of the device's model.
-    cautions: Vec<String>,
-    rows: Vec<Row>,
-}
-
 impl Devices {
     pub(crate) fn run(
         &self,
@@ -78,7 +63,6 @@ impl Devices {
         forebay_core::catalog::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
         let report = ReportFile::begin(asked.output, &Kept::trace(trace))?;
         let input = Reading::of(source, StreamBy::default()).read(trace)?;
-        let of_trace = cautions(&input)?;
         let progress = Progress::new(&format!("simulating {} on {}", self.policy, device.name));
         let question = Question {
             policy: &self.policy,
@@ -87,40 +71,19 @@ impl Devices {
             price_each: self.price,
             trust_times: asked.trust.trust_times,
         };
-        let rows = table(&input, &device, &question)?;
+        let found = answer(&input, &device, &question, |told: &Told| progress.tell(told))?;
         drop(progress);
-        plan_options::say(trace, &of_trace);
-        let of_model = devices::cautions(&[&device]);
-        let said: Vec<String> =
-            rows.iter().map(|row| sentence(row, &device.name, self.devices_max)).collect();
-        let model = format!(
-            "Simulated on a model of {}, the scheduler {} on each, open replay.",
-            device.name, self.policy
-        );
-        let notes: Vec<String> = std::iter::once(model).chain(of_model.iter().cloned()).collect();
+        plan_options::say(trace, &cautions(&input)?);
+        let (said, notes, rows) = (found.told(), found.notes(&device), &found.rows);
         if let Some(report) = report {
-            let part =
-                DevicesPart { device: &device.name, said: &said, rows: &rows, notes: &notes };
+            let part = DevicesPart { device: &device.name, said: &said, rows, notes: &notes };
             write_report(report, (trace, source), &asked, part)?;
         }
         match asked.format {
-            Format::Json | Format::Csv => output::print_data(
-                asked.format,
-                &Results {
-                    trace: trace.display().to_string(),
-                    requests: input.description.records,
-                    device: device.name,
-                    policy: self.policy.clone(),
-                    replay: "open",
-                    stripe_bytes: STRIPE_BYTES,
-                    devices_max: self.devices_max,
-                    cautions: of_trace.into_iter().chain(of_model).collect(),
-                    rows,
-                },
-            )?,
+            Format::Json | Format::Csv => output::print_data(asked.format, &found)?,
             Format::Table => {
                 let said: Vec<String> = said.iter().map(|text| wrapped(text)).collect();
-                let table = shown(&rows, &asked.promises, &device.name, self.devices_max);
+                let table = shown(rows, &asked.promises, &device.name, self.devices_max);
                 let notes: Vec<String> =
                     notes.iter().map(|note| wrapped(&format!("! {note}"))).collect();
                 let (said, notes) = (said.join("\n"), notes.join("\n"));
@@ -146,77 +109,6 @@ fn write_report(
     let devices = Some(devices);
     let page = CapacityPage { arrivals, promises, rows, curves, devices };
     Ok(report.write(&report::capacity_html(&page))?)
-}
-
-/// What a row says.
-fn sentence(row: &Row, device: &str, max: u16) -> String {
-    let promise = format!("{} within {} ms", percent(row.fraction), row.within_ms);
-    let rate = match row.capacity_iops {
-        Some(iops) => format!("{iops} IOPS keep {promise}; "),
-        None => format!("{promise}: "),
-    };
-    let Some(devices) = row.devices else { return rate + &refusal(row, device, max) };
-    let verb = |devices: usize| if devices == 1 { "does" } else { "do" };
-    let less = match row.one_less_fraction {
-        Some(share) => {
-            let (one_less, share) = (devices - 1, share_found(share));
-            format!("{one_less} {device} {} not ({share}), ", verb(one_less))
-        }
-        None => String::new(),
-    };
-    let needs = match (row.devices_for_bytes, row.devices_for_time) {
-        (Some(bytes), Some(time)) => format!(" ({bytes} for the data, {time} for the time)"),
-        _ => String::new(),
-    };
-    let binds = match row.binds {
-        Some(Binds::Bytes) => ": the data decide",
-        Some(Binds::Time) => ": the time decides",
-        Some(Binds::Both) | None => "",
-    };
-    let price = row.price.map_or(String::new(), |price| format!(", for {price:.2}"));
-    let watts = row.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
-    let verb = verb(devices);
-    let cache = write_cache(row, devices, max).unwrap_or_default();
-    format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")
-}
-
-/// What the write cache has to do with so many `devices`; none where it changes nothing.
-fn write_cache(row: &Row, devices: usize, max: u16) -> Option<String> {
-    let without = row.without_write_cache.as_ref()?;
-    let takes = match without.devices {
-        Some(off) if off == devices => return None,
-        Some(off) => format!("with it off it takes {off}"),
-        None => format!("with it off {max} do not ({})", share_found(without.achieved_fraction)),
-    };
-    Some(format!(
-        " The drive's write cache decides: {takes}. What it holds and was not told to flush a power cut loses."
-    ))
-}
-
-/// Why no number of devices is given.
-fn refusal(row: &Row, device: &str, max: u16) -> String {
-    match (row.alone_fraction, row.devices_for_bytes) {
-        (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(
-            "no number of {device} does: one that is idle answers only {} in time, a request at \
-             a time.",
-            share_found(alone)
-        ),
-        (Some(alone), _) if alone < row.fraction => format!(
-            "no number of {device} up to {max} does, as each is too slow: where {max} are idle, a request at a time, \
-             {} are in time. On more of them seeks get shorter (--devices-max); a faster drive is likelier to do.",
-            share_found(alone)
-        ),
-        (_, Some(bytes)) if bytes > u64::from(max) => format!(
-            "the data alone take {bytes} {device}, more than the {max} that were allowed; raise \
-             --devices-max."
-        ),
-        (alone, _) => format!(
-            "{max} {device} do not ({}); more of them may, as an idle one answers {} in time; raise \
-             --devices-max.",
-            share_found(row.achieved_fraction),
-            share_found(alone.unwrap_or(1.0))
-        ),
-    }
 }
 
 /// Bounds down, fractions across.

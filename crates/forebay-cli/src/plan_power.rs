@@ -38,7 +38,7 @@ pub(crate) struct Power {
     #[arg(long, value_name = "NUMBER", default_value = "4",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pool_disks: u64,
-    /// The time within which requests are to be answered
+    /// The time within which requests must be answered
     #[arg(long, value_name = "TIME", value_parser = plan_options::span, default_value = "20ms",
           allow_hyphen_values = true)]
     within: Nanos,
@@ -46,7 +46,7 @@ pub(crate) struct Power {
     #[arg(long, value_name = "SHARE", value_parser = plan_options::fraction, default_value = "0.99",
           allow_hyphen_values = true)]
     fraction: Fraction,
-    /// The fraction the baseline has pools for
+    /// The fraction that the baseline has pools for
     #[arg(long, value_name = "SHARE", value_parser = plan_options::fraction, default_value = "1",
           allow_hyphen_values = true)]
     baseline_fraction: Fraction,
@@ -54,7 +54,7 @@ pub(crate) struct Power {
     #[arg(long, value_name = "TIME", value_parser = plan_options::span, default_value = "1h",
           allow_hyphen_values = true)]
     epoch: Nanos,
-    /// Past epochs a prediction looks at; it takes the most that any of them needed
+    /// Past epochs that a prediction looks at; it takes the most that any of them needed
     #[arg(long, value_name = "EPOCHS", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..))]
     history: u16,

@@ -30,8 +30,8 @@ pub(crate) struct Sla {
     #[arg(long, value_name = "IOPS", value_parser = iops, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// Give each request a cost by its length: microseconds plus microseconds a KiB, as in 100+0.5/KiB, or a
-    /// device, whose random reads set it. The answer is then how many times as fast one server has to be, first
-    /// come first served
+    /// device, whose random reads set it. The answer is then how many times as fast one server must be, first
+    /// come, first served
     #[arg(long, value_name = "COST", conflicts_with = "capacity", allow_negative_numbers = true)]
     cost_us: Option<String>,
     /// Also write an HTML report

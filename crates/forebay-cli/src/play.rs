@@ -20,9 +20,9 @@ use crate::stdin;
 
 /// Play a trace on real files and devices, or on an emulated one, in wall time
 ///
-/// Writes carry pseudo-random data. What is on a target is kept: a trace with writes needs a file
-/// that does not exist yet, or --overwrite. Ctrl-C ends it early and prints what there is; a second
-/// one does not wait for I/Os under way.
+/// Writes carry pseudo-random data. Targets keep their data: a trace with writes needs a file that does not exist
+/// yet, or --overwrite. Ctrl-C ends the run early and prints the result so far; a second one does not wait for
+/// I/Os under way.
 #[derive(Args)]
 pub(crate) struct Play {
     /// The trace; - is standard input
@@ -38,14 +38,14 @@ pub(crate) struct Play {
     /// Play this volume of the trace on that file or block device
     #[arg(long, value_name = "NAME=FILE", value_parser = mapped)]
     map_volume: Vec<(String, PathBuf)>,
-    /// Play it on the volume of these drives, or of the drives in this folder (see `forebay volume`). --policy is
-    /// then the scheduler of each drive, or `array` and how it follows its workload
+    /// Play it on the volume of these drives, or of the drives in this folder (see `forebay volume`). --policy
+    /// is then the scheduler of each drive, or `array` with its rule for changing levels
     #[arg(long, value_name = "DIR|DEVICE,...", value_delimiter = ',', conflicts_with_all = ["target", "map_volume", "emulate", "flash", "tape", "buffered"])]
     volume: Vec<PathBuf>,
     /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "map_volume", "driver", "buffered", "depth"])]
     emulate: Option<String>,
-    /// A file or block device (with --emulate: a device) that placements use as flash beside it
+    /// A file or block device (with --emulate: a device) as the flash of placements
     #[arg(long, value_name = "FILE")]
     flash: Option<String>,
     /// With --emulate: let I/Os fail (see `forebay simulate --help`)
@@ -70,13 +70,13 @@ pub(crate) struct Play {
     /// Run before everything else on a processor, to be on time on a busy machine; needs root
     #[arg(long)]
     realtime: bool,
-    /// I/Os that a target is given at a time
+    /// I/Os that a target gets at a time
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
     /// Write every call to the policy, with its answer, to this file
     #[arg(long, value_name = "FILE")]
     tape: Option<PathBuf>,
-    /// Play nothing: make the calls of this tape to a fresh policy, which has to answer the same
+    /// Play nothing: make this tape's calls to a fresh policy, which must answer the same
     #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "target", "emulate", "tape"])]
     check_tape: Option<PathBuf>,
     #[command(flatten)]

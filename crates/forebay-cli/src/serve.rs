@@ -45,13 +45,13 @@ pub(crate) struct Serve {
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
-    /// I/Os that the file is given at a time [default: 64]
+    /// I/Os that the file gets at a time [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: Option<u32>,
     /// Write a trace of what clients ask, complete when the server has ended
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write a trace of the I/Os that the file is given, complete when the server has ended
+    /// Write a trace of the I/Os that the file gets, complete when the server has ended
     #[arg(long, value_name = "FILE")]
     trace_issued: Option<PathBuf>,
     /// Write every call to the policy, with its answer (see `forebay play --check-tape`)
@@ -139,7 +139,7 @@ impl Serve {
         }
         if self.emulate.is_some() && (self.depth.is_some() || self.buffered) {
             return Err(forebay_serve::Error::Unfit(
-                "--emulate: got --depth or --buffered beside it, which do nothing then: the device says how many I/Os it takes, and \
+                "--emulate: got --depth or --buffered with it, which do nothing then: the device says how many I/Os it takes, and \
                  bytes go through the page cache"
                     .into(),
             )

@@ -11,7 +11,7 @@ use crate::{command, output};
 
 /// Print the completions of a shell, to be installed beside the command
 ///
-/// With them the shell completes verbs and options of forebay when you press Tab.
+/// Then the shell completes verbs and options of forebay when you press Tab.
 #[derive(Args)]
 pub(crate) struct Completions {
     /// The shell

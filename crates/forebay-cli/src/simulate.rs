@@ -30,10 +30,10 @@ pub(crate) struct Simulate {
     /// A bundled device (see `forebay devices`), a device file, or fixed:RATE
     #[arg(long, value_name = "DEVICE")]
     device: String,
-    /// A solid-state drive that placements (see `forebay policies`) use beside the device
+    /// A solid-state drive, the second device of placements (see `forebay policies`)
     #[arg(long, value_name = "DEVICE")]
     flash: Option<String>,
-    /// How many of the device there are, sharing the flash; volumes are dealt over them in turn
+    /// How many such devices, sharing the flash; volumes are spread over them in turn
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     disks: u16,
     /// Policies (see `forebay policies`), comma-separated, each NAME[:KEY=VALUE]...
@@ -43,7 +43,7 @@ pub(crate) struct Simulate {
     /// or one-in=N; disks are lanes from 0, the flash is the last. May be given several times
     #[arg(long, value_name = "FAILURE", value_parser = failure)]
     fail: Vec<Failure>,
-    /// Also say, for each policy, what it would gain and cost to lay blocks in the order they are read
+    /// Also say, for each policy, what it gains and costs to lay blocks in the order they are read
     #[arg(long)]
     defragment: bool,
     #[command(flatten)]

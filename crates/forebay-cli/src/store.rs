@@ -10,6 +10,7 @@ use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, say};
+use crate::password::password;
 use crate::progress::Progress;
 use crate::store_bench::Benching;
 use crate::store_repair::{Checking, Repairing};
@@ -17,10 +18,10 @@ use crate::store_simulate::Simulating;
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
 ///
-/// What is put goes to the log of one disk, durable before it is answered; a log that is long enough becomes a
-/// sorted segment on another disk, while a third takes what comes in (Workload Shifting, Pan, Yue and Xiong).
-/// There is no redundancy: a disk that is lost takes what is on it along. On solid-state drives, and for
-/// transactions, RocksDB is the better choice.
+/// A put goes to the log of one disk and is durable before it is answered. A log that is long enough becomes a
+/// sorted segment on another disk, while a third disk takes new puts (Workload Shifting, Pan, Yue and Xiong).
+/// There is no redundancy: a lost disk takes its data along. On solid-state drives, and for transactions, RocksDB
+/// is the better choice.
 #[derive(Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
@@ -53,14 +54,14 @@ struct Making {
 
 /// Serve a store to clients of Redis: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH HELLO
 ///
-/// A SET is durable when it is answered, but for --durability none. Values do not expire. Interrupted, it answers
-/// what was asked and ends; killed, it has lost nothing that it acknowledged.
+/// A SET is durable when it is answered, but for --durability none. Values do not expire. Interrupted, it
+/// answers what was asked and ends; killed, it loses nothing that it acknowledged.
 #[derive(Args)]
 struct Serving {
     /// The disks of the store, in any order
     #[arg(value_name = "DIR|DEVICE", required = true)]
     disks: Vec<PathBuf>,
-    /// One of the disks is missing: what it may decide is an error, all else is served
+    /// One of the disks is missing: requests that need it fail, all others are served
     #[arg(long)]
     without_disk: bool,
     /// Nothing is written: puts are refused, and disks need only be readable
@@ -69,7 +70,7 @@ struct Serving {
     /// Where to listen; beyond loopback only with a password
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
     listen: SocketAddr,
-    /// A file whose first line clients have to say (AUTH)
+    /// A file whose first line is the password that clients must give (AUTH)
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Clients at a time
@@ -181,13 +182,4 @@ impl Serving {
 
 fn refused(option: &str, address: SocketAddr, error: &std::io::Error) -> StoreError {
     StoreError::Store(format!("{option} {address}: {error}"))
-}
-
-/// The first line of a file.
-pub(crate) fn password(path: &PathBuf) -> anyhow::Result<String> {
-    let wrong = |what: String| StoreError::Store(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let line = text.lines().next().filter(|line| !line.is_empty());
-    line.map(str::to_string)
-        .ok_or_else(|| wrong("got no first line, expected a password".into()).into())
 }

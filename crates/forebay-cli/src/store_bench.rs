@@ -24,8 +24,8 @@ use forebay_trace::open;
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, Format, say};
+use crate::password::password;
 use crate::progress::Progress;
-use crate::store::password;
 
 use arrivals::{Process, Turns};
 use client::Client;
@@ -37,11 +37,11 @@ use workload::{Steps, Workload};
 
 /// Put a store, or any Redis server, under load: the core workloads of YCSB, or ingest
 ///
-/// First the records are put, then the workload runs. With --rate operations arrive at times of their own and
-/// their latency counts from then, however late the server let them begin (an open loop, free of
-/// coordinated omission); without it each client asks as soon as it was answered (a closed loop). Values
-/// say what they are: one that was never written, or is older than one acknowledged before it was read, is
-/// an error. Keys are put beside what is there, and stay. Ctrl-C prints what there is so far.
+/// First the records are put, then the workload runs. With --rate operations arrive at times of their own, and
+/// latency counts from then, even if the server lets them begin later (an open loop, free of coordinated
+/// omission). Without it each client asks again as soon as it was answered (a closed loop). Values identify
+/// themselves: one that was never written, or is older than one acknowledged before it was read, is an error. New
+/// keys are added to the old ones, and stay. Ctrl-C prints the result so far.
 #[derive(Args)]
 pub(crate) struct Benching {
     /// The disks of a store that nobody serves, to ask it without a server in between
@@ -53,10 +53,10 @@ pub(crate) struct Benching {
     /// What is asked
     #[arg(long, value_enum, default_value = "a")]
     workload: Workload,
-    /// Records that are put before
+    /// Records that are put first
     #[arg(long, value_name = "COUNT", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     records: u64,
-    /// The records are there already, from a run with as many of the same size
+    /// The records are there already, from a run with the same number and size
     #[arg(long)]
     no_load: bool,
     /// Operations of the workload

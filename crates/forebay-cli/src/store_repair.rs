@@ -13,8 +13,9 @@ use crate::progress::Progress;
 
 /// Read every byte of a store and say what is damaged; nothing is written
 ///
-/// Every segment is read and held against its sums, its order, its index and its filter, and the filter against
-/// its copy on another disk. Ends with 1 where something cannot be read. The store must not be in use.
+/// Every segment is read and checked against its sums, its order, its index and its filter, and the filter
+/// against its copy on another disk. The exit status is 1 if something cannot be read. The store must not be in
+/// use.
 #[derive(Args)]
 pub(crate) struct Checking {
     /// The disks of the store, in any order
@@ -25,17 +26,17 @@ pub(crate) struct Checking {
     without_disk: bool,
 }
 
-/// Save what can be read of what is damaged, and give up the rest
+/// Save what can still be read of damaged data, and give up the rest
 ///
-/// Without --give-up it only says what would be lost, and ends with 1. What is given up decides nothing any
-/// more: its keys then have their older values, or none. A missing disk is given up as a whole; --new makes
-/// another in its place, without which the store goes on only with --without-disk.
+/// Without --give-up it only says what would be lost, and the exit status is 1. Data that are given up no longer
+/// count: their keys have older values, or none. A missing disk is given up as a whole. --new makes another in its
+/// place; otherwise the store works only with --without-disk.
 #[derive(Args)]
 pub(crate) struct Repairing {
     /// The disks of the store that are left, in any order
     #[arg(value_name = "DIR|DEVICE", required = true)]
     disks: Vec<PathBuf>,
-    /// Do it
+    /// Do it, instead of saying what would be lost
     #[arg(long)]
     give_up: bool,
     /// A folder, a file that is not there yet or a device to take the place of the missing disk

@@ -15,16 +15,16 @@ use crate::options::span;
 use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
 
-/// Find what reorganising costs those who put, by simulation: the store's own code on models of disks
+/// Find by simulation how much reorganising slows puts: the store's own code on models of disks
 ///
-/// Every arrangement of the disks takes the same puts twice: once they are only logged, once the logs
-/// are made sorted segments meanwhile (Workload Shifting, Pan, Yue and Xiong).
+/// Every arrangement of the disks takes the same puts twice: once they are only logged, once their logs also
+/// become sorted segments (Workload Shifting, Pan, Yue and Xiong).
 #[derive(Args)]
 pub(crate) struct Simulating {
     /// A bundled device (see `forebay devices`) or a device file
     #[arg(default_value = "st1000nm0011")]
     device: String,
-    /// How many of it there are
+    /// Disks of the store
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = clap::value_parser!(u16).range(4..=64))]
     disks: u16,
     /// Bytes of a value
@@ -36,13 +36,13 @@ pub(crate) struct Simulating {
     /// Writers, each with one put at a time
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     writers: u32,
-    /// How long a writer takes from an answer to its next put
+    /// Time from an answer to the writer's next put
     #[arg(long, value_name = "TIME", default_value = "2.6ms", value_parser = span, allow_hyphen_values = true)]
     host: Nanos,
     /// Which keys are put
     #[arg(long, value_enum, default_value = "random")]
     keys: KeyOrder,
-    /// Duty passes on when a log is that long, in KB (the paper: 5000)
+    /// Length of a log, in KB, at which duty passes on (the paper: 5000)
     #[arg(long, value_name = "KB", default_value = "5000", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
     log_kb: u32,
     /// Arrangements of the disks, comma-separated
@@ -57,25 +57,25 @@ pub(crate) struct Simulating {
     /// Segments are not merged, as in the paper, which has no such step
     #[arg(long)]
     no_merging: bool,
-    /// A put counts once the disk has taken it, as on disks whose caches answer for them; it is not safe
+    /// A put counts once the disk's cache has it; it is not safe
     #[arg(long)]
     to_cache: bool,
-    /// A put is written and then flushed, as by fsync (on RAID 0 every disk is), and not written through
+    /// A put is written and then flushed, as by fsync (on RAID 0 on every disk), and not written through
     #[arg(long, conflicts_with = "to_cache")]
     flush: bool,
     /// What logs become: sorted runs, or part of one B+tree a disk that is updated in place, as in the paper
     #[arg(long, value_enum, default_value = "runs")]
     tree: Trees,
-    /// KiB of a page of a tree in place, a multiple of 4; values of more than a quarter of it lie apart
+    /// KiB of a page of a tree in place, a multiple of 4; values longer than a quarter of it are stored apart
     #[arg(long, value_name = "KIB", default_value = "8", value_parser = clap::value_parser!(u16).range(4..=16_384))]
     page_kib: u16,
     /// MB of memory for leaves of trees in place (the paper: 2000 in all)
     #[arg(long, value_name = "MB", default_value = "2000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     tree_memory_mb: u32,
-    /// When pages of trees in place that changed are written
+    /// When changed pages of trees in place are written
     #[arg(long, value_enum, default_value = "log")]
     tree_sync: Synced,
-    /// Writes to a tree in place that are under way at a time: one for a thread that waits for each
+    /// Writes to a tree in place at a time; one for a thread that waits for each
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     tree_depth: u16,
     /// KB left out before each batch, to save a revolution
@@ -134,7 +134,7 @@ impl Simulating {
         if !self.page_kib.is_multiple_of(4) {
             let got = self.page_kib;
             return Err(StoreError::Store(format!(
-                "--page-kib: got {got}, expected a multiple of 4, for that is what disks write"
+                "--page-kib: got {got}, expected a multiple of 4, since disks write 4 KiB at a time"
             ))
             .into());
         }
@@ -214,7 +214,7 @@ fn foretold(predicted: &Predicted, all: &[Compared]) -> String {
     };
     format!(
         "Predicted from the first logs, one job a disk: {throughput_mb_per_s:.1} MB/s{came}; sorting a log takes \
-         {periods:.2} logging periods, and has {periods_max:.0}{advice}."
+         {periods:.2} logging periods and has time for {periods_max:.0}{advice}."
     )
 }
 
@@ -246,7 +246,7 @@ impl Simulating {
         let pays_s = disk.break_even().as_secs_f64();
         let pays = if between_s > pays_s { "pays" } else { "costs more than it saves" };
         format!(
-            "\nBetween its turns a disk has {between_s:.2} s; a rest of more than {pays_s:.0} s saves what a \
+            "\nA disk rests {between_s:.2} s between its turns, and must rest more than {pays_s:.0} s to save what a \
              spin-up takes: parking {pays}."
         )
     }
@@ -290,7 +290,7 @@ impl Simulating {
             })
             .collect();
         format!(
-            "Sorting what is put makes putting take longer by {}.\n\
+            "Sorting makes puts take longer by {}.\n\
          {}, {} of {device}: {} puts of {} bytes by {} at a time, each {} before it is\n\
          answered; {} from an answer to the next put.\n{table}",
             slowed.join(", "),

@@ -104,8 +104,8 @@ fn page(before: &Figures, now: &Figures) -> String {
         text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
         if !back.counted.is_empty() {
             let counted = back.counted.iter().map(|(name, value)| format!("{name} {value}"));
-            text +=
-                &output::wrapped(&format!("counted: {}", counted.collect::<Vec<_>>().join(", ")));
+            let counted = format!("counted: {}", counted.collect::<Vec<_>>().join(", "));
+            text += &(output::wrapped(&counted) + "\n");
         }
     }
     text

@@ -12,8 +12,8 @@ use crate::progress::Progress;
 
 /// Make and look after a volume: drives together, with redundancy
 ///
-/// A volume is its drives, files or block devices; a folder stands for all files in it. It is found by
-/// what its drives say of themselves, in whatever order they are named.
+/// A volume is its drives, files or block devices; a folder stands for all files in it. Drives say which volume
+/// they belong to, so their order does not matter.
 #[derive(Args)]
 pub(crate) struct Volume {
     #[command(subcommand)]
@@ -29,23 +29,23 @@ enum What {
     Grow(Grow),
 }
 
-/// Make a volume of drives that are there; what they hold is kept unless --overwrite is said
+/// Make a volume of drives; drives with data are refused without --overwrite
 #[derive(Args)]
 struct Making {
     /// The hard disks, or a folder of files
     #[arg(value_name = "DIR|DEVICE")]
     drives: Vec<PathBuf>,
-    /// Solid-state drives, which are a set of their own: what is written is on hard disks or on these
+    /// Solid-state drives, a second set: a unit is on the hard disks or on these
     /// (play --policy array:hints=)
     #[arg(long, value_name = "DIR|DEVICE", num_args = 1..)]
     ssd: Vec<PathBuf>,
-    /// raid0, raid5, raid6, raid10, raid10x3 or raid10x4, of what is written for the first time
+    /// raid0, raid5, raid6, raid10, raid10x3 or raid10x4: the level of new data
     #[arg(long, default_value = "raid6", value_parser = level)]
     level: Level,
     /// KiB of a chunk: what one drive holds in a row
     #[arg(long, value_name = "KIB", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=1024))]
     chunk_kib: u32,
-    /// Data chunks of a unit, whose level is its own
+    /// Data chunks of a unit; each unit has its own level
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=14))]
     chunks: u8,
     /// Destroy what is on the drives
@@ -67,7 +67,7 @@ struct Status {
     format: Format,
 }
 
-/// Read all there is, with all copies and parities, and mend what is wrong
+/// Read everything, with all copies and parities, and repair what is wrong
 #[derive(Args)]
 struct Check {
     /// The drives, or a folder of files
@@ -81,7 +81,7 @@ struct Check {
     format: Format,
 }
 
-/// Put a new drive in the place of a missing one, and make anew what that held
+/// Put a new drive in the place of a missing one, and restore its data
 #[derive(Args)]
 struct Replace {
     /// The drives that are left, or a folder of files
@@ -100,8 +100,8 @@ struct Replace {
 
 /// Make a volume larger: with more drives, or with all of drives that have become larger
 ///
-/// What the volume holds is spread over all drives first. It grows to twice the size it was made with at
-/// most. Cut short, it holds what it held; the same command with all its drives, and no --with, goes on.
+/// The data are spread over all drives first. A volume grows to at most twice its first size. If growing is cut
+/// short, the volume holds what it held; the same command with all its drives, and no --with, continues.
 #[derive(Args)]
 struct Grow {
     /// The drives it has, or a folder of files
@@ -315,7 +315,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     };
     let drives = match shown.ssds {
         0 => shown.drives.to_string(),
-        ssds => format!("{}, of which {ssds} are solid-state drives", shown.drives),
+        ssds => format!("{}, {ssds} of them solid-state drives", shown.drives),
     };
     let units = match (&units[..], shown.ssd_units) {
         ([], _) => "none".into(),
@@ -327,7 +327,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         ("written", size(shown.written_bytes)),
         ("drives", drives),
         ("missing", numbers(&shown.drives_missing)),
-        ("whose place was taken", numbers(&shown.drives_replaced)),
+        ("replaced", numbers(&shown.drives_replaced)),
         ("unit", format!("{} chunks of {} KiB", shown.chunks, shown.chunk_bytes / 1024)),
         ("units", units),
         ("opened", format!("{} times", shown.openings)),

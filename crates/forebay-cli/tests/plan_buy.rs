@@ -183,10 +183,10 @@ fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
     let asked = ["--within", "10us", "--device", "hc550,990-pro"];
     let folder_asked = folder.path("conf");
     let (out, said) = ends(buy(&asked).arg(&trace).arg("--configure").arg(&folder_asked), 0);
-    assert!(said.contains("is not written, for nothing keeps the promise"), "{said}");
+    assert!(said.contains("is not written, since nothing keeps the promise"), "{said}");
     assert!(!folder_asked.exists());
     assert!(out.starts_with("Nothing that was tried keeps 99 % within 0.01 ms"), "{out}");
-    assert!(out.contains("No number of these does, for requests one at a time"), "{out}");
+    assert!(out.contains("No number of these does: requests one at a time"), "{out}");
     let (found, _) = command::json(buy(&asked).arg(&trace));
     assert!(found["configuration"].is_null() && found["rows"][0]["drives"].is_null());
 }

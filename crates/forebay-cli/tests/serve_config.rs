@@ -123,7 +123,7 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     serving.signal("-INT");
     let (status, said) = serving.ends();
     assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("'data' has mq-deadline now; nothing was taken for"), "{said}");
+    assert!(said.contains("'data' has mq-deadline now; no request was taken for"), "{said}");
     assert!(said.contains("nonsense") && said.contains("stays as it is"), "{said}");
     assert!(said.contains("'data': tape: what the file says now waits for a restart"), "{said}");
     assert!(folder.read("disk")[..4 << 20] == data[..]);

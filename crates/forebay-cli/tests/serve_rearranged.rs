@@ -144,7 +144,10 @@ fn what_cannot_be_rearranged_is_refused_and_nothing_is_written() {
     let before = fs::read(folder.path("disk")).unwrap();
     let cases = [
         ("rearranged = true", "has no record of that"),
-        ("rearranged = true\nrearrange = \"asked.csv\"", "line 2: rearranged: got it beside"),
+        (
+            "rearranged = true\nrearrange = \"asked.csv\"",
+            "line 2: rearranged: got it together with",
+        ),
         ("rearrange = \"nothing\"", "nothing"),
         ("rearranged = true\nflash = \"disk2\"", "flash"),
     ];

@@ -86,11 +86,11 @@ impl Model {
                 plural(self.volumes.ranges(), "range", "ranges"),
                 self.places.cells,
             ),
-            "in which order: no request after another, only how often classes and ranges do, and how \
-             divisions of time into halves are distributed"
+            "in which order: not which request follows which, only how often classes and ranges follow \
+             each other, and how divisions of time into halves are distributed"
                 .to_string(),
-            "how places come about: how many requests ago ground that is used again was used, how far \
-             new ground lies from recent ends, and the flags of each class"
+            "how places come about: how many requests ago reused ground was used, how far new ground \
+             lies from recent ends, and the flags of each class"
                 .to_string(),
             format!("names: {}", if names { "of volumes and streams" } else { "none" }),
         ]

@@ -257,7 +257,7 @@ fn real(
         }
         Err((source, _)) if driver == Some(Driver::Uring) => Err(failed("io_uring", source)),
         Err((source, targets)) => {
-            notes.push(format!("threads instead of io_uring, which is not to be had: {source}"));
+            notes.push(format!("threads instead of io_uring, which is not available: {source}"));
             threads(targets)
         }
     }

@@ -83,7 +83,7 @@ impl Lateness {
                  --realtime, or lower --intensity."
             )),
             (true, false) => Some(format!(
-                "The target was full: {late}, for it had no room for another I/O during {full_s:.3} s. \
+                "The target was full: {late}, since it had no room for another I/O during {full_s:.3} s. \
                  Latencies include that; it does no more than it did here, so lower --intensity, or give it \
                  fewer I/Os at a time with --depth."
             )),

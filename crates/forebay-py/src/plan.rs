@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 mod buy;
 mod consolidate;
+mod devices;
 mod power;
 mod sla;
 mod together;
@@ -47,12 +48,14 @@ use crate::trace::Trace;
 /// trace says on its end. `cost_us` ("100+0.5/KiB", or a device) lets a request cost what its length
 /// takes, in microseconds; the answer is then how many times as fast a server has to be. `trust_times`
 /// takes the trace's times as they are, though its clock seems too coarse for the promises. `report` is where
-/// to write the HTML page. The dict has
+/// to write the HTML page. With `device` (a bundled one, a device file, "fixed:300") the answer is how many of them it
+/// takes, at most `devices_max`, each with the scheduler `policy`, at a `price` each. The dict has
 /// the keys of `forebay plan capacity --format json`.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, within=None, fraction=None, by_volume=false, confidence=None, hold_out=None, seed=1,
-    cost_us=None, report=None, trust_times=false, from_=None, names=None,
+    cost_us=None, device=None, policy="mq-deadline", devices_max=64, price=None, report=None, trust_times=false,
+    from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_capacity<'py>(
@@ -65,6 +68,10 @@ pub(crate) fn plan_capacity<'py>(
     #[pyo3(from_py_with = given)] hold_out: Option<f64>,
     #[pyo3(from_py_with = given)] seed: u64,
     #[pyo3(from_py_with = given)] cost_us: Option<String>,
+    #[pyo3(from_py_with = given)] device: Option<String>,
+    #[pyo3(from_py_with = given)] policy: &str,
+    #[pyo3(from_py_with = given)] devices_max: u16,
+    #[pyo3(from_py_with = given)] price: Option<f64>,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
@@ -75,6 +82,15 @@ pub(crate) fn plan_capacity<'py>(
     let clock = Clock::of(promises.within.iter().copied(), trust_times);
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     let doubt = Doubt { bootstrap, hold_out: share("hold_out", hold_out)? };
+    if let Some(device) = device {
+        if by_volume || doubt.bootstrap.is_some() || doubt.hold_out.is_some() || cost_us.is_some() {
+            let expected = "expected it without by_volume, confidence, hold_out and cost_us";
+            return Err(argument("device", format!("got '{device}' with one of them, {expected}")));
+        }
+        let most = usize::from(devices_max);
+        let asked = devices::Asked { device, policy, devices_max: most, price, trust_times };
+        return devices::plan_devices(py, source, &promises, asked, report);
+    }
     let page = Report::begin(report, &source.kept())?;
     if let Some(text) = cost_us {
         if by_volume || doubt.bootstrap.is_some() || doubt.hold_out.is_some() {

@@ -26,6 +26,12 @@ def verbs(sla):
             ["plan", "capacity", TERASORT, *options],
             lambda **to: forebay.plan_capacity(TERASORT, **some, **to),
         ),
+        "devices": (
+            ["plan", "capacity", TERASORT, "--device", "hc550", "--price", "300", "--within", "1s", "--fraction", "0.5"],
+            lambda **to: forebay.plan_capacity(
+                TERASORT, device="hc550", price=300, within=["1s"], fraction=[0.5], **to
+            ),
+        ),
         "consolidate": (
             ["plan", "consolidate", TERASORT, "--clients", 3, *options],
             lambda **to: forebay.plan_consolidate(TERASORT, clients=3, **some, **to),
@@ -39,7 +45,7 @@ def verbs(sla):
 
 
 @pytest.mark.filterwarnings("ignore::forebay.TraceWarning")
-@pytest.mark.parametrize("verb", ["cache", "capacity", "consolidate", "power", "sla"])
+@pytest.mark.parametrize("verb", ["cache", "capacity", "devices", "consolidate", "power", "sla"])
 def test_a_report_is_the_commands(command, tmp_path, sla, verb):
     words, call = verbs(sla)[verb]
     assert command(*words, "-o", tmp_path / "command.html").returncode == 0
@@ -57,3 +63,14 @@ def test_so_is_one_of_costs_by_length(command, tmp_path, sla, verb):
     call(cost_us=cost, report=tmp_path / "python.html")
     page = (tmp_path / "python.html").read_text()
     assert page == (tmp_path / "command.html").read_text() and "A server of speed 1 takes" in page
+
+
+@pytest.mark.filterwarnings("ignore::forebay.TraceWarning")
+def test_devices_are_counted_as_by_the_command(answer):
+    words, call = verbs(None)["devices"]
+    assert call() == answer(*words)
+    for wrong in ({"devices_max": 0}, {"price": -1.0}, {"device": "no-such"}, {"policy": "no-such"}):
+        with pytest.raises(forebay.Error, match=next(iter(wrong)) if "no-such" not in wrong.values() else "no-such"):
+            forebay.plan_capacity(TERASORT, **{"device": "hc550"} | wrong)
+    with pytest.raises(forebay.Error, match="device: got 'hc550' with one of them"):
+        forebay.plan_capacity(TERASORT, device="hc550", by_volume=True)

@@ -262,7 +262,7 @@ impl Opened {
 
 fn no_ring(error: io::Error) -> Error {
     unfit(format!(
-        "io_uring is not to be had, and serve needs it: {error}; it needs Linux 5.11 or later, and a container \
+        "io_uring is not available, and serve needs it: {error}; it needs Linux 5.11 or later, and a container \
          that allows io_uring_setup"
     ))
 }

@@ -202,7 +202,7 @@ impl Back {
         }
         if self.streams == Some(Streams::Connections) {
             return Err(unfit(format!(
-                "'{}': streams: got \"connections\", expected \"exports\", for an export on it has a promise or weight",
+                "'{}': streams: got \"connections\", expected \"exports\", since an export on it has a promise or weight",
                 self.name
             )));
         }
@@ -210,7 +210,7 @@ impl Back {
             let name = &self.name;
             let Some(capacity_iops) = self.capacity_iops else {
                 return Err(unfit(format!(
-                    "'{name}': capacity_iops: not given, expected what its disk does, for promises are held against it"
+                    "'{name}': capacity_iops: not given, expected what its disk does, since promises are checked against it"
                 )));
             };
             // What is under way when a request comes has to be done within its bound too.
@@ -267,7 +267,7 @@ impl Back {
         match idle.iter().find(|(_, is_idle, _)| *is_idle) {
             None => Ok(()),
             Some((key, _, what)) => Err(unfit(format!(
-                "'{name}': {key}: does nothing here, for no export on it has {what}; say that of one, or leave {key} out"
+                "'{name}': {key}: does nothing here, since no export on it has {what}; give one to an export, or leave {key} out"
             ))),
         }
     }

@@ -219,7 +219,9 @@ impl DiskTable {
             (None, true) => Blocks::Rearranged,
             (Some(trace), false) => Blocks::Learnt(trace),
             (Some(_), true) => {
-                return Err("rearranged: got it beside rearrange, expected one of them".into());
+                return Err(
+                    "rearranged: got it together with rearrange, expected one of them".into()
+                );
             }
         };
         refuse_of_emulated(&on, self.depth, self.page_cache)?;
@@ -281,7 +283,7 @@ impl ExportTable {
             }
             (Some(_), None) => {
                 return Err(
-                    "within: not given, expected a time beside keep_iops, as in within = \"10ms\""
+                    "within: not given, expected a time together with keep_iops, as in within = \"10ms\""
                         .into(),
                 );
             }

@@ -56,7 +56,7 @@ pub(crate) fn within(
     }
     if has_flash || back.read_only {
         return Err(wrong(
-            "rearrange: got flash beside it or read_only, expected a disk alone that may be written".into(),
+            "rearrange: got it with flash or read_only, expected a disk without flash that may be written".into(),
         ));
     }
     if let Some(Found { at, to }) = known {
@@ -66,8 +66,8 @@ pub(crate) fn within(
     }
     let Blocks::Learnt(trace) = &back.blocks else {
         return Err(wrong(format!(
-            "rearranged: {} has no record of that, at its end or behind its exports; if its length or its exports have \
-             changed, set them back, for its blocks may be elsewhere; rearrange = \"TRACE\" begins a record",
+            "rearranged: {} has no record of that, at its end or behind its exports; if its length or its exports \
+             have changed, set them back, since its blocks may be elsewhere; rearrange = \"TRACE\" begins a record",
             path.display()
         )));
     };

@@ -21,11 +21,11 @@ impl Server {
             };
             let next = served.with_policy_of(back);
             said.push(match self.follow(name, next) {
-                Ok(None) => format!("'{name}' keeps its policy, for the file says the same"),
+                Ok(None) => format!("'{name}' keeps its policy, which is the same in the file"),
                 Ok(Some(pause)) => {
                     let pause_ms = pause.as_secs_f64() * 1e3;
                     format!(
-                        "'{name}' has {} now; nothing was taken for {pause_ms:.1} ms",
+                        "'{name}' has {} now; no request was taken for {pause_ms:.1} ms",
                         back.policy
                     )
                 }

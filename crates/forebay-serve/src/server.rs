@@ -224,7 +224,7 @@ impl Server {
         if let Some(placement) = both.into_iter().find(|policy| keeps_data(policy)) {
             if served.policy == next.policy {
                 return Err(unfit(format!(
-                    "'{name}': promises, weights and window over '{}' wait for a restart, for it keeps data on the flash",
+                    "'{name}': promises, weights and window over '{}' wait for a restart, since it keeps data on the flash",
                     next.policy
                 )));
             }

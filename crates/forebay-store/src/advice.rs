@@ -17,7 +17,9 @@ pub(crate) fn advice(status: &Status) -> Option<String> {
     }
     (figures.merge_debt >= 0.5).then(|| {
         let runs = status.held.1;
-        format!("puts are slowed until runs are merged, of which there are {runs}: more disks help, or fewer puts")
+        format!(
+            "puts are slowed until runs are merged ({runs} now): more disks help, or fewer puts"
+        )
     })
 }
 

@@ -173,7 +173,7 @@ impl Defragmentation {
             let why = match (self.lacks_room, self.repeated_jumps) {
                 (true, _) => "the trace leaves no gap large enough to move blocks into",
                 (_, 0) => "nothing is read in the same scattered order twice",
-                _ => "moving those blocks would cost more than it saves in as long again",
+                _ => "moving those blocks would cost more than it saves over an equally long time",
             };
             return vec![format!("Nothing to move: {why} ({learnt}).")];
         };
@@ -205,8 +205,7 @@ impl Defragmentation {
         told.push(self.moment_told());
         if self.displaced_requests > 0 {
             told.push(format!(
-                "The place taken for free is used by {}, so it was not free: their data would have \
-                 to be moved too.",
+                "The place that seemed free is used by {}: their data would have to be moved too.",
                 counted(self.displaced_requests, "later request")
             ));
         }

@@ -112,6 +112,7 @@ fn counting_devices_refuses_a_policy_that_needs_two() {
         price_each: None,
         trust_times: false,
     };
-    let refused = table(&burst(1), &device, &question).unwrap_err();
+    let refused =
+        table(&burst(1), &device, &question, |_: &forebay::progress::Told| ()).unwrap_err();
     assert!(refused.to_string().contains("several servers"), "{refused}");
 }

@@ -90,8 +90,8 @@ pub(super) fn told(results: &Results) -> String {
     lines.push(wrapped(&format!("{}; values of {} bytes.", clients(results), results.value_bytes)));
     lines.push(wrapped(&match is_open {
         true => format!(
-            "Open loop, arrivals {}: latency counts from when an operation was meant to begin, and beside it from \
-             when it was sent.",
+            "Open loop, arrivals {}: latency counts from when an operation was meant to begin; the second line \
+             counts from when it was sent.",
             results.arrivals.as_deref().unwrap_or("poisson")
         ),
         false => "Closed loop: each client asks as soon as it was answered, so a server that stalls is asked \

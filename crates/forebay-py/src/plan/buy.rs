@@ -135,7 +135,7 @@ pub(crate) fn plan_buy<'py>(
     }
     if let (Some(folder), None) = (&folder_asked, &answer.configuration) {
         let folder = folder.display();
-        warn(py, format!("configure: {folder} is not written, for nothing keeps the promise"))?;
+        warn(py, format!("configure: {folder} is not written, since nothing keeps the promise"))?;
     }
     loads(py, &json(&answer)?)
 }

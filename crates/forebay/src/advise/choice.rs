@@ -388,7 +388,7 @@ impl<'a> Choice<'a> {
             ));
         }
         if !self.can_be_had(run) {
-            return Some("not to be had any more".to_string());
+            return Some("no longer available".to_string());
         }
         let mut others = (0..self.runs.len()).filter(|other| self.can_be_had(*other));
         let beaten = others.find_map(|other| Some((other, self.beats(other, run)?)));

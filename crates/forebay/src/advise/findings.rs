@@ -221,7 +221,11 @@ impl Case<'_> {
         if From::of(&chosen.policy) != From::Forebay || chosen.policy == self.baseline.policy {
             return set;
         }
-        format!("{set} Forebay's {} scheduler comes to {}.", chosen.policy, self.comes_to(chosen))
+        format!(
+            "{set} Forebay's {} scheduler brings it to {}.",
+            chosen.policy,
+            self.comes_to(chosen)
+        )
     }
 
     /// What can be set today, then what only Forebay offers.
@@ -245,7 +249,7 @@ impl Case<'_> {
                 self.falls(chosen)
             ),
             Some(today) => format!(
-                "Set {} today: {}. {named} comes to {}.",
+                "Set {} today: {}. {named} brings it to {}.",
                 today.policy,
                 self.falls(today),
                 self.comes_to(chosen)
@@ -371,8 +375,8 @@ impl Case<'_> {
                  diverts them has nothing to do."
             }
             (0, _) => {
-                "The trace only writes: nothing can be said of reads, and waits for a reader's next \
-                 request never come to pass."
+                "The trace only writes: nothing can be said of reads, and no scheduler ever waits for a reader's \
+                 next request."
             }
             _ => return None,
         };
@@ -457,9 +461,9 @@ impl Case<'_> {
         let between = contention.between_streams_s / moving;
         if !self.input.names_submitters {
             return Some(
-                "The trace does not say who submitted requests: who fights whom cannot be told, and \
-                 schedulers that work by process (cfq, bfq, bid, anticipatory) see a single one, so \
-                 they are not shown at their best; forebay finds streams by address all the same."
+                "The trace does not say who submitted requests: the streams that disturb each other cannot be told, \
+                 and schedulers that work by process (cfq, bfq, bid, anticipatory) see a single one, so these are \
+                 not at their best; forebay still finds streams by address."
                     .to_string(),
             );
         }

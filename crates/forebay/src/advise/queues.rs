@@ -82,7 +82,7 @@ impl Trial<'_> {
     ) -> Result<Remedy, Error> {
         let kind = RemedyKind::QueueSizes;
         let Some((today, slices)) = self.today else {
-            let why = "Not tried: all that Linux has come to the same here.";
+            let why = "Not tried: all schedulers of Linux give the same result here.";
             return Ok(Remedy::untried(kind, "none", why.to_string()));
         };
         let mut tried = Vec::new();

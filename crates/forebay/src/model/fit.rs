@@ -112,7 +112,7 @@ pub fn fit<P: GoOn>(
     }
     if options.budget_bytes.is_some() && file.len() > budget {
         return Err(Error::Unfit(format!(
-            "{}: got a budget of {budget} bytes, expected {} at least: its coarsest model has as many",
+            "{}: got a budget of {budget} bytes, expected {} at least: its coarsest model takes that much",
             name.display(),
             file.len()
         )));

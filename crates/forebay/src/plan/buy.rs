@@ -356,7 +356,7 @@ fn cautions(
     let wide = too_wide(question);
     if !wide.is_empty() {
         let (names, most) = (wide.join(", "), question.drives_max);
-        told.push(format!("Not tried, for they take more than {most} drives: {names}."));
+        told.push(format!("Not tried, since they take more than {most} drives: {names}."));
     }
     let unpriced = unpriced(question, rows);
     if !unpriced.is_empty() {

@@ -110,7 +110,7 @@ impl Shared {
             None => String::new(),
         };
         format!(
-            "{} IOPS{interval} keep {} of {clients} clients together within {} ms{apart}; alone they need {} in sum. {each}",
+            "{} IOPS{interval} keep {} of {clients} clients together within {} ms{apart}; alone they need {} in all. {each}",
             self.merged_iops,
             percent(self.fraction),
             self.within_ms,

@@ -18,6 +18,7 @@
 //! those allowed is ruled out.
 
 pub(super) mod striped;
+mod told;
 mod trial;
 
 use forebay_core::catalog::build;
@@ -25,15 +26,16 @@ use forebay_core::rtt::Gaps;
 use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
-use self::trial::Trial;
+use self::trial::{Teller, Trial};
 use super::amount::Fraction;
 use super::arrival_times::{self, Clock, timed, told_apart};
 use super::capacity::Promises;
 use super::search::least_capacities;
 use crate::clock::Times;
-use crate::devices::OpenDevice;
+use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
+use crate::progress::{GoOn, Told};
 
 /// Bytes of a stripe.
 pub const STRIPE_BYTES: u64 = 1 << 20;
@@ -111,14 +113,80 @@ pub struct Row {
     pub mean_power_w: Option<f64>,
 }
 
-/// What `question` costs in `device`s that serve `input`.
+/// The price of promises in devices, and of what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// The trace.
+    pub trace: String,
+    /// Its requests.
+    pub requests: u64,
+    /// The device.
+    pub device: String,
+    /// The scheduler of each.
+    pub policy: String,
+    /// How requests come.
+    pub replay: &'static str,
+    /// Bytes that lie on one device before the next has its turn.
+    pub stripe_bytes: u64,
+    /// The most devices that were allowed.
+    pub devices_max: usize,
+    /// What to keep in mind of the trace and of the device's model.
+    pub cautions: Vec<String>,
+    /// The prices, bounds one after another, fractions within them.
+    pub rows: Vec<Row>,
+}
+
+impl Answer {
+    /// A sentence for each row.
+    pub fn told(&self) -> Vec<String> {
+        self.rows.iter().map(|row| row.told(&self.device, self.devices_max)).collect()
+    }
+
+    /// What the figures are of, and what to keep in mind of the model.
+    pub fn notes(&self, device: &OpenDevice) -> Vec<String> {
+        let model = format!(
+            "Simulated on a model of {}, the scheduler {} on each, open replay.",
+            self.device, self.policy
+        );
+        std::iter::once(model).chain(devices::cautions(&[device])).collect()
+    }
+}
+
+/// The answer of [`table`] with what it is about.
 ///
 /// # Errors
-/// A wrong policy, or a trace that has no times, whose clock is too coarse or that cannot be read again.
-pub fn table(
+/// As [`table`].
+pub fn answer<P: GoOn>(
     input: &Input,
     device: &OpenDevice,
     question: &Question<'_>,
+    progress: impl FnMut(&Told) -> P,
+) -> Result<Answer, Error> {
+    let of_trace = cautions(input)?;
+    let rows = table(input, device, question, progress)?;
+    Ok(Answer {
+        trace: input.path.display().to_string(),
+        requests: input.description.records,
+        device: device.name.clone(),
+        policy: question.policy.into(),
+        replay: "open",
+        stripe_bytes: STRIPE_BYTES,
+        devices_max: question.devices_max,
+        cautions: of_trace.into_iter().chain(devices::cautions(&[device])).collect(),
+        rows,
+    })
+}
+
+/// What `question` costs in `device`s that serve `input`; `progress` is told before each run.
+///
+/// # Errors
+/// A wrong policy, or a trace that has no times, whose clock is too coarse or that cannot be read again;
+/// [`Error::Stopped`] where `progress` asked for that.
+pub fn table<P: GoOn>(
+    input: &Input,
+    device: &OpenDevice,
+    question: &Question<'_>,
+    progress: impl FnMut(&Told) -> P,
 ) -> Result<Vec<Row>, Error> {
     timed(&input.path, &input.notes)?;
     let clock = Clock::of(question.promises.within.iter().copied(), question.trust_times);
@@ -132,14 +200,17 @@ pub fn table(
         )));
     }
     let within = &question.promises.within;
-    let of = |device| Trial::new(input, device, question.policy, within);
+    let teller = Teller::new(progress);
+    let tell = |doing| teller.before(doing);
+    let of = |device| Trial::new(input, device, (question.policy, within), &tell);
     let mut trial = of(device);
     let write_through = device.without_write_cache().filter(|_| input.description.writes > 0);
     let mut without = write_through.as_ref().map(of);
-    let mut rows = Vec::new();
+    let (mut rows, all) = (Vec::new(), within.len() * question.promises.fractions.len());
     for (index, bound) in within.iter().enumerate() {
         let capacities = capacities(input, *bound, &question.promises.fractions)?;
         for (fraction, capacity) in question.promises.fractions.iter().zip(capacities) {
+            teller.at(rows.len() as f64 / all as f64);
             let row = trial.row(index, *fraction, question)?;
             let uncached = without.as_mut().filter(|_| row.devices.is_some());
             let uncached = uncached.map(|it| it.without_cache(index, *fraction, question));

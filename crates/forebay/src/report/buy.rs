@@ -63,7 +63,8 @@ fn head(answer: &Answer) -> String {
 
 fn figures(answer: &Answer, best: &Row) -> String {
     let of = format!("{} {}, {}", best.drives.unwrap_or(0), name(&best.drive), best.layout.name());
-    let whose = if answer.clients.len() > 1 { "in time, of who is worst off" } else { "in time" };
+    let whose =
+        if answer.clients.len() > 1 { "in time, client that gets least" } else { "in time" };
     let worst = best.worst();
     let figures = [
         ("price", money(best)),

@@ -41,7 +41,7 @@ fn head(card: &Card) -> String {
     header(
         (class, verdict),
         &card.verdict.text,
-        &[("A, the measure", about(&card.a)), ("B, held against it", about(&card.b))],
+        &[("A, the measure", about(&card.a)), ("B, compared with it", about(&card.b))],
     )
 }
 

@@ -128,7 +128,7 @@ fn needs(found: &Consolidation) -> String {
             Some(Part { class: colour(place), size: need as f64, told, label: count(need) })
         };
         let alone = found.clients.iter().enumerate().filter_map(part).collect();
-        let sum = format!("{} in sum", count(row.sum_iops));
+        let sum = format!("{} in all", count(row.sum_iops));
         shown.push(Bar { name: promise(row), parts: alone, total: sum });
         let together = format!("{} together", count(row.merged_iops));
         shown.push(Bar::single("", row.merged_iops as f64, together, false));

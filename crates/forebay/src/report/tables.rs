@@ -206,8 +206,8 @@ pub(super) fn ranking(advice: &Advice) -> String {
         .collect();
     let about = match compared {
         true => {
-            "<p class=\"small\">Below each figure what 95 % of resamples of the run come to (a block bootstrap over \
-             time); a gain is resampled together with the baseline, and decides by that. From: who offers the \
+            "<p class=\"small\">Below each figure: the range of 95 % of resamples of the run (a block bootstrap over \
+             time). A gain is resampled together with the baseline, and that range decides. From: who offers the \
              scheduler today.</p>"
         }
         false => "",

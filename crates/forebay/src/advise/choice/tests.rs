@@ -122,7 +122,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance, SPAN_S);
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
-    assert_eq!(why("anticipatory"), "not to be had any more");
+    assert_eq!(why("anticipatory"), "no longer available");
     assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80.00 ms against 60.00 ms");
     assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "bid"));
 }

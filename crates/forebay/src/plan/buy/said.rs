@@ -162,18 +162,18 @@ fn sentence(
     let list = list.join(", ");
     match reason {
         Refusal::AnyNumber => format!(
-            "No number of these does, for requests one at a time are answered too late even if no arm ever had to \
-             move (in brackets, the most in time of who is worst off): {list}."
+            "No number of these does: requests one at a time are answered too late, even if no arm ever had to move \
+             (in brackets, the largest share in time of the client that gets least): {list}."
         ),
         Refusal::UpToMost => format!(
-            "Up to {drives_max} of these do not, for requests one at a time are answered too late (in brackets, the \
-             most in time of who is worst off): {list}. More of them seek less far."
+            "Up to {drives_max} of these do not: requests one at a time are answered too late (in brackets, the \
+             largest share in time of the client that gets least): {list}. More of them seek less far."
         ),
         Refusal::Bytes => {
             format!("The data take more than the {drives_max} drives that were allowed of: {list}.")
         }
         Refusal::MoreMight => format!(
-            "{drives_max} of these do not (in brackets, the most in time of who is worst off), more might: {list}."
+            "{drives_max} of these do not (in brackets, the largest share in time of the client that gets least); more might: {list}."
         ),
     }
 }

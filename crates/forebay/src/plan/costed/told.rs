@@ -98,7 +98,7 @@ impl Shared {
             shift => format!(", {shift} s apart"),
         };
         format!(
-            "Speed {} keeps {} of {clients} clients together within {} ms{apart}; alone they need {} in sum. Speed {} \
+            "Speed {} keeps {} of {clients} clients together within {} ms{apart}; alone they need {} in all. Speed {} \
              keeps the promise to each.",
             self.merged_speed,
             percent(self.fraction),

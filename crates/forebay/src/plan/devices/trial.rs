@@ -1,5 +1,6 @@
 //! One device model in one number after another: how many keep a promise.
 
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use crate::input::{Input, Records};
 use crate::jobs::on_all_cores;
 use crate::layout::{Map, VolumeLayout};
 use crate::plan::amount::Fraction;
+use crate::progress::{GoOn, Told};
 
 /// Requests of a run, those within each bound, and what the devices drew.
 #[derive(Clone, Debug, Default)]
@@ -30,12 +32,34 @@ impl Count {
     }
 }
 
+/// Tells how far a table is, before each of its runs.
+pub(super) struct Teller<F> {
+    progress: RefCell<F>,
+    done_share: Cell<f64>,
+}
+
+impl<P: GoOn, F: FnMut(&Told) -> P> Teller<F> {
+    pub(super) fn new(progress: F) -> Teller<F> {
+        Teller { progress: RefCell::new(progress), done_share: Cell::new(0.0) }
+    }
+
+    /// So much is done.
+    pub(super) fn at(&self, done_share: f64) {
+        self.done_share.set(done_share);
+    }
+
+    /// Whatever is `doing` begins, unless all is to stop.
+    pub(super) fn before(&self, doing: String) -> Result<(), Error> {
+        let told = Told { doing, done_share: self.done_share.get() };
+        let stops = (self.progress.borrow_mut())(&told).stops();
+        if stops { Err(Error::Stopped) } else { Ok(()) }
+    }
+}
+
 /// A device and a scheduler, tried in ever other numbers.
 pub(super) struct Trial<'a> {
-    input: &'a Input,
-    device: &'a OpenDevice,
-    policy: &'a str,
-    within: &'a [Nanos],
+    of: Tried<'a>,
+    tell: &'a dyn Fn(String) -> Result<(), Error>,
     known: BTreeMap<usize, Count>,
     /// Requests one at a time.
     alone: Option<Count>,
@@ -44,14 +68,29 @@ pub(super) struct Trial<'a> {
 /// Arrivals that are to be alone come so far apart.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
 
+/// What is tried.
+#[derive(Clone, Copy)]
+struct Tried<'a> {
+    input: &'a Input,
+    device: &'a OpenDevice,
+    policy: &'a str,
+    within: &'a [Nanos],
+}
+
 impl<'a> Trial<'a> {
+    /// `tell` is told what is about to run, and may stop it.
     pub(super) fn new(
         input: &'a Input,
         device: &'a OpenDevice,
-        policy: &'a str,
-        within: &'a [Nanos],
+        (policy, within): (&'a str, &'a [Nanos]),
+        tell: &'a dyn Fn(String) -> Result<(), Error>,
     ) -> Trial<'a> {
-        Trial { input, device, policy, within, known: BTreeMap::new(), alone: None }
+        Trial {
+            of: Tried { input, device, policy, within },
+            tell,
+            known: BTreeMap::new(),
+            alone: None,
+        }
     }
 
     /// A row, but for its rate.
@@ -82,7 +121,7 @@ impl<'a> Trial<'a> {
         };
         let is_powered = counted.watts > 0.0 && devices.is_some();
         Ok(Row {
-            within_ms: self.within[index].as_millis_f64(),
+            within_ms: self.of.within[index].as_millis_f64(),
             fraction: fraction.as_f64(),
             capacity_iops: None,
             devices_for_bytes: for_bytes,
@@ -92,7 +131,7 @@ impl<'a> Trial<'a> {
             achieved_fraction: counted.share(index),
             one_less_fraction: one_less,
             alone_fraction: alone,
-            has_arm: self.device.model.cylinders() > 0,
+            has_arm: self.of.device.model.cylinders() > 0,
             price: question.price_each.zip(devices).map(|(each, devices)| each * devices as f64),
             without_write_cache: None,
             mean_power_w: is_powered.then_some(counted.watts),
@@ -114,12 +153,12 @@ impl<'a> Trial<'a> {
 
     /// The devices that hold what the volumes reach, whole stripes of it.
     fn for_bytes(&self) -> Option<u64> {
-        let capacity = self.device.model.capacity();
+        let capacity = self.of.device.model.capacity();
         if capacity == u64::MAX {
             return None;
         }
         let reached =
-            self.input.extents.iter().map(|bytes| u128::from(bytes.div_ceil(STRIPE_BYTES)));
+            self.of.input.extents.iter().map(|bytes| u128::from(bytes.div_ceil(STRIPE_BYTES)));
         let stripes = u128::from((capacity / STRIPE_BYTES).max(1));
         u64::try_from(reached.sum::<u128>().div_ceil(stripes).max(1)).ok()
     }
@@ -168,16 +207,20 @@ impl<'a> Trial<'a> {
 
     /// What so many devices do, with requests as they came or each so far `apart`.
     fn over(&self, devices: usize, apart: Option<Nanos>) -> Result<Count, Error> {
+        (self.tell)(format!("simulating {devices} {}", self.of.device.name))?;
+        let of = self.of;
         let lanes: Vec<usize> = (0..devices).collect();
-        let mut sum = Count { in_time: vec![0; self.within.len()], ..Count::default() };
-        for lane in on_all_cores(&lanes, |lane| self.run(devices, *lane, apart))? {
+        let mut sum = Count { in_time: vec![0; self.of.within.len()], ..Count::default() };
+        for lane in on_all_cores(&lanes, |lane| of.run(devices, *lane, apart))? {
             sum.requests += lane.requests;
             sum.watts += lane.watts;
             sum.in_time.iter_mut().zip(lane.in_time).for_each(|(sum, count)| *sum += count);
         }
         Ok(sum)
     }
+}
 
+impl Tried<'_> {
     /// What `lane` of `devices` does.
     fn run(&self, devices: usize, lane: usize, apart: Option<Nanos>) -> Result<Count, Error> {
         let records = self.input.records()?;

@@ -32,7 +32,7 @@ impl Power {
         };
         match best.plan {
             "all-on" => format!(
-                "Leave all {} on: no plan that keeps {promise} in every epoch takes less.",
+                "Leave all {} on: no plan that keeps {promise} in every epoch draws less.",
                 pools(best.max_pools)
             ),
             plan => format!(
@@ -77,20 +77,20 @@ impl Power {
         };
         if others.iter().all(is_same) {
             return format!(
-                "Switching saves nothing here: in each of the {epochs} epochs every plan has the same {} on.",
+                "Switching saves nothing here: in each of the {epochs} epochs every plan keeps the same {} on.",
                 pools(all.max_pools)
             );
         }
         let each = others.iter().map(|row| {
             let broken = match row.broken_epochs {
-                0 => "in every epoch".to_string(),
-                broken => format!("but not in {broken} of {epochs} epochs"),
+                0 => "and keeps it in every epoch".to_string(),
+                broken => format!("but breaks it in {broken} of {epochs} epochs"),
             };
             let saves = match row.saved() * 100.0 {
                 saved if saved < 0.0 => format!("takes {:.1} % more", -saved),
                 saved => format!("saves {saved:.1} %"),
             };
-            format!("{} {saves} ({:.1} W), {broken}", row.plan, row.mean_power_w)
+            format!("{} {saves} ({:.1} W) {broken}", row.plan, row.mean_power_w)
         });
         let each: Vec<String> = each.collect();
         format!(
@@ -105,8 +105,8 @@ impl Power {
 fn words(question: &Question) -> String {
     let (fraction, baseline) = (question.fraction.as_f64(), question.baseline.as_f64());
     format!(
-        "all-on and static keep the pools on that the whole trace needs for {} and for {}; predicted has those \
-         that past epochs needed, oracle those that the coming epoch will need. Late: requests not answered \
+        "all-on and static keep on the pools that the whole trace needs for {} and for {}; predicted those that \
+         past epochs needed, oracle those that the coming epoch will need. Late: requests not answered \
          within {}. Broken: epochs in which fewer than {} were answered in time.",
         percent(baseline),
         percent(fraction),

@@ -1,0 +1,81 @@
+//! What a number of devices comes to, in sentences.
+
+use super::{Binds, Row};
+use crate::plan::amount::{percent, share_found};
+
+impl Row {
+    /// What it says of at most `max` devices called `device`.
+    pub fn told(&self, device: &str, max: usize) -> String {
+        sentence(self, device, max)
+    }
+}
+
+fn sentence(row: &Row, device: &str, max: usize) -> String {
+    let promise = format!("{} within {} ms", percent(row.fraction), row.within_ms);
+    let rate = match row.capacity_iops {
+        Some(iops) => format!("{iops} IOPS keep {promise}; "),
+        None => format!("{promise}: "),
+    };
+    let Some(devices) = row.devices else { return rate + &refusal(row, device, max) };
+    let verb = |devices: usize| if devices == 1 { "does" } else { "do" };
+    let less = match row.one_less_fraction {
+        Some(share) => {
+            let (one_less, share) = (devices - 1, share_found(share));
+            format!("{one_less} {device} {} not ({share}), ", verb(one_less))
+        }
+        None => String::new(),
+    };
+    let needs = match (row.devices_for_bytes, row.devices_for_time) {
+        (Some(bytes), Some(time)) => format!(" ({bytes} for the data, {time} for the time)"),
+        _ => String::new(),
+    };
+    let binds = match row.binds {
+        Some(Binds::Bytes) => ": the data decide",
+        Some(Binds::Time) => ": the time decides",
+        Some(Binds::Both) | None => "",
+    };
+    let price = row.price.map_or(String::new(), |price| format!(", for {price:.2}"));
+    let watts = row.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
+    let verb = verb(devices);
+    let cache = write_cache(row, devices, max).unwrap_or_default();
+    format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")
+}
+
+/// What the write cache has to do with so many `devices`; none where it changes nothing.
+fn write_cache(row: &Row, devices: usize, max: usize) -> Option<String> {
+    let without = row.without_write_cache.as_ref()?;
+    let takes = match without.devices {
+        Some(off) if off == devices => return None,
+        Some(off) => format!("with it off it takes {off}"),
+        None => format!("with it off {max} do not ({})", share_found(without.achieved_fraction)),
+    };
+    Some(format!(
+        " The drive's write cache decides: {takes}. A power cut loses what it holds and was not told to flush."
+    ))
+}
+
+/// Why no number of devices is given.
+fn refusal(row: &Row, device: &str, max: usize) -> String {
+    match (row.alone_fraction, row.devices_for_bytes) {
+        (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(
+            "no number of {device} does: one that is idle answers only {} in time, a request at \
+             a time.",
+            share_found(alone)
+        ),
+        (Some(alone), _) if alone < row.fraction => format!(
+            "no number of {device} up to {max} does, as each is too slow: where {max} are idle, a request at a time, \
+             {} are in time. On more of them seeks get shorter (--devices-max); a faster drive is likelier to do.",
+            share_found(alone)
+        ),
+        (_, Some(bytes)) if bytes > max as u64 => format!(
+            "the data alone take {bytes} {device}, more than the {max} that were allowed; raise \
+             --devices-max."
+        ),
+        (alone, _) => format!(
+            "{max} {device} do not ({}); more of them may, as an idle one answers {} in time; raise \
+             --devices-max.",
+            share_found(row.achieved_fraction),
+            share_found(alone.unwrap_or(1.0))
+        ),
+    }
+}
