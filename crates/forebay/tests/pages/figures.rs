@@ -2,11 +2,10 @@
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// A table as text, its headings first, and which row is highlighted.
+/// A table as text.
 pub(crate) struct Table {
     pub(crate) heads: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
-    pub(crate) best: Option<usize>,
 }
 
 pub(crate) fn parse(page: &str) -> Document<'_> {
@@ -26,9 +25,8 @@ pub(crate) fn table(page: &str, head: &str) -> Table {
         let cells = |row: Node<'_, '_>| -> Vec<String> {
             row.children().filter(Node::is_element).map(text_of).collect()
         };
-        let best = rows().skip(1).position(|row| row.attribute("class") == Some("best"));
         let mut all: Vec<Vec<String>> = rows().map(cells).collect();
-        Table { heads: all.remove(0), rows: all, best }
+        Table { heads: all.remove(0), rows: all }
     };
     let mut tables = document.descendants().filter(|node| node.has_tag_name("table")).map(of);
     let found = tables.find(|table| table.heads.iter().any(|title| title == head));
