@@ -144,11 +144,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli.verb,
         Err(error) => error.exit(),
     };
+    // Where a handler cannot be set, the system's own stops us just as well.
+    let _ = heed_signals();
     if let Err(error) = stdin::prepare() {
         return failed(&error);
     }
-    // Where a handler cannot be set, the system's own stops us just as well.
-    let _ = heed_signals();
     // A library that panics on damaged input is caught where it is called and told as an error;
     // a panic that reaches this place is our own fault.
     panic::set_hook(Box::new(|_| ()));

@@ -232,6 +232,18 @@ mod tests {
     }
 
     #[test]
+    fn an_error_says_each_cause_once() {
+        let source = std::io::Error::other("no room");
+        let told = forebay_trace::TraceError::Io { path: "t.csv".into(), source };
+        let error = anyhow::Error::from(told);
+        assert_eq!(super::message(&error), "t.csv: no room");
+        assert_eq!(super::message(&error.context("converting")), "converting: t.csv: no room");
+        let apart =
+            anyhow::Error::new(std::io::Error::other("why")).context("what").context("when");
+        assert_eq!(super::message(&apart), "when: what: why");
+    }
+
+    #[test]
     fn lines_end_where_they_are_to() {
         let text = super::wrapped_to("one two three  four", 9);
         assert_eq!(text, "one two\n  three\n  four");
