@@ -13,7 +13,7 @@ use forebay_trace::Reader;
 use forebay_trace::write::{self, Draft, Kept};
 
 use crate::options::span;
-use crate::output::say;
+use crate::output::{in_place_of, say};
 use crate::progress::Progress;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
@@ -78,6 +78,7 @@ impl Generate {
             return self.job(&mut generator, self.expected(&model));
         }
         let kept = Kept::file(&self.model);
+        let replaces = in_place_of(&self.output);
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
@@ -89,7 +90,7 @@ impl Generate {
         for what in &lost {
             say!("{}: {what}", self.output.display());
         }
-        say!("{}: {records} requests written", self.output.display());
+        say!("{}: {records} requests written{replaces}", self.output.display());
         Ok(())
     }
 
@@ -101,6 +102,7 @@ impl Generate {
     /// Writes a fio job of what is drawn.
     fn job(&self, generator: &mut dyn Reader, of: Option<u64>) -> anyhow::Result<()> {
         let kept = Kept::file(&self.model);
+        let replaces = in_place_of(&self.output);
         let draft = Draft::new(&self.output, &kept).map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
         let records = fio_job::write(&self.model, generator, draft, |records| {
@@ -110,7 +112,7 @@ impl Generate {
         let output = self.output.display();
         say!(
             "{output}: a fio job with the means of {records} requests; its head says \
-                   what it does not keep"
+                   what it does not keep{replaces}"
         );
         Ok(())
     }

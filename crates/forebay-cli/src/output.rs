@@ -5,6 +5,7 @@ mod csv;
 use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -101,6 +102,11 @@ fn words(text: &str) -> Vec<String> {
         }
     }
     words
+}
+
+/// What to say of a file that is about to be called `path`, behind its name, where there is one already.
+pub(crate) fn in_place_of(path: &Path) -> &'static str {
+    if path.is_file() { ", in place of the file of that name" } else { "" }
 }
 
 /// Says something on standard error: wrapped where somebody reads it, else in one line.

@@ -185,8 +185,12 @@ impl Buy {
         }
         match (&self.configure, &answer.configuration) {
             (Some(folder), Some(configuration)) => {
+                let replaces = match folder.join("setup.sh").is_file() {
+                    true => ", in place of what was there",
+                    false => "",
+                };
                 configuration.write(folder, &kept)?;
-                say!("configuration: {}", folder.display());
+                say!("configuration: {}{replaces}", folder.display());
             }
             (Some(folder), None) => {
                 say!(

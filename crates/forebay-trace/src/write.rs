@@ -140,6 +140,11 @@ impl Draft {
     /// Begins the file that will be called `path`. What is there already must be a file, or a link
     /// to one, which stays a link, and none of `kept`.
     pub fn new(path: &Path, kept: &Kept) -> Result<Draft, TraceError> {
+        if path.as_os_str() == "-" {
+            let expected =
+                "a file to write; nothing goes to standard output, and ./- is a file of that name";
+            return Err(refused(path, "-".into(), expected.into(), ""));
+        }
         kept.refuse(path)?;
         let path = &destination(path)?;
         let folder = match path.parent() {
