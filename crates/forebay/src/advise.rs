@@ -384,11 +384,6 @@ impl Advice {
         !is_best && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
 
-    /// The share of the time that the device works in `run`.
-    pub(crate) fn share_busy(&self, run: &RunResult) -> f64 {
-        judge::share_busy(run, self.description.duration_s / self.intensity)
-    }
-
     /// Why each remedy is recommended, or not, or was not tried; those with one reason together.
     pub fn reasons(&self) -> Vec<(String, &str)> {
         let mut reasons: Vec<(String, &str)> = Vec::new();

@@ -219,16 +219,23 @@ impl Curve {
                 .to_string();
         };
         let own = match self.is_own_block {
-            true => format!(" Sizes take the trace's own block for {} bytes.", self.block_bytes),
+            true => format!(" A block of the trace is taken as {} bytes.", self.block_bytes),
             false => String::new(),
         };
         format!(
-            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}, and that takes {}.{own}",
+            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}, and {} find nearly that.{own}",
             self.size(recommended.size_blocks),
             percent(1.0 - recommended.lru_miss_ratio),
             percent(self.findable()),
-            self.size(self.distinct_blocks)
+            self.size(self.nearly_all())
         )
+    }
+
+    /// The least size that finds all but half a hundredth of what can be found, in blocks.
+    fn nearly_all(&self) -> u64 {
+        const NEARLY: f64 = 0.995;
+        let enough = |point: &&CurvePoint| point.lru_hit_ratio() >= NEARLY * self.findable();
+        self.points.iter().find(enough).map_or(self.distinct_blocks, |point| point.size_blocks)
     }
 }
 
