@@ -431,7 +431,8 @@ mod tests {
         };
         let (own, larger) = (of(None), of(Some(4.0)));
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(own.told().contains("block for 512 bytes") && !larger.told().contains("own block"));
+        assert!(own.told().contains("A block of the trace is taken as 512 bytes."));
+        assert!(!larger.told().contains("of the trace is taken"));
         assert!(own.is_own_block && !larger.is_own_block);
         assert_eq!((own.block_bytes, own.accesses, own.distinct_blocks), (512, 5, 4));
         assert_eq!((larger.accesses, larger.distinct_blocks), (3, 1));
