@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
 use crate::error::argument;
-use crate::given::given;
+use crate::given::{given, several};
 use crate::signals::detached;
 use crate::table::Table;
 
@@ -95,7 +95,7 @@ pub(crate) fn adapt<'py>(
     py: Python<'py>,
     #[pyo3(from_py_with = given)] units: Vec<u32>,
     #[pyo3(from_py_with = given)] chunks: Vec<u8>,
-    #[pyo3(from_py_with = given)] rules: Vec<String>,
+    #[pyo3(from_py_with = several)] rules: Vec<String>,
     costs: Option<&Bound<'py, PyAny>>,
     #[pyo3(from_py_with = given)] first: &str,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -38,7 +38,7 @@ pub(crate) fn convert(
     #[pyo3(from_py_with = given)] output: PathBuf,
     #[pyo3(from_py_with = given)] to: Option<String>,
     #[pyo3(from_py_with = given)] partition_by: Option<String>,
-    anonymize: bool,
+    #[pyo3(from_py_with = given)] anonymize: bool,
     #[pyo3(from_py_with = given)] key: Option<PathBuf>,
     #[pyo3(from_py_with = given)] cell_mib: u64,
     #[pyo3(from_py_with = given)] from_: Option<String>,

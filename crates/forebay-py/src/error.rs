@@ -16,12 +16,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use crate::wording::as_called;
+
 create_exception!(
     forebay,
     Error,
     PyValueError,
     "What was asked for or read is wrong, or the system refuses it. The message names file, place, what was found, \
-     what was expected and what to do; it is the one that the command prints."
+     what was expected and what to do; it is the one that the command prints, with options called as here."
 );
 
 create_exception!(
@@ -56,7 +58,7 @@ pub(crate) fn internal() -> PyErr {
 
 /// The exception for a run on the running machine.
 pub(crate) fn of_play(error: forebay_play::Error) -> PyErr {
-    let text = error.to_string();
+    let text = as_called(&error.to_string());
     match error {
         forebay_play::Error::Verb(error) => raised(error),
         forebay_play::Error::Driver { source, .. } => refused(source.kind(), text),
@@ -72,7 +74,7 @@ pub(crate) fn of_play(error: forebay_play::Error) -> PyErr {
 
 /// The exception for `error`: what the system refused is the `OSError` of its kind too.
 pub(crate) fn raised(error: forebay::Error) -> PyErr {
-    let text = error.to_string();
+    let text = as_called(&error.to_string());
     let system = match &error {
         forebay::Error::Trace(TraceError::Io { source, .. })
         | forebay::Error::Output(TraceError::Io { source, .. })
@@ -134,6 +136,6 @@ pub(crate) fn argument(name: &str, text: String) -> PyErr {
 
 /// Issues a warning from where the verb was called.
 pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
-    let text = CString::new(text.replace('\0', " "))?;
+    let text = CString::new(as_called(&text).replace('\0', " "))?;
     PyErr::warn(py, py.get_type::<TraceWarning>().as_any(), &text, 1)
 }

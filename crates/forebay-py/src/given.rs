@@ -1,36 +1,70 @@
 //! What is given as an argument: a number or a text that does not fit is an `Error`, as everything else that is wrong
-//! with what was asked for. (Something of another type stays Python's `TypeError`.)
+//! with what was asked for. Something of another type is a `TypeError` that says what was expected. What takes several
+//! takes one as well.
 
 use std::any::type_name;
 
-use pyo3::exceptions::{PyOverflowError, PyUnicodeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::error::Error;
 
-/// Takes an argument of type `T`; from Python 3.11 on a note of the exception names it.
+/// Takes an argument of type `T`; Python's note of the exception, or its text, names it.
 pub(crate) fn given<'a, 'py, T: FromPyObject<'a, 'py>>(
     object: &'a Bound<'py, PyAny>,
 ) -> PyResult<T> {
-    object.extract::<T>().map_err(|error| {
-        let (error, py) = (error.into(), object.py());
-        let is = |error: &PyErr| {
-            error.is_instance_of::<PyOverflowError>(py)
-                || error.is_instance_of::<PyUnicodeError>(py)
-        };
-        match is(&error) {
-            true => Error::new_err(format!(
-                "got {}, expected {}",
-                shown(object),
-                range(type_name::<T>())
-            )),
-            false => error,
-        }
-    })
+    object.extract::<T>().map_err(|error| unfit(error.into(), object, expected(type_name::<T>())))
+}
+
+/// Takes an argument of several, which is a list, or any other sequence, or one by itself.
+pub(crate) fn several<'py, T: FromPyObjectOwned<'py>>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Vec<T>> {
+    let is_one = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>();
+    let list = (!is_one).then(|| object.extract::<Vec<Bound<'py, PyAny>>>().ok()).flatten();
+    match list {
+        Some(list) => list.iter().map(given).collect(),
+        None => match object.extract::<T>() {
+            Ok(one) => Ok(vec![one]),
+            Err(error) => {
+                let expected = format!("{}, or several in a list", expected(type_name::<T>()));
+                Err(unfit(error.into(), object, expected))
+            }
+        },
+    }
+}
+
+/// The same, where it may be left out.
+pub(crate) fn several_or_none<'py, T: FromPyObjectOwned<'py>>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<Vec<T>>> {
+    if object.is_none() { Ok(None) } else { several(object).map(Some) }
+}
+
+/// What is wrong with `object`, of which PyO3 says `error`.
+fn unfit(error: PyErr, object: &Bound<'_, PyAny>, expected: String) -> PyErr {
+    let py = object.py();
+    let said = || format!("got {}, expected {expected}", shown(object));
+    if error.is_instance_of::<PyOverflowError>(py) {
+        return Error::new_err(said());
+    }
+    if error.is_instance_of::<PyUnicodeError>(py) {
+        let expected = "text of characters that can be written down as UTF-8";
+        return Error::new_err(format!("got {}, expected {expected}", shown(object)));
+    }
+    // A type of the caller's may raise what it likes.
+    match error.get_type(py).is(py.get_type::<PyTypeError>()) {
+        true => PyTypeError::new_err(said()),
+        false => error,
+    }
 }
 
 /// What fits `rust`, a type's name.
-fn range(rust: &str) -> String {
+fn expected(rust: &str) -> String {
+    if let Some((_, each)) = rust.split_once("Vec<") {
+        return format!("a list, each of it {}", expected(each));
+    }
     let names =
         [("u8", u64::from(u8::MAX)), ("u16", u64::from(u16::MAX)), ("u32", u64::from(u32::MAX))];
     let most = names.into_iter().find(|(name, _)| rust.contains(name)).map(|(_, most)| most);
@@ -39,8 +73,12 @@ fn range(rust: &str) -> String {
         None if rust.contains("u64") || rust.contains("usize") => {
             format!("a whole number from 0 to {}", u64::MAX)
         }
-        None if rust.contains("f64") => "a number of 64 bits".into(),
-        None => "text of characters that can be written down as UTF-8".into(),
+        None if rust.contains("f64") => "a number (of 64 bits)".into(),
+        None if rust.contains("bool") => "True or False".into(),
+        None if rust.contains("PyDict") || rust.contains("PyMapping") => "a dict".into(),
+        None if rust.contains("Trace") => "a forebay.Trace".into(),
+        None if rust.contains("Path") => "a path".into(),
+        None => "text".into(),
     }
 }
 

@@ -22,12 +22,14 @@ mod plan;
 mod policy;
 mod results;
 mod signals;
+mod simulate;
 mod source;
 mod store;
 mod store_handle;
 mod table;
 mod trace;
 mod verbs;
+mod wording;
 
 use pyo3::prelude::*;
 
@@ -61,6 +63,8 @@ mod _forebay {
     #[pymodule_export]
     use super::results::{Advice, Simulation};
     #[pymodule_export]
+    use super::simulate::simulate;
+    #[pymodule_export]
     use super::store::store_simulate;
     #[pymodule_export]
     use super::store_handle::{Snapshot, Store};
@@ -69,7 +73,7 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, defragment, describe, least_time, offline, simulate};
+    use super::verbs::{advise, cache, defragment, describe, least_time, offline};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
 use crate::error::{argument, of_play, warn};
-use crate::given::given;
+use crate::given::{given, several_or_none};
 use crate::options::{self, warn_notes};
 use crate::results::loads;
 use crate::signals::{beside, detached};
@@ -46,16 +46,16 @@ pub(crate) fn play<'py>(
     trace: Option<&Bound<'py, PyAny>>,
     #[pyo3(from_py_with = given)] target: Option<PathBuf>,
     map_volume: Option<&Bound<'py, PyMapping>>,
-    #[pyo3(from_py_with = given)] volume: Option<Vec<PathBuf>>,
+    #[pyo3(from_py_with = several_or_none)] volume: Option<Vec<PathBuf>>,
     #[pyo3(from_py_with = given)] emulate: Option<PathBuf>,
     #[pyo3(from_py_with = given)] flash: Option<PathBuf>,
-    #[pyo3(from_py_with = given)] fail: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] fail: Option<Vec<String>>,
     #[pyo3(from_py_with = given)] policy: Option<String>,
     #[pyo3(from_py_with = given)] for_: Option<&str>,
-    overwrite: bool,
+    #[pyo3(from_py_with = given)] overwrite: bool,
     #[pyo3(from_py_with = given)] driver: Option<&str>,
-    buffered: bool,
-    realtime: bool,
+    #[pyo3(from_py_with = given)] buffered: bool,
+    #[pyo3(from_py_with = given)] realtime: bool,
     #[pyo3(from_py_with = given)] depth: Option<u32>,
     #[pyo3(from_py_with = given)] tape: Option<PathBuf>,
     #[pyo3(from_py_with = given)] check_tape: Option<PathBuf>,

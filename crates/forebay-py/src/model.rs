@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{Error, argument, raised, warn};
-use crate::given::given;
+use crate::given::{given, several_or_none};
 use crate::options::warn_notes;
 use crate::signals::detached;
 use crate::source::Source;
@@ -39,10 +39,10 @@ pub(crate) fn fit<'py>(
     trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] output: Option<PathBuf>,
     #[pyo3(from_py_with = given)] level: Option<u8>,
-    flat: bool,
-    keep_names: bool,
+    #[pyo3(from_py_with = given)] flat: bool,
+    #[pyo3(from_py_with = given)] keep_names: bool,
     #[pyo3(from_py_with = given)] budget_kib: Option<u32>,
-    verdict: bool,
+    #[pyo3(from_py_with = given)] verdict: bool,
     #[pyo3(from_py_with = given)] epochs: Option<u32>,
     #[pyo3(from_py_with = given)] blocks: Option<u32>,
     #[pyo3(from_py_with = given)] from_: Option<String>,
@@ -115,7 +115,7 @@ pub(crate) fn generate(
     #[pyo3(from_py_with = given)] for_: Option<String>,
     #[pyo3(from_py_with = given)] intensity: f64,
     #[pyo3(from_py_with = given)] to: Option<String>,
-    #[pyo3(from_py_with = given)] without: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] without: Option<Vec<String>>,
 ) -> PyResult<u64> {
     let mechanisms = mechanisms(without.unwrap_or_default())?;
     if !(1e-6..=1e6).contains(&intensity) {

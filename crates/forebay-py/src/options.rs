@@ -11,8 +11,10 @@ use forebay_core::replay::Intensity;
 use forebay_trace::Notes;
 use forebay_trace::streams::StreamBy;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::error::{argument, raised, warn};
+use crate::given::several;
 
 /// An option given as a word.
 pub(crate) fn word<T: FromStr<Err: ToString>>(name: &str, text: &str) -> PyResult<T> {
@@ -52,19 +54,20 @@ pub(crate) fn failures(texts: &[String]) -> PyResult<Vec<Failure>> {
 }
 
 /// Policies, one or several, or several in one text parted by commas.
-#[derive(FromPyObject)]
-pub(crate) enum Policies {
-    Text(String),
-    List(Vec<String>),
-}
+pub(crate) struct Policies(Vec<String>);
 
 impl Policies {
+    pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Policies> {
+        let names: Vec<String> = several(object)?;
+        Ok(Policies(match object.is_instance_of::<PyString>() {
+            true => names[0].split(',').map(str::to_string).collect(),
+            false => names,
+        }))
+    }
+
     /// Each by itself, checked against the devices.
     pub(crate) fn each(self, bed: Bed<'_>) -> PyResult<Vec<String>> {
-        let policies = match self {
-            Policies::Text(text) => text.split(',').map(str::to_string).collect(),
-            Policies::List(list) => list,
-        };
+        let Policies(policies) = self;
         if policies.is_empty() {
             let text = "got none, expected at least one, e.g. \"noop\" (see forebay policies)";
             return Err(argument("policies", text.to_string()));

@@ -25,10 +25,10 @@ use forebay::report::{self, CapacityPage};
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyList};
+use pyo3::types::{PyDict, PyFloat, PyList, PyTuple};
 
 use crate::error::{argument, raised, warn};
-use crate::given::{given, shown};
+use crate::given::{given, several_or_none, shown};
 use crate::options::warn_notes;
 use crate::page::Report;
 use crate::results::loads;
@@ -42,8 +42,8 @@ use crate::trace::Trace;
 ///
 /// Every request counts as one, however long, unless `cost_us` is given.
 ///
-/// `within`: times with their unit ("5ms"). `fraction`: shares above 0 and at most 1, as text
-/// ("0.9995") or numbers. `by_volume` adds rows for each volume. `confidence` (0.95) gives every
+/// `within`: a time with its unit ("5ms") or a list of them. `fraction`: a share above 0 and at most 1, as text
+/// ("0.9995") or a number, or a list of them. `by_volume` adds rows for each volume. `confidence` (0.95) gives every
 /// capacity an interval by bootstrap, made by `seed`; `hold_out` (0.3) checks what the rest of the
 /// trace says on its end. `cost_us` ("100+0.5/KiB", or a device) lets a request cost what its length
 /// takes, in microseconds; the answer is then how many times as fast a server has to be. `trust_times`
@@ -61,9 +61,9 @@ use crate::trace::Trace;
 pub(crate) fn plan_capacity<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = given)] within: Option<Vec<String>>,
-    fraction: Option<Vec<Bound<'py, PyAny>>>,
-    by_volume: bool,
+    #[pyo3(from_py_with = several_or_none)] within: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] fraction: Option<Vec<Bound<'py, PyAny>>>,
+    #[pyo3(from_py_with = given)] by_volume: bool,
     #[pyo3(from_py_with = given)] confidence: Option<f64>,
     #[pyo3(from_py_with = given)] hold_out: Option<f64>,
     #[pyo3(from_py_with = given)] seed: u64,
@@ -73,7 +73,7 @@ pub(crate) fn plan_capacity<'py>(
     #[pyo3(from_py_with = given)] devices_max: u16,
     #[pyo3(from_py_with = given)] price: Option<f64>,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
-    trust_times: bool,
+    #[pyo3(from_py_with = given)] trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -167,8 +167,8 @@ fn warn_arrivals(py: Python<'_>, arrivals: &ArrivalTimes) -> PyResult<()> {
 
 /// Traces, one or several.
 fn sources(traces: &Bound<'_, PyAny>, from: &Option<String>) -> PyResult<Vec<Source>> {
-    if let Ok(several) = traces.cast::<PyList>() {
-        let each = several.iter().map(|trace| Source::new(&trace, from.clone(), None));
+    if traces.is_instance_of::<PyList>() || traces.is_instance_of::<PyTuple>() {
+        let each = traces.try_iter()?.map(|trace| Source::new(&trace?, from.clone(), None));
         let sources = each.collect::<PyResult<Vec<Source>>>()?;
         if sources.is_empty() {
             return Err(argument("traces", "got none, expected at least one".to_string()));

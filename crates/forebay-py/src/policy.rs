@@ -42,7 +42,7 @@ pub(crate) enum Wanted {
 impl Wanted {
     /// What `policies` are, each checked as far as it can be before anything is read.
     pub(crate) fn each(policies: &Bound<'_, PyAny>, bed: Bed<'_>) -> PyResult<Vec<Wanted>> {
-        if let Ok(named) = policies.extract::<Policies>() {
+        if let Ok(named) = Policies::given(policies) {
             return Ok(named.each(bed)?.into_iter().map(Wanted::Named).collect());
         }
         let several = policies.is_instance_of::<PyList>() || policies.is_instance_of::<PyTuple>();

@@ -80,7 +80,7 @@ fn latencies(runs: &[Run]) -> PyResult<RecordBatch> {
 }
 
 /// What the package's `_views` shows of a result.
-fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyAny>> {
     of.py().import("forebay._views")?.call_method1(what, (of,))
 }
 
@@ -189,7 +189,10 @@ impl Simulation {
     }
 
     fn __repr__(&self) -> String {
-        format!("forebay.Result({} runs)", self.runs.num_rows())
+        match self.runs.num_rows() {
+            1 => "forebay.Result(1 run)".to_string(),
+            runs => format!("forebay.Result({runs} runs)"),
+        }
     }
 }
 

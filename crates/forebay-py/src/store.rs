@@ -6,7 +6,7 @@ use forebay_store::{Arrangement, Config, InPlace, Keys, Load, Row, Time, Tree, T
 use pyo3::prelude::*;
 
 use crate::error::{argument, raised};
-use crate::given::given;
+use crate::given::{given, several_or_none};
 use crate::signals::detached;
 
 /// Puts a load into the store on models of disks, without transformation and with it: what sorting costs
@@ -45,20 +45,20 @@ pub(crate) fn store_simulate<'py>(
     #[pyo3(from_py_with = given)] host_ms: f64,
     #[pyo3(from_py_with = given)] keys: &str,
     #[pyo3(from_py_with = given)] log_kb: u32,
-    #[pyo3(from_py_with = given)] arrangements: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] arrangements: Option<Vec<String>>,
     #[pyo3(from_py_with = given)] chunk_kib: u32,
-    read_log: bool,
-    merges: bool,
-    to_media: bool,
-    flush: bool,
+    #[pyo3(from_py_with = given)] read_log: bool,
+    #[pyo3(from_py_with = given)] merges: bool,
+    #[pyo3(from_py_with = given)] to_media: bool,
+    #[pyo3(from_py_with = given)] flush: bool,
     #[pyo3(from_py_with = given)] gap_kb: u32,
-    tuned: bool,
+    #[pyo3(from_py_with = given)] tuned: bool,
     #[pyo3(from_py_with = given)] tree: &str,
     #[pyo3(from_py_with = given)] page_kib: u32,
     #[pyo3(from_py_with = given)] tree_memory_mb: u32,
     #[pyo3(from_py_with = given)] tree_sync: &str,
     #[pyo3(from_py_with = given)] tree_depth: u32,
-    stages: bool,
+    #[pyo3(from_py_with = given)] stages: bool,
     #[pyo3(from_py_with = given)] seed: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
     within("disks", disks.into(), 4, 64)?;

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::error::{Error, of_store};
-use crate::given::given;
+use crate::given::{given, several};
 use crate::store::within;
 use asking::{Bytes, Opened, apart, asked};
 use reading::{Reader, Records, pair};
@@ -99,9 +99,9 @@ impl Store {
     #[pyo3(signature = (paths, without_disk=false, read_only=false))]
     fn new(
         py: Python<'_>,
-        #[pyo3(from_py_with = given)] paths: Vec<PathBuf>,
-        without_disk: bool,
-        read_only: bool,
+        #[pyo3(from_py_with = several)] paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = given)] without_disk: bool,
+        #[pyo3(from_py_with = given)] read_only: bool,
     ) -> PyResult<Store> {
         let finding = Finding { may_miss: without_disk, read_only };
         let config = Config { read_only, ..Config::default() };
@@ -114,9 +114,9 @@ impl Store {
     #[pyo3(signature = (paths, mb=10_000, overwrite=false))]
     fn create(
         py: Python<'_>,
-        #[pyo3(from_py_with = given)] paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = several)] paths: Vec<PathBuf>,
         #[pyo3(from_py_with = given)] mb: u32,
-        overwrite: bool,
+        #[pyo3(from_py_with = given)] overwrite: bool,
     ) -> PyResult<Store> {
         within("mb", mb, 100, 1_000_000_000)?;
         let bytes = u64::from(mb) * 1_000_000;

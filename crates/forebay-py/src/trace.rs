@@ -12,6 +12,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use crate::arrow::{self, Library, Streamed};
 use crate::error;
 use crate::given::given;
+use crate::results::view;
 use crate::signals::detached;
 use crate::source::Source;
 use crate::table::Table;
@@ -190,6 +191,11 @@ impl Trace {
         arrow::to_pandas(&opened(slf, &arrow::PYARROW)?)
     }
 
+    /// In notebooks: its name, its format and its columns; the file is not read for it.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "trace_html")
+    }
+
     fn __repr__(&self) -> String {
         format!("forebay.Trace({:?}, format={:?})", self.path.display().to_string(), self.format)
     }
@@ -223,8 +229,7 @@ impl TraceBatches {
 
 /// Opens the trace at `path`: a file, packed or not, or what names a blktrace set.
 ///
-/// The format is recognised by content; `from_` names it instead (`forebay convert --help` tells
-/// where), and `columns` says what a text of one request a line has, as `--columns` does, e.g.
+/// The format is recognised by content; `from_` names it instead (docs/traces.md has the names), and `columns` says what a text of one request a line has, as `--columns` does, e.g.
 /// "at:us,op,offset:sectors,len:sectors,volume". Only the beginning is read.
 ///
 /// Raises `Error` if it is no trace, `FileNotFoundError` or another `OSError` if the system refuses.

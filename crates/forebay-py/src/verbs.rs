@@ -14,12 +14,11 @@ use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{argument, raised, warn};
-use crate::given::given;
+use crate::error::{argument, raised};
+use crate::given::{given, several_or_none};
 use crate::options::{self, Policies, warn_notes, warn_runs};
 use crate::page::Report;
-use crate::policy::{Wanted, run_each};
-use crate::results::{Advice, Simulation, loads};
+use crate::results::{Advice, loads};
 use crate::signals::{Signals, detached};
 use crate::source::Source;
 use crate::table::json;
@@ -44,7 +43,7 @@ pub(crate) fn describe<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] stream_by: &str,
-    threads: bool,
+    #[pyo3(from_py_with = given)] threads: bool,
     #[pyo3(from_py_with = given)] limit: Option<usize>,
     #[pyo3(from_py_with = given)] period: Option<&str>,
     #[pyo3(from_py_with = given)] from_: Option<String>,
@@ -68,22 +67,30 @@ pub(crate) fn describe<'py>(
 /// How many blocks a cache of each size would miss on a trace (a path, a `Trace` or a table).
 ///
 /// The dict has the keys of `forebay cache --format json`; its `points` are by rising size, with
-/// `lru_miss_ratio` for each and `s3fifo_miss_ratio` at `sizes_mib`. Every block of `block_kib` that a
+/// `lru_miss_ratio` for each and `s3fifo_miss_ratio` at `sizes_mib` and `sizes_blocks` (each one size or a list). Every block of `block_kib` that a
 /// read or write touches counts as one use; without it they are of 4 KiB, or the trace's own where it
 /// counts in blocks (ARC lists). `report` is where to write the HTML page.
 #[pyfunction]
-#[pyo3(signature = (trace, *, block_kib=None, sizes_mib=Vec::new(), report=None, from_=None, names=None))]
+#[pyo3(signature = (
+    trace, *, block_kib=None, sizes_mib=None, sizes_blocks=None, report=None, from_=None, names=None
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn cache<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] block_kib: Option<f64>,
-    #[pyo3(from_py_with = given)] sizes_mib: Vec<f64>,
+    #[pyo3(from_py_with = several_or_none)] sizes_mib: Option<Vec<f64>>,
+    #[pyo3(from_py_with = several_or_none)] sizes_blocks: Option<Vec<u32>>,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
-    let options = CurveOptions::new(block_kib, &sizes_mib).map_err(raised)?;
+    let sizes_mib = sizes_mib.unwrap_or_default();
+    let options = CurveOptions {
+        sizes_blocks: sizes_blocks.unwrap_or_default(),
+        ..CurveOptions::new(block_kib, &sizes_mib).map_err(raised)?
+    };
     let page = Report::begin(report, &source.kept())?;
     let (curve, notes) = detached(py, |signals| {
         let mut reader = source.open()?;
@@ -133,68 +140,6 @@ pub(crate) fn defragment<'py>(
     loads(py, &json(&answer)?)
 }
 
-/// Runs a trace (a path, a `Trace` or a table) through `policies` on a model of `device`, side by
-/// side, in virtual time.
-///
-/// `device`: a bundled name ("st1000nm0011", ...), "fixed:RATE" (I/Os a second) or a device file.
-/// `policies`: "noop", "deadline", "cfq", "bid", each with its parameters ("cfq:quantum=8"), and classes or
-/// objects of your own with the methods `submit` and `dispatch` (docs/python-policies.md); with
-/// `flash`, a solid-state drive beside the device, also "bid-hybrid", "cache" and others that place
-/// data. `disks`: how many of the device there are, sharing the flash; volumes are dealt over them.
-/// `replay`: "open" (recorded arrivals) or "closed" (recorded think times). `intensity`: how many
-/// times as fast as recorded. `map`: what becomes of addresses beyond the device, "scale", "wrap" or
-/// "clip". `fail`: I/Os that fail, each "[lane=N:]from-s=SECONDS" (the device is gone from then on),
-/// "[lane=N:]range=OFFSET+BYTES" or "[lane=N:]one-in=N"; disks are lanes from 0, the flash is the last.
-/// Longer traces than 8 million requests are read again for each policy.
-#[pyfunction]
-#[pyo3(signature = (
-    trace, *, device, policies, flash=None, disks=1, replay="open", intensity=1.0, map="scale",
-    stream_by="thread", from_=None, names=None, fail=None,
-))]
-#[allow(clippy::too_many_arguments)] // They are keywords.
-pub(crate) fn simulate(
-    py: Python<'_>,
-    trace: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = given)] device: PathBuf,
-    policies: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = given)] flash: Option<PathBuf>,
-    #[pyo3(from_py_with = given)] disks: u16,
-    #[pyo3(from_py_with = given)] replay: &str,
-    #[pyo3(from_py_with = given)] intensity: f64,
-    #[pyo3(from_py_with = given)] map: &str,
-    #[pyo3(from_py_with = given)] stream_by: &str,
-    #[pyo3(from_py_with = given)] from_: Option<String>,
-    names: Option<&Bound<'_, Trace>>,
-    #[pyo3(from_py_with = given)] fail: Option<Vec<String>>,
-) -> PyResult<Simulation> {
-    let source = Source::new(trace, from_, names)?;
-    let device = options::device(&device)?;
-    let flash = flash.map(|name| options::device(&name)).transpose()?;
-    let failures = options::failures(&fail.unwrap_or_default())?;
-    let bed = Bed {
-        disk: &device,
-        disks: options::disks(disks)?,
-        flash: flash.as_ref(),
-        failures: &failures,
-        slices: false,
-    };
-    let wanted = Wanted::each(policies, bed)?;
-    let setup = options::setup(replay, intensity, map)?;
-    let by = options::stream_by(stream_by)?;
-    let input = detached(py, |signals| {
-        let name = source.name().to_path_buf();
-        Input::read_from(&name, source.opening(), by, |_| signals.go_on())
-    })?;
-    let runs = run_each(py, &input, bed, &wanted, setup)?;
-    warn_notes(py, &input.path, &input.notes)?;
-    let names: Vec<String> = wanted.iter().filter_map(Wanted::name).map(str::to_string).collect();
-    for told in bed.idle_parts(&input, &names) {
-        warn(py, told)?;
-    }
-    warn_runs(py, &input.path, runs.first().map(|run| &run.result))?;
-    Simulation::new(py, &input.path, &runs)
-}
-
 /// What order alone could gain on a trace (a path, a `Trace` or a table): the best order of the I/Os
 /// of small windows, found by search, beside each scheduler of `policies` on the same requests.
 ///
@@ -211,7 +156,7 @@ pub(crate) fn offline<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] device: PathBuf,
-    policies: Policies,
+    #[pyo3(from_py_with = Policies::given)] policies: Policies,
     #[pyo3(from_py_with = given)] windows: usize,
     #[pyo3(from_py_with = given)] ios: usize,
     #[pyo3(from_py_with = given)] stream_by: &str,

@@ -108,3 +108,20 @@ def test_every_example_holds_against_the_stubs(tmp_path):
     said = [line for line in ended.stdout.splitlines() if ": error: " in line]
     assert all("wrong_page.py:2" in line for line in said), ended.stdout
     assert any('Unexpected keyword argument "policy"' in line for line in said), ended.stdout + ended.stderr
+
+
+def test_every_name_in_a_text_is_there_for_a_type_checker(tmp_path):
+    names = set()
+    for page in PAGES:
+        for span in re.findall(r"`([^`\n]+)`", page.read_text()):
+            names |= set(re.findall(r"(?<![-\w.])forebay\.[a-z]\w*(?:\.\w+)?(?![\w-])", span))
+    names = {name for name in names if name.split(".")[1] not in {"fish", "json", "rs"}}  # Files.
+    assert {"forebay.sweep.report", "forebay.laws.check"} <= names
+    lines = ["import forebay, forebay.reproduce, forebay.sweep", *sorted(names), "forebay.simulate.absent"]
+    (tmp_path / "names.py").write_text("\n".join(lines) + "\n")
+    words = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary",
+             "--cache-dir", str(ROOT / "target" / "py" / "mypy"), str(tmp_path / "names.py")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    said = [line for line in ended.stdout.splitlines() if ": error: " in line]
+    assert [line for line in said if f"names.py:{len(lines)}:" not in line] == [], ended.stdout
+    assert any("absent" in line for line in said), ended.stdout + ended.stderr

@@ -13,7 +13,8 @@ def test_bad_content_says_what_the_command_says(command, tmp_path):
     said = command("describe", bad)
     with pytest.raises(forebay.Error) as caught:
         forebay.describe(bad)
-    assert (said.returncode, said.stderr) == (2, f"forebay: {caught.value}\n")
+    told = str(caught.value).replace("with from_= or columns=", "with --from or --columns")
+    assert (said.returncode, said.stderr) == (2, f"forebay: {told}\n") and told != str(caught.value)
     assert isinstance(caught.value, ValueError) and "line 2" in str(caught.value)
 
 
@@ -119,6 +120,8 @@ def test_what_is_read_is_not_written_over(tmp_path, by):
         (drive, lambda to: forebay.advise(kept, device=drive, report=to)),
         (kept, lambda to: forebay.compare(TERASORT, kept, report=to)),
         (kept, lambda to: forebay.cache(kept, report=to)),
+        (kept, lambda to: forebay.simulate(kept, device="fixed:300", policies="noop", report=to)),
+        (drive, lambda to: forebay.simulate(kept, device=drive, policies="noop", report=to)),
         (kept, lambda to: forebay.plan_capacity(kept, report=to)),
         (kept, lambda to: forebay.plan_consolidate([TERASORT, kept], report=to)),
         (kept, lambda to: forebay.plan_power(kept, report=to)),

@@ -46,6 +46,18 @@ def once(output, count):
     assert len(names) == count == len(set(names))
 
 
+def test_describe_is_asked_too_and_answers_say_how_many(tmp_path, small):
+    absent = tmp_path / "answers"
+    found = forebay.sweep({"describe": {"stream_by": ["thread", "name"]}}, [small], output=absent, processes=1)
+    answers = [answer for _, answer in found.whole()]
+    assert answers == [forebay.describe(small, stream_by=by) for by in ("thread", "name")]
+    assert repr(found) == f"forebay.sweep.Answers(2 cells, 2 done, 0 failed, in '{absent}')"
+    bad = small.with_name("bad.spc")
+    bad.write_text("0,5,512,R,0.0\n0,5,512,R,-1\n")
+    found = forebay.sweep({"describe": {}}, [small, bad], output=absent, processes=1)
+    assert repr(found).startswith("forebay.sweep.Answers(2 cells, 1 done, 1 failed, in ")
+
+
 def test_answers_are_those_of_the_verbs(tmp_path, trace):
     grid = SIMULATE | {"plan": {"within": "20ms", "fraction": [0.9, 0.99]}, "cache": {}}
     found = forebay.sweep(grid, TERASORT, output=tmp_path, processes=2)

@@ -43,7 +43,7 @@ def test_simulate_with_flash(answer, trace):
     assert hybrid["placement"]["offloaded_requests"] > 0 and cfq["placement"] == {}
     assert hybrid["write_amplification"] >= 1 and cfq["write_amplification"] is None
     assert result.to_polars()["erases"].to_list() == [hybrid["erases"], None]
-    with pytest.raises(forebay.Error, match="--flash"):
+    with pytest.raises(forebay.Error, match="expected one: flash=DEVICE"):
         forebay.simulate(trace, device="sata250", policies="cache")
     with pytest.raises(ValueError, match="disks: got 0, expected 1 to 256"):
         forebay.simulate(trace, device="sata250", policies="noop", disks=0)
@@ -400,11 +400,25 @@ def test_a_text_is_read_by_the_columns_that_it_is_said_to_have(tmp_path):
         forebay.read(text, columns="nonsense")
 
 
+def test_a_trace_shows_itself_in_notebooks_and_is_not_read_for_it(tmp_path):
+    path = tmp_path / "<b>.spc"
+    path.write_text("0,5,512,R,0.0\n" + "0,5,512,R,-1\n")
+    trace = forebay.read(path)
+    shown = trace._repr_html_()
+    assert "&lt;b&gt;.spc" in shown and "the format spc" in shown
+    columns = forebay.read(TERASORT).to_pyarrow().column_names
+    assert [column for column in columns if f"<code>{column}</code>" not in shown] == []
+    with pytest.raises(forebay.Error, match="line 2"):
+        len(trace)
+
+
 def test_results_show_themselves_in_notebooks(trace):
     result = forebay.simulate(trace, device="sata250", policies=["noop", "bid"])
     assert "busy time" in result.headline
     shown = result._repr_html_()
     assert shown.startswith(f"<p>{result.headline}.</p>") and shown.count("<tr>") == 3
+    assert repr(result) == "forebay.Result(2 runs)"
+    assert repr(forebay.simulate(trace, device="fixed:300", policies="noop")) == "forebay.Result(1 run)"
     advice = forebay.advise(trace)
     assert "srcdoc=" in advice._repr_html_() and "<script" not in advice._repr_html_()
     pytest.importorskip("matplotlib")

@@ -1,6 +1,7 @@
 """Forebay: what a storage workload does to its disks, and what would help."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, final, overload
@@ -12,7 +13,9 @@ from typing_extensions import Buffer, Self
 
 from . import fleet as fleet
 from . import laws as laws
-from .sweep import sweep as sweep
+from .sweep.answers import Answers
+from .sweep.ask import Progress
+from .sweep.grid import Grid
 
 __all__ = [
     "Advice",
@@ -75,6 +78,31 @@ _Source: TypeAlias = _Path | Trace | _ArrowTable
 _StreamBy: TypeAlias = Literal["thread", "process", "name"]
 _Replay: TypeAlias = Literal["open", "closed", "dependent"]
 _Map: TypeAlias = Literal["scale", "wrap", "clip"]
+_Arrangement: TypeAlias = Literal["enhanced", "basic", "raid0"]
+
+class _Sweep(Protocol):
+    """The package `forebay.sweep`, which is called as its function of that name."""
+
+    def __call__(
+        self,
+        grid: Grid | Sequence[Grid],
+        traces: _Path | Iterable[_Path],
+        *,
+        output: _Path,
+        by_volume: bool | None = False,
+        executor: Executor | None = None,
+        client: Any = None,
+        processes: int | None = None,
+        shard: tuple[int, int] | None = None,
+        retry: bool = False,
+        storage: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Answers: ...
+    def report(
+        self, answers: Answers | _Path, path: _Path, *, figure: str | None = None, along: str | None = None
+    ) -> None: ...
+
+sweep: _Sweep
 
 @final
 class Trace:
@@ -104,6 +132,7 @@ class Trace:
     def to_pyarrow(self) -> pyarrow.Table: ...
     def to_polars(self) -> polars.DataFrame: ...
     def to_pandas(self) -> pandas.DataFrame: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class Batches:
@@ -228,7 +257,7 @@ def adapt(
     units: Sequence[int],
     chunks: Sequence[int],
     *,
-    rules: Sequence[str],
+    rules: str | Sequence[str],
     costs: str | dict[str, Any] | None = None,
     first: Literal["raid6", "raid10", "write"] = "raid6",
 ) -> list[dict[str, Any]]:
@@ -300,7 +329,7 @@ def generate(
     for_: str | None = None,
     intensity: float = 1.0,
     to: str | None = None,
-    without: Sequence[str] | None = None,
+    without: str | Sequence[str] | None = None,
 ) -> int:
     """Draws a trace, or a fio job, from a model file; returns the requests written or counted."""
 
@@ -308,7 +337,8 @@ def cache(
     trace: _Source,
     *,
     block_kib: float | None = None,
-    sizes_mib: Sequence[float] = ...,
+    sizes_mib: float | Sequence[float] | None = None,
+    sizes_blocks: int | Sequence[int] | None = None,
     report: _Path | None = None,
     from_: str | None = None,
     names: Trace | None = None,
@@ -319,7 +349,7 @@ def compare(
     a: _Source,
     b: _Source,
     *,
-    device: Sequence[str] = ...,
+    device: str | Sequence[str] | None = None,
     block_kib: int | None = None,
     intensity: float = 1.0,
     seed: int = 1,
@@ -344,7 +374,7 @@ def defragment(
     """What laying blocks in the order they are read would gain and cost on a disk."""
 
 def plan_buy(
-    traces: _Source | list[_Source],
+    traces: _Source | list[_Source] | tuple[_Source, ...],
     *,
     by_volume: bool = False,
     keep_times: bool = False,
@@ -355,8 +385,8 @@ def plan_buy(
     spare: int = 0,
     survives: int = 0,
     prices: _Path | None = None,
-    devices: Sequence[str] | None = None,
-    layouts: Sequence[str] | None = None,
+    devices: str | Sequence[str] | None = None,
+    layouts: str | Sequence[str] | None = None,
     clients: str = "both",
     flash: str = "d7-p5520",
     policy: str = "mq-deadline",
@@ -371,8 +401,8 @@ def plan_buy(
 def plan_capacity(
     trace: _Source,
     *,
-    within: Sequence[str] | None = None,
-    fraction: Sequence[str | float] | None = None,
+    within: str | Sequence[str] | None = None,
+    fraction: str | float | Sequence[str | float] | None = None,
     by_volume: bool = False,
     confidence: float | None = None,
     hold_out: float | None = None,
@@ -390,14 +420,14 @@ def plan_capacity(
     """Finds least capacities; the keys are those of `forebay plan capacity --format json`."""
 
 def plan_consolidate(
-    traces: _Source | list[_Source],
+    traces: _Source | list[_Source] | tuple[_Source, ...],
     *,
-    shift: Sequence[str] | None = None,
+    shift: str | Sequence[str] | None = None,
     clients: int | None = None,
     by_volume: bool = False,
     keep_times: bool = False,
-    within: Sequence[str] | None = None,
-    fraction: Sequence[str | float] | None = None,
+    within: str | Sequence[str] | None = None,
+    fraction: str | float | Sequence[str | float] | None = None,
     confidence: float | None = None,
     seed: int = 1,
     cost_us: str | None = None,
@@ -427,7 +457,7 @@ def plan_power(
     """Finds what a promise costs in energy; the keys are those of `forebay plan power`."""
 
 def plan_sla(
-    promise: _Path | Sequence[tuple[float, float]],
+    promise: _Path | tuple[float, float] | Sequence[tuple[float, float]],
     trace: _Source,
     *,
     capacity: int | None = None,
@@ -452,7 +482,8 @@ def simulate(
     stream_by: _StreamBy = "thread",
     from_: str | None = None,
     names: Trace | None = None,
-    fail: Sequence[str] | None = None,
+    fail: str | Sequence[str] | None = None,
+    report: _Path | None = None,
 ) -> Result:
     """Runs a trace through policies on a model of a device, in virtual time."""
 
@@ -509,7 +540,7 @@ def store_simulate(
     host_ms: float = 2.6,
     keys: Literal["random", "sequential"] = "random",
     log_kb: int = 5000,
-    arrangements: Sequence[Literal["enhanced", "basic", "raid0"]] | None = None,
+    arrangements: _Arrangement | Sequence[_Arrangement] | None = None,
     chunk_kib: int = 64,
     read_log: bool = False,
     merges: bool = True,
@@ -532,10 +563,10 @@ class Store:
     """Keys and values on several plain disks, like a dict: what is put is durable when the call returns."""
 
     def __new__(
-        cls, paths: Sequence[_Path], without_disk: bool = False, read_only: bool = False
+        cls, paths: _Path | Sequence[_Path], without_disk: bool = False, read_only: bool = False
     ) -> Self: ...
     @staticmethod
-    def create(paths: Sequence[_Path], mb: int = 10_000, overwrite: bool = False) -> Store: ...
+    def create(paths: _Path | Sequence[_Path], mb: int = 10_000, overwrite: bool = False) -> Store: ...
     def __getitem__(self, key: Buffer, /) -> bytes: ...
     def __setitem__(self, key: Buffer, value: Buffer, /) -> None: ...
     def __delitem__(self, key: Buffer, /) -> None: ...
@@ -595,10 +626,10 @@ def play(
     *,
     target: _Path | None = None,
     map_volume: Mapping[str, _Path] | None = None,
-    volume: Sequence[_Path] | None = None,
+    volume: _Path | Sequence[_Path] | None = None,
     emulate: _Path | None = None,
     flash: _Path | None = None,
-    fail: Sequence[str] | None = None,
+    fail: str | Sequence[str] | None = None,
     policy: str | None = None,
     for_: str | None = None,
     overwrite: bool = False,

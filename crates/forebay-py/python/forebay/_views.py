@@ -1,4 +1,4 @@
-"""How results look in a notebook: `_repr_html_` and `plot` of what `simulate` and `advise` answer."""
+"""How traces and results look in a notebook: `_repr_html_`, and `plot` of what `simulate` answers."""
 
 from html import escape
 
@@ -20,6 +20,16 @@ def result_html(result) -> str:
         for run in result.runs)
     return (f"<p>{escape(result.headline)}.</p>"
             f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
+
+
+#: A trace's columns, in their order.
+COLUMNS = ("at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "flags")
+
+
+def trace_html(trace) -> str:
+    """Its name, its format and its columns."""
+    columns = ", ".join(f"<code>{column}</code>" for column in COLUMNS)
+    return f"<p><b>{escape(str(trace.path))}</b>, a trace in the format {escape(trace.format)}. Columns: {columns}.</p>"
 
 
 def advice_html(advice) -> str:

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 
 use super::{bound, fraction as of, kept, parsed, sources};
 use crate::error::{argument, raised, warn};
-use crate::given::given;
+use crate::given::{given, several_or_none};
 use crate::options::warn_notes;
 use crate::page::Report;
 use crate::results::loads;
@@ -44,24 +44,24 @@ use crate::table::json;
 pub(crate) fn plan_buy<'py>(
     py: Python<'py>,
     traces: &Bound<'py, PyAny>,
-    by_volume: bool,
-    keep_times: bool,
+    #[pyo3(from_py_with = given)] by_volume: bool,
+    #[pyo3(from_py_with = given)] keep_times: bool,
     #[pyo3(from_py_with = given)] within: &str,
     fraction: Option<Bound<'py, PyAny>>,
-    promises: Option<Bound<'py, PyDict>>,
+    #[pyo3(from_py_with = given)] promises: Option<Bound<'py, PyDict>>,
     #[pyo3(from_py_with = given)] growth: f64,
     #[pyo3(from_py_with = given)] spare: u16,
     #[pyo3(from_py_with = given)] survives: u16,
     #[pyo3(from_py_with = given)] prices: Option<PathBuf>,
-    #[pyo3(from_py_with = given)] devices: Option<Vec<String>>,
-    #[pyo3(from_py_with = given)] layouts: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] devices: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] layouts: Option<Vec<String>>,
     #[pyo3(from_py_with = given)] clients: &str,
     #[pyo3(from_py_with = given)] flash: &str,
     #[pyo3(from_py_with = given)] policy: &str,
     #[pyo3(from_py_with = given)] devices_max: u16,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
     #[pyo3(from_py_with = given)] configure: Option<PathBuf>,
-    trust_times: bool,
+    #[pyo3(from_py_with = given)] trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;

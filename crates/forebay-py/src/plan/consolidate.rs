@@ -20,7 +20,7 @@ use super::{
     warn_load,
 };
 use crate::error::{argument, warn};
-use crate::given::given;
+use crate::given::{given, several_or_none};
 use crate::page::Report;
 use crate::results::loads;
 use crate::signals::detached;
@@ -46,17 +46,17 @@ use crate::table::json;
 pub(crate) fn plan_consolidate<'py>(
     py: Python<'py>,
     traces: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = given)] shift: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] shift: Option<Vec<String>>,
     #[pyo3(from_py_with = given)] clients: Option<u16>,
-    by_volume: bool,
-    keep_times: bool,
-    #[pyo3(from_py_with = given)] within: Option<Vec<String>>,
-    fraction: Option<Vec<Bound<'py, PyAny>>>,
+    #[pyo3(from_py_with = given)] by_volume: bool,
+    #[pyo3(from_py_with = given)] keep_times: bool,
+    #[pyo3(from_py_with = several_or_none)] within: Option<Vec<String>>,
+    #[pyo3(from_py_with = several_or_none)] fraction: Option<Vec<Bound<'py, PyAny>>>,
     #[pyo3(from_py_with = given)] confidence: Option<f64>,
     #[pyo3(from_py_with = given)] seed: u64,
     #[pyo3(from_py_with = given)] cost_us: Option<String>,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
-    trust_times: bool,
+    #[pyo3(from_py_with = given)] trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;

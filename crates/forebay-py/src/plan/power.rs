@@ -48,7 +48,7 @@ pub(crate) fn plan_power<'py>(
     #[pyo3(from_py_with = given)] epoch: &str,
     #[pyo3(from_py_with = given)] history: u16,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
-    trust_times: bool,
+    #[pyo3(from_py_with = given)] trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {

@@ -8,12 +8,13 @@ use forebay::plan::sla::{Sla, price};
 use forebay::report::{self, SlaPage};
 use forebay_core::rtt::RATE_MAX_IOPS;
 use forebay_trace::write::Kept;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{arrivals, costs, load, warn_arrivals, warn_load};
-use crate::error::{argument, raised};
-use crate::given::given;
+use crate::error::{Error, argument, raised};
+use crate::given::{given, shown};
 use crate::page::Report;
 use crate::results::loads;
 use crate::signals::detached;
@@ -22,13 +23,31 @@ use crate::table::json;
 use crate::trace::Trace;
 
 /// A promise: the file that holds it, or its tiers.
-#[derive(FromPyObject)]
 pub(crate) enum Promise {
     Tiers(Vec<(f64, f64)>),
     File(PathBuf),
 }
 
 impl Promise {
+    /// Several tiers, one by itself, or a path.
+    fn given(object: &Bound<'_, PyAny>) -> PyResult<Promise> {
+        if let Ok(tier) = object.extract::<(f64, f64)>() {
+            return Ok(Promise::Tiers(vec![tier]));
+        }
+        if let Ok(tiers) = object.extract::<Vec<(f64, f64)>>() {
+            return Ok(Promise::Tiers(tiers));
+        }
+        given::<PathBuf>(object).map(Promise::File).map_err(|error| {
+            if error.is_instance_of::<Error>(object.py()) {
+                return error;
+            }
+            PyTypeError::new_err(format!(
+                "got {}, expected a path, or a list of (fraction, milliseconds) as in [(0.9, 20), (0.99, 50)]",
+                shown(object)
+            ))
+        })
+    }
+
     fn read(self) -> Result<Sla, forebay::Error> {
         match self {
             Promise::File(path) => Sla::open(&path),
@@ -60,12 +79,12 @@ impl Promise {
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_sla<'py>(
     py: Python<'py>,
-    promise: Promise,
+    #[pyo3(from_py_with = Promise::given)] promise: Promise,
     trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] capacity: Option<u64>,
     #[pyo3(from_py_with = given)] cost_us: Option<String>,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
-    trust_times: bool,
+    #[pyo3(from_py_with = given)] trust_times: bool,
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {

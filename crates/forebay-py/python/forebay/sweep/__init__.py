@@ -1,4 +1,4 @@
-"""Sweeps: every verb over many traces, volumes and parameters, each answer kept as it comes.
+"""Sweeps: simulate, plan, describe, fit, compare, advise, cache and windows over many traces, volumes and parameters, each answer kept as it comes.
 
     import forebay
 
@@ -27,7 +27,6 @@ from .grid import Cell, cells
 from .report import report
 
 __all__ = ["Answers", "Cell", "cells", "report", "sweep"]
-
 
 class _Sweep(ModuleType):
     """This package, which is called as its function is: `forebay.sweep(...)`."""

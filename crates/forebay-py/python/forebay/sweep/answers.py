@@ -108,6 +108,12 @@ class Answers:
     def __len__(self) -> int:
         return len(self._asked)
 
+    def __repr__(self) -> str:
+        asked = {cell.name for cell in self._asked}
+        done = len(asked & self._dataset.answered(again=True))
+        failed = len(asked & self._dataset.answered(again=False)) - done
+        return f"forebay.sweep.Answers({len(asked)} cells, {done} done, {failed} failed, in {str(self._dataset.folder)!r})"
+
     def to_pyarrow(self) -> pa.Table:
         """A row a cell, in the order they were asked: verb, trace, volume, each parameter, error, elapsed_s, processor_s,
         peak_mib, each figure."""

@@ -47,8 +47,8 @@ def sweep(
 ) -> Answers:
     """Asks every question of `grid` about every trace, and keeps the answers in the folder `output`.
 
-    `grid` holds the verbs simulate, plan, fit, compare, advise and cache, each with its parameters: a list is an axis.
-    `traces` are paths, or fsspec addresses with `storage` as their options; with `by_volume` they are folders that
+    `grid` holds the verbs simulate, plan, describe, fit, compare, advise, cache and windows, each with its parameters: a
+    list is an axis. `traces` are paths, or fsspec addresses with `storage` as their options; with `by_volume` they are folders that
     `forebay convert --partition-by volume` made, with None each that is one. What `output` has already is not asked again, but with `retry` what
     failed is. It runs on `processes` of this machine (all processors), on an `executor`, or on the Dask cluster of
     `client`, which may be the address of its scheduler. `shard=(2, 8)` asks the second of eight parts only.

@@ -22,6 +22,10 @@ def _plan(trace: str, within: str, fraction: float, **rest: Any) -> dict[str, An
     return forebay.plan_capacity(trace, within=[within], fraction=[fraction], **rest)
 
 
+def _describe(trace: str, **rest: Any) -> dict[str, Any]:
+    return forebay.describe(trace, **rest)
+
+
 def _fit(trace: str, **rest: Any) -> dict[str, Any]:
     return forebay.fit(trace, **rest)
 
@@ -59,6 +63,7 @@ def _windows(trace: str, window_ms: float) -> dict[str, Any]:
 VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "simulate": _simulate,
     "plan": _plan,
+    "describe": _describe,
     "fit": _fit,
     "compare": _compare,
     "advise": _advise,
@@ -72,6 +77,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
 _ASKS: dict[str, tuple[Callable[..., Any], set[str]]] = {
     "simulate": (forebay.simulate, {"policies"}),
     "plan": (forebay.plan_capacity, set()),
+    "describe": (forebay.describe, set()),
     "fit": (forebay.fit, set()),
     "compare": (forebay.compare, set()),
     "advise": (forebay.advise, set()),

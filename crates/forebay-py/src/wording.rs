@@ -1,0 +1,65 @@
+//! Messages that name options of the command, as a call names its arguments: `--map-volume` is `map_volume=`, and
+//! `--replay open` is `replay=open`. Whatever else begins with two dashes stays as it is.
+
+/// Options that messages name, and what arguments are called in their place.
+const ARGUMENTS: [(&str, &str); 22] = [
+    ("buffered", "buffered"),
+    ("check-tape", "check_tape"),
+    ("columns", "columns"),
+    ("configure", "configure"),
+    ("depth", "depth"),
+    ("device", "device"),
+    ("disks", "disks"),
+    ("driver", "driver"),
+    ("emulate", "emulate"),
+    ("fail", "fail"),
+    ("flash", "flash"),
+    ("from", "from_"),
+    ("growth", "growth"),
+    ("map", "map"),
+    ("map-volume", "map_volume"),
+    ("prices", "prices"),
+    ("promise", "promises"),
+    ("replay", "replay"),
+    ("tape", "tape"),
+    ("target", "target"),
+    ("to", "to"),
+    ("volume", "volume"),
+];
+
+/// What follows an option that stands without a value.
+const NO_VALUES: [&str; 4] = ["or", "and", "which", "needs"];
+
+/// `text` with options as arguments.
+pub(crate) fn as_called(text: &str) -> String {
+    let (mut said, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("--") {
+        let (before, option) = (&rest[..at], &rest[at + 2..]);
+        let end = option.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-');
+        let (name, after) = option.split_at(end.unwrap_or(option.len()));
+        let begins = before.is_empty() && said.is_empty() || before.ends_with([' ', '(', '`']);
+        said.push_str(before);
+        match ARGUMENTS.iter().find(|(option, _)| begins && *option == name) {
+            Some((_, argument)) => {
+                said.push_str(argument);
+                rest = valued(after, &mut said);
+            }
+            None => {
+                said.push_str("--");
+                rest = option;
+            }
+        }
+    }
+    said + rest
+}
+
+/// What is left after an argument's name: a message about it goes on with a colon, else it has its value.
+fn valued<'a>(after: &'a str, said: &mut String) -> &'a str {
+    if after.starts_with(':') {
+        return after;
+    }
+    said.push('=');
+    let word = after.strip_prefix(' ').unwrap_or_default();
+    let first = word.split(' ').next().unwrap_or_default();
+    if first.is_empty() || NO_VALUES.contains(&first) { after } else { word }
+}

@@ -1,0 +1,155 @@
+"""What takes several takes one as well, and what is neither is told in our words."""
+
+import polars as pl
+import pytest
+from conftest import TERASORT
+
+import forebay
+
+pytestmark = pytest.mark.filterwarnings("ignore::forebay.TraceWarning")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    path = tmp_path_factory.mktemp("given") / "small.csv"
+    forebay.convert(forebay.read(TERASORT).to_polars().head(200), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(small):
+    path = small.with_name("m.model")
+    forebay.fit(small, path, level=1)
+    return path
+
+
+def calls(small, model):
+    """Arguments that take several: what one of them is, and the call."""
+    plan = {"within": "20ms", "fraction": 0.9}
+    return {
+        "within": ("20ms", lambda it: forebay.plan_capacity(small, within=it, fraction=[0.9])),
+        "fraction": (0.9, lambda it: forebay.plan_capacity(small, within=["20ms"], fraction=it)),
+        "shift": ("1s", lambda it: forebay.plan_consolidate(small, shift=it, **plan)),
+        "consolidate within": ("20ms", lambda it: forebay.plan_consolidate(small, within=it, fraction=1)),
+        "consolidate fraction": ("0.9", lambda it: forebay.plan_consolidate(small, within="20ms", fraction=it)),
+        "devices": ("hc550", lambda it: forebay.plan_buy(small, devices=it, layouts=["single"], devices_max=2)),
+        "layouts": ("single", lambda it: forebay.plan_buy(small, devices=["hc550"], layouts=it, devices_max=2)),
+        "promise": ((0.9, 20), lambda it: forebay.plan_sla(it, small)),
+        "device": ("sata250", lambda it: forebay.compare(small, small, device=it)),
+        "sizes_mib": (1, lambda it: forebay.cache(small, sizes_mib=it)),
+        "sizes_blocks": (8, lambda it: forebay.cache(small, sizes_blocks=it)),
+        "fail": ("one-in=7", lambda it: timeless(forebay.simulate(small, device="fixed:300", policies="noop", fail=it))),
+        "offline policies": ("noop", lambda it: forebay.offline(small, device="sata250:plain", policies=it, windows=1, ios=3)),
+        "without": (drawn_without(), lambda it: drawn(model, it)),
+        "rules": ("never", lambda it: forebay.adapt([0, 1], [1, 2], rules=it)),
+        "arrangements": ("raid0", lambda it: forebay.store_simulate(total_mb=2, value_bytes=10_000, arrangements=it)),
+    }
+
+
+def timeless(result):
+    """How fast the simulation was is another each time."""
+    return [{key: value for key, value in run.items() if key != "simulated_requests_per_s"} for run in result.runs]
+
+
+def drawn_without():
+    with pytest.raises(forebay.Error) as caught:
+        forebay.generate("m", "out.csv", without="no such")
+    return str(caught.value).rsplit(" of ", 1)[1].split(", ")[0]
+
+
+def drawn(model, without):
+    path = model.with_name("drawn.csv")
+    forebay.generate(model, path, without=without)
+    return path.read_text()
+
+
+NAMES = [
+    "within", "fraction", "shift", "consolidate within", "consolidate fraction", "devices", "layouts", "promise", "device",
+    "sizes_mib", "sizes_blocks", "fail", "offline policies", "without", "rules", "arrangements",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_is_as_a_list_of_one(small, model, name):
+    one, call = calls(small, model)[name]
+    assert call(one) == call([one])
+
+
+def test_the_names_are_all(small, model):
+    assert set(calls(small, model)) == set(NAMES)
+
+
+def test_several_are_told_apart(small):
+    rows = forebay.plan_capacity(small, within=("10ms", "20ms"), fraction=pl.Series([0.9, 0.99]))["rows"]
+    assert len(rows) == 4
+    assert forebay.cache(small, sizes_blocks=[8, 16]) == forebay.cache(small, sizes_mib=[8 * 4 / 1024, 16 * 4 / 1024])
+    assert forebay.plan_consolidate((small, small), within="20ms") == forebay.plan_consolidate([small, small], within="20ms")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda it: forebay.plan_capacity(it, within=7), "got 7, expected text, or several in a list"),
+        (lambda it: forebay.plan_capacity(it, within=["5ms", 7]), "got 7, expected text"),
+        (lambda it: forebay.plan_capacity(it, within=b"5ms"), "got b'5ms', expected text, or several in a list"),
+        (lambda it: forebay.plan_capacity(it, confidence="0.95"), "got '0.95', expected a number"),
+        (lambda it: forebay.plan_capacity(it, by_volume=1), "got 1, expected True or False"),
+        (lambda it: forebay.plan_buy(it, promises=[]), r"got \[\], expected a dict"),
+        (lambda it: forebay.plan_sla([{"fraction": 0.9}], it), r"got \[{'fraction': 0.9}\], expected a path, or a"
+         r" list of \(fraction, milliseconds\)"),
+        (lambda it: forebay.cache(it, sizes_mib="8"), "got '8', expected a number"),
+        (lambda it: forebay.cache(it, sizes_blocks=[0.5]), "got 0.5, expected a whole number from 0"),
+        (lambda it: forebay.compare(it, it, device=3), "got 3, expected text, or several"),
+        (lambda it: forebay.simulate(it, device="sata250", policies="noop", report=3), "got 3, expected a path"),
+        (lambda it: forebay.simulate(it, device="sata250", policies=7), "policies: got 7, expected a name"),
+        (lambda it: forebay.offline(it, device="sata250", policies=7), "got 7, expected text, or several"),
+        (lambda it: forebay.play(it, volume=7), "got 7, expected a path, or several in a list"),
+        (lambda it: forebay.adapt(7, [1], rules="never"), "got 7, expected a list, each of it a whole number"),
+        (lambda it: forebay.Store(7), "got 7, expected a path, or several in a list"),
+    ],
+)
+def test_what_is_neither_says_what_was_expected(small, wrong, text):
+    with pytest.raises(TypeError, match=text):
+        wrong(small)
+
+
+def test_what_does_not_fit_is_an_error_in_a_list_too(small):
+    with pytest.raises(forebay.Error, match="got 4294967296, expected a whole number from 0 to 4294967295"):
+        forebay.cache(small, sizes_blocks=[1 << 32])
+    with pytest.raises(forebay.Error, match="fraction: got"):
+        forebay.plan_capacity(small, fraction=7)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda it: forebay.play(it), "expected target=, map_volume=, volume= or emulate=$"),
+        (lambda it: forebay.play(it, emulate="fixed:9", target="x"), "emulate= and target="),
+        (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to=$"),
+        (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^depth: |depth="),
+        (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policies="noop"),
+         "^flash=hc550: got a mechanical disk, .* as in flash=d7-p5520"),
+        (lambda it: forebay.plan_buy(it, promises={"no such": ("5ms", 0.9)}, devices="hc550", layouts="single"),
+         "^promises=no such: got no client"),
+    ],
+)
+def test_messages_name_arguments(small, wrong, text):
+    with pytest.raises(forebay.Error, match=text) as caught:
+        wrong(small)
+    assert "--" not in str(caught.value)
+
+
+def test_warnings_name_arguments_too(small):
+    with pytest.warns(forebay.TraceWarning, match="Give prices=FILE"):
+        forebay.plan_buy(small, devices=["hc550", "990-pro"], layouts="single", devices_max=2)
+
+
+def test_a_name_with_dashes_stays_as_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="a--to b --fast c"):
+        forebay.describe(tmp_path / "a--to b --fast c")
+
+
+def test_help_has_no_ellipsis_where_there_is_a_value():
+    for name in forebay.__all__:
+        text = getattr(getattr(forebay, name), "__text_signature__", None) or ""
+        assert "[]" not in text and "=..." not in text.replace("limit=...", ""), name
