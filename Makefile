@@ -79,17 +79,17 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 
 install:
 	@if [ "$(BINARY)" = target/release/forebay ] && command -v cargo >/dev/null; then cargo build --release; fi
-	install -D $(BINARY) $(DESTDIR)$(PREFIX)/bin/forebay
-	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	$(BINARY) completions bash > $(SHARE)/bash-completion/completions/forebay
-	$(BINARY) completions zsh > $(SHARE)/zsh/site-functions/_forebay
-	$(BINARY) completions fish > $(SHARE)/fish/vendor_completions.d/forebay.fish
-	$(BINARY) man $(SHARE)/man/man1
+	install -D "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/forebay"
+	install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
+	"$(BINARY)" completions bash > "$(SHARE)/bash-completion/completions/forebay"
+	"$(BINARY)" completions zsh > "$(SHARE)/zsh/site-functions/_forebay"
+	"$(BINARY)" completions fish > "$(SHARE)/fish/vendor_completions.d/forebay.fish"
+	"$(BINARY)" man "$(SHARE)/man/man1"
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/forebay $(SHARE)/bash-completion/completions/forebay \
-	  $(SHARE)/zsh/site-functions/_forebay $(SHARE)/fish/vendor_completions.d/forebay.fish \
-	  $(SHARE)/man/man1/forebay.1 $(SHARE)/man/man1/forebay-*.1
+	rm -f "$(DESTDIR)$(PREFIX)/bin/forebay" "$(SHARE)/bash-completion/completions/forebay" \
+	  "$(SHARE)/zsh/site-functions/_forebay" "$(SHARE)/fish/vendor_completions.d/forebay.fish" \
+	  "$(SHARE)/man/man1/forebay.1" "$(SHARE)/man/man1/forebay-"*.1
 
 # The oldest Rust that Cargo.toml promises.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

@@ -188,6 +188,9 @@ fn remedies(advice: &Advice) -> String {
         ]);
     }
     let mut said = format!("Each remedy against {} on the same requests", advice.baseline);
+    if tried.iter().any(|remedy| remedy.recommended) {
+        said += "; > is recommended";
+    }
     if advice.recommended.as_ref().is_some_and(|chosen| *chosen != advice.baseline) {
         said += "; in brackets what it saves beyond the scheduler that is recommended";
     }
@@ -322,7 +325,11 @@ fn ranking(advice: &Advice) -> String {
     header.extend(tails.iter().map(String::as_str));
     table.set_header(header);
     for ranked in &advice.ranking {
-        let mark = if advice.recommended.as_ref() == Some(&ranked.policy) { ">" } else { "" };
+        let mark = match advice.is_for_today(&ranked.policy) {
+            true => "*",
+            false if advice.recommended.as_ref() == Some(&ranked.policy) => ">",
+            false => "",
+        };
         let mut row = vec![
             Cell::new(mark),
             Cell::new(&ranked.policy),
@@ -344,10 +351,14 @@ fn ranking(advice: &Advice) -> String {
     if !compared {
         return table.to_string();
     }
+    let marked = |mark: &str, is: bool| if is { mark.to_string() } else { String::new() };
+    let any = |test: &dyn Fn(&str) -> bool| advice.ranking.iter().any(|one| test(&one.policy));
     let said = format!(
-        "Each scheduler against {}; in brackets the range of 95 % of resamples of the run (for what is saved, of \
+        "Each scheduler against {}{}{}; in brackets the range of 95 % of resamples of the run (for what is saved, of \
          both runs together, which decides)",
-        advice.baseline
+        advice.baseline,
+        marked("; > is the best", any(&|policy| advice.recommended.as_deref() == Some(policy))),
+        marked("; * is for today", any(&|policy| advice.is_for_today(policy))),
     );
     format!("{}:\n{table}", wrapped(&said))
 }

@@ -10,7 +10,7 @@ use forebay_trace::plural::counted;
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
-use crate::output::say;
+use crate::output::{in_place_of, say};
 use crate::progress::Progress;
 
 /// Capture what reaches a block device, as a trace; Ctrl-C ends it early and keeps what there is
@@ -45,13 +45,14 @@ impl Capture {
         let captured = watched(&begun, self.length)?;
         let seconds = captured.elapsed.as_secs_f64();
         say!("{:.1} s through {}, {} events lost", seconds, captured.by, captured.lost);
+        let replaces = in_place_of(&self.output);
         let written = begun.write(captured)?;
         say_notes(&self.device, &written.notes);
         for what in written.lost {
             say!("{}: {what}", self.output.display());
         }
         let requests = counted(written.records, "request");
-        say!("{}: {requests} written", self.output.display());
+        say!("{}: {requests} written{replaces}", self.output.display());
         Ok(())
     }
 }

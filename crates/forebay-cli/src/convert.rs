@@ -12,7 +12,7 @@ use forebay_trace::write::{self, Kept};
 use forebay_trace::{Reader, open};
 
 use crate::options::{Source, TracePath, say_notes};
-use crate::output::say;
+use crate::output::{in_place_of, say};
 use crate::partition;
 use crate::progress::Progress;
 use crate::stdin;
@@ -92,6 +92,7 @@ impl Convert {
         if let Some(key) = &self.anonymize.key {
             kept = kept.and_file(key);
         }
+        let replaces = in_place_of(&self.output);
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
         let Converted { records, lost } = convert(&self.trace, reader, writer, |records| {
@@ -102,9 +103,10 @@ impl Convert {
         for what in &lost {
             say!("{}: {what}", self.output.display());
         }
-        let so_far = if lost.is_empty() { "written" } else { "converted, but for that" };
+        let so_far =
+            if lost.is_empty() { "written" } else { "converted, without what is said above" };
         let records = counted(records, "request");
-        say!("{}: {records} {so_far}", self.output.display());
+        say!("{}: {records} {so_far}{replaces}", self.output.display());
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Describe {
         let description = self.reading.describe(&self.trace, self.threads.options())?;
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &description)?,
-            Format::Table => output::print(&description.table())?,
+            Format::Table => output::print(&description.table(output::columns() as u16))?,
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 
 use crate::options::{Source, TracePath, say_notes};
-use crate::output::{self, Format, say, wrapped};
+use crate::output::{self, Format, in_place_of, say, wrapped};
 use crate::progress::Progress;
 use crate::stdin;
 
@@ -92,7 +92,11 @@ impl Fit {
                 BUDGET_BYTES >> 10
             );
         }
+        let replaces = in_place_of(&self.output);
         draft.fill(&file).map_err(forebay::Error::output)?;
+        if !replaces.is_empty() {
+            say!("{}: the model is written{replaces}", self.output.display());
+        }
         let judged = if self.no_verdict {
             None
         } else {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay::convert::{Converted, convert};
-use forebay::fio_job::FioJob;
+use forebay::fio_job;
 use forebay::model::open::{expect_end, open_model};
 use forebay_core::Nanos;
 use forebay_model::Model;
@@ -13,7 +13,7 @@ use forebay_trace::Reader;
 use forebay_trace::write::{self, Draft, Kept};
 
 use crate::options::span;
-use crate::output::say;
+use crate::output::{in_place_of, say};
 use crate::progress::Progress;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
@@ -74,10 +74,11 @@ impl Generate {
         };
         expect_end(&self.model, &model, &options)?;
         let mut generator = Generator::new(&model, options);
-        if self.writes_job() {
+        if fio_job::is_asked(&self.output, self.to.as_deref()) {
             return self.job(&mut generator, self.expected(&model));
         }
         let kept = Kept::file(&self.model);
+        let replaces = in_place_of(&self.output);
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
@@ -89,7 +90,7 @@ impl Generate {
         for what in &lost {
             say!("{}: {what}", self.output.display());
         }
-        say!("{}: {records} requests written", self.output.display());
+        say!("{}: {records} requests written{replaces}", self.output.display());
         Ok(())
     }
 
@@ -98,33 +99,20 @@ impl Generate {
         self.requests.or(self.until.is_none().then_some(model.requests))
     }
 
-    fn writes_job(&self) -> bool {
-        let ending = self.output.extension().is_some_and(|ending| ending == "fio");
-        self.to.as_ref().map_or(ending, |format| format == "fio-job")
-    }
-
     /// Writes a fio job of what is drawn.
     fn job(&self, generator: &mut dyn Reader, of: Option<u64>) -> anyhow::Result<()> {
         let kept = Kept::file(&self.model);
+        let replaces = in_place_of(&self.output);
         let draft = Draft::new(&self.output, &kept).map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
-        let (mut job, mut batch, mut records) = (FioJob::default(), Vec::new(), 0);
-        loop {
-            generator.read(&mut batch)?;
-            if batch.is_empty() {
-                break;
-            }
-            batch.iter().for_each(|record| job.add(record));
-            records += batch.len() as u64;
+        let records = fio_job::write(&self.model, generator, draft, |records| {
             progress.count("generating", records, of);
-        }
+        })?;
         drop(progress);
-        let name = self.model.file_name().unwrap_or_default().to_string_lossy();
-        draft.fill(job.text(&name).as_bytes()).map_err(forebay::Error::output)?;
         let output = self.output.display();
         say!(
             "{output}: a fio job with the means of {records} requests; its head says \
-                   what it does not keep"
+                   what it does not keep{replaces}"
         );
         Ok(())
     }

@@ -144,16 +144,16 @@ fn main() -> ExitCode {
         Ok(cli) => cli.verb,
         Err(error) => error.exit(),
     };
+    // Where a handler cannot be set, the system's own stops us just as well.
+    let _ = heed_signals();
     if let Err(error) = stdin::prepare() {
         return failed(&error);
     }
-    // Where a handler cannot be set, the system's own stops us just as well.
-    let _ = heed_signals();
     // A library that panics on damaged input is caught where it is called and told as an error;
     // a panic that reaches this place is our own fault.
     panic::set_hook(Box::new(|_| ()));
     let Ok(outcome) = panic::catch_unwind(move || verb.run()) else {
-        eprintln!("forebay: internal error; please report it with the command that led here");
+        output::tell("internal error; please report it with the command that led here");
         return ExitCode::FAILURE;
     };
     match outcome {

@@ -2,8 +2,10 @@
 
 mod csv;
 
+use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -45,7 +47,7 @@ pub(crate) fn table() -> Table {
 pub(crate) fn emphasised(text: &str) -> String {
     let wants_none = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match io::stdout().is_terminal() && !wants_none {
-        true => format!("\x1b[1m{text}\x1b[0m"),
+        true => format!("{BOLD}{text}{PLAIN}"),
         false => text.to_string(),
     }
 }
@@ -102,12 +104,21 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
+/// What to say of a file that is about to be called `path`, behind its name, where there is one already.
+pub(crate) fn in_place_of(path: &Path) -> &'static str {
+    if path.is_file() { ", in place of the file of that name" } else { "" }
+}
+
 /// Says something on standard error: wrapped where somebody reads it, else in one line.
+///
+/// Where it cannot be written there is nobody to tell.
 pub(crate) fn tell(text: &str) {
-    match io::stderr().is_terminal() {
-        true => eprintln!("{}", wrapped(&format!("forebay: {text}"))),
-        false => eprintln!("forebay: {text}"),
-    }
+    let line = format!("forebay: {text}");
+    let line = harmless(&line);
+    let _ = match io::stderr().is_terminal() {
+        true => writeln!(io::stderr(), "{}", wrapped(&line)),
+        false => writeln!(io::stderr(), "{line}"),
+    };
 }
 
 /// [`tell`] of what is formatted.
@@ -116,8 +127,28 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Prints `text` and a line end.
+/// The codes of [`emphasised`].
+const BOLD: &str = "\x1b[1m";
+const PLAIN: &str = "\x1b[0m";
+
+/// `text` without what a terminal would obey: names come from traces and files of others.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    let without = |part: &str| part.replace(is_obeyed, "\u{fffd}");
+    let parts =
+        text.split(BOLD).map(|part| part.split(PLAIN).map(without).collect::<Vec<_>>().join(PLAIN));
+    parts.collect::<Vec<_>>().join(BOLD).into()
+}
+
+/// Prints `text`, for somebody to read, and a line end.
 pub(crate) fn print(text: &str) -> io::Result<()> {
+    write(&harmless(text))
+}
+
+fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.write_all(b"\n")?;
@@ -146,7 +177,7 @@ pub(crate) struct Rows<T> {
 pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Result<()> {
     let versioned = Versioned { schema_version: SCHEMA_VERSION, answer };
     let json = serde_json::to_string_pretty(&versioned)?;
-    print(&if format == Format::Csv { csv::of(&json)? } else { json })?;
+    write(&if format == Format::Csv { csv::of(&json)? } else { json })?;
     Ok(())
 }
 
@@ -195,6 +226,27 @@ mod tests {
             false => vec![path],
         });
         each.collect()
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_not_printed() {
+        let name = "v\u{1b}[31m\u{9b}2J\u{7}\r";
+        assert_eq!(super::harmless(name), "v\u{fffd}[31m\u{fffd}2J\u{fffd}\u{fffd}");
+        let bold = "\u{1b}[1ma \u{1b}]0;b\u{7}\u{1b}[0m\n\tc";
+        assert_eq!(super::harmless(bold), "\u{1b}[1ma \u{fffd}]0;b\u{fffd}\u{1b}[0m\n\tc");
+        assert!(matches!(super::harmless("plain"), std::borrow::Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn an_error_says_each_cause_once() {
+        let source = std::io::Error::other("no room");
+        let told = forebay_trace::TraceError::Io { path: "t.csv".into(), source };
+        let error = anyhow::Error::from(told);
+        assert_eq!(super::message(&error), "t.csv: no room");
+        assert_eq!(super::message(&error.context("converting")), "converting: t.csv: no room");
+        let apart =
+            anyhow::Error::new(std::io::Error::other("why")).context("what").context("when");
+        assert_eq!(super::message(&apart), "when: what: why");
     }
 
     #[test]

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use forebay::Error;
+use forebay::partition::{Found, Step, part};
 use forebay_trace::ahead::Ahead;
-use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
+use forebay_trace::open;
 use forebay_trace::plural::counted;
-use forebay_trace::{Reader, open};
 
 use crate::options::say_notes;
 use crate::output::say;
@@ -22,47 +21,31 @@ pub(crate) enum By {
 
 /// Parts `trace`, read as format `from`, into the folder `output`.
 pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Result<()> {
-    let manifest = match partition::open(output, trace, from).map_err(Error::output)? {
-        Partition::Finished(manifest) => {
-            say!("{}: complete already", output.display());
-            manifest
-        }
-        Partition::Read(volumes) => {
-            say!("{}: going on where it was interrupted", output.display());
-            write(volumes)?
-        }
-        Partition::Begun(intake) => write(read(trace, from, intake)?)?,
+    let progress = Progress::reading("reading", trace);
+    let opened = || {
+        let opened = open::open_counting(trace, from, progress.consumed())?;
+        Ok(Box::new(Ahead::new(opened)) as Box<dyn forebay_trace::Reader>)
     };
-    let requests: u64 = manifest.parts.iter().map(|part| part.requests).sum();
-    let (requests, volumes) =
-        (counted(requests, "request"), counted(manifest.parts.len() as u64, "volume"));
+    let parted = part(trace, from, output, opened, |step, requests| match step {
+        Step::Reading => {
+            progress.say(format!("reading {}: {requests} requests", trace.display()));
+        }
+        Step::Writing { of } => {
+            let doing = format!("writing volumes: {requests} of {of} requests");
+            progress.within(doing, requests as f64, Some(of as f64));
+        }
+    })?;
+    drop(progress);
+    match parted.found {
+        Found::Whole => say!("{}: complete already", output.display()),
+        Found::Part => say!("{}: went on where it was interrupted", output.display()),
+        Found::Nothing => {}
+    }
+    if let Some(notes) = &parted.notes {
+        say_notes(trace, notes);
+    }
+    let requests = counted(parted.requests(), "request");
+    let volumes = counted(parted.manifest.parts.len() as u64, "volume");
     say!("{}: {requests} of {volumes}", output.display());
     Ok(())
-}
-
-fn read(trace: &Path, from: Option<&str>, mut intake: Intake) -> anyhow::Result<Volumes> {
-    let progress = Progress::reading("reading", trace);
-    let mut reader = Ahead::new(open::open_counting(trace, from, progress.consumed())?);
-    let (mut batch, mut records) = (Vec::new(), 0u64);
-    loop {
-        reader.read(&mut batch)?;
-        if batch.is_empty() {
-            break;
-        }
-        intake.add(&batch).map_err(Error::output)?;
-        records += batch.len() as u64;
-        progress.say(format!("reading {}: {records} requests", trace.display()));
-    }
-    drop(progress);
-    forebay::input::refuse_empty(trace, records, reader.notes())?;
-    say_notes(trace, reader.notes());
-    let volumes = intake.seal(reader.dictionary(), reader.notes());
-    Ok(volumes.map_err(Error::output)?)
-}
-
-fn write(volumes: Volumes) -> anyhow::Result<Manifest> {
-    let (progress, requests) = (Progress::new("writing volumes"), volumes.requests());
-    Ok(volumes
-        .write(|done| progress.say(format!("writing volumes: {done} of {requests} requests")))
-        .map_err(Error::output)?)
 }

@@ -185,8 +185,12 @@ impl Buy {
         }
         match (&self.configure, &answer.configuration) {
             (Some(folder), Some(configuration)) => {
+                let replaces = match folder.join("setup.sh").is_file() {
+                    true => ", in place of what was there",
+                    false => "",
+                };
                 configuration.write(folder, &kept)?;
-                say!("configuration: {}", folder.display());
+                say!("configuration: {}{replaces}", folder.display());
             }
             (Some(folder), None) => {
                 say!(
@@ -304,9 +308,14 @@ fn drives(answer: &Answer) -> String {
     }
     let more = does.len().saturating_sub(ROWS_MAX);
     let more = if more > 0 { format!("\n({more} more in --format json)") } else { String::new() };
-    let said = wrapped(
-        "What does it, the cheapest first. b/r/t: drives for the bytes, with their redundancy, and for the time alone; \
-         buy: all three (f: flash before disks, s: spare); what decides that; how busy drives are.",
-    );
+    let first = if does.iter().any(|row| row.price.is_some()) {
+        "the cheapest first"
+    } else {
+        "those that draw least power first, as no price is known"
+    };
+    let said = wrapped(&format!(
+        "What does it, {first}. b/r/t: drives for the bytes, with their redundancy, and for the time alone; buy: all \
+         three (f: flash before disks, s: spare); what decides that; how busy drives are."
+    ));
     format!("{said}\n{shown}{more}")
 }

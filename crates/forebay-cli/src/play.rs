@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::interrupt::{self, Second};
 use crate::options::{Reading, Replaying, TracePath, duration, failure};
-use crate::output::{self, Format, say};
+use crate::output::{self, Format, say, wrapped};
 use crate::play_tape;
 use crate::progress::Progress;
 use crate::stdin;
@@ -219,7 +219,8 @@ fn table(result: &PlayResult) -> String {
         let cell = Cell::new(show(result)).set_alignment(CellAlignment::Right);
         table.add_row([Cell::new(name), cell]);
     }
-    format!("{}\n{table}", result.verdict.join("\n"))
+    let verdict: Vec<String> = result.verdict.iter().map(|said| wrapped(said)).collect();
+    format!("{}\n{table}", verdict.join("\n"))
 }
 
 fn ms(value: Option<f64>) -> String {

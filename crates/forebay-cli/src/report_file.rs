@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay::report;
 use forebay_trace::write::{Draft, Kept};
 
-use crate::output::say;
+use crate::output::{in_place_of, say};
 
 /// A report that was begun.
 pub(crate) struct ReportFile {
@@ -28,7 +28,7 @@ impl ReportFile {
 
     /// Writes it, and says where, and whether it takes the place of a file.
     pub(crate) fn write(self, html: &str) -> Result<(), forebay::Error> {
-        let replaces = if self.path.exists() { ", in place of the file of that name" } else { "" };
+        let replaces = in_place_of(&self.path);
         report::write(self.draft, html)?;
         say!("report: {}{replaces}", self.path.display());
         Ok(())

@@ -42,21 +42,24 @@ pub(crate) fn prepare() -> anyhow::Result<()> {
         return Ok(());
     }
     if io::IsTerminal::is_terminal(&io::stdin()) {
-        return Err(TraceError::Malformed {
-            path: PathBuf::from(PATH),
-            place: Place::File,
-            got: "a terminal".into(),
-            expected: "a trace".into(),
-            hint: "pipe one into it, or name a file".into(),
-        }
-        .into());
+        let hint = "pipe one into it, or name a file";
+        return Err(refused(PathBuf::from(PATH), "a terminal".into(), "a trace", hint).into());
     }
     let progress = Progress::new("reading standard input");
     let folder = env::temp_dir();
-    let kept = || format!("standard input is kept in {} while it is read", folder.display());
-    let mut file = tempfile::tempfile().with_context(kept)?;
-    io::copy(&mut io::stdin().lock(), &mut file).with_context(kept)?;
+    let mut file = tempfile::tempfile_in(&folder).map_err(|error| {
+        let expected = "a folder to keep standard input in while it is read";
+        refused(folder.clone(), error.to_string(), expected, "name another one by TMPDIR")
+    })?;
+    io::copy(&mut io::stdin().lock(), &mut file).with_context(|| {
+        format!("standard input is kept in {} while it is read", folder.display())
+    })?;
     drop(progress);
     let mut again = Command::new(env::current_exe().context("forebay cannot find itself")?);
     Err(again.args(env::args_os().skip(1)).stdin(file).exec().into())
+}
+
+fn refused(path: PathBuf, got: String, expected: &str, hint: &str) -> TraceError {
+    let (place, expected, hint) = (Place::File, expected.into(), hint.into());
+    TraceError::Malformed { path, place, got, expected, hint }
 }

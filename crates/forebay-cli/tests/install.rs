@@ -7,6 +7,7 @@ mod command;
 mod shell;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use command::{Folder, ends, fails, forebay};
@@ -88,33 +89,118 @@ fn every_verb_has_a_manual_page() {
 }
 
 #[test]
+fn manual_pages_have_options_and_examples() {
+    let folder = Folder::new();
+    ends(forebay(&["man"]).arg(folder.root()), 0);
+    let page = fs::read_to_string(folder.path("forebay-plan-capacity.1")).unwrap();
+    let plain = page.replace('\\', "");
+    for part in ["--within", "Examples:", "forebay plan capacity mine.parquet --within 10ms"] {
+        assert!(plain.contains(part), "no {part}: {plain}");
+    }
+    let whole = fs::read_to_string(folder.path("forebay.1")).unwrap();
+    assert!(whole.contains("forebay\\-describe(1)"), "{whole}");
+}
+
+/// `make WHAT` into `root`, whose name may have a blank.
+fn make(what: &str, root: &Path) {
+    let mut command = Command::new("make");
+    command.current_dir(shell::root()).args(["--no-print-directory", what, "PREFIX=/usr"]);
+    command.arg(format!("DESTDIR={}", root.display()));
+    let binary = assert_cmd::cargo::cargo_bin!("forebay");
+    let output = command.arg(format!("BINARY={}", binary.display())).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<PathBuf> =
+        entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect();
+    all.sort();
+    all
+}
+
+#[test]
 fn make_installs_and_uninstalls_all_of_it() {
     let folder = Folder::new();
-    let make = |what: &str| {
-        let mut command = Command::new("make");
-        command.current_dir(shell::root()).args(["--no-print-directory", what, "PREFIX=/usr"]);
-        command.arg(format!("DESTDIR={}", folder.root().display()));
-        let binary = assert_cmd::cargo::cargo_bin!("forebay");
-        let output = command.arg(format!("BINARY={}", binary.display())).output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let root = folder.path("a place");
+    let share = root.join("usr/share");
+    // What others have installed stays, also what is called alike.
+    let others: Vec<PathBuf> = ["usr/bin/forebayer", "usr/share/man/man1/forebayer.1"]
+        .map(|name| root.join(name))
+        .to_vec();
+    for other in &others {
+        fs::create_dir_all(other.parent().unwrap()).unwrap();
+        fs::write(other, "another's").unwrap();
+    }
+    make("install", &root);
+    let (version, _) = ends(assert_cmd::Command::new(root.join("usr/bin/forebay")).arg("-V"), 0);
+    assert_eq!(version, ends(&mut forebay(&["-V"]), 0).0);
+    for (kind, place) in [
+        ("bash", "bash-completion/completions/forebay"),
+        ("zsh", "zsh/site-functions/_forebay"),
+        ("fish", "fish/vendor_completions.d/forebay.fish"),
+    ] {
+        let script = fs::read_to_string(share.join(place)).unwrap();
+        assert_eq!(script, ends(&mut forebay(&["completions", kind]), 0).0, "{kind}");
+    }
+    ends(forebay(&["man"]).arg(folder.path("man")), 0);
+    for page in files(&folder.path("man")) {
+        let there = share.join("man/man1").join(page.file_name().unwrap());
+        assert_eq!(fs::read(there).unwrap(), fs::read(&page).unwrap(), "{page:?}");
+    }
+    let pages = files(&folder.path("man")).len();
+    assert_eq!(files(&root).len(), 4 + pages + others.len());
+    // Over itself, as an update does, and away again, twice.
+    make("install", &root);
+    assert_eq!(files(&root).len(), 4 + pages + others.len());
+    for _ in 0..2 {
+        make("uninstall", &root);
+        assert_eq!(files(&root), others);
+    }
+    assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 2, "something is beside it");
+}
+
+/// What the build script says in a checkout at `root` that has this crate at `place`.
+fn built(root: &Path, place: &str) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
+    let program = root.join("build-script");
+    let mut compile = Command::new("rustc");
+    compile.args(["--edition=2024", "-o"]).arg(&program).arg(script);
+    compile.env("CARGO_PKG_VERSION", "9.8.7");
+    assert!(compile.status().unwrap().success());
+    let output = Command::new(&program).current_dir(root.join(place)).output().unwrap();
+    fs::remove_file(program).unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
+    let folder = Folder::new();
+    let (own, other) = ("crates/forebay-cli", "vendor/forebay-cli");
+    for place in [own, other] {
+        fs::create_dir_all(folder.path(place)).unwrap();
+    }
+    let git = |words: &str| {
+        let as_one = "git -c user.name=t -c user.email=t@t -c init.defaultBranch=main";
+        shell::run(folder.root(), &format!("{as_one} {words}")).unwrap()
     };
-    let files = [
-        "usr/bin/forebay",
-        "usr/share/bash-completion/completions/forebay",
-        "usr/share/zsh/site-functions/_forebay",
-        "usr/share/fish/vendor_completions.d/forebay.fish",
-        "usr/share/man/man1/forebay.1",
-        "usr/share/man/man1/forebay-plan-buy.1",
-    ];
-    make("install");
-    for file in files {
-        assert!(fs::metadata(folder.path(file)).is_ok_and(|found| found.len() > 0), "{file}");
-    }
-    make("uninstall");
-    for file in files {
-        assert!(!folder.path(file).exists(), "{file}");
-    }
+    let plain = "cargo::rustc-env=FOREBAY_VERSION=9.8.7\n";
+    assert!(built(folder.root(), own).ends_with(plain), "no checkout");
+    git("init -q");
+    assert!(built(folder.root(), own).ends_with(plain), "no commit");
+    git("commit -q --allow-empty -m one --date=2001-02-03T04:05:06Z");
+    let short = git("log -1 --abbrev=9 --format='%h %cs'");
+    let said = built(folder.root(), own);
+    let expected = format!("cargo::rustc-env=FOREBAY_VERSION=9.8.7 ({})\n", short.trim());
+    assert!(said.ends_with(&expected), "{said}");
+    // It is run again when the branch moves or another is checked out, and for nothing else of the checkout.
+    let watched = said.lines().filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="));
+    let names: Vec<&str> = watched.map(|path| path.split(".git/").last().unwrap()).collect();
+    assert_eq!(names, ["build.rs", "HEAD", "logs/HEAD", "refs/heads/main"], "{said}");
+    let elsewhere = built(folder.root(), other);
+    assert!(elsewhere.ends_with(plain) && !elsewhere.contains("HEAD"), "{elsewhere}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn a_model_stands_for_its_trace() {
     let fitted = forebay(folder, &["fit", sample, "-o", "m.json"]);
     let said = String::from_utf8_lossy(&fitted.stdout).into_owned();
     assert!(fitted.status.success() && said.contains("names: none"), "{said}");
-    assert!(said.contains("a twin of it stands in for"), "{said}");
+    assert!(said.contains("A twin of it stands in for"), "{said}");
     assert!(fs::metadata(folder.join("m.json")).unwrap().len() <= 64 << 10);
     let draw = |seed: &str, out: &str| {
         let words = ["generate", "m.json", "-o", out, "--seed", seed, "--requests", "2000"];

@@ -129,7 +129,22 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
     let plain = shown("NO_COLOR=1");
     assert!(!plain.contains(BOLD) && plain.contains("Take a cache of"), "{plain}");
     assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 60), "{plain}");
-    assert!(shown("").contains(&format!("{BOLD}Take a cache of")));
+    // Without a value it is as if it were not there (no-color.org).
+    for before in ["", "NO_COLOR="] {
+        assert!(shown(before).contains(&format!("{BOLD}Take a cache of")), "{before}");
+    }
+}
+
+/// As `head` goes when it has seen enough.
+#[test]
+fn whoever_stops_reading_is_no_error() {
+    for words in [&["devices"][..], &["policies", "--format", "csv"], &["completions", "bash"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+        let output = command.args(words).stdout(writer).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {output:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 mod adapt;
 mod arrow;
 mod compare;
+mod convert;
 mod device;
 mod error;
 mod given;
@@ -42,6 +43,8 @@ mod _forebay {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
+    use super::convert::convert;
+    #[pymodule_export]
     use super::device::{device_fit, device_import, device_validate};
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
@@ -70,7 +73,7 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, convert, defragment, describe, least_time, offline};
+    use super::verbs::{advise, cache, defragment, describe, least_time, offline};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,16 +3,18 @@
 use std::path::PathBuf;
 
 use forebay::convert::{Converted, convert};
+use forebay::fio_job;
 use forebay::model::fit::{Detail, FitOptions, Fitted, LEVEL_MAX};
 use forebay::model::judge::{Judged, judge};
 use forebay::model::open::{expect_end, open_model};
+use forebay::plan::amount::span;
 use forebay::progress::Told;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::write::{self, Draft, Kept};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{Error, raised, warn};
+use crate::error::{Error, argument, raised, warn};
 use crate::given::{given, several_or_none};
 use crate::options::warn_notes;
 use crate::signals::detached;
@@ -95,13 +97,14 @@ pub(crate) fn fit<'py>(
 }
 
 /// Draws a trace from a model file and writes it to `output`: as Parquet, CSV, a fio iolog, DiskSim ascii
-/// or blktrace, as the ending of its name says, or `to`.
+/// or blktrace, as the ending of its name says, or `to`. A name that ends in `.fio`, or `to="fio-job"`, is a fio job with the
+/// means of what is drawn.
 ///
-/// The same `seed` gives the same bytes. `requests` or `for_s` (seconds) say how much, else as much as
+/// The same `seed` gives the same bytes. `requests` or `for_` ("90s", "30m", "1h") say how much, else as much as
 /// the model was fitted on; `intensity` divides inter-arrival times; `without` names mechanisms
 /// of the model to leave out. Returns the requests written.
 #[pyfunction]
-#[pyo3(signature = (model, output, *, seed=0, requests=None, for_s=None, intensity=1.0, to=None, without=None))]
+#[pyo3(signature = (model, output, *, seed=0, requests=None, for_=None, intensity=1.0, to=None, without=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn generate(
     py: Python<'_>,
@@ -109,7 +112,7 @@ pub(crate) fn generate(
     #[pyo3(from_py_with = given)] output: PathBuf,
     #[pyo3(from_py_with = given)] seed: u64,
     #[pyo3(from_py_with = given)] requests: Option<u64>,
-    #[pyo3(from_py_with = given)] for_s: Option<f64>,
+    #[pyo3(from_py_with = given)] for_: Option<String>,
     #[pyo3(from_py_with = given)] intensity: f64,
     #[pyo3(from_py_with = given)] to: Option<String>,
     #[pyo3(from_py_with = several_or_none)] without: Option<Vec<String>>,
@@ -118,17 +121,26 @@ pub(crate) fn generate(
     if !(1e-6..=1e6).contains(&intensity) {
         return Err(Error::new_err("intensity: expected a number from 1e-6 to 1e6"));
     }
-    if for_s.is_some_and(|seconds| !(1e-9..1e10).contains(&seconds)) {
-        return Err(Error::new_err("for_s: expected seconds above 0"));
+    if requests.is_some() && for_.is_some() {
+        return Err(argument("requests, for_", "expected one of them at most".into()));
     }
-    let until = for_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
+    if requests == Some(0) {
+        return Err(argument("requests", "got 0, expected 1 at least".into()));
+    }
+    let until = for_.as_deref().map(span).transpose();
+    let until = until.map_err(|error| argument("for_", error))?;
     let options = GenerateOptions { seed, requests, until, intensity, mechanisms };
     let Converted { records, lost } = detached(py, |signals| {
         let fitted = open_model(&model)?;
         expect_end(&model, &fitted, &options)?;
-        let writer = write::create(&output, to.as_deref(), &Kept::file(&model))
-            .map_err(forebay::Error::output)?;
-        let mut generator = Generator::new(&fitted, options);
+        let (mut generator, kept) = (Generator::new(&fitted, options), Kept::file(&model));
+        if fio_job::is_asked(&output, to.as_deref()) {
+            let draft = Draft::new(&output, &kept).map_err(forebay::Error::output)?;
+            let records = fio_job::write(&model, &mut generator, draft, |_| signals.go_on())?;
+            return Ok(Converted { records, lost: Vec::new() });
+        }
+        let writer =
+            write::create(&output, to.as_deref(), &kept).map_err(forebay::Error::output)?;
         convert(&model, &mut generator, writer, |_| signals.go_on())
     })?;
     for what in lost {

@@ -25,7 +25,7 @@ MUCH = {
     "store_simulate": {"total_mb", "value_bytes", "writers", "disks", "host_ms", "log_kb", "tree_memory_mb", "tree_depth",
                        "page_kib", "chunk_kib", "gap_kb"},
     "plan_consolidate": {"clients"},
-    "generate": {"requests", "for_s"},
+    "generate": {"requests", "for_"},
 }
 
 

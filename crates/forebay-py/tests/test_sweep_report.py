@@ -138,6 +138,45 @@ def test_many_failures_and_hostile_names_stay_on_the_page(tmp_path):
     assert "<script>\"" not in (tmp_path / "page.html").read_text() and hostile in said
 
 
+def test_those_that_share_a_message_with_most_come_first_and_the_longest_are_told(tmp_path):
+    rows = [row("cache", {"n": n}, {}, error="rare" if n == 0 else "common") for n in range(5)]
+    rows += [row("cache", {"n": n}, {"accesses": n}) | {"elapsed_s": float(n)} for n in (5, 6, 10)]
+    told = _told([_flat(one) for one in rows], None, None)
+    (_, failures) = told["tables"]
+    assert [line[-1]["said"] for line in failures["rows"]] == ["common"] * 4 + ["rare"]
+    assert failures["rows"][-1][2] == "n=0" and failures["told"].startswith("5 cells, 2 different messages.")
+    assert told["findings"][-1] == "A cell took 6 s in the middle, 10 s at most, all of them 21 s."
+    assert told["verdict"] == "Some cells failed"
+    assert told["headline"].startswith("3 of 8 cells about 1 trace have an answer, 5 failed: 8 of cache.")
+
+
+def test_what_does_not_fit_is_said(tmp_path):
+    rows = [row("cache", {"m": m, "n": n}, {"accesses": m * n}) for m in range(20) for n in range(12)]
+    flat = [_flat(one) for one in rows]
+    told = _told(flat, "accesses", "n")
+    assert len(told["curve"]["lines"]) == 12 and told["curve"]["lines"][3]["points"][2] == [2, 6]
+    assert "The picture shows 12 of 20 combinations of m." in told["findings"]
+    (table,) = told["tables"]
+    assert len(table["rows"]) == 200 and table["told"] == "240 cells. The first 200 are shown; to_pyarrow() has all."
+    words = [_flat(row("cache", {"m": f"m{n}"}, {"accesses": n + 1})) for n in range(30)]
+    told = _told(words, None, None)
+    assert [bar["size"] for bar in told["bars"]["bars"]] == list(range(1, 25))
+    assert "The picture shows 24 of 30 bars." in told["findings"]
+
+
+def test_a_parameter_that_is_nought_is_shown(tmp_path):
+    (table,) = _told([_flat(row("cache", {"seed": 0, "share": 0.0}, {"accesses": 1}))], None, None)["tables"]
+    assert table["heads"] == ["trace", "seed", "share", "accesses"]
+    assert table["rows"] == [["t", 0, "0", 1]]
+
+
+def test_figures_are_numbers_and_those_of_one_table(tmp_path):
+    answer = {"ok": True, "no": None, "word": "x", "n": 1, "in": {"part": 0.5, "list": [1]}, "rows": [{"n": 2, "iops": 3}]}
+    figures = _flat(row("other", {}, answer))["figures"]
+    assert figures == {"n": 1, "in.part": 0.5, "iops": 3, "elapsed_s": 1.0}
+    assert _flat(row("other", {}, {"rows": [{"a": 1}, {"a": 2}]}))["figures"] == {"elapsed_s": 1.0}
+
+
 def test_what_cannot_be_shown_or_written_is_said(tmp_path):
     answers = kept(tmp_path / "answers", [row("cache", {}, {"accesses": 1})])
     page = tmp_path / "page.html"

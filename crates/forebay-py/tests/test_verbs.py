@@ -221,9 +221,37 @@ def test_fit_and_generate(trace, tmp_path):
     assert forebay.read(other).to_pyarrow()["offset"].equals(same["offset"])
     with pytest.raises(ValueError, match="level"):
         forebay.fit(trace, model, level=0)
+    part = forebay.generate(model, other, seed=2, for_="30s")
+    late = [n for n, at in enumerate(forebay.read(twin).to_pyarrow()["at_ns"].to_pylist()) if at < 30_000_000_000]
+    assert 0 < part < trace.records and len(late) == part
+    for wrong, why in [
+        ({"requests": 1, "for_": "30s"}, "one of them at most"),
+        ({"requests": 0}, "got 0"),
+        ({"for_": "30"}, "for_: "),
+    ]:
+        with pytest.raises(forebay.Error, match=why):
+            forebay.generate(model, tmp_path / "none.csv", **wrong)
+    assert not (tmp_path / "none.csv").exists()
     model.write_text("{}")
     with pytest.raises(forebay.Error):
         forebay.generate(model, twin)
+
+
+def test_generate_is_the_command_s(command, trace, tmp_path):
+    model = tmp_path / "m.model"
+    forebay.fit(trace, model, level=1)
+    for name, words, options in [
+        ("a.csv", ["--for", "30s", "--seed", "3"], {"for_": "30s", "seed": 3}),
+        ("b.iolog", ["--requests", "500"], {"requests": 500}),
+        ("c.fio", ["--requests", "500"], {"requests": 500}),
+        ("d.txt", ["--to", "fio-job", "--intensity", "2"], {"to": "fio-job", "intensity": 2.0}),
+        ("e.fio", ["--to", "fio", "--requests", "9"], {"to": "fio", "requests": 9}),
+    ]:
+        assert command("generate", model, "-o", tmp_path / f"command-{name}", *words).returncode == 0
+        asked = forebay.generate(model, tmp_path / f"python-{name}", **options)
+        text = (tmp_path / f"python-{name}").read_text()
+        assert text == (tmp_path / f"command-{name}").read_text(), name
+        assert asked == options.get("requests", asked) and ("[volume0]" in text) == (name in ("c.fio", "d.txt"))
 
 
 def test_policies_may_stand_in_one_text(trace):
@@ -276,6 +304,33 @@ def test_convert(command, trace, tmp_path):
     assert command("convert", TERASORT, tmp_path / "command.csv").returncode == 0
     assert forebay.convert(trace, tmp_path / "python.csv") == trace.records
     assert (tmp_path / "python.csv").read_text() == (tmp_path / "command.csv").read_text()
+
+
+def test_convert_by_volume(command, trace, tmp_path):
+    volumes = pl.DataFrame(trace).head(300).with_columns(volume=pl.int_range(300, dtype=pl.UInt32) % 3)
+    whole = tmp_path / "whole.csv"
+    forebay.convert(volumes, whole)
+    assert forebay.convert(whole, tmp_path / "python", partition_by="volume") == 300
+    assert command("convert", whole, tmp_path / "command", "--partition-by", "volume").returncode == 0
+    names = sorted(path.name for path in (tmp_path / "command").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "python").iterdir()) == ["0.parquet", "1.parquet", "2.parquet", "manifest.json"]
+    for name in names:
+        assert (tmp_path / "python" / name).read_bytes() == (tmp_path / "command" / name).read_bytes()
+    # A Trace may be parted too; what is whole is not written again.
+    assert forebay.convert(forebay.read(whole), tmp_path / "python", partition_by="volume") == 300
+    assert forebay.describe(tmp_path / "python")["volumes"] == 3
+    for wrong, why in [
+        ({"partition_by": "stream"}, 'got "stream", expected "volume"'),
+        ({"partition_by": "volume", "to": "csv"}, "without to="),
+        ({"partition_by": "volume", "anonymize": True}, "without to= and anonymize="),
+    ]:
+        with pytest.raises(forebay.Error, match=why):
+            forebay.convert(whole, tmp_path / "none", **wrong)
+    with pytest.raises(forebay.Error, match="got a table, expected a file"):
+        forebay.convert(volumes, tmp_path / "none", partition_by="volume")
+    with pytest.raises(forebay.Error, match="a folder with other files"):
+        forebay.convert(whole, tmp_path, partition_by="volume")
+    assert not (tmp_path / "none").exists()
 
 
 def test_losses_are_warnings(command, tmp_path):

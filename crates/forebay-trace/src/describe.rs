@@ -236,7 +236,7 @@ mod tests {
         assert_eq!((d.records, d.requests, d.duration_s, d.footprint_bytes), (0, 0, 0.0, 0));
         assert_eq!((d.mean_iops, d.sequential_share, d.write_back_share), (None, None, None));
         assert!(d.by_stream.rows.is_empty() && d.by_volume.is_empty() && d.footprint_exact);
-        assert!(d.table().contains("none"));
+        assert!(d.table(100).contains("none"));
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
             "its lines seem to end with carriage returns alone: tr '\\r' '\\n' mends that".into()
         } else {
             "if it is one of these, name it with --from; any other text of one request a line is \
-             read with --columns"
+             read with --columns, as --columns at:us,op,offset,len,skip=1"
                 .into()
         },
     })

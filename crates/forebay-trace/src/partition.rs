@@ -204,9 +204,9 @@ impl Volumes {
         self.sealed.extents.iter().map(|extent| extent.requests).sum()
     }
 
-    /// Writes each volume that is not there yet, telling `progress` how many requests are done;
-    /// then the manifest.
-    pub fn write(self, mut progress: impl FnMut(u64)) -> Result<Manifest, TraceError> {
+    /// Writes each volume that is not there yet, then the manifest. `go_on` is told how many requests are done; once it answers
+    /// that it is not to go on, nothing comes of it, and what is written stays for the next time.
+    pub fn write(self, mut go_on: impl FnMut(u64) -> bool) -> Result<Option<Manifest>, TraceError> {
         let work = self.folder.join(WORK);
         let path = work.join("spool");
         let mut spool = File::open(&path).map_err(|error| io_error(&path, error))?;
@@ -218,11 +218,16 @@ impl Volumes {
                 let mut runs = Runs::new(&mut spool, extent).map_err(|e| io_error(&path, e))?;
                 // Drafts that a killed process leaves go away with the folder they are in.
                 let whole = work.join(&part.file);
-                self.volume(&whole, part, &mut runs, &streams)?;
+                let mut go_on = |of_volume| go_on(done + of_volume);
+                if !self.volume(&whole, part, &mut runs, &streams, &mut go_on)? {
+                    return Ok(None);
+                }
                 fs::rename(&whole, &file).map_err(|error| io_error(&file, error))?;
             }
             done += part.requests;
-            progress(done);
+            if !go_on(done) {
+                return Ok(None);
+            }
         }
         let parts = parts.into_iter().map(|(part, _)| part).collect();
         let Sealed { source, began_ns, .. } = self.sealed;
@@ -230,7 +235,7 @@ impl Volumes {
         let fail = |source| io_error(&self.folder, source);
         store(&self.folder, MANIFEST, &manifest).map_err(fail)?;
         fs::remove_dir_all(&work).map_err(fail)?;
-        Ok(manifest)
+        Ok(Some(manifest))
     }
 
     /// The volumes that have requests, each with a file name of its own.
@@ -251,16 +256,18 @@ impl Volumes {
         filled.map(part).collect()
     }
 
+    /// Whether a volume was written to its end.
     fn volume(
         &self,
         file: &Path,
         part: &Part,
         runs: &mut Runs<'_>,
         streams: &[Stream],
-    ) -> Result<(), TraceError> {
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, TraceError> {
         let mut writer = write::create(file, Some("parquet"), &Kept::default())?;
         let mut dictionary = Dictionary { volumes: vec![part.volume.clone()], streams: Vec::new() };
-        let (mut own, mut batch) = (HashMap::new(), Vec::new());
+        let (mut own, mut batch, mut done) = (HashMap::new(), Vec::new(), 0);
         loop {
             runs.next(&mut batch).map_err(|source| io_error(&self.folder, source))?;
             if batch.is_empty() {
@@ -275,13 +282,17 @@ impl Volumes {
                 });
             }
             writer.write(&batch, &dictionary)?;
+            done += batch.len() as u64;
+            if done < part.requests && !go_on(done) {
+                return Ok(false);
+            }
         }
         let format = FORMATS.iter().find(|format| format.name == self.sealed.format);
         let format = format.map_or("", |format| format.name);
         let began = self.sealed.began_ns.unwrap_or(0).saturating_add(part.first_ns);
         let began = Some(forebay_core::Nanos(began));
         writer.finish(&dictionary, &Notes { format, began, ..Notes::default() })?;
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -62,8 +62,9 @@ pub static TARGETS: &[Target] = &[
 /// Begins the file `path`, in the format `to` or, without it, that of the ending of its name. None of
 /// `kept` is ever written over.
 pub fn create(path: &Path, to: Option<&str>, kept: &Kept) -> Result<Box<dyn Writer>, TraceError> {
-    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    // What is no UTF-8 in a name says nothing of its ending.
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
     let ends = |ending: &&str| file.strip_suffix(*ending).is_some_and(|stem| stem.ends_with('.'));
     let target = match to {
         Some(name) => TARGETS.iter().find(|target| target.name == name),
@@ -139,6 +140,11 @@ impl Draft {
     /// Begins the file that will be called `path`. What is there already must be a file, or a link
     /// to one, which stays a link, and none of `kept`.
     pub fn new(path: &Path, kept: &Kept) -> Result<Draft, TraceError> {
+        if path.as_os_str() == "-" {
+            let expected =
+                "a file to write; nothing goes to standard output, and ./- is a file of that name";
+            return Err(refused(path, "-".into(), expected.into(), ""));
+        }
         kept.refuse(path)?;
         let path = &destination(path)?;
         let folder = match path.parent() {

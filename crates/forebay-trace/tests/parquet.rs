@@ -6,12 +6,14 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::types::{Int8Type, UInt32Type};
+use arrow_array::types::{ArrowPrimitiveType, Float16Type, Int8Type, UInt32Type};
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray,
-    RecordBatch, StringArray, StringViewArray, UInt16Array, UInt64Array,
+    ArrayRef, BooleanArray, DictionaryArray, DurationSecondArray, Float16Array, Float32Array,
+    Float64Array, Int8Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray, TimestampSecondArray, UInt16Array, UInt64Array,
 };
-use forebay_core::Nanos;
+use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 use forebay_trace::open::open;
 use parquet::arrow::ArrowWriter;
@@ -170,4 +172,171 @@ fn floats_that_are_no_integers_are_refused_with_their_row() {
     refused("len", doubles([512.0, f64::NAN, 512.0]), &["row 2", "got null", "a value"]);
     let singles: ArrayRef = Arc::new(Float32Array::from(vec![0.0, 33_554_432.0, 0.0]));
     refused("offset", singles, &["row 2", "33554432", "2^24"]);
+}
+
+#[test]
+fn half_floats_are_whole_within_what_they_tell_apart() {
+    type Half = <Float16Type as ArrowPrimitiveType>::Native;
+    let halves = |values: [f32; 3]| -> ArrayRef {
+        Arc::new(Float16Array::from_iter_values(values.map(Half::from_f32)))
+    };
+    let records = read(&table(&[("len", halves([512.0, 2048.0, 1024.0]))]), PLAIN).unwrap();
+    assert_eq!(records.iter().map(|r| r.len).collect::<Vec<_>>(), [512, 2048, 1024]);
+    let said = read(&table(&[("len", halves([512.0, 4096.0, 1024.0]))]), PLAIN).unwrap_err();
+    assert!(said.contains("row 2: got \"4096\"") && said.contains("2^11"), "{said}");
+}
+
+/// The requests of three rows in which `column` stands in place of the column `replaced`.
+fn renamed(replaced: &str, name: &str, column: ArrayRef) -> Result<Vec<Record>, String> {
+    let whole = table(&[]);
+    let schema = whole.schema();
+    let rest = schema.fields().iter().map(|field| field.name().clone());
+    let rest = rest.filter(|kept| kept != replaced);
+    let rest = rest.map(|kept| (kept.clone(), whole.column_by_name(&kept).unwrap().clone()));
+    let all: Vec<(String, ArrayRef)> = rest.chain([(name.to_string(), column)]).collect();
+    read(&RecordBatch::try_from_iter(all).unwrap(), PLAIN)
+}
+
+#[test]
+fn times_are_in_the_unit_of_their_type_or_name() {
+    let whole = vec![7, 8, 10];
+    let columns: [(&str, ArrayRef, u64); 8] = [
+        ("timestamp", Arc::new(TimestampSecondArray::from(whole.clone())), 1_000_000_000),
+        ("timestamp", Arc::new(TimestampMillisecondArray::from(whole.clone())), 1_000_000),
+        ("timestamp", Arc::new(TimestampMicrosecondArray::from(whole.clone())), 1_000),
+        ("timestamp", Arc::new(TimestampNanosecondArray::from(whole.clone())), 1),
+        ("ts_s", Arc::new(Int64Array::from(whole.clone())), 1_000_000_000),
+        ("Issue Time ms", Arc::new(Int64Array::from(whole.clone())), 1_000_000),
+        ("arrival_us", Arc::new(Int64Array::from(whole.clone())), 1_000),
+        ("datetime-ns", Arc::new(Int64Array::from(whole)), 1),
+    ];
+    for (name, column, unit) in columns {
+        let kind = column.data_type().to_string();
+        let records = renamed("at_ns", name, column).unwrap();
+        let found: Vec<u64> = records.iter().map(|record| record.at.0).collect();
+        assert_eq!(found, [0, unit, 3 * unit], "{name}, {kind}");
+    }
+    // To the nearest nanosecond: 1.005 and 8.2 times 10^9 lie below what is meant.
+    let parts: ArrayRef = Arc::new(Float64Array::from(vec![0.0, 1.005, 8.2]));
+    let found = renamed("at_ns", "time_s", parts).unwrap();
+    assert_eq!((found[1].at.0, found[2].at.0), (1_005_000_000, 8_200_000_000));
+    let latency: ArrayRef = Arc::new(DurationSecondArray::from(vec![Some(2), None, Some(3)]));
+    let found = read(&table(&[("response_time", latency)]), PLAIN).unwrap();
+    let found: Vec<_> = found.iter().map(|record| record.latency.map(|time| time.0)).collect();
+    assert_eq!(found, [Some(2_000_000_000), None, Some(3_000_000_000)]);
+    let unknown: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let said = renamed("at_ns", "time", unknown).unwrap_err();
+    assert!(said.contains("column time") && said.contains("NAME_ns"), "{said}");
+}
+
+#[test]
+fn places_and_lengths_are_in_the_unit_of_their_name() {
+    let numbers = || -> ArrayRef { Arc::new(UInt64Array::from(vec![8, 16, 4])) };
+    let names = [
+        ("offset", "offset_bytes", 1),
+        ("offset", "byte_offset", 1),
+        ("offset", "LBA", 512),
+        ("offset", "sector", 512),
+        ("offset", "lbn", 512),
+        ("offset", "offset-sectors", 512),
+        ("offset", "offset_kib", 1024),
+        ("len", "length", 1),
+        ("len", "size", 1),
+        ("len", "bytes", 1),
+        ("len", "Length Bytes", 1),
+        ("len", "io_size", 1),
+        ("len", "nbytes", 1),
+        ("len", "sectors", 512),
+        ("len", "len_sectors", 512),
+        ("len", "nr_sectors", 512),
+        ("len", "size_kib", 1024),
+    ];
+    for (replaced, name, unit) in names {
+        let records = renamed(replaced, name, numbers()).unwrap();
+        let of = |record: &Record| match replaced {
+            "offset" => record.offset,
+            _ => u64::from(record.len),
+        };
+        let found: Vec<u64> = records.iter().map(of).collect();
+        assert_eq!(found, [8 * unit, 16 * unit, 4 * unit], "{name}");
+    }
+    let beyond: ArrayRef = Arc::new(UInt64Array::from(vec![8, 1 << 60, 4]));
+    let said = renamed("offset", "lba", beyond).unwrap_err();
+    assert!(said.contains("row 2") && said.contains("multiplied by 512"), "{said}");
+}
+
+#[test]
+fn truth_values_say_what_their_name_asks() {
+    let truths = || -> ArrayRef { Arc::new(BooleanArray::from(vec![true, false, true])) };
+    for (name, ops) in [
+        ("is_write", [Op::Write, Op::Read, Op::Write]),
+        ("Write", [Op::Write, Op::Read, Op::Write]),
+        ("Is Read", [Op::Read, Op::Write, Op::Read]),
+    ] {
+        let found: Vec<Op> = renamed("op", name, truths()).unwrap().iter().map(|r| r.op).collect();
+        assert_eq!(found, ops, "{name}");
+    }
+    let unsure: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]));
+    let said = renamed("op", "is_read", unsure).unwrap_err();
+    assert!(said.contains("row 2: got null in column is_read"), "{said}");
+}
+
+#[test]
+fn names_may_be_of_any_string_type_and_missing() {
+    let words = vec![Some("b"), None, Some("a")];
+    let kinds: [ArrayRef; 4] = [
+        Arc::new(StringArray::from(words.clone())),
+        Arc::new(LargeStringArray::from(words.clone())),
+        Arc::new(StringViewArray::from(words.clone())),
+        Arc::new(words.into_iter().collect::<DictionaryArray<Int8Type>>()),
+    ];
+    for names in kinds {
+        let kind = names.data_type().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        write(&path, &table(&[("comm", names)]), PLAIN);
+        let mut reader = open(&path, None).unwrap();
+        let mut batch = Vec::new();
+        reader.read(&mut batch).unwrap();
+        let streams = &reader.dictionary().streams;
+        let found: Vec<&str> =
+            batch.iter().map(|r| streams[r.stream as usize].name.as_str()).collect();
+        assert_eq!(found, ["b", "", "a"], "{kind}");
+    }
+    let disks: ArrayRef = Arc::new(LargeStringArray::from(vec!["b", "a", "b"]));
+    let found = read(&table(&[("lun", disks)]), PLAIN).unwrap();
+    assert_eq!(found.iter().map(|r| r.volume).collect::<Vec<_>>(), [0, 1, 0]);
+}
+
+/// More rows than are read at once.
+#[test]
+fn rows_are_counted_over_all_of_the_file() {
+    const ROWS: usize = 150_000;
+    let long = |bad: i64| {
+        let mut lens = vec![512; ROWS];
+        (lens[7], lens[ROWS - 10]) = (0, bad);
+        let columns: [(&str, ArrayRef); 4] = [
+            ("at_ns", Arc::new(Int64Array::from_iter_values(0..ROWS as i64))),
+            ("op", Arc::new(StringArray::from(vec!["read"; ROWS]))),
+            ("offset", Arc::new(Int64Array::from(vec![0; ROWS]))),
+            ("len", Arc::new(Int64Array::from(lens))),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        write(&path, &RecordBatch::try_from_iter(columns).unwrap(), PLAIN);
+        let mut reader = open(&path, None).unwrap();
+        let (mut batch, mut read) = (Vec::new(), 0);
+        loop {
+            if let Err(error) = reader.read(&mut batch) {
+                return Err(error.to_string());
+            }
+            if batch.is_empty() {
+                return Ok((read, reader.notes().rows_skipped));
+            }
+            read += batch.len();
+        }
+    };
+    assert_eq!(long(0), Ok((ROWS - 2, 2)));
+    let said = long(-1).unwrap_err();
+    assert!(said.contains(&format!("row {}: got \"-1\"", ROWS - 9)), "{said}");
 }

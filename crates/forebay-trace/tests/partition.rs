@@ -100,13 +100,39 @@ fn assert_whole(folder: &Path, manifest: &Manifest, input: &Path) {
 fn every_record_is_in_the_file_of_its_volume() {
     let place = tempfile::tempdir().unwrap();
     let (input, folder) = (input(place.path()), place.path().join("out"));
-    let manifest = sealed(&folder, &input).write(|_| ()).unwrap();
+    let manifest = sealed(&folder, &input).write(|_| true).unwrap().unwrap();
     assert_eq!(manifest.parts.len(), 40);
     assert_whole(&folder, &manifest, &input);
     match partition::open(&folder, &input, None).unwrap() {
         Partition::Finished(again) => assert_eq!(again, manifest),
         _ => panic!("not finished"),
     }
+}
+
+/// Asked to stop after each volume, and within one, it comes to the same in the end.
+#[test]
+fn what_was_stopped_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let (input, folder) = (input(place.path()), place.path().join("out"));
+    let (mut volumes, mut rounds) = (sealed(&folder, &input), 0u64);
+    let manifest = loop {
+        let mut told = Vec::new();
+        let written = volumes.write(|done| {
+            told.push(done);
+            done <= rounds * 300
+        });
+        assert!(told.is_sorted() && told.last().is_some(), "{told:?}");
+        if let Some(manifest) = written.unwrap() {
+            break manifest;
+        }
+        rounds += 1;
+        volumes = match partition::open(&folder, &input, None).unwrap() {
+            Partition::Read(volumes) => volumes,
+            _ => panic!("not read"),
+        };
+    };
+    assert!(rounds > 10, "{rounds}");
+    assert_whole(&folder, &manifest, &input);
 }
 
 #[test]
@@ -126,6 +152,7 @@ fn a_rerun_starts_over_before_the_seal_and_goes_on_after_it() {
         volumes.write(|_| {
             count += 1;
             assert!(count < 2, "the power goes");
+            true
         })
     }));
     assert!(stop.is_err());
@@ -136,7 +163,7 @@ fn a_rerun_starts_over_before_the_seal_and_goes_on_after_it() {
     let Partition::Read(volumes) = partition::open(&folder, &input, None).unwrap() else {
         panic!("not read");
     };
-    let manifest = volumes.write(|_| ()).unwrap();
+    let manifest = volumes.write(|_| true).unwrap().unwrap();
     assert_whole(&folder, &manifest, &input);
     for (path, time) in times.iter().filter(|(path, _)| path.extension().is_some()) {
         assert_eq!(changed(path), *time, "{} was written again", path.display());
@@ -165,7 +192,7 @@ fn another_input_and_a_foreign_folder_are_refused() {
 fn a_folder_that_was_tampered_with_is_no_trace() {
     let place = tempfile::tempdir().unwrap();
     let (input, folder) = (input(place.path()), place.path().join("out"));
-    let manifest = sealed(&folder, &input).write(|_| ()).unwrap();
+    let manifest = sealed(&folder, &input).write(|_| true).unwrap().unwrap();
     let message = || {
         let mut batch = Vec::new();
         open::open(&folder, None)

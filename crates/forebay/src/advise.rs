@@ -378,9 +378,10 @@ pub fn advise<P: GoOn>(
 }
 
 impl Advice {
-    /// The share of the time that the device works in `run`.
-    pub(crate) fn share_busy(&self, run: &RunResult) -> f64 {
-        judge::share_busy(run, self.description.duration_s / self.intensity)
+    /// Whether `policy` is what to set today, where that is not what is recommended.
+    pub fn is_for_today(&self, policy: &str) -> bool {
+        let is_best = self.recommended.as_deref() == Some(policy);
+        !is_best && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
 
     /// Why each remedy is recommended, or not, or was not tried; those with one reason together.

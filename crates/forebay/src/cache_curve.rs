@@ -219,16 +219,23 @@ impl Curve {
                 .to_string();
         };
         let own = match self.is_own_block {
-            true => format!(" Sizes take the trace's own block for {} bytes.", self.block_bytes),
+            true => format!(" A block of the trace is taken as {} bytes.", self.block_bytes),
             false => String::new(),
         };
         format!(
-            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}, and that takes {}.{own}",
+            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}, and {} find nearly that.{own}",
             self.size(recommended.size_blocks),
             percent(1.0 - recommended.lru_miss_ratio),
             percent(self.findable()),
-            self.size(self.distinct_blocks)
+            self.size(self.nearly_all())
         )
+    }
+
+    /// The least size that finds all but half a hundredth of what can be found, in blocks.
+    fn nearly_all(&self) -> u64 {
+        const NEARLY: f64 = 0.995;
+        let enough = |point: &&CurvePoint| point.lru_hit_ratio() >= NEARLY * self.findable();
+        self.points.iter().find(enough).map_or(self.distinct_blocks, |point| point.size_blocks)
     }
 }
 
@@ -424,7 +431,8 @@ mod tests {
         };
         let (own, larger) = (of(None), of(Some(4.0)));
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(own.told().contains("block for 512 bytes") && !larger.told().contains("own block"));
+        assert!(own.told().contains("A block of the trace is taken as 512 bytes."));
+        assert!(!larger.told().contains("of the trace is taken"));
         assert!(own.is_own_block && !larger.is_own_block);
         assert_eq!((own.block_bytes, own.accesses, own.distinct_blocks), (512, 5, 4));
         assert_eq!((larger.accesses, larger.distinct_blocks), (3, 1));

@@ -6,9 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use forebay_core::{Nanos, Op};
-use forebay_trace::Record;
+use forebay_trace::write::Draft;
+use forebay_trace::{Reader, Record};
+
+use crate::error::Error;
+use crate::progress::{GoOn, Meter};
 
 /// Equal ranges of a volume whose use is told apart.
 const RANGES: u64 = 20;
@@ -20,6 +25,38 @@ const SECTOR_BYTES: u64 = 512;
 const MIB: u64 = 1 << 20;
 /// Places of a volume that are counted; where they do not reach, they get longer.
 const PLACES: u64 = 4096;
+
+/// Whether a file `output` is to be a job: `to` says so, or, where it says nothing, the ending does.
+pub fn is_asked(output: &Path, to: Option<&str>) -> bool {
+    let ending = output.extension().is_some_and(|ending| ending == "fio");
+    to.map_or(ending, |format| format == "fio-job")
+}
+
+/// Fills `draft` with a job of all that `reader` reads of `model`; answers how many requests that were.
+///
+/// # Errors
+/// [`Error::Output`] where the system refuses to write, [`Error::Stopped`] where `progress` asks for it.
+pub fn write<P: GoOn>(
+    model: &Path,
+    reader: &mut dyn Reader,
+    draft: Draft,
+    progress: impl FnMut(u64) -> P,
+) -> Result<u64, Error> {
+    let (mut job, mut batch, mut meter) = (FioJob::default(), Vec::new(), Meter::new(progress));
+    loop {
+        reader.read(&mut batch)?;
+        if batch.is_empty() {
+            break;
+        }
+        batch.iter().for_each(|record| job.add(record));
+        if meter.stops_after(batch.len()) {
+            return Err(Error::Stopped);
+        }
+    }
+    let name = model.file_name().unwrap_or_default().to_string_lossy();
+    draft.fill(job.text(&name).as_bytes()).map_err(Error::output)?;
+    Ok(meter.count())
+}
 
 /// Counts of a trace, for a job.
 #[derive(Debug, Default)]

@@ -23,6 +23,7 @@ pub mod layout;
 pub mod listings;
 pub mod model;
 pub mod offline;
+pub mod partition;
 pub mod plan;
 pub mod progress;
 mod quantities;

@@ -38,7 +38,7 @@ pub(crate) fn change(now: f64, before: f64) -> String {
     format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share))
 }
 
-/// Bytes in MiB or GiB, three digits.
+/// Bytes in KiB, MiB or GiB by size, three digits.
 pub(crate) fn bytes(bytes: f64) -> String {
     let mib = bytes / f64::from(1 << 20);
     match mib {
@@ -46,6 +46,8 @@ pub(crate) fn bytes(bytes: f64) -> String {
         mib if mib >= 10_240.0 => format!("{:.1} GiB", mib / 1024.0),
         mib if mib >= 1024.0 => format!("{:.2} GiB", mib / 1024.0),
         mib if mib >= 10.0 => format!("{mib:.0} MiB"),
-        mib => format!("{mib:.2} MiB"),
+        mib if mib >= 1.0 => format!("{mib:.2} MiB"),
+        mib if mib >= 1.0 / 1024.0 => format!("{:.0} KiB", mib * 1024.0),
+        _ => format!("{bytes:.0} B"),
     }
 }

@@ -36,6 +36,7 @@ pub use power::PowerPage;
 pub use runs::{RunsPage, runs_headline};
 pub use sla::SlaPage;
 
+use std::io::Read;
 use std::path::Path;
 
 use forebay_trace::TraceError;
@@ -112,9 +113,23 @@ pub fn card_html(card: &Card) -> String {
 }
 
 /// Begins the report that will be called `path`, before the work that it tells of; it has its name
-/// only when it is whole. None of `kept` is ever written over.
+/// only when it is whole. None of `kept` is ever written over, nor a file that is no page.
 pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
-    Draft::new(path, kept).map_err(cannot)
+    let draft = Draft::new(path, kept).map_err(cannot)?;
+    match is_page_or_new(path) {
+        true => Ok(draft),
+        false => Err(Error::Unfit(format!(
+            "{}: got a file that is no page, expected a new name or that of a page to be replaced",
+            path.display()
+        ))),
+    }
+}
+
+/// Whether a report may have this name: it is free, or that of a page or of an empty file.
+fn is_page_or_new(path: &Path) -> bool {
+    let mut begins = [0; 9];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut begins));
+    read.map_or(true, |read| begins[..read].eq_ignore_ascii_case(&b"<!DOCTYPE"[..read]))
 }
 
 /// Writes a report that was begun.

@@ -1,15 +1,17 @@
 //! An answer as CSV: its table, one row a line, columns called as in JSON.
 //!
-//! The table is the answer's list under the first of [`TABLES`]; an answer without one is a table of one row. Fields of structures within a
-//! row are columns called `outer.inner`; a list of plain values is one value, parted by blanks; other lists are left out, and JSON has them.
-//! Absent values are empty. Quoting as in RFC
-//! 4180.
+//! The table is the answer's list under the first of [`TABLES`]; an answer without one is a table of one row. An entry that has
+//! [`ROWS`] of its own is a row for each of them, what it says itself before. Fields of structures within a row are columns called
+//! `outer.inner`; a list of plain values is one value, parted by blanks; other lists are left out, and JSON has them. Absent values are
+//! empty. Quoting as in RFC 4180.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// What lists of rows are called.
-const TABLES: [&str; 5] = ["rows", "ranking", "points", "features", "runs"];
+const TABLES: [&str; 7] = [ROWS, "ranking", "points", "features", "runs", "traces", "backs"];
+/// What an entry's own are called.
+const ROWS: &str = "rows";
 
 /// JSON that keeps the order of its fields.
 enum Node {
@@ -25,7 +27,7 @@ pub(super) fn of(json: &str) -> serde_json::Result<String> {
     let table = TABLES.iter().find_map(|name| {
         let (_, found) = answer.iter().find(|(key, _)| key == name)?;
         match found {
-            Node::List(rows) => Some(rows.iter().map(flat).collect::<Vec<_>>()),
+            Node::List(entries) => Some(entries.iter().flat_map(rows_of).collect::<Vec<_>>()),
             _ => None,
         }
     });
@@ -49,6 +51,21 @@ pub(super) fn of(json: &str) -> serde_json::Result<String> {
     };
     let header = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(",");
     Ok(std::iter::once(header).chain(rows.iter().map(line)).collect::<Vec<_>>().join("\n"))
+}
+
+/// The rows that an entry of a table is.
+fn rows_of(entry: &Node) -> Vec<Vec<(String, String)>> {
+    let fields = match entry {
+        Node::Fields(fields) => fields.as_slice(),
+        _ => &[],
+    };
+    let own = flat(entry);
+    match fields.iter().find(|(name, _)| name == ROWS) {
+        Some((_, Node::List(rows))) => {
+            rows.iter().map(|row| [own.clone(), flat(row)].concat()).collect()
+        }
+        _ => vec![own],
+    }
 }
 
 /// The columns of a row.
@@ -153,6 +170,41 @@ mod tests {
         let expected =
             "b,a,in.k,in.l,none,c\n1.5,\"x,\"\"y\"\"\",true,1 2,,\n-2,,,,,\"two\nlines\"";
         assert_eq!(of(json).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_table_s_entries_with_rows_are_these_rows() {
+        let json = r#"{"schema_version": 2, "epoch_s": 3, "traces": [
+            {"trace": "a", "rows": [{"plan": "x", "w": 1}, {"plan": "y", "w": 2}], "epochs": 7},
+            {"trace": "b", "rows": [], "epochs": 8},
+            {"trace": "c", "rows": [{"plan": "z"}], "epochs": 9}]}"#;
+        assert_eq!(of(json).unwrap(), "trace,epochs,plan,w\na,7,x,1\na,7,y,2\nc,9,z,");
+    }
+
+    #[test]
+    fn what_a_reader_would_take_for_an_end_is_quoted() {
+        let json = r#"{"rows": [{"a,b": "x\ry", "c\"d": " z "}]}"#;
+        assert_eq!(of(json).unwrap(), "\"a,b\",\"c\"\"d\"\n\"x\ry\", z ");
+    }
+
+    /// These are read as a neighbour by who reads numbers fast rather than exactly.
+    #[test]
+    fn figures_keep_their_last_digit() {
+        for figure in ["31.245270191439438", "121.48791951161945", "0.30000000000000004"] {
+            assert_eq!(of(&format!(r#"{{"a": {figure}}}"#)).unwrap(), format!("a\n{figure}"));
+        }
+    }
+
+    #[test]
+    fn the_first_list_of_those_that_are_tables_is_the_table() {
+        for (at, name) in super::TABLES.iter().enumerate() {
+            let rest = super::TABLES[at..].iter().rev();
+            let lists = rest.map(|name| format!(r#""{name}": [{{"is": "{name}"}}]"#));
+            let json = format!("{{{}}}", lists.collect::<Vec<_>>().join(", "));
+            assert_eq!(of(&json).unwrap(), format!("is\n{name}"));
+        }
+        // A structure of such a name is none.
+        assert_eq!(of(r#"{"runs": {"count": 1}, "all": 2}"#).unwrap(), "runs.count,all\n1,2");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 #[path = "../command/mod.rs"]
 mod command;
+mod csv;
 mod found;
 mod held;
 #[path = "../shell/mod.rs"]
@@ -122,11 +123,15 @@ fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
         (*name, serde_json::from_str(&out).unwrap())
     });
     let mut answers: Vec<(&str, Value)> = asked.collect();
-    let server = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
-                  until [ -S s.figures ]; do sleep 0.05; done\nforebay top s --format json\nkill $!; wait $!";
-    let told = shell::run(folder, server).unwrap();
-    answers.push((TOP, serde_json::from_str(&told).unwrap()));
+    answers.push((TOP, serde_json::from_str(&top(folder, "json")).unwrap()));
     answers
+}
+
+/// What a server that has just begun tells.
+fn top(folder: &Path, format: &str) -> String {
+    let text = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
+                until [ -S s.figures ]; do sleep 0.05; done\nforebay top s --format FORMAT\nkill $!; wait $!";
+    shell::run(folder, &text.replace("FORMAT", format)).unwrap()
 }
 
 #[test]
@@ -153,11 +158,27 @@ fn every_answer_is_as_the_schema_says() {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert_eq!(schema["$defs"][*name]["properties"]["schema_version"]["const"], 2, "{name}");
     }
+    are_csv_too(folder.root(), &answers);
     // Nothing is stated that nobody asked.
     let defined = schema["$defs"].as_object().unwrap().keys();
     for name in defined.filter(|name| !NOT_ASKED.contains(&name.as_str())) {
         assert!(answers.iter().any(|(asked, _)| asked == name), "no answer of {name}");
     }
+}
+
+/// Of the last question of each verb, which may be asked again.
+fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
+    const MEASURED: [&str; 3] = ["play", "play --check-tape", "store bench"];
+    for (at, (name, words)) in ASKED.iter().enumerate() {
+        if ASKED[at + 1..].iter().any(|(later, _)| later == name) {
+            continue;
+        }
+        let words: Vec<&str> = words.split(' ').chain(["--format", "csv"]).collect();
+        let (out, _) = ends(forebay(&words).current_dir(folder), 0);
+        csv::hold(name, &answers[at].1, &out, MEASURED.contains(name));
+    }
+    let (name, answer) = answers.last().unwrap();
+    csv::hold(name, answer, &top(folder, "csv"), true);
 }
 
 /// A verb that takes `--format json` and is not asked would go unstated.

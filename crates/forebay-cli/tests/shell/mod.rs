@@ -35,8 +35,9 @@ pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     let path = format!("{bin}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
     // What is left in the background would be waited for.
     let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
-    let shell = Command::new("bash")
-        .args(["-euo", "pipefail", "-c", &text])
+    // Who waits for the socket of a server that did not start waits in vain.
+    let shell = Command::new("timeout")
+        .args(["--kill-after=5", "180", "bash", "-euo", "pipefail", "-c", &text])
         .current_dir(folder)
         .env("PATH", path)
         .output()

@@ -283,13 +283,14 @@ def convert(
     output: _Path,
     *,
     to: str | None = None,
+    partition_by: Literal["volume"] | None = None,
     anonymize: bool = False,
     key: _Path | None = None,
     cell_mib: int = 64,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> int:
-    """Writes a trace as Parquet, CSV or a fio iolog, anonymised if asked; returns the requests written."""
+    """Writes a trace as Parquet, CSV or a fio iolog, anonymised or parted by volume if asked; returns the requests written."""
 
 def describe(
     trace: _Source,
@@ -325,12 +326,12 @@ def generate(
     *,
     seed: int = 0,
     requests: int | None = None,
-    for_s: float | None = None,
+    for_: str | None = None,
     intensity: float = 1.0,
     to: str | None = None,
     without: str | Sequence[str] | None = None,
 ) -> int:
-    """Draws a trace from a model file; returns the requests written."""
+    """Draws a trace, or a fio job, from a model file; returns the requests written or counted."""
 
 def cache(
     trace: _Source,

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table};
+use comfy_table::{CellAlignment, ContentArrangement, Table};
 
-use super::by_thread::rows::ByThread;
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
 use crate::plural::counted;
+
+/// How wide a page is.
+const COLUMNS: u16 = 100;
 
 /// Streams and volumes shown; the description itself holds more.
 const ROWS: usize = 8;
@@ -15,17 +17,17 @@ const ROWS: usize = 8;
 const LINES: &str = "     ──            ";
 
 impl Description {
-    /// The main figures as tables of at most 100 columns, about a screen of lines; threads, where
-    /// they were asked for, take more of both.
-    pub fn table(&self) -> String {
-        let mut parts = vec![self.headline(), self.directions().to_string()];
+    /// The main figures as tables of at most so many columns, about a screen of lines; threads, where they were asked
+    /// for, take more lines.
+    pub fn table(&self, columns: u16) -> String {
+        let mut parts = vec![self.headline(), self.directions(columns).to_string()];
         parts.push(self.order());
-        parts.push(scales(&self.arrivals).to_string());
-        parts.push(self.stream_table().to_string());
+        parts.push(scales(&self.arrivals, columns).to_string());
+        parts.push(self.stream_table(columns).to_string());
         if self.by_volume.len() > 1 {
-            parts.push(self.volume_table().to_string());
+            parts.push(self.volume_table(columns).to_string());
         }
-        parts.extend(self.by_thread.iter().map(ByThread::table));
+        parts.extend(self.by_thread.iter().map(|threads| threads.table(columns)));
         parts.extend(self.losses());
         parts.join("\n\n")
     }
@@ -54,10 +56,11 @@ impl Description {
         )
     }
 
-    fn directions(&self) -> Table {
-        let mut table = new(&[
-            "", "requests", "bytes", "mean KiB", "p50", "p99", "max", "mean ms", "p50", "p99",
-        ]);
+    fn directions(&self, columns: u16) -> Table {
+        let mut table = new(
+            columns,
+            &["", "requests", "bytes", "mean KiB", "p50", "p99", "max", "mean ms", "p50", "p99"],
+        );
         let rows = [
             ("reads", self.reads, self.read_bytes, &self.read_size, &self.read_latency),
             ("writes", self.writes, self.write_bytes, &self.write_size, &self.write_latency),
@@ -81,9 +84,10 @@ impl Description {
 
     fn order(&self) -> String {
         format!(
-            "sequential: {} as the disk sees it, {} within each stream, {} within each thread\n\
-             runs: {} requests on average, {} within a stream; seeks: {}, half of them over {}\n\
-             gaps: {} ms on average, p99 {} ms, variation {}; outstanding: {} on average, {} at most",
+            "sequential: {} as the disk sees it, {} within streams, {} within threads\n\
+             runs: {} requests on average, {} within a stream; seeks: {}, half over {}\n\
+             gaps: {} ms on average, p99 {} ms, variation {}\n\
+             outstanding: {} on average, {} at most",
             percent(self.sequential_share),
             percent(self.sequential_share_by_stream),
             percent(self.sequential_share_by_thread),
@@ -99,17 +103,11 @@ impl Description {
         )
     }
 
-    fn stream_table(&self) -> Table {
-        let mut table = new(&[
-            "stream",
-            "requests",
-            "share",
-            "read",
-            "written",
-            "bytes",
-            "mean KiB",
-            "sequential",
-        ]);
+    fn stream_table(&self, columns: u16) -> Table {
+        let mut table = new(
+            columns,
+            &["stream", "requests", "share", "read", "written", "bytes", "mean KiB", "sequential"],
+        );
         for row in self.by_stream.rows.iter().take(ROWS) {
             table.add_row(stream_cells(&row.label, row));
         }
@@ -120,18 +118,21 @@ impl Description {
         right_aligned(table)
     }
 
-    fn volume_table(&self) -> Table {
-        let mut table = new(&[
-            "volume",
-            "requests",
-            "share",
-            "read",
-            "written",
-            "touched",
-            "extent",
-            "mean KiB",
-            "sequential",
-        ]);
+    fn volume_table(&self, columns: u16) -> Table {
+        let mut table = new(
+            columns,
+            &[
+                "volume",
+                "requests",
+                "share",
+                "read",
+                "written",
+                "touched",
+                "extent",
+                "mean KiB",
+                "sequential",
+            ],
+        );
         for row in self.by_volume.iter().take(ROWS) {
             table.add_row(volume_cells(row));
         }
@@ -155,19 +156,19 @@ impl Description {
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.table())
+        f.write_str(&self.table(COLUMNS))
     }
 }
 
-fn scales(arrivals: &[Arrivals]) -> Table {
+fn scales(arrivals: &[Arrivals], columns: u16) -> Table {
     let scale = |a: &Arrivals| match a.bin_ms {
         ms if ms < 1000 => format!("{ms} ms"),
         ms => format!("{} s", ms / 1000),
     };
     let mut header = vec!["arrivals in bins of".to_owned()];
     header.extend(arrivals.iter().map(scale));
-    let mut table = Table::new();
-    table.load_preset(LINES).set_header(header);
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let mut table = new(columns, &header);
     let mut add = |name: &str, figure: fn(&Arrivals) -> Option<f64>| {
         let figures = arrivals.iter().map(|a| number(figure(a)));
         table.add_row(std::iter::once(name.to_owned()).chain(figures));
@@ -178,9 +179,10 @@ fn scales(arrivals: &[Arrivals]) -> Table {
     right_aligned(table)
 }
 
-pub(super) fn new(header: &[&str]) -> Table {
+pub(super) fn new(columns: u16, header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(LINES).set_header(header);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     table
 }
 

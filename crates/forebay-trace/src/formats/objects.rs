@@ -115,8 +115,9 @@ impl<S: Source> Reader for Objects<S> {
 }
 
 /// Where each object lies.
-#[derive(Default)]
 struct Places {
+    /// How many are kept at most.
+    objects_max: usize,
     /// First sector and, in the last [`LEN_BITS`], sectors less one. The hash has a secret, as ids come from outside.
     known: HashMap<u64, u64>,
     /// Sectors that are taken.
@@ -125,6 +126,13 @@ struct Places {
     moved: u64,
     /// Uses of objects beyond those that are kept.
     scattered: u64,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        let known = HashMap::new();
+        Places { objects_max: OBJECTS_MAX, known, end: 0, moved: 0, scattered: 0 }
+    }
 }
 
 impl Places {
@@ -154,7 +162,7 @@ impl Places {
         if let Some(place) = known.filter(|place| sectors <= (place & ((1 << LEN_BITS) - 1)) + 1) {
             return (place >> LEN_BITS) * SECTOR_BYTES;
         }
-        let is_full = known.is_none() && self.known.len() == OBJECTS_MAX;
+        let is_full = known.is_none() && self.known.len() == self.objects_max;
         if is_full || self.end + sectors > SECTORS_MAX {
             self.scattered += 1;
             return SCATTERED_BYTES + mixed(id) % SCATTERED_BYTES / SECTOR_BYTES * SECTOR_BYTES;
@@ -175,8 +183,9 @@ impl Places {
         let scattered = (self.scattered > 0).then(|| {
             let uses = counted(self.scattered, "request");
             format!(
-                "{uses} were for more objects than are kept in order, {OBJECTS_MAX} of them: these lie far apart, which only \
-                 `forebay cache` does not mind"
+                "{uses} were for more objects than are kept in order, {} of them: these lie far apart, which only \
+                 `forebay cache` does not mind",
+                self.objects_max
             )
         });
         moved.into_iter().chain(scattered).collect()
@@ -226,6 +235,17 @@ mod tests {
         let whole = [(0, 1 << 30), (gib, 1 << 30), (2 * gib, 1 << 30), (3 * gib, last)];
         let then = [(4 * gib, 5), (0, 1 << 30), (gib, 1 << 30)];
         assert_eq!(found, [&whole[..], &then].concat());
+    }
+
+    #[test]
+    fn of_more_objects_than_are_kept_those_that_are_still_grow_and_return() {
+        let mut places = Places { objects_max: 2, ..Places::default() };
+        let found = [(1, 512), (2, 512), (3, 512), (1, 600), (2, 512), (3, 9), (1, 600)]
+            .map(|(id, size)| places.place(id, size));
+        assert_eq!((found[0], found[1], found[3]), (0, 512, 1024), "1 moves behind 2");
+        assert_eq!((found[4], found[6]), (512, 1024));
+        assert!(found[2] >= SCATTERED_BYTES && found[5] == found[2]);
+        assert_eq!((places.scattered, places.moved, places.known.len()), (2, 1, 2));
     }
 
     #[test]

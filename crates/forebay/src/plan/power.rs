@@ -26,6 +26,7 @@ pub use pools::{EPOCHS_MAX, POOLS_MAX};
 
 use forebay_core::Nanos;
 use forebay_core::rtt::RATE_MAX_IOPS;
+use forebay_trace::plural::counted;
 use serde::Serialize;
 
 use self::pools::Profile;
@@ -157,8 +158,9 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
 fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
     match (arrivals.duration(), arrivals.requests()) {
         (Nanos::ZERO, requests) => Err(format!(
-            "got {requests} requests at one instant, expected a trace that lasts: watts are energy \
-             over time; take a longer one"
+            "got {} at one instant, expected a trace that lasts: watts are energy \
+             over time; take a longer one",
+            counted(requests, "request")
         )),
         _ => Ok(()),
     }

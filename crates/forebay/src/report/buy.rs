@@ -9,11 +9,19 @@ use crate::plan::buy::{Answer, ClientNeed, Row};
 /// Rows that are shown; what is far behind nobody buys.
 const ROWS_MAX: usize = 40;
 
+/// What the first of the rows has least of.
+fn does(answer: &Answer) -> &'static str {
+    match answer.rows.iter().any(|row| row.price.is_some()) {
+        true => "What does it, the cheapest first",
+        false => "What does it, those that draw least power first",
+    }
+}
+
 pub(super) fn page(answer: &Answer) -> String {
     let mut body = head(answer);
     if let Some(best) = best(answer) {
         body += &figures(answer, best);
-        body += &section("What does it, the cheapest first", &rows(answer));
+        body += &section(does(answer), &rows(answer));
     }
     body += &paragraphs("What cannot do it", "findings", &answer.refused);
     body += &section("Who is served", &clients(answer));

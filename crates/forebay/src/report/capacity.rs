@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, header, section};
+use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::tables::table;
@@ -43,8 +43,13 @@ pub(super) fn page(page: &CapacityPage<'_>) -> String {
         + &page.devices.as_ref().map_or(String::new(), |part| counted(page, part))
         + &curves(page)
         + &prices(page)
+        + &paragraphs("Keep in mind", "cautions", &cautions(page.arrivals))
         + &about();
     document(&trace, &body)
+}
+
+fn cautions(arrivals: &ArrivalTimes) -> Vec<String> {
+    arrivals.cautions().into_iter().chain(arrivals.size_caution()).collect()
 }
 
 fn head(page: &CapacityPage<'_>, trace: &str) -> String {

@@ -76,7 +76,7 @@ fn begin(page: &ConsolidatePage<'_>) -> String {
     let shifts: Vec<String> = page.shifts.iter().map(|shift| apart(shift.as_secs_f64())).collect();
     match page.shifts {
         [Nanos::ZERO] | [] => when.to_string(),
-        _ => format!("{when}, {}", shifts.join(" or ")),
+        _ => format!("{when}, {}", shifts.join(", then ")),
     }
 }
 

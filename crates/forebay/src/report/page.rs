@@ -148,9 +148,22 @@ fn listed(class: &str, items: &str) -> String {
 fn prose(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix("    ") {
         Some(command) => format!("<pre><code>{}</code></pre>\n", escape(command)),
-        None => format!("<p>{}</p>\n", escape(line)),
+        None => format!("<p>{}</p>\n", coded(line)),
     };
     text.lines().map(line).collect()
+}
+
+/// `text` with what stands between backticks as code.
+fn coded(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return escape(text);
+    }
+    let one = |(nth, part): (usize, &&str)| match nth % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    parts.iter().enumerate().map(one).collect()
 }
 
 pub(super) fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
@@ -236,12 +249,13 @@ fn four(advice: &Advice, pair: &Pair<'_>) -> String {
         let moving_s = run.figures.seek_s + run.figures.rotation_s;
         told(ratio(moving_s, run.figures.busy_s), said::percent)
     };
-    let busy = |run: &RunResult| told(advice.share_busy(run), said::percent);
+    let busy =
+        |run: &RunResult| told(ratio(run.figures.busy_s, run.figures.makespan_s), said::percent);
     let kind = Tail::of(pair.baseline);
     let tail = |run: &RunResult| told(kind.ms(run), said::millis);
     let legend = match other {
         Some(run) => format!(
-            "{} → {} ({})",
+            "The best scheduler: {} → {} ({})",
             name(&pair.baseline.policy),
             name(&run.policy),
             escape(From::of(&run.policy).name())
@@ -256,7 +270,7 @@ fn four(advice: &Advice, pair: &Pair<'_>) -> String {
         "<section class=\"tiles\"><p class=\"small\">{legend}</p><dl>{}{}{heads}{}</dl></section>\n",
         tile(advice.total_is, &|run| told(run.total_s(), said::seconds)),
         tile(&format!("99 % of {} within", kind.name()), &tail),
-        tile("of the time busy", &busy),
+        tile("of the run busy", &busy),
     )
 }
 

@@ -171,7 +171,11 @@ pub(super) fn ranking(advice: &Advice) -> String {
         .iter()
         .map(|ranked| {
             let best = advice.recommended.as_ref() == Some(&ranked.policy);
-            let badge = if best { " <span class=\"badge\">recommended</span>" } else { "" };
+            let badge = match advice.is_for_today(&ranked.policy) {
+                true => " <span class=\"badge\">to set today</span>",
+                false if best => " <span class=\"badge\">recommended</span>",
+                false => "",
+            };
             let total = match compared {
                 true => with_bar(&seconds(ranked.total_s), ratio(ranked.total_s, longest)),
                 false => seconds(ranked.total_s),
@@ -257,7 +261,7 @@ pub(super) fn fights(baseline: &RunResult) -> Option<String> {
 
 /// The busiest streams under the baseline, and how they fare under the other.
 pub(super) fn streams(baseline: &RunResult, other: Option<&RunResult>) -> String {
-    let mut heads = headings(&["stream", "of busy time", "requests"]);
+    let mut heads = headings(&["stream", "I/Os under way", "requests"]);
     let runs: Vec<&RunResult> = std::iter::once(baseline).chain(other).collect();
     for quantile in ["p50", "p99"] {
         heads.extend(runs.iter().map(|run| format!("{quantile}, {}", name(&run.policy))));
@@ -272,7 +276,7 @@ pub(super) fn streams(baseline: &RunResult, other: Option<&RunResult>) -> String
             let found: Vec<Option<StreamShare>> = runs.iter().map(same).collect();
             let mut cells = vec![
                 name(&stream.stream),
-                with_bar(&percent(stream.busy_share), ratio(stream.busy_share, most)),
+                with_bar(&significant(stream.busy_share), ratio(stream.busy_share, most)),
                 count(stream.requests),
             ];
             let p50 = |s: &Option<StreamShare>| millis_or_none(s.as_ref().and_then(|s| s.p50_ms));
@@ -286,7 +290,8 @@ pub(super) fn streams(baseline: &RunResult, other: Option<&RunResult>) -> String
         let share: f64 = rest.iter().map(|stream| stream.busy_share).sum();
         let requests = rest.iter().map(|stream| stream.requests).sum();
         let label = format!("{} more", count(rest.len() as u64));
-        let mut cells = vec![label, with_bar(&percent(share), ratio(share, most)), count(requests)];
+        let mut cells =
+            vec![label, with_bar(&significant(share), ratio(share, most)), count(requests)];
         cells.resize(heads.len(), NONE.to_string());
         rows.push((false, cells));
     }

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod figures;
 mod walk;
 
 use std::path::{Path, PathBuf};
 
+use figures::{number, parse, shows, table, text_of};
 use forebay::advise::{Asked, advise, default_flash};
 use forebay::cache_curve::{CurveOptions, curve};
 use forebay::compare::{Options, compare};
@@ -16,7 +18,7 @@ use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::buy;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
-use forebay::plan::consolidate::{Begin, consolidate};
+use forebay::plan::consolidate::{Begin, Consolidation, consolidate};
 use forebay::plan::costed::{self, Costs, Load};
 use forebay::plan::power::{Disk, Question, power};
 use forebay::plan::sla::{Sla, price};
@@ -122,7 +124,18 @@ fn cache_s_page_is_sound() {
         let options =
             CurveOptions { block_bytes: Some(65_536), sizes_blocks, ..CurveOptions::default() };
         let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
-        walk("cache", &report::cache_html(&curve));
+        let page = report::cache_html(&curve);
+        walk("cache", &page);
+        let shown = table(&page, "of what can be found");
+        let most = 1.0 - curve.points.last().unwrap().lru_miss_ratio;
+        assert!(most < 0.9 && shown.rows.len() > 3);
+        for row in &shown.rows {
+            let point =
+                curve.points.iter().find(|point| point.size_blocks as f64 == number(&row[1]));
+            let found = 1.0 - point.unwrap().lru_miss_ratio;
+            shows(&row[2], found);
+            shows(&row[3], found / most);
+        }
     }
 }
 
@@ -162,6 +175,39 @@ fn plan_consolidate_s_page_is_sound() {
         }
         assert_eq!(page.matches("id=\"bursts-").count(), 2 * shifts.len());
     }
+}
+
+#[test]
+fn what_clients_need_together_stands_under_its_heading() {
+    let all: Vec<ArrivalTimes> = (0..3).map(|_| bursty("t")).collect();
+    let clients: Vec<&ArrivalTimes> = all.iter().collect();
+    let (begin, shifts) = (Begin::Together, [Nanos::ZERO]);
+    let mut found =
+        consolidate(&clients, begin, &shifts, &promises(), None, |_: &Told| ()).unwrap();
+    let row = &mut found.rows[0];
+    (row.sum_iops, row.merged_iops, row.ratio) = (4000, 1000, 0.25);
+    (row.shaped_iops, row.every_client_iops) = (2000, 3000);
+    (row.worst_client, row.client_fractions) = (2, vec![0.95, 0.5, 0.6]);
+    fn page(clients: &[&ArrivalTimes], found: &Consolidation) -> String {
+        let (begin, shifts) = (Begin::Together, &[Nanos::ZERO]);
+        report::consolidate_html(&ConsolidatePage { clients, begin, shifts, found })
+    }
+    let text = page(&clients, &found);
+    let together = table(&text, "each kept");
+    let figures: Vec<f64> = together.rows[0][1..].iter().map(|cell| number(cell)).collect();
+    assert_eq!(figures, [4000.0, 1000.0, 0.25, 2000.0, 3000.0], "{:?}", together.heads);
+    let document = parse(&text);
+    let short: Vec<String> = document
+        .descendants()
+        .filter(|node| node.attribute("class") == Some("loss"))
+        .map(text_of)
+        .collect();
+    assert_eq!(short[0], "50.0\u{a0}%", "who gets least is marked");
+    assert!(text.contains("Sharing saves capacity"));
+    for row in &mut found.rows {
+        row.every_client_iops = row.sum_iops;
+    }
+    assert!(page(&clients, &found).contains("Sharing saves nothing"));
 }
 
 #[test]
@@ -226,6 +272,18 @@ fn plan_sla_s_page_is_sound() {
         assert!(best.contains(&format!("<td>{}</td>", price.least.capacity_iops)), "{best}");
         assert_eq!(page.contains("IOPS asked for"), capacity.is_some());
         assert_eq!(page.contains("<span class=\"loss\">no</span>"), capacity == Some(1));
+        let (ways, fcfs) = (table(&page, "way"), price.fcfs_iops.unwrap() as f64);
+        let (name, against) = ("separate servers", "against first come first served");
+        shows(ways.cell(name, "IOPS"), price.separate_iops as f64);
+        let less = 1.0 - price.separate_iops as f64 / fcfs;
+        assert!(less.abs() > 0.01, "{price:?}");
+        shows(ways.cell(name, against), less.abs());
+        assert!(ways.cell(name, against).ends_with(if less > 0.0 { "less" } else { "more" }));
+        assert_eq!(ways.cell("one server, first", against), "baseline");
+        // So exactly that it can be held against the promise.
+        for (row, tier) in table(&page, "promised").rows.iter().zip(&price.least.tiers) {
+            assert!((number(&row[2]) - tier.achieved_fraction).abs() < 1e-6, "{row:?} {tier:?}");
+        }
     }
 }
 
@@ -259,6 +317,30 @@ fn plan_power_s_page_is_sound() {
         let best = traces[0].1.recommended().unwrap().plan;
         let marked = page.matches(&format!("class=\"best\"><th scope=\"row\">{best} ")).count();
         assert_eq!(marked, 2 * traces.len(), "{page}");
+        let found = traces[0].1;
+        let drawn = table(&page, "mean power");
+        for row in &found.rows {
+            shows(drawn.cell(row.plan, "mean power"), row.mean_power_w);
+            shows(drawn.cell(row.plan, "energy"), row.energy_j);
+            shows(drawn.cell(row.plan, "mean pools"), row.mean_pools);
+            shows(drawn.cell(row.plan, "late requests"), row.late_requests as f64);
+            let saved = number(drawn.cell(row.plan, "less than all on"));
+            assert!((saved - (1.0 - 1.0 / row.saving_ratio)).abs() < 6e-3, "{}", row.plan);
+        }
+        let document = parse(&page);
+        let tile = document
+            .descendants()
+            .find(|node| node.has_tag_name("dt") && text_of(*node) == "of the requests are late");
+        let late = found.recommended().unwrap().late_requests as f64 / arrivals.whole.len() as f64;
+        let tile = text_of(tile.unwrap().next_sibling_element().unwrap());
+        assert!((number(&tile) - late).abs() < 6e-3, "{tile}: {late}");
+        let chosen: Vec<String> = document
+            .descendants()
+            .filter(|node| node.attribute("class") == Some("chosen"))
+            .map(text_of)
+            .collect();
+        assert_eq!(chosen.len(), traces.len());
+        assert!(chosen[0].starts_with(&format!("{best}: ")), "{chosen:?}");
     }
 }
 

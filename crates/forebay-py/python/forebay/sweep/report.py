@@ -228,7 +228,7 @@ def _table(verb: str, rows: list[Row]) -> dict[str, Any]:
     if not rows:
         return {"title": verb, "heads": [], "rows": []}
     asked = list(dict.fromkeys(name for row in rows for name in row["asked"]))
-    asked = [name for name in asked if name == "trace" or any(row["asked"].get(name) for row in rows)]
+    asked = [name for name in asked if name == "trace" or any(row["asked"].get(name) not in (None, "") for row in rows)]
     shown = _best_figures(verb, rows)[:_FIGURES_SHOWN]
     lines = [
         [*(_cell(row["asked"].get(name)) for name in asked), *(row["figures"].get(name) for name in shown)]

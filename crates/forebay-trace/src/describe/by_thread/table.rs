@@ -1,7 +1,5 @@
 //! Threads as text: all of them, their types, then one by one.
 
-use comfy_table::Table;
-
 use super::rows::{ByThread, Figures};
 use crate::describe::table::{bytes_f64, new, number, percent, printable, right_aligned};
 
@@ -10,66 +8,68 @@ const WIDTH: usize = 16;
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 impl ByThread {
-    /// One table, with what it needs to be read.
-    pub(in crate::describe) fn table(&self) -> String {
-        let mut table = new(&[
-            "thread",
-            "type",
-            "weight",
-            "IOPS",
-            "bytes/s",
-            "KiB",
-            "gap ms",
-            "read:write",
-            "seq.",
-            "by quarter, %",
-            "ms",
-            "fluct.",
-            "activity",
-        ]);
-        let all = format!("all {}", self.threads);
-        add(&mut table, &all, "", &self.all, &self.all);
+    /// What threads ask for, and when; then what is needed to read both.
+    pub(in crate::describe) fn table(&self, columns: u16) -> String {
+        let mut what =
+            new(columns, &["thread", "type", "weight", "IOPS", "bytes/s", "KiB", "read:write"]);
+        let mut when = new(
+            columns,
+            &["thread", "seq.", "gap ms", "by quarter, %", "latency ms", "fluct.", "activity"],
+        );
+        let mut add = |label: &str, of_type: &str, of: &Figures| {
+            what.add_row(asked(label, of_type, of));
+            when.add_row(timed(label, of, self.all.activity_requests.len()));
+        };
+        add(&format!("all {}", self.threads), "", &self.all);
         for of in &self.types {
             let threads = if of.threads == 1 { "thread" } else { "threads" };
             let label = format!("{}: {} {threads}", of.label, of.threads);
-            add(&mut table, &label, &of.kind.words(), &of.figures, &self.all);
+            add(&label, &of.kind.words(), &of.figures);
         }
         for row in &self.rows {
-            add(&mut table, &printable(&row.label), &row.of_type, &row.figures, &self.all);
-        }
-        if self.threads_hidden > 0 {
-            table.add_row([format!("{} more", self.threads_hidden)]);
+            add(&printable(&row.label), &row.of_type, &row.figures);
         }
         if let Some(beyond) = &self.beyond {
-            let label = format!("{} not followed", self.threads_beyond);
-            add(&mut table, &label, "", beyond, &self.all);
+            add(&format!("{} not followed", self.threads_beyond), "", beyond);
         }
+        let hidden = match self.threads_hidden {
+            0 => String::new(),
+            hidden => format!("\n{hidden} more threads have no row: --limit, --all."),
+        };
         format!(
-            "{}\n\nactivity and fluctuation: {} whole periods of {} s; weight: share of requests; gap: \
-             from one to the next; quarters: of all volumes end to end",
-            right_aligned(table),
+            "What threads ask for (weight: their share of the requests):\n\n{}\n\n\
+             When, and where (seq.: sequential; gap: from one request to the next; quarters: of all\n\
+             volumes, one after another; fluctuation and activity: in {} periods of {} s):\n\n{}{hidden}",
+            right_aligned(what),
             self.periods,
             number(Some(self.period_s)),
+            right_aligned(when),
         )
     }
 }
 
-fn add(table: &mut Table, label: &str, of_type: &str, of: &Figures, all: &Figures) {
-    table.add_row([
+fn asked(label: &str, of_type: &str, of: &Figures) -> [String; 7] {
+    [
         label.to_owned(),
         of_type.to_owned(),
         percent(of.weight_share),
         number(of.mean_iops),
         of.mean_bytes_per_s.map_or("-".to_owned(), bytes_f64),
         number(of.mean_kib),
-        number(of.inter_arrival_mean_ms),
         ratio(of),
+    ]
+}
+
+fn timed(label: &str, of: &Figures, periods: usize) -> [String; 7] {
+    [
+        label.to_owned(),
         percent(of.sequential_share),
+        number(of.inter_arrival_mean_ms),
         of.quarter_shares.map_or("-".to_owned(), quarters),
         number(of.latency_mean_ms),
         number(of.fluctuation),
-        activity(&of.activity_requests, all.activity_requests.len()),
-    ]);
+        activity(&of.activity_requests, periods),
+    ]
 }
 
 fn ratio(of: &Figures) -> String {

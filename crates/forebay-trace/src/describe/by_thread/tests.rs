@@ -166,7 +166,7 @@ fn threads_and_places_beyond_what_is_followed_are_added_up() {
     let all = describe(&batch, &dictionary, options);
     let last = &all.by_thread.as_ref().unwrap().rows[THREADS_MAX - 1].figures;
     assert_eq!((last.requests, last.quarter_shares), (5, None));
-    assert!(all.table().contains("3 not followed"));
+    assert!(all.table(100).contains("3 not followed"));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn pieces_and_batches_make_no_difference() {
 #[test]
 fn the_table_has_all_then_types_then_threads() {
     let d = describe(&mixed(), &dictionary(&["db", "wal", "batch"], 1), ThreadOptions::default());
-    let table = d.table();
+    let table = d.table(100);
     let at = |text: &str| table.rfind(text).unwrap_or_else(|| panic!("{text} in {table}"));
     assert!(at("all 3") < at("Data #0: 1 thread ") && at("Data #0: 1 thread ") < at("db/0"));
     assert!(table.contains("high, steady") && table.contains("99/0/0/1"), "{table}");

@@ -215,6 +215,8 @@ mod tests {
             "next,Object,\"Time\",Size\r\n-1,7,5,100\r\n1,9,5.5,600\r\n2,\"7\",6,100\r\n",
             "key\tsize\ttimestamp\n7\t100\t5\n9\t600\t5.5\n7\t100\t6\n",
             "obj_id | clock_time | object_size\n7|5|100\n\n9|5.5|600\n7|6|100",
+            "ts;object_id;size\n5;7;100\n5.5;9;600\n6;7;100\n",
+            "\"real_time\";\"objid\";\"objsize\"\n5;7;100\n5.5;9;600\n6;7;100\n",
         ] {
             assert!(sniff(text.as_bytes()), "{text}");
             let first = FORMATS.iter().find(|format| (format.sniff)(text.as_bytes()));
@@ -239,6 +241,20 @@ mod tests {
         let seen: Vec<_> = records.iter().map(|r| (r.offset, r.len)).collect();
         assert_eq!(seen, [(0, 1), (512, 1), (0, 1)]);
         assert!(notes.warnings.iter().any(|told| told.contains("no sizes")));
+    }
+
+    #[test]
+    fn every_word_for_an_operation_is_one_in_any_case() {
+        for (words, expected) in [(&READS[..], Op::Read), (&WRITES[..], Op::Write)] {
+            for word in words {
+                assert_eq!(op(word.as_bytes()), Some(expected), "{word}");
+                assert_eq!(op(word.to_uppercase().as_bytes()), Some(expected), "{word}");
+            }
+        }
+        let all = "get gets read r head scan set add replace cas append prepend put incr decr update write w";
+        let known = all.split(' ').filter(|word| op(word.as_bytes()).is_some());
+        assert_eq!(known.count(), READS.len() + WRITES.len());
+        assert_eq!([&b"delete"[..], b"", b"getx"].map(op), [None; 3]);
     }
 
     #[test]

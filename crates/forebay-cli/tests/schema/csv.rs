@@ -1,0 +1,109 @@
+//! Answers as CSV, held to the same answers as JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// The list that is the table of an answer, by its verb; the others are one row.
+const TABLES: [(&str, &str); 16] = [
+    ("simulate", "runs"),
+    ("advise", "ranking"),
+    ("cache", "points"),
+    ("compare", "features"),
+    ("plan capacity", "rows"),
+    ("plan capacity --device", "rows"),
+    ("plan capacity --cost-us", "rows"),
+    ("plan consolidate", "rows"),
+    ("plan consolidate --cost-us", "rows"),
+    ("plan power", "traces"),
+    ("plan buy", "rows"),
+    ("store simulate", "rows"),
+    ("array score", "rows"),
+    ("devices", "rows"),
+    ("policies", "rows"),
+    ("top", "backs"),
+];
+
+/// What no two runs have alike.
+const OF_A_RUN: [&str; 2] = ["simulated_requests_per_s", "openings"];
+
+/// The rows of `text` by RFC 4180.
+fn parse(text: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let (mut is_quoted, mut letters) = (false, text.chars().peekable());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                cell.push('"');
+                letters.next();
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => row.push(std::mem::take(&mut cell)),
+            '\n' if !is_quoted => {
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            other => cell.push(other),
+        }
+    }
+    assert!(!is_quoted && row.is_empty() && cell.is_empty(), "it ends with a row's end: {text}");
+    rows
+}
+
+/// What is no structure and no list of them in `value`, by where it stands.
+fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
+    let plain = |value: &Value| match value {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(_) | Value::Object(_) => None,
+        other => Some(other.to_string()),
+    };
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let dot = if at.is_empty() { "" } else { "." };
+                leaves(&format!("{at}{dot}{name}"), value, found);
+            }
+        }
+        Value::Array(items) => {
+            let words: Option<Vec<String>> = items.iter().map(plain).collect();
+            found.extend(words.map(|words| (at.to_string(), words.join(" "))));
+        }
+        other => found.extend(plain(other).map(|text| (at.to_string(), text))),
+    }
+}
+
+/// What each row of the answer of a verb has by column.
+fn expected(verb: &str, answer: &Value) -> Vec<BTreeMap<String, String>> {
+    let row = |value: &Value| {
+        let mut found = BTreeMap::new();
+        leaves("", value, &mut found);
+        found
+    };
+    let Some((_, list)) = TABLES.iter().find(|(named, _)| *named == verb) else {
+        return vec![row(answer)];
+    };
+    let entries = answer[list].as_array().unwrap();
+    let each = entries.iter().flat_map(|entry| match &entry["rows"] {
+        Value::Array(rows) => rows.iter().map(|inner| [row(entry), row(inner)]).collect(),
+        _ => vec![[row(entry), BTreeMap::new()]],
+    });
+    each.map(|[outer, inner]| outer.into_iter().chain(inner).collect()).collect()
+}
+
+/// Asserts that `text` is the table of `answer`; of what differs from run to run, its columns.
+pub(crate) fn hold(verb: &str, answer: &Value, text: &str, is_measured: bool) {
+    let (rows, expected) = (parse(text), expected(verb, answer));
+    let (titles, rows) = rows.split_first().unwrap();
+    let known: BTreeSet<&String> = expected.iter().flat_map(|row| row.keys()).collect();
+    assert_eq!(titles.iter().collect::<BTreeSet<_>>(), known, "{verb}");
+    assert_eq!((titles.len(), rows.len()), (known.len(), expected.len()), "{verb}");
+    for (row, expected) in rows.iter().zip(&expected) {
+        assert_eq!(row.len(), titles.len(), "{verb}");
+        let is_same = |title: &str| !is_measured && !OF_A_RUN.contains(&title);
+        for (title, cell) in titles.iter().zip(row).filter(|(title, _)| is_same(title)) {
+            let of_json = expected.get(title).map_or("", String::as_str);
+            assert_eq!(cell, of_json, "{verb}, {title}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `-` in a trace's place, for every verb that has one: answers are those of the file, however its bytes come.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+mod shell;
+
+use std::fs;
+
+use serde_json::Value;
+
+use command::{Folder, ends, forebay, sample};
+
+/// A folder with 300 requests as SPC and as Parquet, of which more than one pipe holds, and what verbs ask for.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    shell::prepared(folder.root());
+    let line = |n: u32| format!("0,{},4096,R,{:.3}\n", n * 977 % 5000 * 8, f64::from(n) / 50.0);
+    let spc = folder.file("t.spc", (0..300).map(line).collect::<String>());
+    folder.file("tiers.toml", "[[tier]]\nfraction = 1\nwithin_ms = 100\n");
+    ends(forebay(&["convert"]).arg(spc).arg(folder.path("t.parquet")), 0);
+    folder
+}
+
+/// What every verb with a trace is asked, `@` where it stands.
+const ASKED: [&str; 15] = [
+    "advise @ -o r.html",
+    "describe @",
+    "simulate @ --device sata250 --policy noop",
+    "cache @",
+    "compare @ t.spc",
+    "compare t.spc @",
+    "compare @ @",
+    "fit @ -o m.model",
+    "plan capacity @ --within 10ms",
+    "plan consolidate @ @ --within 10ms --fraction 0.9",
+    "plan sla tiers.toml @",
+    "plan power @ --device st1000nm0011 --epoch 30s",
+    "plan buy @ @ --within 100ms --fraction 0.9 --device hc550 --devices-max 2",
+    "convert @ out.csv",
+    "play @ --emulate fixed:1000 --policy noop --for 100ms",
+];
+
+#[test]
+fn every_verb_with_a_trace_takes_a_dash_for_it() {
+    let verbs = shell::verbs();
+    let is_group = |verb: &[String]| {
+        verbs.iter().any(|other| other.len() > verb.len() && other.starts_with(verb))
+    };
+    for verb in verbs.iter().filter(|verb| !is_group(verb)) {
+        let name = verb.join(" ");
+        let words: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = ends(&mut forebay(&words), 0).0;
+        let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
+        let usage = usage.replace("--output <TRACE>", "");
+        // What measured a drive is no trace of a workload.
+        let takes = ["TRACE", "<A>"].iter().any(|word| usage.contains(word)) && verb[0] != "device";
+        let asked = ASKED.iter().any(|asked| asked.starts_with(&format!("{name} ")));
+        assert_eq!(takes, asked, "{name}");
+    }
+}
+
+/// An answer without the speed of this run.
+fn answer(text: &str) -> Value {
+    fn timeless(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.remove("simulated_requests_per_s");
+                fields.values_mut().for_each(timeless);
+            }
+            Value::Array(items) => items.iter_mut().for_each(timeless),
+            _ => {}
+        }
+    }
+    let mut answer = serde_json::from_str(text).unwrap();
+    timeless(&mut answer);
+    answer
+}
+
+#[test]
+fn answers_are_those_of_the_file() {
+    let folder = folder();
+    let run = |text: &str| shell::run(folder.root(), text).unwrap();
+    // What the trace is called in an answer.
+    let named = |text: &str| text.replace("/dev/stdin", "stdin").replace("stdin", "t.parquet");
+    for asked in ASKED {
+        let words = |trace: &str| format!("forebay {}", asked.replace('@', trace));
+        if asked.starts_with("convert") {
+            run(&format!("cat t.parquet | {}; mv out.csv piped.csv", words("-")));
+            run(&words("t.parquet"));
+            run("cmp out.csv piped.csv");
+            continue;
+        }
+        let of_file = run(&format!("{} --format json", words("t.parquet")));
+        for from in ["cat t.parquet |", "<t.parquet"] {
+            let piped = run(&format!("{from} {} --format json", words("-")));
+            // How far a run in wall time comes is its host's to say.
+            if !asked.starts_with("play") {
+                assert_eq!(answer(&named(&piped)), answer(&named(&of_file)), "{from} {asked}");
+            }
+        }
+    }
+}
+
+/// A shell's loop over what it reads, as `while read name; do ...`, would end after one round.
+#[test]
+fn nothing_is_read_that_was_not_asked_for() {
+    let folder = folder();
+    let text = "printf 't.spc\nt.parquet\n' | while read -r name; do forebay describe $name >/dev/null; echo $name; done";
+    assert_eq!(shell::run(folder.root(), text).unwrap(), "t.spc\nt.parquet\n");
+}
+
+/// More than a pipe or a buffer holds; and a pipe that is a socket, as some programs make them.
+#[test]
+fn all_that_comes_is_read() {
+    let folder = Folder::new();
+    shell::prepared(folder.root());
+    let lines: String =
+        (0..200_000).map(|n| format!("0,{},4096,R,{n}.5\n", n % 5000 * 8)).collect();
+    folder.file("long.spc", lines);
+    let sock = "import socket, subprocess\n\
+                ours, theirs = socket.socketpair()\n\
+                child = subprocess.Popen(['forebay', 'describe', '-', '--format', 'csv'], stdin=theirs)\n\
+                theirs.close()\nours.sendall(open('long.spc', 'rb').read())\nours.close()\n\
+                raise SystemExit(child.wait())\n";
+    folder.file("sock.py", sock);
+    let of_file = shell::run(folder.root(), "forebay describe long.spc --format csv").unwrap();
+    assert!(of_file.contains(",200000,"), "{of_file}");
+    for text in ["cat long.spc | forebay describe - --format csv", "python3 sock.py"] {
+        assert_eq!(shell::run(folder.root(), text).unwrap(), of_file, "{text}");
+    }
+}
+
+#[test]
+fn words_beside_the_dash_stay_as_they_are() {
+    let folder = folder();
+    // Bytes that are no UTF-8, blanks and nothing.
+    let text = "cat t.spc | forebay convert - $'a b\\xff.csv' && test -s $'a b\\xff.csv' && ls a*.csv | wc -l\n\
+                cat t.spc | forebay describe - --from '' 2>&1 || echo refused";
+    let said = shell::run(folder.root(), text).unwrap();
+    assert!(said.starts_with("1\n") && said.ends_with("refused\n"), "{said}");
+    let (folder, trace) = (folder.root(), fs::read(folder.path("t.spc")).unwrap());
+    let refused = shell::run(folder, "forebay convert - t.spc --to csv < t.spc").unwrap_err();
+    assert!(refused.contains("a file that is read, /dev/stdin, as the one to write"), "{refused}");
+    assert_eq!(fs::read(folder.join("t.spc")).unwrap(), trace);
+}
+
+#[test]
+fn what_is_cut_off_or_cannot_be_kept_is_told() {
+    let folder = folder();
+    let sample = sample();
+    let cases = [
+        ("head -c 1000 t.parquet | forebay describe -", 2, "/dev/stdin: got a Parquet error"),
+        (
+            "gzip < t.spc | head -c 500 | forebay describe -",
+            2,
+            "/dev/stdin: the gzip stream is cut off",
+        ),
+        ("forebay describe - < .", 2, "/dev/stdin: got a folder"),
+        ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),
+        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "/none: got No such file"),
+        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "name another one by TMPDIR"),
+        // A file that may not grow stands for a disk that is full.
+        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
+        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is kept in "),
+    ];
+    for (text, status, part) in cases {
+        let text = text.replace("SAMPLE", &sample.display().to_string());
+        let told = format!("set +e +o pipefail; said=$({text} 2>&1); echo \"$? $said\"");
+        let said = shell::run(folder.root(), &told).unwrap();
+        assert!(said.starts_with(&format!("{status} forebay: ")), "{text}: {said}");
+        assert!(said.contains(part) && said.lines().count() == 1, "{text}: {said}");
+    }
+}
+
+#[test]
+fn a_terminal_is_no_trace() {
+    if shell::run(&std::env::temp_dir(), "command -v script").is_err() {
+        eprintln!("!!! there is no script(1): what a terminal is told is SKIPPED");
+        return;
+    }
+    let folder = folder();
+    let text = "script -qec 'timeout 20 forebay describe -' /dev/null < /dev/null || true";
+    let said = shell::run(folder.root(), text).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("/dev/stdin: got a terminal, expected a trace"), "{said}");
+}
