@@ -68,6 +68,25 @@ fn every_verb_writes_its_page_and_says_where() {
 }
 
 #[test]
+fn only_a_page_is_replaced() {
+    let folder = Folder::new();
+    let words = &verbs(&folder)[2];
+    for (there, is_replaced) in
+        [("", true), ("<!DOCTYPE html>old", true), ("precious", false), ("<!DOC", true)]
+    {
+        let page = folder.file("kept.html", there);
+        let mut command = command(words, &page);
+        match is_replaced {
+            true => drop(ends(&mut command, 0)),
+            false => fails(&mut command, 2, &["kept.html", "a file that is no page"]),
+        }
+        let now = fs::read_to_string(&page).unwrap();
+        assert_eq!(now == there, !is_replaced, "{there}");
+    }
+    fails(&mut command(words, Path::new("-")), 2, &["-: got -", "standard output"]);
+}
+
+#[test]
 fn a_place_that_cannot_be_written_to_is_told_at_once_and_left_alone() {
     let folder = Folder::new();
     for words in verbs(&folder) {

@@ -45,7 +45,7 @@ WITH_PYTHON = [page for page in PAGES if program(page).strip()]
 
 def test_no_example_is_missed():
     # Other fences than these are no programs, or are run by others: docs/*.md's commands by the command's tests.
-    known = {"", "python", "sh", "text", "toml", "json", "ini"}
+    known = {"", "python", "sh", "console", "text", "toml", "json", "ini"}
     for page in PAGES:
         fences = re.findall(r"^[ \t]*```(.*)$", page.read_text(), re.M)
         assert set(fences) <= known, page
