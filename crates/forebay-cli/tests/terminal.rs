@@ -160,3 +160,49 @@ fn how_large_a_cache_should_be_is_one_size_and_a_handful_of_rows() {
     let once = folder.file("once.spc", "0,0,4096,R,0.1\n0,100,4096,R,0.2\n");
     assert!(ends(forebay(&["cache"]).arg(once), 0).0.starts_with("No cache helps"), "{out}");
 }
+
+#[test]
+fn names_of_others_command_no_terminal() {
+    let folder = Folder::new();
+    let rows: String = (0..200)
+        .map(|n| {
+            format!("{},read,{},4096,0,v\x1b[31m\x07,,,,,n\x1b]0;x\x07\n", n * 5_000_000, n * 4096)
+        })
+        .collect();
+    let header = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+    let trace = folder.file("evil.csv", format!("{header}{rows}"));
+    for words in [
+        &["describe", "--threads"][..],
+        &["simulate", "--device", "fixed:500", "--policy", "noop"],
+        &["plan", "capacity", "--by", "volume", "--within", "50ms", "--fraction", "0.9"],
+        &[
+            "plan", "buy", "--by", "volume", "--within", "50ms", "--device", "hc550", "--layout",
+            "single",
+        ],
+    ] {
+        let (out, err) = ends(forebay(words).arg(&trace), 0);
+        let obeyed = |c: char| c.is_control() && c != '\n';
+        assert!(!out.contains(obeyed) && !err.contains(obeyed), "{words:?}: {out:?} {err:?}");
+        let (data, _) = json(forebay(words).arg(&trace));
+        assert!(data.is_object(), "{words:?}");
+    }
+    let odd = folder.file("odd\x1b[31m.spc", "no trace");
+    let (_, err) = ends(forebay(&["describe"]).arg(&odd), 2);
+    assert!(err.contains("odd\u{fffd}[31m.spc"), "{err:?}");
+}
+
+#[test]
+fn an_error_that_nobody_can_be_told_has_its_status_all_the_same() {
+    let folder = folder();
+    let statuses = [
+        ("forebay describe nofile 2>/dev/full", 2),
+        ("forebay describe t.spc >/dev/null 2>/dev/full", 0),
+        ("forebay convert t.spc t.csv 2>/dev/full", 0),
+        ("forebay cache t.spc -o page.html >/dev/null 2>&-", 0),
+    ];
+    for (line, expected) in statuses {
+        let said =
+            shell::run(folder.root(), &format!("status=0; {line} || status=$?; echo =$status"));
+        assert_eq!(said.unwrap().trim(), format!("={expected}"), "{line}");
+    }
+}
