@@ -32,10 +32,15 @@ pub(super) fn judge(result: &mut PlayResult) {
         ));
     }
     if let Some(why) = result.ended_early {
-        said.push(format!(
-            "It ended early ({why}): {} requests had arrived and were not finished.",
-            result.figures.unfinished
-        ));
+        said.push(match result.figures.unfinished {
+            0 => format!("It ended early ({why}); all that had arrived was finished."),
+            1 => format!("It ended early ({why}); one request had arrived and was not finished."),
+            more => {
+                format!(
+                    "It ended early ({why}); {more} requests had arrived and were not finished."
+                )
+            }
+        });
     }
     said.extend(rates(result));
     said.push(format!(

@@ -173,7 +173,9 @@ impl Defragmentation {
             let why = match (self.lacks_room, self.repeated_jumps) {
                 (true, _) => "the trace leaves no gap large enough to move blocks into",
                 (_, 0) => "nothing is read in the same scattered order twice",
-                _ => "moving those blocks would cost more than it saves over an equally long time",
+                _ => {
+                    "moving those blocks would cost more than it saves in a second run of the same length"
+                }
             };
             return vec![format!("Nothing to move: {why} ({learnt}).")];
         };

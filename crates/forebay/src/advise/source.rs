@@ -103,7 +103,7 @@ pub(super) fn was_faster(
     };
     Some(format!(
         "The device of the recording was faster than {device}: half of its {kind} took less than {}, here less than \
-         {}{rates}. This says what {device} would make of the load, nothing of that device; name it with --device.",
+         {}{rates}. This is about {device}, not about the recorded device; name that with --device.",
         millis(recorded_ms),
         millis(ms),
     ))

@@ -103,7 +103,7 @@ impl Shared {
                 share_found(self.worst_fraction()),
                 self.every_client_iops
             ),
-            false => "That keeps it to each of them too.".to_string(),
+            false => "Each client then gets its share too.".to_string(),
         };
         let interval = match self.merged_low_iops.zip(self.merged_high_iops) {
             Some((low, high)) => format!(" ({low} to {high})"),
