@@ -47,6 +47,6 @@ mod tests {
         );
         assert!(of(true, 1.3, 0.9).unwrap().contains(": 5 disks keep up"));
         assert!(of(true, 2.1, 0.0).unwrap().contains(": 7 disks keep up"));
-        assert!(of(false, 0.1, 0.5).unwrap().contains("of which there are 130"));
+        assert!(of(false, 0.1, 0.5).unwrap().contains("runs are merged (130 now)"));
     }
 }
