@@ -6,7 +6,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::capacity::{self, Doubt, Promises};
-use forebay::plan::devices::{Question, Row, answer, cautions};
+use forebay::plan::devices::{Question, Row, answer};
 use forebay::progress::Told;
 use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::streams::StreamBy;
@@ -73,7 +73,7 @@ impl Devices {
         };
         let found = answer(&input, &device, &question, |told: &Told| progress.tell(told))?;
         drop(progress);
-        plan_options::say(trace, &cautions(&input)?);
+        plan_options::say(trace, found.of_trace(&device));
         let (said, notes, rows) = (found.told(), found.notes(&device), &found.rows);
         if let Some(report) = report {
             let part = DevicesPart { device: &device.name, said: &said, rows, notes: &notes };

@@ -120,10 +120,7 @@ impl Simulate {
             defragmentation.push(defragment::study(&input, bed, policy, setup, |_| ())?);
         }
         drop(progress);
-        let devices: Vec<_> = std::iter::once(&device).chain(flash.as_ref()).collect();
-        let mut cautions = devices::cautions(&devices);
-        let changed = runs.iter().take(1).flat_map(|(_, run)| run.result.changed.told());
-        cautions.extend(changed.map(|told| format!("{}: {told}", device.name)));
+        let cautions = bed.cautions(runs.first().map(|(_, run)| &run.result));
         for caution in &cautions {
             say!("{caution}");
         }

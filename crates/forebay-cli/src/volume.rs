@@ -137,9 +137,8 @@ impl Volume {
             What::Check(check) => {
                 let rate = u64::from(check.rate.unwrap_or(0)) * 1_000_000;
                 let progress = Progress::new("reading all of the volume");
-                let all = forebay_volume::status(&check.drives)?.stored_bytes();
                 let opened = forebay_volume::check(&check.drives, rate, &mut |moved| {
-                    progress.moved("reading all of the volume", moved.read_bytes, Some(all));
+                    progress.moved("reading all of the volume", moved.read_bytes, moved.all_bytes);
                 })?;
                 drop(progress);
                 let count = |name| figure(&opened, name);
@@ -155,14 +154,13 @@ impl Volume {
             }
             What::Replace(replace) => {
                 let progress = Progress::new("making anew what the missing drive held");
-                let all = forebay_volume::status(&replace.drives)?.lacking_bytes();
                 let opened = forebay_volume::replace(
                     &replace.drives,
                     &replace.with,
                     replace.overwrite,
                     &mut |moved| {
                         let doing = "making anew what the missing drive held";
-                        progress.moved(doing, moved.written_bytes, Some(all));
+                        progress.moved(doing, moved.written_bytes, moved.all_bytes);
                     },
                 )?;
                 drop(progress);

@@ -101,10 +101,7 @@ fn told(
     let least_time = LeastTime::of(input, bed, setup)?;
     let runs: Vec<_> = runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
     let device = bed.disk;
-    let both: Vec<_> = std::iter::once(device).chain(bed.flash).collect();
-    let mut cautions = devices::cautions(&both);
-    let changed = runs.iter().take(1).flat_map(|(_, run)| run.result.changed.told());
-    cautions.extend(changed.map(|told| format!("{}: {told}", device.name)));
+    let cautions = bed.cautions(runs.first().map(|(_, run)| &run.result));
     let times = setup.intensity.times();
     page.write(|| {
         Ok(report::runs_html(&RunsPage {

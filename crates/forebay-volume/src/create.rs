@@ -53,7 +53,7 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     let array = Array::created(geometry, how.level).with_kinds(&kinds);
     let drives = (1..).zip(targets).collect();
     let found = Found { geometry, first: how.level, drives };
-    opening(array, found, &mut |_| ())?;
+    opening(array, found, None, &mut |_| ())?;
     Ok(geometry)
 }
 

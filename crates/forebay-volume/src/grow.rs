@@ -35,7 +35,7 @@ pub fn replace(
         ));
     }
     let found = with_new(paths, &[new.to_path_buf()], &before.census, overwrite)?;
-    opening(found.array().mending(), found, tell)
+    opening(found.array().mending(), found, Some(before.lacking_bytes()), tell)
 }
 
 /// Adds the drives at `new`, if any, which are of that kind, spreads what the volume holds over all drives, and promises as much
@@ -63,7 +63,7 @@ pub fn grow(
         return Err(Error::Volume(format!("got {count} drives, expected at most {DRIVES_MAX}")));
     }
     let found = with_new(paths, new, &before.census, overwrite)?;
-    Ok((before, opening(found.array().growing(kind).mending(), found, tell)?))
+    Ok((before, opening(found.array().growing(kind).mending(), found, None, tell)?))
 }
 
 /// Numbers of drives that are not there.

@@ -11,6 +11,8 @@ pub struct Moved {
     pub read_bytes: u64,
     /// Written to drives.
     pub written_bytes: u64,
+    /// How many it will be, or so: of a check those read, of a replacement those written; not known of growing.
+    pub all_bytes: Option<u64>,
 }
 
 /// Who is told of it, at most every [`EVERY`].
@@ -27,8 +29,8 @@ pub(crate) struct Counting<'a> {
 }
 
 impl<'a> Counting<'a> {
-    pub(crate) fn new(tell: Tell<'a>) -> Counting<'a> {
-        Counting { moved: Moved::default(), told: Nanos::ZERO, tell }
+    pub(crate) fn new(all_bytes: Option<u64>, tell: Tell<'a>) -> Counting<'a> {
+        Counting { moved: Moved { all_bytes, ..Moved::default() }, told: Nanos::ZERO, tell }
     }
 }
 

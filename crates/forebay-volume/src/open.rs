@@ -32,7 +32,7 @@ pub struct Opened {
 
 impl Opened {
     /// Bytes that it takes on drives: records, and the cells of all units, copies and parities among them.
-    pub fn stored_bytes(&self) -> u64 {
+    pub(crate) fn stored_bytes(&self) -> u64 {
         let records = self.geometry.ring * Geometry::RECORD_BYTES;
         let drives = self.census.drives.iter().filter(|drive| drive.is_present).count() as u64;
         let of =
@@ -42,7 +42,7 @@ impl Opened {
     }
 
     /// Bytes that have to be made anew, where one drive is missing: a cell of each unit that lacks one.
-    pub fn lacking_bytes(&self) -> u64 {
+    pub(crate) fn lacking_bytes(&self) -> u64 {
         self.census.degraded_units * self.geometry.cell_bytes()
     }
 }
@@ -100,7 +100,7 @@ pub type Policied = Placed<Array, AnyPolicy>;
 /// Where it is none.
 pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
     let found = find(paths, false)?;
-    opening(found.array().reading(), found, &mut |_| ())
+    opening(found.array().reading(), found, None, &mut |_| ())
 }
 
 /// Reads all there is of a volume, and mends what is wrong, at most so many bytes of data a second; 0 is
@@ -109,19 +109,26 @@ pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
 /// # Errors
 /// Where it is none.
 pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<Opened, Error> {
+    let all = status(paths)?.stored_bytes();
     let found = find(paths, true)?;
-    opening(found.array().scrubbing().mending().caring_at(bytes_a_second), found, tell)
+    let array = found.array().scrubbing().mending().caring_at(bytes_a_second);
+    opening(array, found, Some(all), tell)
 }
 
-/// Opens `array` on its drives, and nothing else; tells what is moved.
-pub(crate) fn opening(array: Array, found: Found, tell: Tell<'_>) -> Result<Opened, Error> {
+/// Opens `array` on its drives, and nothing else; tells what is moved, of so many bytes if that is known.
+pub(crate) fn opening(
+    array: Array,
+    found: Found,
+    all_bytes: Option<u64>,
+    tell: Tell<'_>,
+) -> Result<Opened, Error> {
     let volume = found.geometry.volume;
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
     let told = Rc::new(RefCell::new(None));
     let mut once = Once { is_asked: false, told: Rc::clone(&told) };
-    run(&mut policy, &mut *lanes, &mut once, &mut Counting::new(tell))?;
+    run(&mut policy, &mut *lanes, &mut once, &mut Counting::new(all_bytes, tell))?;
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
     match *told.borrow() {

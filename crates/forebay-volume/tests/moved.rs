@@ -89,27 +89,26 @@ fn a_check_tells_that_it_reads_what_is_stored_a_new_drive_what_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let units = 40;
     let mut drives = volume(folder.path(), units);
-    let found = status(&drives).unwrap();
-    let (stored, records) =
-        (found.stored_bytes(), 6 * found.geometry.ring * Geometry::RECORD_BYTES);
-    assert_eq!(stored - records, units * 6 * CELL_BYTES, "four chunks of data and two parities");
+    let records = 6 * status(&drives).unwrap().geometry.ring * Geometry::RECORD_BYTES;
     let read = last(|tell| drop(check(&drives, 0, tell).unwrap()));
+    let stored = read.all_bytes.unwrap();
+    assert_eq!(stored - records, units * 6 * CELL_BYTES, "four chunks of data and two parities");
     assert!(
         (stored - records / 10..stored + stored / 10).contains(&read.read_bytes),
         "{read:?} of {stored}"
     );
     assert!(read.written_bytes < u64::from(CHUNK_BYTES) * units, "{read:?}");
     std::fs::remove_file(drives.remove(2)).unwrap();
-    let lacking = status(&drives).unwrap().lacking_bytes();
-    assert_eq!(lacking, units * CELL_BYTES, "a cell of each unit was there");
     let new = drive(folder.path(), "new");
     let made = last(|tell| drop(replace(&drives, &new, false, tell).unwrap()));
+    let lacking = made.all_bytes.unwrap();
+    assert_eq!(lacking, units * CELL_BYTES, "a cell of each unit was there");
     assert!((lacking..lacking * 2).contains(&made.written_bytes), "{made:?}");
     drives.push(new);
-    assert_eq!(status(&drives).unwrap().lacking_bytes(), 0);
+    assert_eq!(status(&drives).unwrap().census.degraded_units, 0);
     let more = drive(folder.path(), "more");
     let spread = last(|tell| {
         drop(grow(&drives, std::slice::from_ref(&more), Kind::Hdd, false, tell).unwrap())
     });
-    assert!(spread.written_bytes > 0, "{spread:?}");
+    assert!(spread.written_bytes > 0 && spread.all_bytes.is_none(), "{spread:?}");
 }

@@ -51,12 +51,20 @@ pub(super) fn plan_devices<'py>(
     let question = Question { policy, promises, devices_max, price_each: price, trust_times };
     let (found, notes) = detached(py, |signals| {
         let opening = source.opening();
-        let mut reader = opening()?;
-        let clock = Clock::of(promises.within.iter().copied(), trust_times);
-        let arrivals = ArrivalTimes::read(&name, &mut *reader, false, clock, |_| signals.go_on())?;
+        // The page has the same promises on a server of constant rate too.
+        let arrivals = match page.is_asked() {
+            true => {
+                let clock = Clock::of(promises.within.iter().copied(), trust_times);
+                let mut go_on = |_| signals.go_on();
+                Some(ArrivalTimes::read(&name, &mut *opening()?, false, clock, &mut go_on)?)
+            }
+            false => None,
+        };
         let input = Input::read_from(&name, opening, StreamBy::default(), |_| signals.go_on())?;
         let found = answer(&input, &device, &question, |_: &Told| signals.go_on())?;
-        page.write(|| html(&found, &device, &arrivals, promises))?;
+        if let Some(arrivals) = arrivals {
+            page.write(|| html(&found, &device, &arrivals, promises))?;
+        }
         Ok((found, input.notes))
     })?;
     warn_notes(py, &name, &notes)?;

@@ -142,6 +142,12 @@ impl Answer {
         self.rows.iter().map(|row| row.told(&self.device, self.devices_max)).collect()
     }
 
+    /// What to keep in mind of the trace alone.
+    pub fn of_trace(&self, device: &OpenDevice) -> &[String] {
+        let of_model = devices::cautions(&[device]).len();
+        &self.cautions[..self.cautions.len().saturating_sub(of_model)]
+    }
+
     /// What the figures are of, and what to keep in mind of the model.
     pub fn notes(&self, device: &OpenDevice) -> Vec<String> {
         let model = format!(
@@ -241,7 +247,7 @@ fn capacities(
 ///
 /// # Errors
 /// A trace that cannot be read again.
-pub fn cautions(input: &Input) -> Result<Vec<String>, Error> {
+fn cautions(input: &Input) -> Result<Vec<String>, Error> {
     let described = &input.description;
     let duration = Nanos((described.duration_s * 1e9) as u64);
     Ok(arrival_times::cautions(described.records, duration, Times::of(input)?))

@@ -8,12 +8,13 @@ use forebay_core::device::failing::Failure;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Spec};
 
-use crate::devices::OpenDevice;
+use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::quantities::counted;
 use crate::replayed::Setup;
+use crate::simulate::RunResult;
 
 /// The devices a trace is tried on.
 #[derive(Clone, Copy)]
@@ -121,6 +122,14 @@ impl<'a> Bed<'a> {
              {served:.0} that the server does; none of its promises would hold",
             self.disk.name
         )))
+    }
+
+    /// What to keep in mind of the models, and of what `run` made of the trace's requests; one sentence each.
+    pub fn cautions(&self, run: Option<&RunResult>) -> Vec<String> {
+        let models: Vec<_> = std::iter::once(self.disk).chain(self.flash).collect();
+        let changed = run.into_iter().flat_map(|run| run.changed.told());
+        let named = changed.map(|told| format!("{}: {told}", self.disk.name));
+        devices::cautions(&models).into_iter().chain(named).collect()
     }
 
     /// What was asked for and has no effect on `input` under `policies`: a sentence each.
