@@ -24,7 +24,9 @@ use crate::report_file::ReportFile;
 pub(crate) fn costs(asked: &str) -> anyhow::Result<Costs> {
     let costs = Costs::named(asked).map_err(|wrong| match wrong {
         forebay::Error::Unfit(wrong) => forebay::Error::Unfit(format!("--cost-us: {wrong}")),
-        other => other,
+        other => forebay::Error::Unfit(format!(
+            "--cost-us: got '{asked}', expected microseconds, as 100 or 100+0.5/KiB, or a device: {other}"
+        )),
     })?;
     Ok(costs)
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
+use forebay_trace::TraceError;
 
 use crate::{command, output};
 
@@ -35,9 +36,8 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let told = |error: io::Error| {
-            let kind = error.kind();
-            io::Error::new(kind, format!("{}: {error}", self.folder.display()))
+        let told = |source: io::Error| {
+            forebay::Error::output(TraceError::Io { path: self.folder.clone(), source })
         };
         fs::create_dir_all(&self.folder).map_err(told)?;
         clap_mangen::generate_to(command(), &self.folder).map_err(told)?;

@@ -85,7 +85,7 @@ fn every_verb_has_a_manual_page() {
     }
     assert_eq!(fs::read_dir(&pages).unwrap().count(), names.len());
     let file = folder.file("file", "");
-    fails(forebay(&["man"]).arg(&file), 1, &["file"]);
+    fails(forebay(&["man"]).arg(&file), 2, &["file"]);
 }
 
 #[test]

@@ -466,6 +466,10 @@ fn where_bytes_cost_answers_are_speeds() {
             plan(arguments).args(["--cost-us", "2+1"]),
             &["--cost-us: got '2+1'", "100+0.5/KiB"],
         );
+        refused(
+            plan(arguments).args(["--cost-us", "no-such"]),
+            &["--cost-us: got 'no-such'", "100+0.5/KiB", "no device 'no-such'"],
+        );
     }
     refused(plan(&["sla", promise, trace]).args(cost).args(["--capacity", "9"]), &["--capacity"]);
 }

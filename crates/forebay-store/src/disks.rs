@@ -104,8 +104,9 @@ fn enough(paths: &[PathBuf]) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Store(format!(
-        "got {} disks, expected {DISKS_MIN} to {DISKS_MAX}: one takes what comes in, one is read, one is written",
-        paths.len()
+        "got {} disk{}, expected {DISKS_MIN} to {DISKS_MAX}: one takes what comes in, one is read, one is written",
+        paths.len(),
+        if paths.len() == 1 { "" } else { "s" }
     )))
 }
 

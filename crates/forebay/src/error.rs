@@ -75,8 +75,8 @@ impl Error {
 /// Whether a file cannot be there at all; a disk that is full or fails is another matter.
 fn is_of_place(source: &io::Error) -> bool {
     use io::ErrorKind::{
-        IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+        AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
     };
-    [NotFound, NotADirectory, IsADirectory, PermissionDenied, ReadOnlyFilesystem]
+    [AlreadyExists, NotFound, NotADirectory, IsADirectory, PermissionDenied, ReadOnlyFilesystem]
         .contains(&source.kind())
 }
