@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
+use comfy_table::Cell;
 use forebay::advise::{
     Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
     redundancy,
@@ -13,10 +13,11 @@ use forebay::report;
 use forebay_trace::write::Kept;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath};
-use crate::output::{self, Format, wrapped};
+use crate::output::{self, Format, right, wrapped};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::quantities::{bytes, millis, or_none, seconds, significant};
 
 /// Find out what would help a disk with this workload
 ///
@@ -209,10 +210,6 @@ fn saved(remedy: &Remedy) -> Cell {
     right(remedy.gain_share.map_or("-".to_string(), percent) + &beyond.unwrap_or_default())
 }
 
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
 /// A remedy's total before and after, in ms.
 fn total_pair(remedy: &Remedy) -> (Option<f64>, Option<f64>) {
     (remedy.before.as_ref().map(|before| before.total_s * 1e3), remedy.total_s.map(|s| s * 1e3))
@@ -256,7 +253,7 @@ impl Unit {
 
     /// A time before and after.
     fn pair(self, (before, after): (Option<f64>, Option<f64>)) -> Cell {
-        let told = |ms: f64| digits(self.of_ms(ms));
+        let told = |ms: f64| significant(self.of_ms(ms));
         right(match (before, after) {
             (Some(before), Some(after)) => format!("{} -> {}", told(before), told(after)),
             _ => "-".to_string(),
@@ -272,7 +269,7 @@ impl Unit {
             value => format!("{value:.0}"),
         };
         let within = interval.map(|(low, high)| format!(" ({}-{})", figure(low), figure(high)));
-        right(format!("{}{}", digits(self.of_ms(ms)), within.unwrap_or_default()))
+        right(format!("{}{}", significant(self.of_ms(ms)), within.unwrap_or_default()))
     }
 }
 
@@ -281,31 +278,30 @@ fn number(value: Option<f64>, digits: usize) -> Cell {
 }
 
 /// Every way to keep data on an array.
-fn arrays(redundancy: &Redundancy, total_is: &str) -> String {
-    let total = format!("{} s", total_is.split(' ').next().unwrap_or_default());
+fn arrays(redundancy: &Redundancy, total: &str) -> String {
     let mut table = output::table();
     table.set_header([
         "",
         "redundancy",
         "may fail",
-        "holds GiB",
-        total.as_str(),
-        "read mean ms",
-        "read p99 ms",
-        "write mean ms",
-        "write p99 ms",
+        "holds",
+        total,
+        "read mean",
+        "read p99",
+        "write mean",
+        "write p99",
     ]);
     for one in &redundancy.tried {
         table.add_row([
             Cell::new(if one.name == redundancy.recommended { ">" } else { "" }),
             Cell::new(one.name),
             right(one.failures_survived.to_string()),
-            number(Some(one.usable_bytes as f64 / f64::from(1 << 30)), 0),
-            number(Some(one.total_s), 1),
-            number(one.read_mean_ms, 1),
-            number(one.read_p99_ms, 1),
-            number(one.write_mean_ms, 1),
-            number(one.write_p99_ms, 1),
+            right(bytes(one.usable_bytes as f64)),
+            right(seconds(one.total_s)),
+            right(or_none(one.read_mean_ms, millis)),
+            right(or_none(one.read_p99_ms, millis)),
+            right(or_none(one.write_mean_ms, millis)),
+            right(or_none(one.write_p99_ms, millis)),
         ]);
     }
     table.to_string()
@@ -373,10 +369,4 @@ fn share_saved(share: f64, interval: Option<(f64, f64)>) -> Cell {
     };
     let within = interval.map(|(low, high)| format!(" ({} to {})", percent(low), percent(high)));
     right(format!("{}{}", percent(share), within.unwrap_or_default()))
-}
-
-/// Three digits.
-fn digits(value: f64) -> String {
-    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$}")
 }

@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint};
+use comfy_table::ColumnConstraint;
 use forebay::cache_curve::{Curve, CurveOptions, CurvePoint};
 use forebay::report;
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
-use crate::output::{self, Format, wrapped};
+use crate::output::{self, Format, right, wrapped};
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::quantities::{bytes, percent};
 
 /// Find how large a cache should be, and what caches of every size would find
 ///
@@ -64,22 +65,22 @@ impl Cache {
 /// The answer in a sentence, a handful of sizes, and the curve at a glance.
 fn shown(curve: &Curve, asked: bool) -> String {
     let mut table = output::table();
-    table.set_header(["cache", "blocks", "found %", "of what can be found %", "S3-FIFO found %"]);
+    table.set_header(["cache", "blocks", "found", "of what can be found", "S3-FIFO found"]);
     let points = if asked { curve.simulated() } else { curve.handful() };
     for point in &points {
         let findable = curve.findable();
         let share = if findable > 0.0 { point.lru_hit_ratio() / findable } else { 0.0 };
-        let other = point.s3fifo_miss_ratio.map(|ratio| format!("{:.1}", (1.0 - ratio) * 100.0));
+        let other = point.s3fifo_miss_ratio.map(|ratio| percent(1.0 - ratio));
         let is_recommended =
             curve.recommended.is_some_and(|size| size.size_blocks == point.size_blocks);
         let cells = [
             curve.size(point.size_blocks) + if is_recommended { " *" } else { "" },
             point.size_blocks.to_string(),
-            format!("{:.1}", point.lru_hit_ratio() * 100.0),
-            format!("{:.0}", share * 100.0),
+            percent(point.lru_hit_ratio()),
+            percent(share),
             other.unwrap_or_else(|| "-".to_string()),
         ];
-        table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
+        table.add_row(cells.map(right));
     }
     if points.iter().all(|point| point.s3fifo_miss_ratio.is_none())
         && let Some(column) = table.column_mut(4)
@@ -93,11 +94,11 @@ fn shown(curve: &Curve, asked: bool) -> String {
     format!(
         "{said}\n{table}\n{line}\n{}{}",
         wrapped(&format!(
-            "{} uses of {}{} different blocks of {} bytes. --format csv and json have every size.",
+            "{} uses of {}{} different blocks of {}. --format csv and json have every size.",
             curve.accesses,
             if curve.sampled_one_in > 1 { "about " } else { "" },
             curve.distinct_blocks,
-            curve.block_bytes
+            bytes(curve.block_bytes as f64)
         )),
         estimated.collect::<String>()
     )

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 /// How results are printed.
@@ -41,6 +41,11 @@ pub(crate) fn table() -> Table {
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(columns() as u16);
     table
+}
+
+/// A cell of a figure.
+pub(crate) fn right(text: impl Into<String>) -> Cell {
+    Cell::new(text.into()).set_alignment(CellAlignment::Right)
 }
 
 /// `text` as it stands out on a terminal, unless the user wants no colours.
@@ -85,8 +90,10 @@ fn wrapped_to(text: &str, columns: usize) -> String {
 }
 
 /// What no line ends before.
-const UNITS: [&str; 13] =
-    ["%", "s", "ms", "µs", "min", "h", "W", "J", "IOPS", "KiB", "MiB", "GiB", "TiB"];
+const UNITS: [&str; 18] = [
+    "%", "s", "ms", "µs", "min", "h", "W", "J", "kJ", "IOPS", "B", "KiB", "MiB", "GiB", "TiB",
+    "kB/s", "MB/s", "GB/s",
+];
 
 /// The words of `text`, a figure and its unit as one.
 fn words(text: &str) -> Vec<String> {

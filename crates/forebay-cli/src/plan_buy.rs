@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::{Cell, Table};
 use forebay::devices;
 use forebay::plan::amount::Fraction;
 use forebay::plan::buy::{
@@ -17,11 +17,12 @@ use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, Source, TracePath};
-use crate::output::{self, Format, say, wrapped};
+use crate::output::{self, Format, right, say, wrapped};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::quantities::{bound, or_none, percent, significant};
 
 /// Find which drives to buy, how many and in which layout, to keep promises to clients
 #[derive(Args)]
@@ -245,10 +246,6 @@ fn table(heads: &[&str]) -> Table {
     table
 }
 
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
 /// What each client needs of a server of constant rate, and gets of the best.
 fn clients(answer: &Answer) -> String {
     let mut shown = table(&["client", "requests", "promise", "IOPS alone", "gets"]);
@@ -258,7 +255,7 @@ fn clients(answer: &Answer) -> String {
         shown.add_row([
             Cell::new(plan_options::name_of(&need.client)),
             right(need.requests.to_string()),
-            right(format!("{} < {} ms", plan_options::percent(need.fraction), need.within_ms)),
+            right(format!("{} < {}", plan_options::percent(need.fraction), bound(need.within_ms))),
             right(need.capacity_iops.map_or("-".into(), |iops| iops.to_string())),
             right(gets.map_or("-".into(), |of| plan_options::share_found(of.in_time_fraction))),
         ]);
@@ -301,8 +298,8 @@ fn drives(answer: &Answer) -> String {
             )),
             right(bought),
             Cell::new(row.binds.map_or("-", |binds| binds.name())),
-            right(row.utilisation.map_or("-".into(), |busy| format!("{:.1} %", busy * 100.0))),
-            right(row.mean_power_w.map_or("-".into(), |watts| format!("{watts:.1}"))),
+            right(or_none(row.utilisation, percent)),
+            right(or_none(row.mean_power_w, significant)),
             right(price.map_or("-".into(), |(amount, currency)| format!("{amount:.0} {currency}"))),
         ]));
     }

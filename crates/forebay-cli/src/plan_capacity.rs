@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
+use comfy_table::Cell;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
@@ -14,13 +14,14 @@ use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format, wrapped};
+use crate::output::{self, Format, right, wrapped};
 use crate::plan_costed::{self, Answered};
 use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::quantities::{bound, significant};
 
 /// Find the least capacity that answers a fraction of the requests within a time
 #[derive(Args)]
@@ -161,10 +162,10 @@ fn sentence(line: &[&Row]) -> String {
     let Some(last) = line.iter().max_by(by_fraction) else { return String::new() };
     let most = line.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction).unwrap_or(last);
     let kept = format!(
-        "{} IOPS keep {} within {} ms",
+        "{} IOPS keep {} within {}",
         most.capacity_iops,
         percent(most.fraction),
-        most.within_ms
+        bound(most.within_ms)
     );
     if most.fraction == last.fraction {
         return format!("{kept}.");
@@ -174,7 +175,7 @@ fn sentence(line: &[&Row]) -> String {
         return format!("{kept}, and {what} too.");
     }
     let times = last.capacity_iops as f64 / most.capacity_iops.max(1) as f64;
-    format!("{kept}; {what} take {}, {times:.1} times as many.", last.capacity_iops)
+    format!("{kept}; {what} take {}, {} times as many.", last.capacity_iops, significant(times))
 }
 
 /// What each bound takes from nine tenths of the requests to all of them, in a line each.
@@ -184,8 +185,8 @@ fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String
     let mut lines = vec!["IOPS from 90 % of the requests (left) to all of them; the right half is the last hundredth:".to_string()];
     for (within, curve) in promises.within.iter().zip(&curves) {
         let heights = curve.iter().map(|point| point.1 as f64 / most);
-        let bound = format!("{} ms", within.as_millis_f64());
-        lines.push(format!("{bound:>9} {}", output::sparkline(heights)));
+        let within = bound(within.as_millis_f64());
+        lines.push(format!("{within:>9} {}", output::sparkline(heights)));
     }
     Ok(lines.join("\n"))
 }
@@ -201,9 +202,8 @@ fn shown(rows: &[Row], promises: &Promises, doubt: Doubt) -> String {
         let volume = line[0].volume.as_deref().unwrap_or("(all)");
         for (label, show) in lines(doubt) {
             let first = by_volume.then(|| Cell::new(volume)).into_iter();
-            let within = Cell::new(format!("{} ms{label}", line[0].within_ms));
-            let figures =
-                line.iter().map(|row| Cell::new(show(row)).set_alignment(CellAlignment::Right));
+            let within = Cell::new(format!("{}{label}", bound(line[0].within_ms)));
+            let figures = line.iter().map(|row| right(show(row)));
             table.add_row(first.chain([within]).chain(figures));
         }
     }

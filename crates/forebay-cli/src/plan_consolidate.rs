@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
+use comfy_table::Cell;
 use forebay::Error;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
@@ -18,12 +18,13 @@ use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format, say, wrapped};
+use crate::output::{self, Format, right, say, wrapped};
 use crate::plan_costed::{self, Answered};
 use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::quantities::{bound, significant};
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
 #[derive(Args)]
@@ -205,11 +206,11 @@ fn shown(found: &Consolidation, blind: Option<String>) -> String {
 fn alone(clients: &[Client]) -> String {
     let mut table = output::table();
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
-    let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
+    let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
     table.set_header(["client".to_string(), "trace".into()].into_iter().chain(heads));
     for client in clients {
         let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
-        let needs = needs.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+        let needs = needs.map(right);
         let named = [Cell::new(client.client), Cell::new(name_of(&client.trace))];
         table.add_row(named.into_iter().chain(needs));
     }
@@ -226,9 +227,9 @@ fn together_iops(row: &Shared) -> String {
 fn together(found: &Consolidation) -> String {
     let mut table = output::table();
     table.set_header([
-        "ms",
+        "within",
         "promised",
-        "shift s",
+        "shift",
         "sum",
         "together",
         "ratio",
@@ -239,18 +240,18 @@ fn together(found: &Consolidation) -> String {
     ]);
     for row in &found.rows {
         let cells = [
-            row.within_ms.to_string(),
+            bound(row.within_ms),
             percent(row.fraction),
-            row.shift_s.to_string(),
+            bound(row.shift_s * 1e3),
             row.sum_iops.to_string(),
             together_iops(row),
-            format!("{:.3}", row.ratio),
+            significant(row.ratio),
             row.shaped_iops.to_string(),
             row.worst_client.to_string(),
             share_found(row.worst_fraction()),
             row.every_client_iops.to_string(),
         ];
-        table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
+        table.add_row(cells.map(right));
     }
     let said = wrapped(
         "What they need together, in IOPS, against the sum of what each needs alone. Q1s: enough for all that each \

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use forebay_store::{
     Checked, Config, Disks, Finding, Key, Loss, Spare, Store, StoreError, Trouble, is_among, look,
 };
 
 use crate::output;
 use crate::progress::Progress;
+use crate::volume::size;
 
 /// Read every byte of a store and say what is damaged; nothing is written
 ///
@@ -123,7 +123,7 @@ impl Repairing {
                 "{segments} {} replaced; {} records in {} were saved.\n",
                 if segments == 1 { "segment was" } else { "segments were" },
                 repaired.records,
-                megabytes(repaired.bytes),
+                size(repaired.bytes),
             ),
         };
         if !repaired.losses.is_empty() {
@@ -142,7 +142,7 @@ fn told(checked: &Checked, what: &str) -> String {
         "{} records in {} segments ({})",
         checked.records,
         checked.segments,
-        megabytes(checked.bytes)
+        size(checked.bytes)
     );
     match checked.losses.is_empty() {
         true => format!("All is as it was written: {all}.\n"),
@@ -159,9 +159,7 @@ fn is_only_roots(checked: &Checked) -> bool {
 }
 
 fn losses(losses: &[Loss], what: &str) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_content_arrangement(ContentArrangement::DynamicFullWidth).set_width(WIDTH);
+    let mut table = output::table();
     table.set_header(["keys after", "up to", "records", "why"]);
     for loss in losses.iter().take(SHOWN) {
         let records = if loss.records == 0 { "?".into() } else { loss.records.to_string() };
@@ -179,9 +177,6 @@ fn losses(losses: &[Loss], what: &str) -> String {
     format!("What {what}:\n{table}\n{more}")
 }
 
-/// Columns of a table of losses.
-const WIDTH: u16 = 100;
-
 /// Losses that are listed.
 const SHOWN: usize = 40;
 
@@ -190,8 +185,4 @@ fn shown(key: &[u8]) -> String {
     let text: String =
         key.iter().take(24).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
     if key.len() > 24 { text + "..." } else { text }
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }

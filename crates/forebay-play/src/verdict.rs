@@ -2,6 +2,7 @@
 
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
+use forebay_trace::quantities::{millis, seconds, significant};
 
 /// A host that issues one request in a hundred later than this does not play the trace.
 const LATE_MS: f64 = 1.0;
@@ -44,7 +45,7 @@ pub(super) fn judge(result: &mut PlayResult) {
     }
     said.extend(rates(result));
     said.push(format!(
-        "{}, {} replay through {}: one request in a hundred issued more than {late:.3} ms after its \
+        "{}, {} replay through {}: one request in a hundred issued more than {} after its \
          time.",
         match (result.result, result.targets.iter().any(|target| target.direct == Some(false))) {
             ("emulated", _) => "Emulated in wall time",
@@ -56,7 +57,8 @@ pub(super) fn judge(result: &mut PlayResult) {
             Replay::Closed => "closed",
             Replay::Dependent => "dependent",
         },
-        result.driver
+        result.driver,
+        millis(late)
     ));
     result.verdict = said;
 }
@@ -79,7 +81,9 @@ impl Lateness {
     fn verdict(&self) -> Option<String> {
         let Lateness { p99_ms, max_ms, full_s, .. } = self;
         let late = format!(
-            "one request in a hundred was issued more than {p99_ms:.3} ms late (at most {max_ms:.3} ms)"
+            "one request in a hundred was issued more than {} late (at most {})",
+            millis(*p99_ms),
+            millis(*max_ms)
         );
         match (self.is_host_punctual(), *p99_ms <= LATE_MS) {
             (_, true) => None,
@@ -88,9 +92,10 @@ impl Lateness {
                  --realtime, or lower --intensity."
             )),
             (true, false) => Some(format!(
-                "The target was full: {late}, since it had no room for another I/O during {full_s:.3} s. \
+                "The target was full: {late}, since it had no room for another I/O during {}. \
                  Latencies include that; it does no more than it did here, so lower --intensity, or give it \
-                 fewer I/Os at a time with --depth."
+                 fewer I/Os at a time with --depth.",
+                seconds(*full_s)
             )),
         }
     }
@@ -102,8 +107,9 @@ fn rates(result: &PlayResult) -> Option<String> {
     let slow = is_slow(result.figures.requests, wanted, result.figures.makespan_s);
     (slow && result.host_kept_up).then(|| {
         format!(
-            "The target did not keep up: {wanted:.0} requests a second were wanted, {:.0} achieved.",
-            result.achieved_iops
+            "The target did not keep up: {} requests a second were wanted, {} achieved.",
+            significant(wanted),
+            significant(result.achieved_iops)
         )
     })
 }

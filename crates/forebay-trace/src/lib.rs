@@ -21,6 +21,7 @@ pub mod open;
 pub mod order;
 pub mod partition;
 pub mod plural;
+pub mod quantities;
 mod rows;
 pub mod streams;
 pub mod table;

@@ -14,7 +14,7 @@ use self::ticks::Ticks;
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::quantities::{millis, percent, seconds};
+use crate::quantities::{millis, percent, seconds, significant};
 
 /// A clock that steps by less tells requests apart about as well as a disk does.
 const STEP_FINE: Nanos = Nanos::from_millis(2);
@@ -299,14 +299,11 @@ impl Times {
                         format!("for {} of the requests the trace's clock steps", percent(share))
                     }
                 };
-                let requests = match per_stamp {
-                    few if few < 3.0 => format!("{few:.1}"),
-                    many => format!("{many:.0}"),
-                };
                 Some(format!(
-                    "{most} by {}, and {requests} requests share a step on average: replayed, they all come at \
+                    "{most} by {}, and {} requests share a step on average: replayed, they all come at \
                      once",
-                    length(step)
+                    length(step),
+                    significant(per_stamp)
                 ))
             }
             Times::Crowded { step, share } => Some(format!(

@@ -7,7 +7,7 @@ use forebay_trace::describe::description::Latency;
 use forebay_trace::describe::printable;
 
 use super::judge::TOO_FEW;
-use crate::quantities::{millis, percent};
+use crate::quantities::{millis, percent, significant};
 use crate::simulate::RunResult;
 
 /// What a read takes at least, in the mean, on the fastest disks where it does not go on after the last one: half a
@@ -55,8 +55,9 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
             is_unmeasured && description.requests >= TOO_FEW && scattered > SCATTERED_MOST;
         return is_flash.then(|| {
             format!(
-                "flash: the trace has no latencies, but {scattered:.0} of its requests a second go elsewhere than the \
-                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {NAME_ONE}"
+                "flash: the trace has no latencies, but {} of its requests a second go elsewhere than the \
+                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {NAME_ONE}",
+                significant(scattered)
             )
         });
     };
@@ -89,10 +90,7 @@ pub(super) fn was_faster(
         return None;
     }
     let duration_s = description.duration_s;
-    let rate = |s: f64| match run.figures.requests as f64 / s.max(1e-9) {
-        rate if rate < 10.0 => format!("{rate:.1}"),
-        rate => format!("{rate:.0}"),
-    };
+    let rate = |s: f64| significant(run.figures.requests as f64 / s.max(1e-9));
     let rates = match run.figures.makespan_s > duration_s * LONGER_TIMES {
         true => format!(
             ", and it did {} requests a second where {device} does {}",

@@ -10,6 +10,7 @@ use crate::clock::Times;
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
+use crate::quantities::bytes;
 
 /// A trace's times of arrival.
 pub struct ArrivalTimes {
@@ -218,21 +219,10 @@ pub fn size_caution<'a>(clients: impl IntoIterator<Item = &'a ArrivalTimes>) -> 
     (shortest < longest).then(|| {
         format!(
             "Requests are of {} to {} and each counts as one, however long.",
-            length(shortest),
-            length(longest)
+            bytes(shortest.into()),
+            bytes(longest.into())
         )
     })
-}
-
-/// A request's length.
-fn length(bytes: u32) -> String {
-    match bytes {
-        bytes if bytes < 1024 => format!("{bytes} B"),
-        bytes if bytes < 1 << 20 => {
-            format!("{:.1} KiB", f64::from(bytes) / 1024.0).replace(".0 ", " ")
-        }
-        bytes => format!("{:.2} MiB", f64::from(bytes) / f64::from(1 << 20)).replace(".00", ""),
-    }
 }
 
 #[cfg(test)]
