@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::Cell;
 use forebay::advise::{
     Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
     redundancy,
@@ -13,10 +12,11 @@ use forebay::report;
 use forebay_trace::write::Kept;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath};
-use crate::output::{self, Format, right, wrapped};
+use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{bytes, millis, or_none, seconds, significant};
 
 /// Find out what would help a disk with this workload
@@ -162,12 +162,11 @@ fn remedies(advice: &Advice) -> String {
     if tried.is_empty() {
         return reasons.join("\n");
     }
-    let mut table = output::table();
     let pairs = [total_pair, read_pair, write_pair];
     let [total, read, write] = pairs.map(|pair| {
         Unit::of(tried.iter().flat_map(|remedy| <[Option<f64>; 2]>::from(pair(remedy))).flatten())
     });
-    table.set_header([
+    let mut table = output::table([
         "",
         "remedy",
         "needs",
@@ -279,8 +278,7 @@ fn number(value: Option<f64>, digits: usize) -> Cell {
 
 /// Every way to keep data on an array.
 fn arrays(redundancy: &Redundancy, total: &str) -> String {
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "",
         "redundancy",
         "may fail",
@@ -311,7 +309,6 @@ fn ranking(advice: &Advice) -> String {
     let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
     let longest_s = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
     let digits = if longest_s < 10.0 { 3 } else { 1 };
-    let mut table = output::table();
     let total = format!("{} s", advice.total_is.split(' ').next().unwrap_or_default());
     let mut header = vec!["", "policy", "from", total.as_str()];
     header.extend(compared.then_some("saved %"));
@@ -319,7 +316,7 @@ fn ranking(advice: &Advice) -> String {
     let write = Unit::of(advice.ranking.iter().filter_map(|ranked| ranked.write_p99_ms));
     let tails = [format!("read p99 {}", read.name()), format!("write p99 {}", write.name())];
     header.extend(tails.iter().map(String::as_str));
-    table.set_header(header);
+    let mut table = output::table(header);
     for ranked in &advice.ranking {
         let mark = match advice.is_for_today(&ranked.policy) {
             true => "*",

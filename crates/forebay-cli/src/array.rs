@@ -1,13 +1,13 @@
 //! `forebay array`: what adaptive redundancy goes by.
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::Cell;
 use forebay::array_score::{Asked, CHUNKS, LEVELS, Score, score};
 use forebay::devices;
 use forebay_core::stack::array;
 
-use crate::output::{self, Format, Rows, right, say};
+use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::millis;
 
 /// Find which RAID level suits which writes on a device
@@ -101,13 +101,12 @@ fn mirrors_up_to(score: &Score) -> usize {
 }
 
 fn said(device: &str, drives: u16, scores: &[Score]) -> String {
-    let mut table = output::table();
     let chunks = (1..=CHUNKS).map(|count| match count {
         1 => "1 chunk".to_string(),
         _ => format!("{count} chunks"),
     });
     let head = ["at a time".to_string(), "level".to_string()].into_iter().chain(chunks);
-    table.set_header(head.chain(["switch away".to_string()]));
+    let mut table = output::table(head.chain(["switch away".to_string()]));
     for score in scores {
         for (index, level) in LEVELS.iter().enumerate() {
             let figures = score.write_ms[index].iter().chain([&score.switch_ms[index]]);

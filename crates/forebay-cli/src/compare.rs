@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, Table};
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::progress::Told;
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
-use crate::output::{self, Format, right};
+use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, Grid, right};
 use forebay_trace::quantities::{bound, bytes, millis, or_none, significant, words};
 
 /// Say how alike two traces are, and in what the second may stand in for the first
@@ -78,8 +78,7 @@ fn text(card: &Card) -> String {
 }
 
 fn aspects(card: &Card) -> String {
-    let mut table = output::table();
-    table.set_header(["", "for", "worst", "allowed"]);
+    let mut table = output::table(["", "for", "worst", "allowed"]);
     for aspect in &card.verdict.aspects {
         let mark = if aspect.holds { "yes" } else { "NO" };
         table.add_row([
@@ -94,9 +93,9 @@ fn aspects(card: &Card) -> String {
 
 /// Everything that has a figure for each trace.
 fn figures(card: &Card) -> String {
-    let mut table = output::table();
     let level = card.level * 100.0;
-    table.set_header(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
+    let mut table =
+        output::table(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
     for feature in &card.features {
         let shown = |value: f64| feature.shown(value);
         add(&mut table, &feature.words(), &feature.quantity, feature.deviation_kind, shown);
@@ -115,7 +114,7 @@ fn figures(card: &Card) -> String {
 }
 
 fn add(
-    table: &mut Table,
+    table: &mut Grid,
     name: &str,
     quantity: &Quantity,
     kind: DeviationKind,
@@ -136,8 +135,7 @@ fn add(
 }
 
 fn distances(card: &Card) -> String {
-    let mut table = output::table();
-    table.set_header(["distance", "of", "B from A", "A from itself"]);
+    let mut table = output::table(["distance", "of", "B from A", "A from itself"]);
     let mut add = |name: &str, of: &str, found: Option<f64>, itself: Option<f64>| {
         let shown = |value: Option<f64>| right(or_none(value, significant));
         table.add_row([Cell::new(name), Cell::new(words(of)), shown(found), shown(itself)]);

@@ -88,8 +88,7 @@ impl Validate {
 }
 
 fn table(figures: &Validation) -> String {
-    let mut table = output::table();
-    table.set_header([figures.device.as_str(), "against the drive"]);
+    let mut table = output::table([figures.device.as_str(), "against the drive"]);
     let spread = format!("{} to {}", millis(figures.rms_least_ms), millis(figures.rms_greatest_ms));
     let rows = [
         ("requests", figures.requests.to_string()),

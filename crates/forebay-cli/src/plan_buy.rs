@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, Table};
 use forebay::devices;
 use forebay::plan::amount::Fraction;
 use forebay::plan::buy::{
@@ -17,11 +16,12 @@ use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, Source, TracePath};
-use crate::output::{self, Format, right, say, wrapped};
+use crate::output::{self, Format, say, wrapped};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{bound, or_none, percent, significant};
 
 /// Find which drives to buy, how many and in which layout, to keep promises to clients
@@ -240,15 +240,9 @@ fn shown(answer: &Answer) -> String {
     parts.join("\n\n")
 }
 
-fn table(heads: &[&str]) -> Table {
-    let mut table = output::table();
-    table.set_header(heads);
-    table
-}
-
 /// What each client needs of a server of constant rate, and gets of the best.
 fn clients(answer: &Answer) -> String {
-    let mut shown = table(&["client", "requests", "promise", "IOPS alone", "gets"]);
+    let mut shown = output::table(["client", "requests", "promise", "IOPS alone", "gets"]);
     let best = answer.rows.first().filter(|row| row.drives.is_some());
     for need in answer.clients.iter().take(ROWS_MAX) {
         let gets = best.and_then(|row| row.clients.iter().find(|of| of.client == need.client));
@@ -271,7 +265,7 @@ fn drives(answer: &Answer) -> String {
     let several = answer.clients.len() > 1;
     let heads = ["drive", "layout", "clients", "b/r/t", "buy", "decides", "busy", "W", "price"];
     let kept = |head: &&str| several || *head != "clients";
-    let mut shown = table(&heads.into_iter().filter(|head| kept(head)).collect::<Vec<_>>());
+    let mut shown = output::table(heads.into_iter().filter(|head| kept(head)).collect::<Vec<_>>());
     let does: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     for row in does.iter().take(ROWS_MAX) {

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::Cell;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
@@ -14,13 +13,14 @@ use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format, right, wrapped};
+use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Answered};
 use crate::plan_devices::{self, Devices};
-use crate::plan_options::{self, Trust, percent};
+use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{bound, significant};
 
 /// Find the least capacity that answers a fraction of the requests within a time
@@ -194,10 +194,9 @@ fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String
 /// Bounds down, fractions across.
 fn shown(rows: &[Row], promises: &Promises, doubt: Doubt) -> String {
     let by_volume = rows.iter().any(|row| row.volume.is_some());
-    let mut table = output::table();
-    let fractions = promises.fractions.iter().map(|f| format!("{f}"));
+    let fractions = promises.fractions.iter().map(|f| percent(f.as_f64()));
     let heads = by_volume.then(|| "volume".to_string()).into_iter();
-    table.set_header(heads.chain(["IOPS within".into()]).chain(fractions));
+    let mut table = output::table(heads.chain(["IOPS within".into()]).chain(fractions));
     for line in rows.chunks(promises.fractions.len()) {
         let volume = line[0].volume.as_deref().unwrap_or("(all)");
         for (label, show) in lines(doubt) {
@@ -227,7 +226,7 @@ fn lines(doubt: Doubt) -> Vec<Line> {
             row.held_out.map_or("-".into(), |held| held.train_capacity_iops.to_string())
         }));
         lines.push((": so answered of the end", |row| {
-            row.held_out.map_or("-".into(), |held| format!("{:.5}", held.held_out_fraction))
+            row.held_out.map_or("-".into(), |held| share_found(held.held_out_fraction))
         }));
         lines.push((": the end alone", |row| {
             let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use comfy_table::Cell;
 use forebay::Error;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
@@ -18,12 +17,13 @@ use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format, right, say, wrapped};
+use crate::output::{self, Format, say, wrapped};
 use crate::plan_costed::{self, Answered};
 use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{bound, significant};
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
@@ -204,10 +204,9 @@ fn shown(found: &Consolidation, blind: Option<String>) -> String {
 }
 
 fn alone(clients: &[Client]) -> String {
-    let mut table = output::table();
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
-    table.set_header(["client".to_string(), "trace".into()].into_iter().chain(heads));
+    let mut table = output::table(["client".to_string(), "trace".into()].into_iter().chain(heads));
     for client in clients {
         let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
         let needs = needs.map(right);
@@ -225,8 +224,7 @@ fn together_iops(row: &Shared) -> String {
 }
 
 fn together(found: &Consolidation) -> String {
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "within",
         "promised",
         "shift",

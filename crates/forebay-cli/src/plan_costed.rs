@@ -14,10 +14,11 @@ use forebay_core::Nanos;
 use serde::Serialize;
 
 use crate::options::{Source, say_notes};
-use crate::output::{self, Format, right, wrapped};
-use crate::plan_options::{self, percent};
+use crate::output::{self, Format, wrapped};
+use crate::plan_options::{self, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
+use forebay_trace::grid::right;
 use forebay_trace::quantities::{bound, significant};
 
 /// What `asked` says, a cost or a device.
@@ -92,7 +93,7 @@ fn prices(found: &Answer, costs: &Costs) -> String {
     let [unit, meant] = found.meant(costs);
     let said = std::iter::once(unit).chain(found.told()).chain([meant]);
     let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
-    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| row.fraction.to_string());
+    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
     let header = std::iter::once("speed within".to_string()).chain(fractions);
     let lines = found.bounds().map(|line| {
         let figures = line.iter().map(|row| significant(row.speed));
@@ -114,8 +115,8 @@ fn priced(found: &Price, costs: &Costs) -> String {
     let lines = found.tiers.iter().map(|tier| {
         vec![
             bound(tier.within_ms),
-            tier.fraction.to_string(),
-            format!("{:.6}", tier.achieved_fraction),
+            percent(tier.fraction),
+            share_found(tier.achieved_fraction),
             significant(tier.alone_speed),
         ]
     });
@@ -170,8 +171,7 @@ fn together(found: &Consolidation, costs: &Costs) -> String {
 
 /// Figures to the right.
 fn table(header: Vec<String>, lines: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = output::table();
-    table.set_header(header);
+    let mut table = output::table(header);
     for line in lines {
         table.add_row(line.into_iter().map(right));
     }

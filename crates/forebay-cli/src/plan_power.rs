@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::Cell;
 use forebay::devices;
 use forebay::plan::amount::{Fraction, share_found};
 use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
@@ -13,11 +12,12 @@ use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format, right, wrapped};
+use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{bound, millis, significant};
 
 /// Find what a promise costs in energy when pools of disks can be switched off
@@ -187,8 +187,7 @@ fn times(power: &Found) -> String {
 
 /// A line for each plan, its figures to the right.
 fn table(heads: &[String], rows: &[Row], figures: impl Fn(&Row) -> Vec<String>) -> String {
-    let mut table = output::table();
-    table.set_header(heads);
+    let mut table = output::table(heads);
     for row in rows {
         let figures = figures(row).into_iter();
         let figures = figures.map(right);

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::Cell;
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
 use forebay_play::{Driver, News, Place, Plan, PlayResult};
@@ -13,10 +12,11 @@ use serde::Serialize;
 
 use crate::interrupt::{self, Second};
 use crate::options::{Reading, Replaying, TracePath, duration, failure};
-use crate::output::{self, Format, right, say, wrapped};
+use crate::output::{self, Format, say, wrapped};
 use crate::play_tape;
 use crate::progress::Progress;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{millis, or_none, seconds, significant};
 
 /// Play a trace on real files and devices, or on an emulated one, in wall time
@@ -211,9 +211,8 @@ fn table(result: &PlayResult) -> String {
         ("CPU user", |result| seconds(result.cpu_user_s)),
         ("CPU system", |result| seconds(result.cpu_system_s)),
     ];
-    let mut table = output::table();
     let targets: Vec<&str> = result.targets.iter().map(|one| one.target.as_str()).collect();
-    table.set_header([result.result.to_string(), targets.join(", ")]);
+    let mut table = output::table([result.result.to_string(), targets.join(", ")]);
     for (name, show) in rows {
         let cell = right(show(result));
         table.add_row([Cell::new(name), cell]);

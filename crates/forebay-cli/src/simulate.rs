@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
-use comfy_table::Cell;
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::progress::Told;
@@ -20,10 +19,11 @@ use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath, failure};
-use crate::output::{self, Format, right, say};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 
 /// Run a trace through policies on a model of a drive, side by side
 #[derive(Args)]
@@ -212,10 +212,9 @@ fn table(runs: &[RunResult]) -> String {
         ("latencies imputed", |run| percent(run.imputed_share)),
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
-    let mut table = output::table();
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
-    let policies = runs.iter().map(|run| Cell::new(&run.policy));
-    table.set_header(std::iter::once(Cell::new(device)).chain(policies));
+    let policies = runs.iter().map(|run| run.policy.clone());
+    let mut table = output::table([device].into_iter().chain(policies));
     let failed = runs.iter().any(|run| run.figures.ios_failed + run.figures.failed > 0);
     for (name, show) in rows.iter().filter(|(name, _)| failed || !name.ends_with(" failed")) {
         let cells = runs.iter().map(|run| right(show(run)));
@@ -251,8 +250,7 @@ fn classes(runs: &[RunResult]) -> String {
     if runs.iter().all(|run| run.figures.classes.is_empty()) {
         return String::new();
     }
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "policy",
         "class",
         "requests",
@@ -307,8 +305,7 @@ fn devices_table(runs: &[RunResult]) -> String {
     if !several && runs.iter().all(|run| run.erases.is_none()) {
         return String::new();
     }
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "policy",
         "device",
         "role",
@@ -365,8 +362,8 @@ fn streams(runs: &[RunResult]) -> String {
     const ROWS: [Row; 2] =
         [("under way", |of| significant(of.busy_share)), ("p99", |of| or_none(of.p99_ms, millis))];
     let Some(first) = runs.first() else { return String::new() };
-    let mut table = output::table();
-    table.set_header(["stream", ""].into_iter().chain(runs.iter().map(|run| run.policy.as_str())));
+    let mut table =
+        output::table(["stream", ""].into_iter().chain(runs.iter().map(|run| run.policy.as_str())));
     for share in first.figures.streams.iter().take(SHOWN) {
         for (index, (what, show)) in ROWS.iter().enumerate() {
             let name = if index == 0 { share.stream.as_str() } else { "" };

@@ -159,8 +159,7 @@ fn is_only_roots(checked: &Checked) -> bool {
 }
 
 fn losses(losses: &[Loss], what: &str) -> String {
-    let mut table = output::table();
-    table.set_header(["keys after", "up to", "records", "why"]);
+    let mut table = output::table(["keys after", "up to", "records", "why"]);
     for loss in losses.iter().take(SHOWN) {
         let records = if loss.records == 0 { "?".into() } else { loss.records.to_string() };
         let end = |key: &Option<Key>, none: &str| key.as_deref().map_or_else(|| none.into(), shown);

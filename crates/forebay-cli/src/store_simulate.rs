@@ -2,7 +2,6 @@
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use comfy_table::Cell;
 use forebay::devices;
 use forebay::plan::power::Disk;
 use forebay_core::Nanos;
@@ -12,8 +11,9 @@ use forebay_store::{
 };
 
 use crate::options::span;
-use crate::output::{self, Format, Rows, right, say};
+use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
+use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds, significant};
 
 /// Find by simulation how much reorganising slows puts: the store's own code on models of disks
@@ -257,8 +257,7 @@ impl Simulating {
     }
 
     fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {
-        let mut table = output::table();
-        table.set_header([
+        let mut table = output::table([
             "disks",
             "puts",
             "time",

@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{Cell, Table};
 use forebay_serve::ask;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
@@ -18,9 +17,10 @@ use serde::Serialize;
 
 use crate::interrupt::{self, Second};
 use crate::options::duration;
-use crate::output::{self, Format, right};
+use crate::output::{self, Format};
 use crate::volume::size;
 use forebay::plan::amount::share_found;
+use forebay_trace::grid::{Cell, Grid, right};
 use forebay_trace::quantities::{self, bound, millis, named, percent, rate, significant};
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
@@ -158,11 +158,11 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     text
 }
 
-fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
+fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let heads = [
         "export", "clients", "queue", "reads/s", "writes/s", "rate", "p50", "p99", "max", "failed",
     ];
-    let mut table = headed(&heads);
+    let mut table = output::table(heads);
     let named = |one: &ExportFigures| match one.name.is_empty() {
         true => "(default)".into(),
         false => one.name.clone(),
@@ -190,12 +190,12 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
     table
 }
 
-fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
+fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let mut heads =
         vec!["disk", "queue", "busy", "reads/s", "writes/s", "others/s", "rate", "failed"];
     let is_volume = back.disks.iter().any(|disk| disk.drive.is_some());
     heads.extend(["free", "state"].iter().filter(|_| is_volume));
-    let mut table = headed(&heads);
+    let mut table = output::table(heads);
     let files: Vec<&Path> = back.disks.iter().map(|disk| Path::new(&disk.file)).collect();
     let names = shortened(&tails(&files));
     for (at, (one, name)) in back.disks.iter().zip(&names).enumerate() {
@@ -300,16 +300,8 @@ fn volume(back: &BackFigures) -> String {
     output::wrapped(&text) + "\n"
 }
 
-fn headed(heads: &[&str]) -> Table {
-    let mut table = output::table();
-    table.set_header(row(heads[0], heads[1..].iter().map(|head| head.to_string())));
-    table
-}
-
 fn row(name: &str, figures: impl IntoIterator<Item = String>) -> Vec<Cell> {
-    let figures = figures.into_iter();
-    let cells = figures.map(right);
-    [Cell::new(name)].into_iter().chain(cells).collect()
+    [Cell::new(name)].into_iter().chain(figures.into_iter().map(right)).collect()
 }
 
 #[cfg(test)]
@@ -343,7 +335,7 @@ mod tests {
             last_pause_ms: 3.25,
             exports: vec![export],
             disks: vec![disk(count, true), disk(0, false)],
-            pace: Some(PaceFigures { percent: 62.25, measured_iops: Some(287.4) }),
+            pace: Some(PaceFigures { percent: 62.5, measured_iops: Some(287.4) }),
             rearranged: Some(false),
             late: Some(LateFigures { p50_ms: 0.02, p99_ms: 1.25, longest_ms: 9.0 }),
             volume: Some(VolumeFigures {
@@ -393,7 +385,7 @@ mod tests {
         for said in [
             "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25 % of 4000 units",
-            "The disk does 287 requests a second; 62.2 % of each promise is held.",
+            "The disk does 287 requests a second; 62.5 % of each promise is held.",
             "99 % of its I/Os ended at most 1.25 ms late",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");

@@ -301,8 +301,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
             }
         ),
     };
-    let mut table = output::table();
-    table.set_header(["volume", &shown.volume]);
+    let mut table = output::table(["volume", &shown.volume]);
     let units: Vec<String> =
         shown.units.iter().map(|(level, count)| format!("{count} {level}")).collect();
     let numbers = |list: &[u8]| match list {

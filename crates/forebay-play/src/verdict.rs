@@ -135,12 +135,12 @@ mod tests {
             (said(0.0, 0.0), said(1.0, 1.0)),
             ((true, String::new()), (true, String::new()))
         );
-        let (punctual, slow) = said(1.001, 1.001);
+        let (punctual, slow) = said(1.01, 1.01);
         assert!(!punctual && slow.starts_with("This host did not keep up"), "{slow}");
-        assert!(slow.contains("1.001 ms late (at most 70.000 ms)"), "{slow}");
+        assert!(slow.contains("1.01 ms late (at most 70.0 ms)"), "{slow}");
         let (punctual, full) = said(23.0, 1.0);
         assert!(punctual && full.starts_with("The target was full"), "{full}");
-        assert!(full.contains("during 2.500 s") && !full.contains("processors"), "{full}");
+        assert!(full.contains("during 2.50 s") && !full.contains("processors"), "{full}");
     }
 
     #[test]

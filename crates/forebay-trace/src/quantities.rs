@@ -104,15 +104,6 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// How far `now` is from `before`, with its sign: "-12.3 %".
-pub fn change(now: f64, before: f64) -> String {
-    match now / before - 1.0 {
-        _ if before <= 0.0 => "no baseline".to_owned(),
-        share if share < 0.0 => percent(share),
-        share => format!("+{}", percent(share)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,9 +157,6 @@ mod tests {
         let shown = [0.0, 0.00001, 0.0123, 0.2345, 0.9994, 0.9996, 1.0, 17.83].map(percent);
         let expected = ["0 %", "0 %", "1.23 %", "23.4 %", "99.9 %", "100 %", "100 %", "1783 %"];
         assert_eq!(shown, expected);
-        let changes = [(88.0, 100.0), (103.4, 100.0), (100.0, 100.0), (1.0, 0.0)];
-        let expected = ["-12.0 %", "+3.40 %", "+0 %", "no baseline"];
-        assert_eq!(changes.map(|(now, before)| change(now, before)), expected);
     }
 
     #[test]

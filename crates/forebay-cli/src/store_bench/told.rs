@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use comfy_table::{Cell, Table};
 use serde::Serialize;
 
 use super::Benching;
 use super::arrivals::Turns;
 use super::tally::{Figures, Latency, Tally};
-use crate::output::{self, right, wrapped};
+use crate::output::{self, wrapped};
+use forebay_trace::grid::{Cell, Grid, right};
 use forebay_trace::quantities::{millis, percent, rate, significant};
 
 /// What a benchmark found.
@@ -99,8 +99,7 @@ pub(super) fn told(results: &Results) -> String {
                   less; --rate asks however it does."
             .to_string(),
     }));
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "operation",
         "count",
         "per s",
@@ -158,7 +157,7 @@ fn headline(results: &Results, figures: &Figures) -> String {
     format!("{asked}: {} operations/s{wanted}{tail}{wrong}.", significant(figures.rate_per_s))
 }
 
-fn rows(table: &mut Table, name: &str, figures: &Figures, is_open: bool) {
+fn rows(table: &mut Grid, name: &str, figures: &Figures, is_open: bool) {
     for row in &figures.operations {
         let name = if name.is_empty() { row.operation } else { name };
         let cells =

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
-
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
+use crate::grid::{Cell, Grid, right};
 use crate::plural::counted;
 use crate::quantities::{self, or_none, significant};
 
@@ -13,9 +12,6 @@ const COLUMNS: u16 = 100;
 
 /// Streams and volumes shown; the description itself holds more.
 const ROWS: usize = 8;
-
-/// One line below the header, and no other.
-const LINES: &str = "     ──            ";
 
 impl Description {
     /// The main figures as tables of at most so many columns, about a screen of lines; threads, where they were asked
@@ -57,17 +53,17 @@ impl Description {
         )
     }
 
-    fn directions(&self, columns: u16) -> Table {
-        let mut table = new(
+    fn directions(&self, columns: u16) -> Grid {
+        let mut table = Grid::new(
             columns,
-            &["", "requests", "bytes", "mean size", "p50", "p99", "max", "mean time", "p50", "p99"],
+            ["", "requests", "bytes", "mean size", "p50", "p99", "max", "mean time", "p50", "p99"],
         );
         let rows = [
             ("reads", self.reads, self.read_bytes, &self.read_size, &self.read_latency),
             ("writes", self.writes, self.write_bytes, &self.write_size, &self.write_latency),
         ];
         for (name, requests, total, sizes, latency) in rows {
-            table.add_row([
+            table.add_row(row([
                 name.to_owned(),
                 requests.to_string(),
                 bytes(total),
@@ -78,9 +74,9 @@ impl Description {
                 time(latency.mean_ms),
                 time(latency.p50_ms),
                 time(latency.p99_ms),
-            ]);
+            ]));
         }
-        right_aligned(table)
+        table
     }
 
     fn order(&self) -> String {
@@ -104,25 +100,25 @@ impl Description {
         )
     }
 
-    fn stream_table(&self, columns: u16) -> Table {
-        let mut table = new(
+    fn stream_table(&self, columns: u16) -> Grid {
+        let mut table = Grid::new(
             columns,
-            &["stream", "requests", "share", "read", "written", "bytes", "mean size", "sequential"],
+            ["stream", "requests", "share", "read", "written", "bytes", "mean size", "sequential"],
         );
         for row in self.by_stream.rows.iter().take(ROWS) {
-            table.add_row(stream_cells(&row.label, row));
+            table.add_row(self::row(stream_cells(&row.label, row)));
         }
         let hidden = self.by_stream.total.saturating_sub(ROWS as u64);
         if hidden > 0 {
             table.add_row([format!("{hidden} more")]);
         }
-        right_aligned(table)
+        table
     }
 
-    fn volume_table(&self, columns: u16) -> Table {
-        let mut table = new(
+    fn volume_table(&self, columns: u16) -> Grid {
+        let mut table = Grid::new(
             columns,
-            &[
+            [
                 "volume",
                 "requests",
                 "share",
@@ -135,13 +131,13 @@ impl Description {
             ],
         );
         for row in self.by_volume.iter().take(ROWS) {
-            table.add_row(volume_cells(row));
+            table.add_row(self::row(volume_cells(row)));
         }
         let hidden = self.by_volume.len().saturating_sub(ROWS);
         if hidden > 0 {
             table.add_row([format!("{hidden} more")]);
         }
-        right_aligned(table)
+        table
     }
 
     /// What the reading lost or mended; always says so.
@@ -161,37 +157,28 @@ impl fmt::Display for Description {
     }
 }
 
-fn scales(arrivals: &[Arrivals], columns: u16) -> Table {
+fn scales(arrivals: &[Arrivals], columns: u16) -> Grid {
     let scale = |a: &Arrivals| match a.bin_ms {
         ms if ms < 1000 => format!("{ms} ms"),
         ms => format!("{} s", ms / 1000),
     };
     let mut header = vec!["arrivals in bins of".to_owned()];
     header.extend(arrivals.iter().map(scale));
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = new(columns, &header);
+    let mut table = Grid::new(columns, header);
     let mut add = |name: &str, figure: fn(&Arrivals) -> Option<f64>| {
         let figures = arrivals.iter().map(|a| number(figure(a)));
-        table.add_row(std::iter::once(name.to_owned()).chain(figures));
+        table.add_row([Cell::new(name)].into_iter().chain(figures.map(right)));
     };
     add("mean requests", |a| a.mean_requests);
     add("peak per second", |a| a.peak_iops);
     add("variance / mean", |a| a.dispersion);
-    right_aligned(table)
-}
-
-pub(super) fn new(columns: u16, header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(LINES).set_header(header);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     table
 }
 
-pub(super) fn right_aligned(mut table: Table) -> Table {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+/// A row: its name, then its figures.
+pub(super) fn row<const CELLS: usize>(cells: [String; CELLS]) -> impl Iterator<Item = Cell> {
+    let cell = |(index, text)| if index == 0 { Cell::new(text) } else { right(text) };
+    cells.into_iter().enumerate().map(cell)
 }
 
 fn stream_cells(label: &str, row: &StreamRow) -> [String; 8] {

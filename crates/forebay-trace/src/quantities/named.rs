@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(told("offloaded_bytes", 4096.0), "offloaded 4 KiB");
         assert_eq!(told("ios_beyond_bound", 31.0), "I/Os beyond bound 31");
         assert_eq!(told("hit_share", 0.3456), "hit share 34.6 %");
-        assert_eq!(told("pace_percent", 62.25), "pace 62.2 %");
+        assert_eq!(told("pace_percent", 62.5), "pace 62.5 %");
         assert_eq!(told("measured_iops", 287.4), "measured 287 IOPS");
         assert_eq!(
             (told("bound_held", 1.0), told("bound_held", 0.0)),

@@ -572,5 +572,5 @@ impl Case<'_> {
 
 /// "12 % less" or "3.4 % more".
 fn difference(gain_share: f64) -> String {
-    format!("{} {}", percent(gain_share), if gain_share < 0.0 { "more" } else { "less" })
+    format!("{} {}", percent(gain_share.abs()), if gain_share < 0.0 { "more" } else { "less" })
 }
