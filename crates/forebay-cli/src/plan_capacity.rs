@@ -114,7 +114,7 @@ impl Capacity {
                 let said = sentences(&arrivals, &answer.rows, &promises);
                 let table = shown(&answer.rows, &promises, doubt);
                 let glance = glance(&arrivals, &promises)?;
-                output::print(&format!("{said}\n\n{table}\n{glance}"))?;
+                output::print(&format!("{said}\n\n{table}\n\n{glance}"))?;
             }
         }
         Ok(())

@@ -196,7 +196,7 @@ impl Simulating {
                     predict(&disks, &config, load).map_err(|trouble| anyhow!("{trouble}"))?;
                 let told = self.told(&device.name, load, &all);
                 let parking = self.parking(&all);
-                Ok(output::print(&format!("{told}\n{}{parking}", foretold(&predicted, &all)))?)
+                Ok(output::print(&format!("{told}\n\n{}{parking}", foretold(&predicted, &all)))?)
             }
         }
     }
@@ -296,7 +296,7 @@ impl Simulating {
         format!(
             "Sorting makes puts take longer by {}.\n\
          {}, {} of {device}: {} puts of {} by {} at a time, each {} before it is\n\
-         answered; {} from an answer to the next put.\n{table}",
+         answered; {} from an answer to the next put.\n\n{table}",
             slowed.join(", "),
             if self.wall { "Emulated in real time" } else { "Simulated" },
             self.disks,
