@@ -384,7 +384,7 @@ mod tests {
         );
         for said in [
             "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
-            "Rebuilding: 25 % of 4000 units",
+            "Rebuilding: 25.0 % of 4000 units",
             "The disk does 287 requests a second; 62.5 % of each promise is held.",
             "99 % of its I/Os ended at most 1.25 ms late",
         ] {

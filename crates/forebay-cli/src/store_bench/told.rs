@@ -238,7 +238,7 @@ mod tests {
                 said.starts_with("Workload ingest: 123456 operations/s of 1234567 wanted"),
                 "{said}"
             );
-            assert!(said.contains("12351 FAILED") && said.contains("12.3 s |"), "{said}");
+            assert!(said.contains("12351 FAILED") && said.contains("  12.3 s\n"), "{said}");
             let widest = said.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(crate::output::COLUMNS), "{widest:?}: {said}");
         }
