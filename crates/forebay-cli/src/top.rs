@@ -392,7 +392,7 @@ mod tests {
         }
         let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_string();
         assert!(row("used").contains("one") && row("used").contains("40000"), "{text}");
-        assert!(row("missing ").contains(" 1:one "), "{text}");
+        assert!(row("  missing").contains(" 1:one "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         // A server that was started again in between.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };

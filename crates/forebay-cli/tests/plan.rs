@@ -302,7 +302,7 @@ fn a_clock_that_hides_how_requests_came_has_no_price() {
     let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
     for question in &questions[..2] {
         let (_, err) = ends(plan(question).args(["--within", "50ms"]).arg(&ticks), 0);
-        assert!(err.contains("steps by 40.0"), "{err}");
+        assert!(err.contains("steps by 40 ms"), "{err}");
     }
 }
 
