@@ -62,6 +62,11 @@ impl Axis {
         Axis { label, ..self }
     }
 
+    /// A value as its labels are.
+    pub(super) fn said(&self, value: f64) -> String {
+        (self.label)(value)
+    }
+
     /// Where it begins and ends, in picture units.
     pub(super) fn ends(&self) -> (f64, f64) {
         (self.from, self.to)
@@ -86,7 +91,7 @@ impl Axis {
     /// Values to label, about `wanted` of them, with their labels.
     pub(super) fn ticks(&self, wanted: f64) -> Vec<(f64, String)> {
         if let Scale::Logarithmic(base) = self.scale {
-            let every = ((self.high - self.low) / 8.0).ceil().max(1.0) as usize;
+            let every = ((self.high - self.low) / wanted).ceil().max(1.0) as usize;
             let powers = (self.low as i32..=self.high as i32).step_by(every);
             return powers
                 .map(|power| base.powi(power))

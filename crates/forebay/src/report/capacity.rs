@@ -5,7 +5,8 @@ use super::charts::{legend, series_class};
 use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
-use super::tables::table;
+use super::table::{Mark, TableRow, table};
+use super::tables::within;
 use super::text::{count, escape, name, ratio, seconds, significant};
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
@@ -92,8 +93,20 @@ fn curves(page: &CapacityPage<'_>) -> String {
         .iter()
         .map(|(id, from, what)| {
             let title = format!("Capacity over the fraction of requests, {what}");
-            let description = "For each bound, the least capacity that answers a fraction in time.";
-            let caption = Caption { id, title: &title, description };
+            let ends = names.iter().zip(&page.curves).filter_map(|(name, curve)| {
+                let first = curve.iter().find(|point| point.0 >= *from)?;
+                Some(format!(
+                    " {name}: {} IOPS at {}, {} at the end.",
+                    count(first.1),
+                    crate::plan::amount::percent(first.0),
+                    count(curve.last()?.1)
+                ))
+            });
+            let description = format!(
+                "For each bound, the least capacity that answers a fraction in time.{}",
+                ends.collect::<String>()
+            );
+            let caption = Caption { id, title: &title, description: &description };
             figure(&curve(&caption, &page.curves, *from), &format!("<b>Capacity</b>, {what}"))
         })
         .collect();
@@ -129,9 +142,9 @@ fn prices(page: &CapacityPage<'_>) -> String {
             Some(volume) => format!("{}: {within}", name(volume)),
             None => within,
         };
-        (false, std::iter::once(first).chain(line.iter().map(price)).collect())
+        (Mark::Plain, std::iter::once(first).chain(line.iter().map(price)).collect())
     };
-    let lines: Vec<(bool, Vec<String>)> = page.rows.chunks(fractions.max(1)).map(line).collect();
+    let lines: Vec<TableRow> = page.rows.chunks(fractions.max(1)).map(line).collect();
     section("Least capacity", &table(&headings, &lines))
 }
 
@@ -147,9 +160,9 @@ fn counted(page: &CapacityPage<'_>, part: &DevicesPart<'_>) -> String {
     let number = |row: &devices::Row| row.devices.map_or("none".into(), |n| count(n as u64));
     let line = |line: &[devices::Row]| {
         let within = format!("within {}", bound(line[0].within_ms));
-        (false, std::iter::once(within).chain(line.iter().map(number)).collect())
+        (Mark::Plain, std::iter::once(within).chain(line.iter().map(number)).collect())
     };
-    let lines: Vec<(bool, Vec<String>)> = part.rows.chunks(fractions.max(1)).map(line).collect();
+    let lines: Vec<TableRow> = part.rows.chunks(fractions.max(1)).map(line).collect();
     let title = format!("How many {} it takes", name(part.device));
     section(&title, &format!("{said}{}{notes}", table(&heads, &lines)))
 }
@@ -166,10 +179,7 @@ pub(super) fn price(row: &Row) -> String {
 
 /// A capacity, with its interval where there is one.
 pub(super) fn capacity(iops: u64, interval: Option<(u64, u64)>) -> String {
-    let below = interval.map_or(String::new(), |(low, high)| {
-        format!("<br/><small>{}–{}</small>", count(low), count(high))
-    });
-    count(iops) + &below
+    count(iops) + &within(interval.map(|(low, high)| (count(low), count(high))))
 }
 
 /// A share in per cent, with as many digits as it was given.
@@ -234,7 +244,8 @@ mod tests {
         for row in &rows {
             let of = row.interval.unwrap();
             let (low, high) = (of.capacity_low_iops, of.capacity_high_iops);
-            let cell = format!("<td>{}<br/><small>{low}–{high}</small></td>", row.capacity_iops);
+            let range = format!("<span class=\"small\">{low} to {high}</span>");
+            let cell = format!("<td>{}<br/>{range}</td>", row.capacity_iops);
             assert!(page.contains(&cell), "{cell}: {page}");
         }
     }

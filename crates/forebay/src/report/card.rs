@@ -4,7 +4,7 @@
 
 use super::axis::{Axis, plain};
 use super::page::{document, header, section};
-use super::tables::{headings, table};
+use super::table::{Mark, TableRow, headings, table};
 use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
 use crate::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
 
@@ -36,7 +36,12 @@ fn head(card: &Card) -> String {
         false => ("calm", "No twin"),
     };
     let about = |of: &CardTrace| {
-        format!("{}: {} requests in {}", of.trace, count(of.requests), seconds(of.duration_s))
+        format!(
+            "{}: {} reads and writes in {}",
+            of.trace,
+            count(of.requests),
+            seconds(of.duration_s)
+        )
     };
     header(
         (class, verdict),
@@ -53,11 +58,10 @@ fn aspects(card: &Card) -> String {
         .map(|aspect| {
             let holds = coloured(if aspect.holds { "yes" } else { "no" }, Some(aspect.holds));
             let bound = escape(&aspect.bound);
-            (false, vec![escape(aspect.aspect), holds, escape(&aspect.worst), bound])
+            (Mark::Plain, vec![escape(aspect.aspect), holds, escape(&aspect.worst), bound])
         })
         .collect();
-    let table = table(&headings(&["B stands in for A in", "", "worst", "allowed"]), &rows);
-    format!("<div class=\"aspects\">{table}</div>")
+    table(&headings(&["B stands in for A in", "does it", "worst", "allowed"]), &rows)
 }
 
 /// Green where something `holds`, red where not.
@@ -75,7 +79,7 @@ fn row(
     (quantity, kind): (&Quantity, DeviationKind),
     held: Option<BoundCheck>,
     shown: fn(f64) -> String,
-) -> (bool, Vec<String>) {
+) -> TableRow {
     let unit = match kind {
         DeviationKind::Relative => "%",
         DeviationKind::Points => "points",
@@ -88,10 +92,10 @@ fn row(
     let deviation = coloured(&deviation, held.as_ref().map(BoundCheck::holds));
     let bound = held.map_or(NONE.to_string(), |held| escape(&held.bound()));
     let interval = format!("{} – {}", shown(quantity.a_low), shown(quantity.a_high));
-    (false, vec![title, shown(quantity.a), shown(quantity.b), deviation, bound, interval])
+    (Mark::Plain, vec![title, shown(quantity.a), shown(quantity.b), deviation, bound, interval])
 }
 
-fn figures(card: &Card, rows: &[(bool, Vec<String>)]) -> String {
+fn figures(card: &Card, rows: &[TableRow]) -> String {
     let own = format!("A’s own {}\u{a0}%", plain(card.level * 100.0));
     table(&headings(&["", "A", "B", "deviation", "allowed", &own]), rows)
 }
@@ -171,7 +175,7 @@ fn distances(card: &Card) -> String {
     let row = |title: String, found: Option<f64>, itself: Option<f64>, held: Option<BoundCheck>| {
         let found = coloured(&number(found), held.as_ref().map(BoundCheck::holds));
         let bound = held.map_or(NONE.to_string(), |held| held.bound());
-        (false, vec![title, found, bound, number(itself)])
+        (Mark::Plain, vec![title, found, bound, number(itself)])
     };
     let mut rows = Vec::new();
     for distance in &card.distances {

@@ -1,9 +1,9 @@
 //! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
 
+use super::clients;
 use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
 use super::text::significant;
 use crate::plan::amount::percent;
-use crate::plan::arrival_times::name_of;
 use crate::plan::costed::consolidate::Consolidation;
 use crate::plan::costed::sla::Price;
 use crate::plan::costed::{Answer, Costs};
@@ -90,6 +90,8 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
     let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
     let heads =
         promises.map(|row| format!("{} within {} ms", percent(row.fraction), row.within_ms));
+    let traces: Vec<&str> = found.clients.iter().map(|of| of.about.trace.as_str()).collect();
+    let called = clients::names(&traces);
     let alone = PlainTable {
         title: "The speed that each client needs alone".into(),
         told: String::new(),
@@ -97,8 +99,8 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
         rows: found
             .clients
             .iter()
-            .map(|client| {
-                let name = format!("{} {}", client.client, name_of(&client.about.trace));
+            .zip(called)
+            .map(|(client, name)| {
                 let needs = client.rows.iter().map(|row| PlainCell::Figure(row.speed));
                 std::iter::once(PlainCell::Text(name)).chain(needs).collect()
             })

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use super::axis::Axis;
 use super::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
-use super::tables::{headings, table};
-use super::text::{bytes, count, name, seconds};
+use super::table::{Mark, headings, table};
+use super::text::{bytes, count, name, seconds, significant};
 use crate::contention::stream_label;
 use crate::head::HeadPoint;
 
@@ -182,6 +182,26 @@ impl Ground {
         plot.finish()
     }
 
+    /// What there is to see, in words.
+    pub(super) fn told(&self, points: Points<'_>) -> String {
+        let first = points.partition_point(|point| point.done_s() < self.from_s);
+        let end = points.partition_point(|point| point.done_s() <= self.to_s);
+        let within = points.get(first..end).unwrap_or(&[]);
+        let crossed = within.windows(2).map(|two| two[0].cylinder.abs_diff(two[1].cylinder));
+        let crossed = crossed.map(u64::from).sum::<u64>() as f64;
+        let (lowest, highest) = reached(within.iter());
+        match within.len() {
+            0 => "no I/Os".to_string(),
+            all => format!(
+                "{} I/Os at cylinders {} to {}, {} apart on average",
+                count(all as u64),
+                count(lowest.into()),
+                count(highest.into()),
+                significant(crossed / (all as f64 - 1.0).max(1.0))
+            ),
+        }
+    }
+
     /// Whether so few points are best drawn as a line.
     pub(super) fn is_sparse(a: Points<'_>, b: Points<'_>) -> bool {
         a.len().max(b.len()) < 4 * CLOSER_POINTS
@@ -217,7 +237,7 @@ pub(super) fn listed(points: Points<'_>, streams: &[String], most: usize) -> Str
             count(point.cylinder.into()),
             seconds(point.took().as_secs_f64()),
         ];
-        (false, cells)
+        (Mark::Plain, cells)
     };
     table(&heads, &points.iter().take(most).map(row).collect::<Vec<_>>())
 }

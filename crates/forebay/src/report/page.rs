@@ -1,6 +1,8 @@
 //! The page itself: what stands where.
 
+use super::load::load;
 use super::pictures;
+use super::table;
 use super::tables;
 use super::text::{NONE, escape, name, ratio, seconds, significant};
 use crate::advise::{Advice, From, Tail, Verdict};
@@ -82,8 +84,10 @@ pub(super) fn page(advice: &Advice) -> String {
 
 /// A page about `trace` around its `body`.
 pub(super) fn document(trace: &str, body: &str) -> String {
-    let script = match body.contains("class=\"zoom\"") {
-        true => concat!("<script>\n", include_str!("zoom.js"), "</script>"),
+    let script = match body.contains("<figure") {
+        true => {
+            concat!("<script>\n", include_str!("point.js"), include_str!("zoom.js"), "</script>")
+        }
         false => "",
     };
     format!(
@@ -100,7 +104,7 @@ pub(super) fn document(trace: &str, body: &str) -> String {
 
 /// A section, after which its tables are called.
 pub(super) fn section(title: &str, content: &str) -> String {
-    format!("<section><h2>{title}</h2>{}</section>\n", tables::named(title, content))
+    format!("<section><h2>{title}</h2>{}</section>\n", table::named(title, content))
 }
 
 /// A section that is opened by whoever wants it.
@@ -110,7 +114,7 @@ pub(super) fn folded(title: &str, content: &str) -> String {
 
 /// What is opened by whoever wants it, within a section.
 pub(super) fn unfolding(title: &str, content: &str) -> String {
-    let content = tables::named(title, content);
+    let content = table::named(title, content);
     format!("<details><summary>{title}</summary>{content}</details>")
 }
 
@@ -208,14 +212,7 @@ fn head(advice: &Advice) -> String {
         "" => String::new(),
         text => format!("<p class=\"costs\">With {}</p>", escape(text)),
     };
-    let d = &advice.description;
-    let rate = d.mean_iops.map_or(NONE.to_string(), significant);
-    let load = format!(
-        "{} {} in {} ({rate} requests/s)",
-        super::text::count(d.requests),
-        if d.requests == 1 { "request" } else { "requests" },
-        seconds(d.duration_s)
-    );
+    let load = load(&advice.description);
     format!(
         "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{flash}\
          <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
@@ -245,10 +242,7 @@ fn four(advice: &Advice, pair: &Pair<'_>) -> String {
         true => words(value),
         false => NONE.to_string(),
     };
-    let moving = |run: &RunResult| {
-        let moving_s = run.figures.seek_s + run.figures.rotation_s;
-        told(ratio(moving_s, run.figures.busy_s), said::percent)
-    };
+    let moving = |run: &RunResult| told(run.figures.moving_share(), said::percent);
     let busy =
         |run: &RunResult| told(ratio(run.figures.busy_s, run.figures.makespan_s), said::percent);
     let kind = Tail::of(pair.baseline);

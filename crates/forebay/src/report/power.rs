@@ -4,7 +4,7 @@ use super::bars::{self, Bar};
 use super::page::{document, header, paragraphs, section, tiles};
 use super::pictures::figure;
 use super::plot::Caption;
-use super::tables::{headings, named, table};
+use super::table::{Mark, headings, named, table};
 use super::text::{NONE, count, escape, joules, millis, name, percent, seconds, significant};
 use crate::plan::power::{Power, Question, Row};
 
@@ -177,9 +177,8 @@ fn rows(power: &Power, heads: &[String], figures: impl Fn(&Row) -> Vec<String>) 
     let best = power.recommended().map(|row| row.plan);
     let row = |row: &Row| {
         let is_best = best == Some(row.plan);
-        let badge = if is_best { " <span class=\"badge\">recommended</span>" } else { "" };
-        let first = format!("{}{badge}", row.plan);
-        (is_best, std::iter::once(first).chain(figures(row)).collect())
+        let cells = std::iter::once(row.plan.to_string()).chain(figures(row)).collect();
+        (Mark::best("recommended", is_best), cells)
     };
     table(heads, &power.rows.iter().map(row).collect::<Vec<_>>())
 }
