@@ -38,6 +38,24 @@ pub(crate) fn page(told: &str) -> PyResult<String> {
     Ok(report::plain_html(&told))
 }
 
+/// A key of JSON in words, without its unit.
+#[pyfunction]
+pub(crate) fn key_words(key: &str) -> String {
+    report::key_words(key)
+}
+
+/// A value in the unit that its key has and its magnitude asks for.
+#[pyfunction]
+pub(crate) fn shown_value(key: &str, value: f64) -> String {
+    report::shown_value(key, value)
+}
+
+/// For an axis that reaches to `most`: by what the values of a key are multiplied, and what they are counted in then.
+#[pyfunction]
+pub(crate) fn axis_scale(key: &str, most: f64) -> (f64, &'static str) {
+    report::axis_scale(key, most)
+}
+
 /// Writes such a page to `path`, whole or not at all.
 #[pyfunction]
 pub(crate) fn write_page(told: &str, path: PathBuf) -> PyResult<()> {

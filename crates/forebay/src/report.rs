@@ -28,6 +28,7 @@ mod sla;
 mod table;
 mod tables;
 mod text;
+mod words;
 
 pub use capacity::{CapacityPage, DevicesPart};
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
@@ -38,6 +39,7 @@ pub use plain::{
 pub use power::PowerPage;
 pub use runs::{RunsPage, runs_headline};
 pub use sla::SlaPage;
+pub use words::{scale as axis_scale, shown as shown_value, words as key_words};
 
 use std::io::Read;
 use std::path::Path;

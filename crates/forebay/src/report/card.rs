@@ -6,6 +6,7 @@ use super::axis::{Axis, plain};
 use super::page::{document, header, section};
 use super::table::{Mark, TableRow, headings, table};
 use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
+use super::words::{shown, words};
 use crate::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
 
 mod pictures;
@@ -78,7 +79,7 @@ fn row(
     title: String,
     (quantity, kind): (&Quantity, DeviationKind),
     held: Option<BoundCheck>,
-    shown: fn(f64) -> String,
+    shown: &dyn Fn(f64) -> String,
 ) -> TableRow {
     let unit = match kind {
         DeviationKind::Relative => "%",
@@ -100,31 +101,17 @@ fn figures(card: &Card, rows: &[TableRow]) -> String {
     table(&headings(&["", "A", "B", "deviation", "allowed", &own]), rows)
 }
 
-/// A figure's name for readers: "mean size, bytes" for `mean_size_bytes`. What is behind a colon may
-/// be a stream's name and stays what it is.
-fn title(key: &str) -> String {
-    let (what, which) = key.split_once(':').unwrap_or((key, ""));
-    let words = match what.rsplit_once('_') {
-        Some((words, unit @ ("bytes" | "ms"))) => format!("{words}, {unit}"),
-        _ => what.to_string(),
-    };
-    let words = words.replace('_', " ");
-    match which.strip_suffix("_bytes") {
-        _ if which.is_empty() => escape(&words),
-        Some(size) if what == "size_share" => format!("{words}, {} bytes", escape(size)),
-        _ => format!("{words}, {}", name(which)),
-    }
-}
-
 fn features(card: &Card) -> String {
     let rows = card.features.iter().map(|feature| {
         let figures = (&feature.quantity, feature.deviation_kind);
-        row(title(&feature.name), figures, Some(feature.bound_check()), significant)
+        row(name(&words(&feature.name)), figures, Some(feature.bound_check()), &|value| {
+            shown(&feature.name, value)
+        })
     });
     let scales = card.dispersion.iter().map(|scale| {
         let title = format!("dispersion in {}", millis(scale.bin_ms as f64));
         let figures = (&scale.quantity, DeviationKind::Relative);
-        row(title, figures, Some(scale.bound_check()), significant)
+        row(title, figures, Some(scale.bound_check()), &significant)
     });
     format!(
         "{}<p class=\"small\">Green deviations are within what the verdict allows, red ones are not; it \
@@ -145,7 +132,7 @@ fn responses(card: &Card) -> String {
                 .into_iter()
                 .zip(response.quantities())
                 .map(|(title, (_, quantity, held))| {
-                    row(title.to_string(), (quantity, DeviationKind::Relative), held, millis)
+                    row(title.to_string(), (quantity, DeviationKind::Relative), held, &millis)
                 })
                 .collect();
             let overloaded = |overloaded| if overloaded { ", overloaded" } else { "" };
@@ -179,7 +166,7 @@ fn distances(card: &Card) -> String {
     };
     let mut rows = Vec::new();
     for distance in &card.distances {
-        let of = title(distance.of);
+        let of = words(distance.of);
         let (ks, itself) = (Some(distance.ks), Some(distance.ks_itself));
         rows.push(row(
             format!("Kolmogorov-Smirnov, {of}"),
@@ -272,19 +259,5 @@ mod tests {
         assert!(page.contains("<td>+300\u{a0}%</td>") && !page.contains("loss"), "{page}");
         card.heat.total_variation = 0.2;
         assert!(distances(&card).contains("<span class=\"loss\">0.200</span>"));
-    }
-
-    #[test]
-    fn keys_are_told_as_words() {
-        for (key, words) in [
-            ("mean_size_bytes", "mean size, bytes"),
-            ("size_share:4096_bytes", "size share, 4096 bytes"),
-            ("sequential_share_by_stream", "sequential share by stream"),
-            ("mean_inter_arrival_ms", "mean inter arrival, ms"),
-            ("stream_weight:a_b<c", "stream weight, a_b&lt;c"),
-            ("state_weight:1/16", "state weight, 1/16"),
-        ] {
-            assert_eq!(title(key), words);
-        }
     }
 }

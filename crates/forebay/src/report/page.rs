@@ -350,4 +350,39 @@ mod tests {
             }
         }
     }
+
+    /// What is drawn, and words in what is drawn, at any place of the style sheet that names them.
+    #[test]
+    fn areas_are_seen_and_words_in_them_read() {
+        let sheet = include_str!("style.css");
+        assert!(
+            sheet.contains(".series.faint { stroke-width: 1.2; }"),
+            "faint lines are thin, no paler"
+        );
+        let light = colours(false);
+        for dark in [false, true] {
+            let of = colours(dark);
+            let any = |name: &str| of.get(name).or(light.get(name)).copied().unwrap();
+            for area in ["--seek", "--rotation", "--transfer", "--other", "--good", "--head"] {
+                let found = contrast(any(area), any("--paper"));
+                assert!(found >= 3.0, "{area}, dark: {dark}: {found:.2}");
+            }
+            let mut written: Vec<(String, [f64; 3], [f64; 3])> = vec![
+                ("in-transfer".into(), any("--on-dark"), any("--transfer")),
+                ("in-seek".into(), any("--on-light"), any("--seek")),
+                ("in-rotation".into(), any("--on-light"), any("--rotation")),
+                ("in-other".into(), any("--on-light"), any("--other")),
+            ];
+            for index in 0..9 {
+                let is_light = sheet.contains(&format!("svg .in-k{index}, "))
+                    || sheet.contains(&format!("svg .in-k{index} "));
+                let ink = if is_light { any("--on-light") } else { any("--paper") };
+                written.push((format!("in-k{index}"), ink, any(&format!("--c{index}"))));
+            }
+            for (text, ink, ground) in written {
+                let found = contrast(ink, ground);
+                assert!(found >= 4.5, "{text}, dark: {dark}: {found:.2}");
+            }
+        }
+    }
 }
