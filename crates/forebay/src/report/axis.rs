@@ -153,7 +153,6 @@ fn size(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plot::Plot;
     use super::*;
 
     #[test]
@@ -180,21 +179,6 @@ mod tests {
             labels(Axis::doublings(600.0, 4096.0, 0.0, 1.0)),
             ["512\u{a0}B", "1\u{a0}KiB", "2\u{a0}KiB", "4\u{a0}KiB"]
         );
-    }
-
-    #[test]
-    fn labels_of_an_axis_leave_room_between_them() {
-        // A digit is at most 7 units wide at 12.
-        let (from, to) = Plot::across(560.0);
-        for high in (1..61).map(|power| 2f64.powi(power)) {
-            let axis = Axis::doublings(1.0, high, from, to);
-            let ends = axis.ticks(8.0).into_iter().map(|(value, label)| {
-                let half = label.chars().count() as f64 * 7.0 / 2.0;
-                (axis.at(value) - half, axis.at(value) + half)
-            });
-            let ends: Vec<(f64, f64)> = ends.collect();
-            assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{high}: {ends:?}");
-        }
     }
 
     #[test]

@@ -252,7 +252,8 @@ mod tests {
             page.contains(&format!("<h1 class=\"sentence\">{named} has the least busy time")),
             "{page}"
         );
-        let marked = page.split("<tr class=\"best\"><th scope=\"row\">").nth(1).unwrap();
+        let marked =
+            page.split("<tr class=\"best\"><th scope=\"row\" class=\"words\">").nth(1).unwrap();
         assert!(marked.starts_with(named.as_str()));
         assert_eq!(page.matches("class=\"best\"").count(), 1);
         for (policy, _) in runs {
@@ -282,8 +283,9 @@ mod tests {
             assert!(said.starts_with(&named) || said.starts_with(&other), "{said}");
             let rows = page.split("<tbody>").nth(1).unwrap();
             assert!(
-                rows.trim_start()
-                    .starts_with(&format!("<tr class=\"best\"><th scope=\"row\">{best} ")),
+                rows.trim_start().starts_with(&format!(
+                    "<tr class=\"best\"><th scope=\"row\" class=\"words\">{best} "
+                )),
                 "{rows}"
             );
             assert!(page.contains(&format!("<span class=\"gain\">{gains}</span>")), "{gains}");

@@ -36,7 +36,7 @@ impl Mark {
 pub(super) type TableRow = (Mark, Vec<String>);
 
 /// A table, as yet [`UNNAMED`]: headings, and rows of finished markup. Figures stand right, below one another; a column
-/// in which more cells begin with a word than with a figure stands left and may be wrapped, as the first one does.
+/// in which as many cells begin with a word as with a figure stands left and may be wrapped, as the first one does.
 pub(super) fn table(headings: &[String], rows: &[TableRow]) -> String {
     let is_text: Vec<bool> =
         (0..headings.len()).map(|column| column == 0 || has_words(rows, column)).collect();
@@ -74,23 +74,29 @@ fn badge(why: &str) -> String {
     format!(" <span class=\"badge\">{why}</span>")
 }
 
-/// Whether more cells of a column begin with a word than with a figure.
+/// What stands in the place of a figure.
+const NO_FIGURES: [&str; 4] = [NONE, "baseline", "none", "same"];
+
+/// Whether as many cells of a column begin with a word as with a figure, or more.
 fn has_words(rows: &[TableRow], column: usize) -> bool {
-    let shown = rows.iter().filter_map(|(_, cells)| cells.get(column));
-    let begins = shown.filter_map(|cell| {
-        let mut is_tag = false;
-        cell.chars().find(|&character| match character {
-            '<' | '>' => {
-                is_tag = character == '<';
-                false
-            }
-            other => !is_tag && !other.is_whitespace(),
-        })
-    });
-    // "–" stands where there is nothing.
-    let begins: Vec<char> = begins.filter(|&first| !NONE.starts_with(first)).collect();
+    let cells = rows.iter().filter_map(|(_, cells)| cells.get(column)).map(|cell| read(cell));
+    let begins = cells.filter(|cell| !NO_FIGURES.contains(&cell.as_str()));
+    let begins: Vec<char> = begins.filter_map(|cell| cell.chars().next()).collect();
     let words = begins.iter().filter(|first| first.is_alphabetic()).count();
-    words > begins.len() - words
+    words > 0 && words * 2 >= begins.len()
+}
+
+/// What is read of markup.
+fn read(markup: &str) -> String {
+    let mut is_tag = false;
+    let mut is_read = |character: char| match character {
+        '<' | '>' => {
+            is_tag = character == '<';
+            false
+        }
+        _ => !is_tag,
+    };
+    markup.chars().filter(|&character| is_read(character)).collect::<String>().trim().to_string()
 }
 
 pub(super) fn headings(names: &[&str]) -> Vec<String> {
@@ -117,10 +123,11 @@ mod tests {
         let rows = rows(&[
             ["1 a", "nothing", "410\u{a0}s", "<span class=\"x\">baseline</span>"],
             ["2 b", "6\u{a0}MiB of flash", NONE, "<span class=\"x\">−5\u{a0}%</span>"],
-            ["3 c", "nothing", "none", "<b> 8\u{a0}%</b>"],
+            ["3 c", "queue", "none", "baseline"],
+            ["4 d", "7\u{a0}GiB of flash", "3\u{a0}s", NONE],
         ]);
         let columns: Vec<bool> = (0..4).map(|column| has_words(&rows, column)).collect();
-        // One word and one figure are a column of figures.
+        // As many words as figures are words; what stands in a figure's place is none.
         assert_eq!(columns, [false, true, false, false]);
         let table = table(&headings(&["", "needs", "time", "less"]), &rows);
         assert!(
