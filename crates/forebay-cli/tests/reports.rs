@@ -89,7 +89,9 @@ fn can_be_heard(page: &str, words: &[String]) {
         hidden + body.matches("role=\"img\"").count()
     });
     for told in between(body, "<desc id=", "</desc>").filter_map(|desc| desc.split_once('>')) {
-        assert!(told.1.contains(|c: char| c.is_ascii_digit()), "{words:?}: {}", told.1);
+        // A trace that uses no block twice has no figures to tell.
+        let is_told = told.1.contains(|c: char| c.is_ascii_digit()) || told.1.contains("No cache");
+        assert!(is_told, "{words:?}: {}", told.1);
     }
     let headings: Vec<u8> = between(body, "<h", ">").filter_map(|h| h.bytes().next()).collect();
     let headings: Vec<u8> = headings.into_iter().filter(u8::is_ascii_digit).collect();

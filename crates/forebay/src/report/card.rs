@@ -59,10 +59,21 @@ fn aspects(card: &Card) -> String {
         .map(|aspect| {
             let holds = coloured(if aspect.holds { "yes" } else { "no" }, Some(aspect.holds));
             let bound = escape(&aspect.bound);
-            (Mark::Plain, vec![escape(aspect.aspect), holds, escape(&aspect.worst), bound])
+            (
+                Mark::Plain,
+                vec![escape(aspect.aspect), holds, escape(&in_words(card, &aspect.worst)), bound],
+            )
         })
         .collect();
     table(&headings(&["B stands in for A in", "does it", "worst", "allowed"]), &rows)
+}
+
+/// What is worst, its feature in words.
+fn in_words(card: &Card, worst: &str) -> String {
+    let named = card.features.iter().find(|feature| worst.split(' ').next() == Some(feature.name.as_str()));
+    named.map_or(worst.to_string(), |feature| {
+        worst.replacen(&feature.name, &words(&feature.name), 1)
+    })
 }
 
 /// Green where something `holds`, red where not.
@@ -259,5 +270,20 @@ mod tests {
         assert!(page.contains("<td>+300\u{a0}%</td>") && !page.contains("loss"), "{page}");
         card.heat.total_variation = 0.2;
         assert!(distances(&card).contains("<span class=\"loss\">0.200</span>"));
+    }
+
+    #[test]
+    fn no_key_of_json_is_on_the_page() {
+        let mut card = card();
+        card.verdict.aspects[0].worst = "mean_size_bytes +5.0 %".to_string();
+        card.features[0].name = "mean_size_bytes".to_string();
+        (card.features[0].quantity.a, card.features[0].quantity.b) = (65_536.0, 4096.0);
+        let page = page(&card);
+        assert!(page.contains(">mean size +5.0 %</td>"), "{}", aspects(&card));
+        assert!(page.contains(">mean size</th><td>64.0\u{a0}KiB</td><td>4.00\u{a0}KiB</td>"));
+        let body = page.split("</style>").nth(1).unwrap();
+        for key in ["_bytes", "_ms", "_share", "state_weight", "stream_weight"] {
+            assert!(!body.contains(key), "{key}");
+        }
     }
 }
