@@ -184,7 +184,8 @@ mod tests {
     #[test]
     fn refers_to_nothing_outside() {
         let page = html(&advice());
-        // The one script is the page's own.
+        // The one script is the page's own: pictures are read by keys, and zoomed.
+        assert!(page.contains("ArrowRight") && page.contains("Zoom in"));
         assert_eq!(page.matches("<script").count(), 1);
         for reference in ["http", "src=", "href=", "url(", "@import"] {
             assert!(!page.contains(reference), "{reference}");

@@ -70,7 +70,8 @@ fn aspects(card: &Card) -> String {
 
 /// What is worst, its feature in words.
 fn in_words(card: &Card, worst: &str) -> String {
-    let named = card.features.iter().find(|feature| worst.split(' ').next() == Some(feature.name.as_str()));
+    let named =
+        card.features.iter().find(|feature| worst.split(' ').next() == Some(feature.name.as_str()));
     named.map_or(worst.to_string(), |feature| {
         worst.replacen(&feature.name, &words(&feature.name), 1)
     })

@@ -163,6 +163,15 @@ mod tests {
     }
 
     #[test]
+    fn who_cannot_see_a_picture_is_told_what_it_says() {
+        let points = [(1.0, 0.5), (10.0, 0.95), (20.0, 1.0)];
+        let svg = distributions(&CAPTION, (&["a", "b"], &[&points, &[]]), &[], (1.0, 20.0));
+        assert!(svg.unwrap().contains("&quot;d&quot; 99 % within: a 20.0\u{a0}ms.</desc>"));
+        let svg = arrivals(&CAPTION, &[(0.0, 1.0), (1.0, 3.0)]).unwrap();
+        assert!(svg.contains("2.00 a second on average, 3.00 at most.</desc>"), "{svg}");
+    }
+
+    #[test]
     fn each_series_has_a_line_of_its_own_style() {
         let points = [(1.0, 0.0), (10.0, 1.0)];
         let svg =

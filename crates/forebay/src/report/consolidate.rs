@@ -373,6 +373,7 @@ mod tests {
         let told: Vec<&str> =
             needs.split("alone: ").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
         // Half of ten and of four, then all of them, at either shift.
+        assert!(needs.contains("client 2 (t) alone: 4 IOPS"), "{needs}");
         let (broad, slim) = told.split_at(8);
         assert_eq!(broad, slim);
         assert_eq!(

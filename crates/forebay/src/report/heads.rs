@@ -345,6 +345,9 @@ mod tests {
         let spots: Vec<&str> = svg.split("class=\"spot\"").skip(1).collect();
         assert_eq!(spots.len(), 10);
         assert!(spots[0].contains("write of 64.0\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
+        let told = ground.told(&points);
+        assert_eq!(told, "10 I/Os at cylinders 10 to 19, 1.00 apart on average");
+        assert_eq!(ground.told(&points[..5]), "no I/Os");
         let long = Ground { from_s: 0.0, to_s: 5000.0, ..ground };
         let svg = long.path(&CAPTION, &points, &[]);
         assert!((NAMED_MAX / 2..=NAMED_MAX).contains(&svg.matches("class=\"spot\"").count()));

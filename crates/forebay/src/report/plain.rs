@@ -350,6 +350,17 @@ mod tests {
     }
 
     #[test]
+    fn the_ends_of_a_curve_are_told_to_who_cannot_see_it() {
+        let of: PlainCurve = serde_json::from_value(serde_json::json!({
+            "title": "t", "along": "flash", "along_unit": "gib", "up": "found", "points": [],
+            "lines": [{ "name": "one", "points": [[1, 5], [2, 7], [4, 9]] }],
+        }))
+        .unwrap();
+        let told = "found. Over flash: one: 5.00 at 1.00\u{a0}GiB, 9.00 at 4.00\u{a0}GiB.</desc>";
+        assert_eq!(curve(&of).matches(told).count(), 2, "{}", curve(&of));
+    }
+
+    #[test]
     fn whole_numbers_are_counts_and_sentences_are_not_cut() {
         let long = "a message ".repeat(20);
         let cells: Vec<PlainCell> =
