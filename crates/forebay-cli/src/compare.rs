@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::progress::Told;
+use forebay::words;
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
 
@@ -14,7 +15,7 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::quantities::{bound, bytes, millis, or_none, significant, words};
+use forebay_trace::quantities::{bound, bytes, millis, or_none, significant};
 
 /// Say how alike two traces are, and in what the second may stand in for the first
 #[derive(Args)]
@@ -97,8 +98,14 @@ fn figures(card: &Card) -> String {
     let mut table =
         output::table(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
     for feature in &card.features {
-        let shown = |value: f64| feature.shown(value);
-        add(&mut table, &feature.words(), &feature.quantity, feature.deviation_kind, shown);
+        let shown = |value: f64| words::shown(&feature.name, value);
+        add(
+            &mut table,
+            &words::words(&feature.name),
+            &feature.quantity,
+            feature.deviation_kind,
+            shown,
+        );
     }
     for scale in &card.dispersion {
         let name = format!("index of dispersion at {}", bound(scale.bin_ms as f64));
@@ -106,7 +113,7 @@ fn figures(card: &Card) -> String {
     }
     for response in &card.responses {
         for (name, quantity, _) in response.quantities() {
-            let name = format!("{} on {}", words(name), response.device);
+            let name = format!("{} on {}", words::words(name), response.device);
             add(&mut table, &name, quantity, DeviationKind::Relative, millis);
         }
     }
@@ -138,7 +145,7 @@ fn distances(card: &Card) -> String {
     let mut table = output::table(["distance", "of", "B from A", "A from itself"]);
     let mut add = |name: &str, of: &str, found: Option<f64>, itself: Option<f64>| {
         let shown = |value: Option<f64>| right(or_none(value, significant));
-        table.add_row([Cell::new(name), Cell::new(words(of)), shown(found), shown(itself)]);
+        table.add_row([Cell::new(name), Cell::new(words::words(of)), shown(found), shown(itself)]);
     };
     for distance in &card.distances {
         add("Kolmogorov-Smirnov", distance.of, Some(distance.ks), Some(distance.ks_itself));

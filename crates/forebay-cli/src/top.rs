@@ -20,8 +20,9 @@ use crate::options::duration;
 use crate::output::{self, Format};
 use crate::volume::size;
 use forebay::plan::amount::share_found;
+use forebay::words;
 use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::quantities::{self, bound, millis, named, percent, rate, significant};
+use forebay_trace::quantities::{self, bound, millis, percent, rate, significant};
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
 ///
@@ -106,8 +107,7 @@ fn page(before: &Figures, now: &Figures) -> String {
         text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
         if !back.counted.is_empty() {
             let told = |(key, value): &(String, f64)| {
-                let (words, shown) = named(key, *value);
-                format!("{words} {shown}")
+                format!("{} {}", words::words(key), words::shown(key, *value))
             };
             let counted = back.counted.iter().map(told);
             let counted =

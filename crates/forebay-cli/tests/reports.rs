@@ -62,9 +62,46 @@ fn every_verb_writes_its_page_and_says_where() {
         }
         let text = fs::read_to_string(&page).unwrap();
         assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"), "{words:?}");
+        can_be_heard(&text, &words);
         fs::remove_file(page).unwrap();
     }
     assert_eq!(files(&folder), 2, "something is left");
+}
+
+/// What stands between `from` and `to`, wherever it does.
+fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(from).skip(1).map(move |rest| rest.split(to).next().unwrap())
+}
+
+/// A page by ear: tables and pictures have names, pictures tell figures, headings are in order, no name is there twice.
+fn can_be_heard(page: &str, words: &[String]) {
+    let body = page.split("</style>").nth(1).unwrap();
+    assert!(page.contains("<html lang=\"en\">"), "{words:?}");
+    let tables = body.matches("<table>").count();
+    for part in
+        ["<table><caption>", "role=\"region\" aria-label=\"", "<thead><tr><th scope=\"col\""]
+    {
+        assert_eq!(body.matches(part).count(), tables, "{words:?}: {part}");
+    }
+    assert!(between(body, "<caption>", "</caption>").all(|name| !name.is_empty()), "{words:?}");
+    assert_eq!(body.matches("<svg viewBox").count(), {
+        let hidden = body.matches("aria-hidden=\"true\"").count();
+        hidden + body.matches("role=\"img\"").count()
+    });
+    for told in between(body, "<desc id=", "</desc>").filter_map(|desc| desc.split_once('>')) {
+        // A trace that uses no block twice has no figures to tell.
+        let is_told = told.1.contains(|c: char| c.is_ascii_digit()) || told.1.contains("No cache");
+        assert!(is_told, "{words:?}: {}", told.1);
+    }
+    let headings: Vec<u8> = between(body, "<h", ">").filter_map(|h| h.bytes().next()).collect();
+    let headings: Vec<u8> = headings.into_iter().filter(u8::is_ascii_digit).collect();
+    assert_eq!(headings.iter().filter(|level| **level == b'1').count(), 1, "{words:?}");
+    assert!(headings.windows(2).all(|two| two[1] <= two[0] + 1), "{words:?}: {headings:?}");
+    let mut ids: Vec<&str> = between(body, " id=\"", "\"").collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "{words:?}: a name is there twice");
 }
 
 #[test]

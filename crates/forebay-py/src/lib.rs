@@ -55,7 +55,7 @@ mod _forebay {
     #[pymodule_export]
     use super::model::{fit, generate};
     #[pymodule_export]
-    use super::page::{page, write_page};
+    use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
     use super::plan::{Together, plan_buy, plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay::report;
+use forebay::{report, words};
 use forebay_trace::write::{Draft, Kept};
 use pyo3::prelude::*;
 
@@ -36,6 +36,24 @@ impl Report {
 pub(crate) fn page(told: &str) -> PyResult<String> {
     let told = serde_json::from_str(told).map_err(|error| argument("page", error.to_string()))?;
     Ok(report::plain_html(&told))
+}
+
+/// A key of JSON in words, without its unit.
+#[pyfunction]
+pub(crate) fn key_words(key: &str) -> String {
+    words::words(key)
+}
+
+/// A value in the unit that its key has and its magnitude asks for.
+#[pyfunction]
+pub(crate) fn shown_value(key: &str, value: f64) -> String {
+    words::shown(key, value)
+}
+
+/// For an axis that reaches to `most`: by what the values of a key are multiplied, and what they are counted in then.
+#[pyfunction]
+pub(crate) fn axis_scale(key: &str, most: f64) -> (f64, &'static str) {
+    words::scale(key, most)
 }
 
 /// Writes such a page to `path`, whole or not at all.

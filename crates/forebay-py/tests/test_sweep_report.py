@@ -69,11 +69,11 @@ def test_a_page_of_a_sweep(tmp_path):
     assert found.failed()[0]["error"] in said
     # Figures are those of the verbs; a promise's capacity stands in a list of one.
     planned = forebay.plan_capacity(TERASORT, within=["20ms"], fraction=[0.99])["rows"][0]["capacity_iops"]
-    assert f"{planned:,}".replace(",", "\u202f") in [line[-1] for line in cells_of(body, "What plan found")]
+    assert f"{planned:,}\u00a0IOPS".replace(",", "\u202f") in [line[-1] for line in cells_of(body, "What plan found")]
     # The folder alone has the same.
     report(tmp_path / "answers", tmp_path / "folder.html", figure="capacity_iops", along="fraction")
     body, said = read(tmp_path / "folder.html")
-    assert "4 of 8 cells" in said and "plan: capacity_iops is least at fraction 0.9 (" in said
+    assert "4 of 8 cells" in said and "plan: least capacity is least at promised share 90 % (" in said
 
 
 def test_medians_are_drawn_over_what_was_chosen(tmp_path):
@@ -86,23 +86,44 @@ def test_medians_are_drawn_over_what_was_chosen(tmp_path):
     flat = [_flat(one) for one in rows]
     drawn, said = _picture(flat, "simulate", "busy_s", "intensity")
     assert drawn["curve"]["lines"] == [
-        {"name": "policy=a", "points": [[1, 3], [2, 6]]},
-        {"name": "policy=b", "points": [[1, 10], [2, 2]]},
+        {"name": "policy a", "points": [[1, 3], [2, 6]]},
+        {"name": "policy b", "points": [[1, 10], [2, 2]]},
     ]
-    assert said == ["simulate: busy_s is least at intensity 2 (3.5) and most at 1 (9), each the median of 6 cells or more."]
+    assert said == ["simulate: busy time is least at intensity 2 (3.50\u00a0s) and most at intensity 1 (9.00\u00a0s), each the median of 6 cells or more."]
     drawn, said = _picture(flat, "simulate", "busy_s", "policy")
     bars = {bar["name"]: bar["size"] for bar in drawn["bars"]["bars"]}
-    assert bars == {"a, intensity=1": 3, "a, intensity=2": 6, "b, intensity=1": 10, "b, intensity=2": 2}
+    assert bars == {"a, intensity 1": 3, "a, intensity 2": 6, "b, intensity 1": 10, "b, intensity 2": 2}
     # Unless told, the first parameter with several values is taken, and traces last.
     report(kept(tmp_path / "answers", rows), tmp_path / "page.html")
     body, text = read(tmp_path / "page.html")
-    assert "simulate: busy_s over policy" in text and "All 12 cells about 3 traces have an answer" in text
-    assert len(body.findall(".//rect[@class='other']")) == 4
+    assert "simulate: busy time over policy" in text and "All 12 cells about 3 traces have an answer" in text
+    # One picture for wide pages and one for telephones.
+    assert len(body.findall(".//rect[@class='other']")) == 2 * 4
     # Whole numbers are counts.
     report(tmp_path / "answers", tmp_path / "page.html", figure="reads", along="intensity")
     body, text = read(tmp_path / "page.html")
-    assert len([line for line in body.iter("path") if (line.get("class") or "").startswith("series s")]) == 6
-    assert "policy=a, intensity 1.00: 7.00" in text
+    assert len([line for line in body.iter("path") if (line.get("class") or "").startswith("series s")]) == 2 + 2 * 4
+    assert "policy a, intensity 1.00: 7.00" in text
+
+
+def test_keys_are_told_as_words_and_figures_in_their_units(tmp_path):
+    answer = {"recommended": {"size_mib": 6035.0, "lru_miss_ratio": 0.657}, "accesses": 5685930, "distinct_blocks": 3}
+    rows = [row("cache", {"block_kib": kib}, {}) for kib in (4, 2048)]
+    for kib, one in zip((4, 2048), rows, strict=True):
+        one["answer"] = json.dumps(answer | {"accesses": 5685930 * kib})
+    flat = [_flat(one) for one in rows]
+    (table,) = _told(flat, None, None)["tables"]
+    assert table["heads"] == ["trace", "block", "recommended cache", "missed by the recommended cache", "blocks used", "different blocks"]
+    assert table["rows"][0] == ["t", "4.00\u00a0KiB", "5.89\u00a0GiB", "65.7\u00a0%", "22\u202f743\u202f720", "3"]
+    # Axes are counted in what their greatest value is.
+    drawn, said = _picture(flat, "cache", "recommended.size_mib", "block_kib")
+    assert drawn["curve"]["along"] == "block, MiB" and drawn["curve"]["up"] == "recommended cache, GiB"
+    (line,) = drawn["curve"]["lines"]
+    assert line["points"] == [[4 / 1024, 6035 / 1024], [2, 6035 / 1024]]
+    assert said == ["cache: recommended cache is 5.89\u00a0GiB at block 4.00\u00a0KiB."]
+    report(kept(tmp_path / "answers", rows), tmp_path / "page.html")
+    body, said = read(tmp_path / "page.html")
+    assert not any(key in said for key in ("_kib", "_mib", "distinct_blocks", "lru_miss"))
 
 
 def test_every_cell_counts_once_and_a_later_answer_takes_a_failure_s_place(tmp_path):
@@ -115,7 +136,7 @@ def test_every_cell_counts_once_and_a_later_answer_takes_a_failure_s_place(tmp_p
     assert told["verdict"] == "All cells are answered" and told["headline"].startswith("All 2 cells about 1 trace have")
     assert told["cautions"] == ["a thin trace (1 cell)"]
     (table,) = told["tables"]
-    assert table["heads"] == ["trace", "block_kib", "accesses"] and len(table["rows"]) == 2
+    assert table["heads"] == ["trace", "block", "blocks used"] and len(table["rows"]) == 2
 
 
 def test_parameters_of_every_kind_are_shown(tmp_path):
@@ -125,7 +146,7 @@ def test_parameters_of_every_kind_are_shown(tmp_path):
     body, said = read(tmp_path / "page.html")
     cells = dict(zip(["trace", *kinds], cells_of(body, "What cache found")[0], strict=False))
     shown = {"yes": "true", "none": "null", "list": "[64, 256]", "table": '{"a": 1}', "whole": "3", "part": "0.5"}
-    assert shown.items() <= cells.items() and "cache: accesses over n" in said
+    assert shown.items() <= cells.items() and "cache: blocks used over n" in said
 
 
 def test_many_failures_and_hostile_names_stay_on_the_page(tmp_path):
@@ -144,8 +165,8 @@ def test_those_that_share_a_message_with_most_come_first_and_the_longest_are_tol
     told = _told([_flat(one) for one in rows], None, None)
     (_, failures) = told["tables"]
     assert [line[-1]["said"] for line in failures["rows"]] == ["common"] * 4 + ["rare"]
-    assert failures["rows"][-1][2] == "n=0" and failures["told"].startswith("5 cells, 2 different messages.")
-    assert told["findings"][-1] == "A cell took 6 s in the middle, 10 s at most, all of them 21 s."
+    assert failures["rows"][-1][2] == "n 0" and failures["told"].startswith("5 cells, 2 different messages.")
+    assert told["findings"][-1] == "A cell took 6.00\u00a0s in the middle, 10.0\u00a0s at most, all of them 21.0\u00a0s."
     assert told["verdict"] == "Some cells failed"
     assert told["headline"].startswith("3 of 8 cells about 1 trace have an answer, 5 failed: 8 of cache.")
 
@@ -166,8 +187,8 @@ def test_what_does_not_fit_is_said(tmp_path):
 
 def test_a_parameter_that_is_nought_is_shown(tmp_path):
     (table,) = _told([_flat(row("cache", {"seed": 0, "share": 0.0}, {"accesses": 1}))], None, None)["tables"]
-    assert table["heads"] == ["trace", "seed", "share", "accesses"]
-    assert table["rows"] == [["t", 0, "0", 1]]
+    assert table["heads"] == ["trace", "seed", "share", "blocks used"]
+    assert table["rows"] == [["t", 0, "0\u00a0%", "1"]]
 
 
 def test_figures_are_numbers_and_those_of_one_table(tmp_path):

@@ -3,10 +3,6 @@
 //! Sizes are in binary units (1 KiB = 1024 B). Rates are in decimal ones (1 MB/s = 1 000 000 B/s), as drives and links are sold. What
 //! is no number is [`NONE`].
 
-mod named;
-
-pub use named::{named, words};
-
 /// What stands where there is no figure.
 pub const NONE: &str = "-";
 

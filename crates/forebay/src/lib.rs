@@ -34,6 +34,7 @@ pub mod simulate;
 pub mod slices;
 pub mod statistics;
 pub mod tape;
+pub mod words;
 
 pub use error::Error;
 pub use forebay_devices as devices;

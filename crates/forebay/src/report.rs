@@ -13,9 +13,11 @@ mod capacity;
 mod card;
 mod charts;
 mod claims;
+mod clients;
 mod consolidate;
 mod costed;
 mod heads;
+mod load;
 mod page;
 mod pictures;
 mod plain;
@@ -23,6 +25,7 @@ mod plot;
 mod power;
 mod runs;
 mod sla;
+mod table;
 mod tables;
 mod text;
 
@@ -170,14 +173,17 @@ mod tests {
         for policy in ["noop", "deadline", "cfq", "bid"] {
             assert!(read.contains(policy), "{policy}");
         }
-        assert_eq!(page.matches("class=\"best\"").count(), 1);
+        // Each remedy that is recommended, and the scheduler that is.
+        let recommended = advice().remedies.iter().filter(|remedy| remedy.recommended).count();
+        assert_eq!(page.matches("class=\"best\"").count(), recommended + 1);
         assert!(read.contains("53.0\u{a0}% less"), "{read}");
     }
 
     #[test]
     fn refers_to_nothing_outside() {
         let page = html(&advice());
-        // The one script is the page's own.
+        // The one script is the page's own: pictures are read by keys, and zoomed.
+        assert!(page.contains("ArrowRight") && page.contains("Zoom in"));
         assert_eq!(page.matches("<script").count(), 1);
         for reference in ["http", "src=", "href=", "url(", "@import"] {
             assert!(!page.contains(reference), "{reference}");
@@ -242,6 +248,61 @@ mod tests {
         advice.runs.clear();
         advice.ranking.clear();
         parse(&html(&advice));
+    }
+
+    #[test]
+    fn the_time_that_heads_are_moved_is_a_share_of_all_busy_time() {
+        let mut advice = advice();
+        for run in advice
+            .runs
+            .iter_mut()
+            .chain(advice.pictures.runs.iter_mut().map(|(_, run)| &mut run.result))
+        {
+            let figures = &mut run.figures;
+            (figures.seek_s, figures.rotation_s) = (1.0, 2.0);
+            // A second of overhead is busy too.
+            (figures.transfer_s, figures.busy_s) = (4.0, 8.0);
+        }
+        assert_eq!(advice.runs[0].figures.moving_share(), 0.375);
+        let page = html(&advice);
+        assert!(
+            page.contains("<dt>of busy time moving heads</dt><dd><span>38 % →</span> <b>38 %</b>"),
+            "{page}"
+        );
+        advice.runs[0].figures.busy_s = 0.0;
+        assert_eq!(advice.runs[0].figures.moving_share(), 0.0);
+    }
+
+    #[test]
+    fn a_picture_tells_its_figures_to_who_cannot_see_it() {
+        let page = html(&advice());
+        let document = parse(&page);
+        let told = |id: &str| {
+            let desc = document.descendants().find(|node| node.attribute("id") == Some(id));
+            desc.and_then(|desc| desc.text()).unwrap_or_default().to_string()
+        };
+        assert!(told("reads-d").contains("99 % within: noop "), "{}", told("reads-d"));
+        assert!(told("arrivals-d").contains(" a second on average, "), "{}", told("arrivals-d"));
+        assert!(told("spent-d").contains("noop: ") && told("spent-slim-d") == told("spent-d"));
+        assert!(told("heads-0-d").contains(" I/Os at cylinders "), "{}", told("heads-0-d"));
+    }
+
+    /// Where a sheet of paper ends, what names something goes with it.
+    #[test]
+    fn headings_and_notes_are_printed_beside_what_they_are_of() {
+        let sheet = include_str!("report/style.css");
+        let print = sheet.split("@media print").nth(1).unwrap();
+        let rule = |ends: &str| print.lines().find(|line| line.trim_end().ends_with(ends)).unwrap();
+        let after = rule("{ break-after: avoid; }");
+        for named in ["h2", "summary", "thead", ".legend", ".told", ".small:has(+ :not(p))"] {
+            assert!(after.contains(named), "{named}");
+        }
+        assert!(rule("{ break-before: avoid; }").contains(".wide + .small"));
+        assert!(rule("{ break-inside: avoid; }").contains("figure"));
+        assert!(
+            print.contains(".broad { display: block; }")
+                && print.contains(".slim { display: none; }")
+        );
     }
 
     #[test]

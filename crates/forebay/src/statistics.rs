@@ -499,6 +499,12 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// The share of the busy time in which heads are moved or wait for a sector; 0 where no device was busy.
+    pub fn moving_share(&self) -> f64 {
+        let moving_s = self.seek_s + self.rotation_s;
+        if self.busy_s > 0.0 { moving_s / self.busy_s } else { 0.0 }
+    }
+
     /// The longest latency of reads and writes; none without any.
     pub fn longest_ms(&self) -> Option<f64> {
         self.read_max_ms.into_iter().chain(self.write_max_ms).reduce(f64::max)

@@ -2,9 +2,10 @@
 
 use forebay::simulate::{DeviceFigures, LeastTime, Replay, RunResult};
 use forebay::statistics::StreamShare;
+use forebay::words;
 use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{
-    NONE, bound, bytes, joules, millis, named, or_none, percent, seconds, significant,
+    NONE, bound, bytes, joules, millis, or_none, percent, seconds, significant,
 };
 
 use crate::output;
@@ -187,8 +188,7 @@ fn devices(runs: &[RunResult]) -> String {
 /// What each policy counted.
 fn counted(runs: &[RunResult]) -> String {
     let told = |(key, value): (&&str, &f64)| {
-        let (words, shown) = named(key, *value);
-        format!("{words} {shown}")
+        format!("{} {}", words::words(key), words::shown(key, *value))
     };
     let counted = runs.iter().filter(|run| !run.placement.is_empty()).map(|run| {
         let figures: Vec<String> = run.placement.iter().map(told).collect();

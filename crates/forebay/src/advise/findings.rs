@@ -434,21 +434,20 @@ impl Case<'_> {
         if self.device.model.cylinders() == 0 {
             return "This device has no heads: order does not change its service time.".to_string();
         }
-        let spent = figures.seek_s + figures.rotation_s + figures.transfer_s;
         let written_back = match figures.write_back_s {
             0.0 => String::new(),
-            s => format!(" {} of it empties the drive's write cache.", seconds(s)),
+            s => format!(" {} of that time empties the drive's write cache.", seconds(s)),
         };
         format!(
             "Under {} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {} full sweeps): \
-             order can change the first two, {} of it.{written_back}",
+             order can change the first two, {} of the busy time.{written_back}",
             self.baseline().policy,
             seconds(figures.seek_s),
             seconds(figures.rotation_s),
             seconds(figures.transfer_s),
             counted(figures.head_movements, "head movement"),
             significant(figures.seek_sweeps),
-            percent((figures.seek_s + figures.rotation_s) / spent.max(1e-9)),
+            percent(figures.moving_share()),
         )
     }
 

@@ -6,6 +6,7 @@
 use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
 use super::measure::DeviationKind;
 use crate::quantities;
+use crate::words::words;
 
 /// Features, relative or in points.
 const FEATURE_MAX: f64 = 0.05;
@@ -91,7 +92,7 @@ fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Bound
 impl Feature {
     /// Against its bound.
     pub fn bound_check(&self) -> BoundCheck {
-        let held = within(self.words(), &self.quantity, FEATURE_MAX, false);
+        let held = within(words(&self.name), &self.quantity, FEATURE_MAX, false);
         match self.deviation_kind {
             DeviationKind::Points => BoundCheck { unit: Unit::Points, ..held },
             DeviationKind::Relative => held,

@@ -62,6 +62,11 @@ impl Axis {
         Axis { label, ..self }
     }
 
+    /// A value as its labels are.
+    pub(super) fn said(&self, value: f64) -> String {
+        (self.label)(value)
+    }
+
     /// Where it begins and ends, in picture units.
     pub(super) fn ends(&self) -> (f64, f64) {
         (self.from, self.to)
@@ -86,7 +91,7 @@ impl Axis {
     /// Values to label, about `wanted` of them, with their labels.
     pub(super) fn ticks(&self, wanted: f64) -> Vec<(f64, String)> {
         if let Scale::Logarithmic(base) = self.scale {
-            let every = ((self.high - self.low) / 8.0).ceil().max(1.0) as usize;
+            let every = ((self.high - self.low) / wanted).ceil().max(1.0) as usize;
             let powers = (self.low as i32..=self.high as i32).step_by(every);
             return powers
                 .map(|power| base.powi(power))
@@ -148,7 +153,6 @@ fn size(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plot::Plot;
     use super::*;
 
     #[test]
@@ -175,21 +179,6 @@ mod tests {
             labels(Axis::doublings(600.0, 4096.0, 0.0, 1.0)),
             ["512\u{a0}B", "1\u{a0}KiB", "2\u{a0}KiB", "4\u{a0}KiB"]
         );
-    }
-
-    #[test]
-    fn labels_of_an_axis_leave_room_between_them() {
-        // A digit is at most 7 units wide at 12.
-        let (from, to) = Plot::across(560.0);
-        for high in (1..61).map(|power| 2f64.powi(power)) {
-            let axis = Axis::doublings(1.0, high, from, to);
-            let ends = axis.ticks(8.0).into_iter().map(|(value, label)| {
-                let half = label.chars().count() as f64 * 7.0 / 2.0;
-                (axis.at(value) - half, axis.at(value) + half)
-            });
-            let ends: Vec<(f64, f64)> = ends.collect();
-            assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{high}: {ends:?}");
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Bars one below another, each of parts that are stacked, and a line that marks a size.
 
 use super::axis::Axis;
-use super::plot::{Caption, Picture};
+use super::plot::{Caption, Picture, Shape, in_both};
 use super::text::escape;
 
 /// A part of a bar.
@@ -47,45 +47,114 @@ impl Bar {
     }
 }
 
-const WIDTH: f64 = 1140.0;
-const STEP: f64 = 40.0;
 const HEIGHT: f64 = 26.0;
 const TOP: f64 = 26.0;
 /// Characters of a name that are shown, and picture units a character takes at most.
 const NAME_CHARACTERS_MAX: usize = 36;
 const CHARACTER: f64 = 8.2;
+/// Bars that are read out.
+const READ_MAX: usize = 40;
 
-/// One bar below another, and a line at a size with what it marks. `None` where no bar has a size.
+/// Where bars and what is said of them stand.
+struct Layout {
+    axis: Axis,
+    width: f64,
+    /// From bar to bar.
+    step: f64,
+    /// What stands above each bar.
+    above: f64,
+}
+
+impl Layout {
+    fn of(shape: Shape, bars: &[Bar], longest: f64) -> Layout {
+        let most = |of: fn(&Bar) -> &str, least: usize, most: usize| {
+            let widths = bars.iter().map(|bar| of(bar).chars().count());
+            widths.max().unwrap_or(0).clamp(least, most) as f64 * CHARACTER + 12.0
+        };
+        let width = shape.size().0;
+        let (left, right, above) = match shape {
+            Shape::Broad => (
+                most(|bar| &bar.name, 16, NAME_CHARACTERS_MAX),
+                width - most(|bar| &bar.total, 9, 60),
+                0.0,
+            ),
+            Shape::Slim => (0.0, width, 20.0),
+        };
+        let axis = Axis::linear(longest, left, right);
+        Layout { axis, width, step: 14.0 + HEIGHT + above, above }
+    }
+
+    /// The name of a bar whose area begins at `top`, and its total: before and behind it, or both above.
+    fn label(&self, picture: &mut Picture, bar: &Bar, top: f64) {
+        let start = |most: usize| -> String { bar.name.chars().take(most).collect() };
+        if self.above > 0.0 {
+            let room = (self.width / CHARACTER) as usize - 1;
+            let room = room.saturating_sub(bar.total.chars().count());
+            picture.label(0.0, top + 14.0, "bar-name", &start(room.min(NAME_CHARACTERS_MAX)));
+            picture.label(self.width, top + 14.0, "bar-total end", &bar.total);
+            return;
+        }
+        let left = self.axis.ends().0;
+        picture.label(left - 10.0, top + 18.0, "bar-name end", &start(NAME_CHARACTERS_MAX));
+        picture.label(self.axis.at(bar.size()) + 8.0, top + 18.0, "bar-total", &bar.total);
+    }
+
+    /// The line at `size`, down to `bottom`, and what it marks.
+    fn mark(&self, picture: &mut Picture, (size, what): &(f64, String), bottom: f64) {
+        let (at, half) = (self.axis.at(*size), 100.0);
+        picture.add(&format!("<path class=\"floor\" d=\"M{at:.1} {:.1}V{bottom}\"/>", TOP - 6.0));
+        let class = match at {
+            at if at < self.axis.ends().0 + half => "note",
+            at if at > self.width - half => "note end",
+            _ => "note mid",
+        };
+        picture.label(at, TOP - 11.0, class, what);
+    }
+}
+
+/// One bar below another, and a line at a size with what it marks, for pages of any width; who cannot see it is told
+/// every bar. `None` where no bar has a size.
 pub(super) fn picture(
     caption: &Caption<'_>,
     bars: &[Bar],
     mark: Option<&(f64, String)>,
 ) -> Option<String> {
+    let marked = mark.map_or(String::new(), |(_, what)| format!(" The line: {what}."));
+    let description = format!("{}{marked} {}.", caption.description, read(bars));
+    let caption = Caption { description: &description, ..*caption };
+    in_both(&caption, |caption, shape| drawn(caption, bars, mark, shape))
+}
+
+/// Every bar in words.
+fn read(bars: &[Bar]) -> String {
+    let one = |bar: &Bar| match bar.name.as_str() {
+        "" => bar.total.clone(),
+        name => format!("{name}: {}", bar.total),
+    };
+    let shown: Vec<String> = bars.iter().take(READ_MAX).map(one).collect();
+    shown.join("; ")
+}
+
+fn drawn(
+    caption: &Caption<'_>,
+    bars: &[Bar],
+    mark: Option<&(f64, String)>,
+    shape: Shape,
+) -> Option<String> {
     let longest = bars.iter().map(Bar::size).fold(0.0, f64::max);
     if longest <= 0.0 {
         return None;
     }
-    let most = |of: fn(&Bar) -> &str, least: usize, most: usize| {
-        let widths = bars.iter().map(|bar| of(bar).chars().count());
-        widths.max().unwrap_or(0).clamp(least, most) as f64 * CHARACTER + 12.0
-    };
-    let left = most(|bar| &bar.name, 16, NAME_CHARACTERS_MAX);
-    let right = WIDTH - most(|bar| &bar.total, 9, 60);
-    let axis = Axis::linear(longest, left, right);
-    let height = TOP + STEP * bars.len() as f64 + 8.0;
-    let mut picture = Picture::new(caption, WIDTH, height);
+    let layout = Layout::of(shape, bars, longest);
+    let height = TOP + layout.step * bars.len() as f64 + 8.0;
+    let mut picture = Picture::new(caption, layout.width, height);
     for (index, bar) in bars.iter().enumerate() {
-        let top = TOP + STEP * index as f64;
-        let short: String = bar.name.chars().take(NAME_CHARACTERS_MAX).collect();
-        picture.label(left - 10.0, top + 18.0, "bar-name end", &short);
-        parts(&mut picture, bar, top, axis);
-        picture.label(axis.at(bar.size()) + 8.0, top + 18.0, "bar-total", &bar.total);
+        let top = TOP + layout.step * index as f64;
+        layout.label(&mut picture, bar, top);
+        parts(&mut picture, bar, top + layout.above, layout.axis);
     }
-    if let Some((size, what)) = mark.filter(|(size, _)| *size > 0.0 && *size <= longest) {
-        let at = axis.at(*size);
-        picture.add(&format!("<path class=\"floor\" d=\"M{at:.1} {:.1}V{height}\"/>", TOP - 6.0));
-        let class = if at < left + 100.0 { "note" } else { "note mid" };
-        picture.label(at, TOP - 11.0, class, what);
+    if let Some(mark) = mark.filter(|(size, _)| *size > 0.0 && *size <= longest) {
+        layout.mark(&mut picture, mark, height);
     }
     Some(picture.finish())
 }
@@ -145,8 +214,14 @@ mod tests {
     fn parts_fill_the_bar_in_proportion_whatever_they_are() {
         assert!(picture(&CAPTION, &[], None).is_none());
         assert!(picture(&CAPTION, &[bar(&[0.0, f64::NAN])], None).is_none());
+        for shape in [Shape::Broad, Shape::Slim] {
+            fill_in_proportion(shape);
+        }
+    }
+
+    fn fill_in_proportion(shape: Shape) {
         let bars = [bar(&[4.0, f64::NAN, -1.0, 3.0, 2.0, 1.0]), bar(&[f64::INFINITY, 5.0])];
-        let svg = picture(&CAPTION, &bars, Some(&(2.0, "<m>".into()))).unwrap();
+        let svg = drawn(&CAPTION, &bars, Some(&(2.0, "<m>".into())), shape).unwrap();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         let document = roxmltree::Document::parse(&svg).unwrap();
         let width = |node: roxmltree::Node<'_, '_>| node.attribute("width")?.parse::<f64>().ok();
@@ -163,6 +238,43 @@ mod tests {
         assert_eq!(widths[..4], [0.4, 0.3, 0.2, 0.1].map(of_first));
         assert_eq!(widths[4], of_first(0.5));
         assert!(svg.contains("class=\"floor\""));
-        assert!(!picture(&CAPTION, &bars, Some(&(11.0, String::new()))).unwrap().contains("floor"));
+        let beyond = Some(&(11.0, String::new()));
+        assert!(!drawn(&CAPTION, &bars, beyond, shape).unwrap().contains("floor"));
+    }
+
+    #[test]
+    fn nothing_of_a_slim_picture_lies_beside_it_or_upon_another() {
+        let long = "a name that is longer than a telephone is wide";
+        let total = "493\u{a0}W, broken in 2 of 7";
+        let bars = [1.0, 400.0].map(|size| Bar::single(long, size, total.into(), false));
+        let mark = (399.0, "nothing below 399".to_string());
+        let svg = drawn(&CAPTION, &bars, Some(&mark), Shape::Slim).unwrap();
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let of = |class: &str| -> Vec<(f64, usize)> {
+            let texts =
+                document.descendants().filter(|node| node.attribute("class") == Some(class));
+            let place = |node: roxmltree::Node<'_, '_>| {
+                (
+                    node.attribute("x").unwrap().parse().unwrap(),
+                    node.text().unwrap().chars().count(),
+                )
+            };
+            texts.map(place).collect()
+        };
+        let (names, totals) = (of("bar-name"), of("bar-total end"));
+        assert_eq!((names.len(), totals.len(), of("note end").len()), (2, 2, 1), "{svg}");
+        for ((left, name), (right, total)) in names.into_iter().zip(totals) {
+            let between = right - total as f64 * CHARACTER - (left + name as f64 * CHARACTER);
+            assert!(left == 0.0 && right == 400.0 && between > 0.0, "{name} {total}: {between}");
+        }
+    }
+
+    #[test]
+    fn bars_are_told_to_who_cannot_see_them() {
+        let bars = [("a", 1.0), ("", 2.0)]
+            .map(|(name, size)| Bar::single(name, size, format!("{size} W"), false));
+        let svg = picture(&CAPTION, &bars, Some(&(1.0, "the least".into()))).unwrap();
+        let told = "&quot;d&quot; The line: the least. a: 1 W; 2 W.</desc>";
+        assert_eq!(svg.matches(told).count(), 2, "{svg}");
     }
 }

@@ -2,8 +2,8 @@
 //! as configuration.
 
 use super::page::{document, header, paragraphs, section, tiles};
-use super::tables::{headings, table};
-use super::text::{NONE, bytes, count, escape, name, percent, significant};
+use super::table::{Mark, headings, table};
+use super::text::{NONE, bound, bytes, count, escape, name, percent, significant};
 use crate::plan::buy::{Answer, ClientNeed, Row};
 
 /// Rows that are shown; what is far behind nobody buys.
@@ -99,6 +99,10 @@ fn watts(row: &Row) -> String {
 
 fn rows(answer: &Answer) -> String {
     let several = answer.clients.len() > 1;
+    let least = match best(answer).is_some_and(|row| row.price.is_some()) {
+        true => "cheapest",
+        false => "least power",
+    };
     let heads = headings(&[
         "drive, layout",
         "price",
@@ -137,7 +141,7 @@ fn rows(answer: &Answer) -> String {
             row.binds.map_or(NONE, |binds| binds.name()).to_string(),
             row.utilisation.map_or(NONE.into(), percent),
         ];
-        (at == 0, cells)
+        (Mark::best(least, at == 0), cells)
     };
     let all = answer.rows.iter().filter(|row| row.drives.is_some()).count();
     let more = match all.saturating_sub(ROWS_MAX) {
@@ -156,9 +160,9 @@ fn clients(answer: &Answer) -> String {
     };
     let cells = |need: &ClientNeed| {
         let promise = format!(
-            "{}\u{a0}% within {}\u{a0}ms",
+            "{}\u{a0}% within {}",
             significant(need.fraction * 100.0),
-            need.within_ms
+            bound(need.within_ms)
         );
         let cells = vec![
             name(&need.client),
@@ -168,7 +172,7 @@ fn clients(answer: &Answer) -> String {
             need.capacity_iops.map_or(NONE.into(), count),
             gets(need).unwrap_or(NONE.into()),
         ];
-        (false, cells)
+        (Mark::Plain, cells)
     };
     table(&heads, &answer.clients.iter().take(ROWS_MAX).map(cells).collect::<Vec<_>>())
 }

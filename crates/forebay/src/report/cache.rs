@@ -5,8 +5,8 @@ use super::axis::Axis;
 use super::charts::{legend, series_class};
 use super::page::{document, folded, header, paragraphs, section, tiles};
 use super::pictures::figure;
-use super::plot::{Caption, Plot};
-use super::tables::{headings, table};
+use super::plot::{Caption, Plot, Shape, in_both};
+use super::table::{Mark, headings, table};
 use super::text::{NONE, bytes, count, percent, ratio};
 use crate::cache_curve::{Curve, CurvePoint};
 
@@ -75,16 +75,10 @@ type Line = Vec<(f64, f64)>;
 
 /// What caches of each size miss, as a picture. Nothing where no block was used.
 fn missed(curve: &Curve) -> String {
-    const SIZE: (f64, f64) = (1140.0, 360.0);
     let drawn = &curve.points[begins(curve)..];
-    let Some((first, last)) = drawn.first().zip(drawn.last()) else {
+    if drawn.is_empty() {
         return String::new();
-    };
-    let at = |blocks: u64| blocks as f64 * f64::from(curve.block_bytes);
-    let (left, right) = Plot::across(SIZE.0);
-    let (bottom, top) = Plot::upwards(SIZE.1);
-    let x = Axis::doublings(at(first.size_blocks), at(last.size_blocks), left, right);
-    let y = Axis::linear(100.0, bottom, top);
+    }
     let caption = Caption {
         id: "missed",
         title: "Blocks missed by caches of each size",
@@ -93,7 +87,43 @@ fn missed(curve: &Curve) -> String {
             curve.told()
         ),
     };
-    let mut plot = Plot::new(&caption, SIZE, (x, "cache (logarithmic)"), (y, "missed, %"));
+    let lines = lines(curve, drawn);
+    let draw = |caption: &Caption<'_>, shape: Shape| falling(curve, drawn, caption, shape.size());
+    let names = legend(lines.iter().map(|(name, _)| *name), &[]);
+    let said = "<b>Missed</b>: the share of the blocks used that have to come from the disk";
+    let picture = in_both(&caption, draw);
+    picture
+        .map_or(String::new(), |picture| section(caption.title, &(names + &figure(&picture, said))))
+}
+
+/// The lines by their names: (bytes, per cent missed); none without points.
+fn lines(curve: &Curve, drawn: &[CurvePoint]) -> Vec<(&'static str, Line)> {
+    let at = |blocks: u64| blocks as f64 * f64::from(curve.block_bytes);
+    let line = |of: fn(&CurvePoint) -> Option<f64>| -> Line {
+        let point = |p: &CurvePoint| Some((at(p.size_blocks), of(p)? * 100.0));
+        drawn.iter().filter_map(point).collect()
+    };
+    let lines = [
+        ("LRU", line(|point| Some(point.lru_miss_ratio))),
+        ("S3-FIFO", line(|point| point.s3fifo_miss_ratio)),
+    ];
+    lines.into_iter().filter(|(_, points)| !points.is_empty()).collect()
+}
+
+/// The lines in a picture of one size, the recommended size marked.
+fn falling(
+    curve: &Curve,
+    drawn: &[CurvePoint],
+    caption: &Caption<'_>,
+    size: (f64, f64),
+) -> Option<String> {
+    let at = |blocks: u64| blocks as f64 * f64::from(curve.block_bytes);
+    let (first, last) = drawn.first().zip(drawn.last())?;
+    let (left, right) = Plot::across(size.0);
+    let (bottom, top) = Plot::upwards(size.1);
+    let x = Axis::doublings(at(first.size_blocks), at(last.size_blocks), left, right);
+    let y = Axis::linear(100.0, bottom, top);
+    let mut plot = Plot::new(caption, size, (x, "cache (logarithmic)"), (y, "missed, %"));
     if let Some(size) = curve.recommended {
         let x = plot.x.at(at(size.size_blocks));
         plot.add(&format!("<path class=\"mark\" d=\"M{x:.1} {top}V{bottom}\"/>"));
@@ -105,16 +135,7 @@ fn missed(curve: &Curve) -> String {
         let said = format!("recommended: {}", curve_size(curve, size.size_blocks));
         plot.label((at(size.size_blocks), missed), moved, class, &said);
     }
-    let line = |of: fn(&CurvePoint) -> Option<f64>| -> Line {
-        let point = |p: &CurvePoint| Some((at(p.size_blocks), of(p)? * 100.0));
-        drawn.iter().filter_map(point).collect()
-    };
-    let lines = [
-        ("LRU", line(|point| Some(point.lru_miss_ratio))),
-        ("S3-FIFO", line(|point| point.s3fifo_miss_ratio)),
-    ];
-    let lines: Vec<_> = lines.iter().filter(|(_, points)| !points.is_empty()).collect();
-    for (index, (name, points)) in lines.iter().enumerate() {
+    for (index, (name, points)) in lines(curve, drawn).iter().enumerate() {
         let class = format!("series {}", series_class(index));
         plot.line(points, &class);
         for point in points {
@@ -126,9 +147,7 @@ fn missed(curve: &Curve) -> String {
             plot.dots(points, &format!("{class} spots"));
         }
     }
-    let names = legend(lines.iter().map(|(name, _)| *name), &[]);
-    let said = "<b>Missed</b>: the share of the blocks used that have to come from the disk";
-    section(caption.title, &(names + &figure(&plot.finish(), said)))
+    Some(plot.finish())
 }
 
 fn sizes(curve: &Curve, points: &[CurvePoint]) -> String {
@@ -138,16 +157,15 @@ fn sizes(curve: &Curve, points: &[CurvePoint]) -> String {
     heads.truncate(if simulated { 5 } else { 4 });
     let row = |point: &CurvePoint| {
         let is_best = curve.recommended.is_some_and(|size| size.size_blocks == point.size_blocks);
-        let badge = if is_best { " <span class=\"badge\">recommended</span>" } else { "" };
         let mut cells = vec![
-            curve_size(curve, point.size_blocks) + badge,
+            curve_size(curve, point.size_blocks),
             count(point.size_blocks),
             percent(point.lru_hit_ratio()),
             percent(ratio(point.lru_hit_ratio(), curve.findable())),
             point.s3fifo_miss_ratio.map_or(NONE.to_string(), |missed| percent(1.0 - missed)),
         ];
         cells.truncate(heads.len());
-        (is_best, cells)
+        (Mark::best("recommended", is_best), cells)
     };
     table(&heads, &points.iter().map(row).collect::<Vec<_>>())
 }
@@ -211,7 +229,16 @@ mod tests {
         );
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         let lines: Vec<_> = lines.filter(|class| class.starts_with("series s")).collect();
-        assert_eq!(lines, ["series s0", "series s1", "series s0", "series s1", "series s1 spots"]);
+        assert_eq!(
+            lines,
+            [
+                // The legend, and a picture in either shape.
+                &["series s0", "series s1"][..],
+                &["series s0", "series s1", "series s1 spots"],
+                &["series s0", "series s1", "series s1 spots"],
+            ]
+            .concat()
+        );
     }
 
     #[test]

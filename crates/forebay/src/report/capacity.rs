@@ -5,8 +5,9 @@ use super::charts::{legend, series_class};
 use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
-use super::tables::table;
-use super::text::{count, escape, name, ratio, seconds, significant};
+use super::table::{Mark, TableRow, table};
+use super::tables::within;
+use super::text::{bound, count, escape, name, ratio, seconds, significant};
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
 use crate::plan::devices;
@@ -92,8 +93,20 @@ fn curves(page: &CapacityPage<'_>) -> String {
         .iter()
         .map(|(id, from, what)| {
             let title = format!("Capacity over the fraction of requests, {what}");
-            let description = "For each bound, the least capacity that answers a fraction in time.";
-            let caption = Caption { id, title: &title, description };
+            let ends = names.iter().zip(&page.curves).filter_map(|(name, curve)| {
+                let first = curve.iter().find(|point| point.0 >= *from)?;
+                Some(format!(
+                    " {name}: {} IOPS at {}, {} at the end.",
+                    count(first.1),
+                    crate::plan::amount::percent(first.0),
+                    count(curve.last()?.1)
+                ))
+            });
+            let description = format!(
+                "For each bound, the least capacity that answers a fraction in time.{}",
+                ends.collect::<String>()
+            );
+            let caption = Caption { id, title: &title, description: &description };
             figure(&curve(&caption, &page.curves, *from), &format!("<b>Capacity</b>, {what}"))
         })
         .collect();
@@ -129,9 +142,9 @@ fn prices(page: &CapacityPage<'_>) -> String {
             Some(volume) => format!("{}: {within}", name(volume)),
             None => within,
         };
-        (false, std::iter::once(first).chain(line.iter().map(price)).collect())
+        (Mark::Plain, std::iter::once(first).chain(line.iter().map(price)).collect())
     };
-    let lines: Vec<(bool, Vec<String>)> = page.rows.chunks(fractions.max(1)).map(line).collect();
+    let lines: Vec<TableRow> = page.rows.chunks(fractions.max(1)).map(line).collect();
     section("Least capacity", &table(&headings, &lines))
 }
 
@@ -147,18 +160,14 @@ fn counted(page: &CapacityPage<'_>, part: &DevicesPart<'_>) -> String {
     let number = |row: &devices::Row| row.devices.map_or("none".into(), |n| count(n as u64));
     let line = |line: &[devices::Row]| {
         let within = format!("within {}", bound(line[0].within_ms));
-        (false, std::iter::once(within).chain(line.iter().map(number)).collect())
+        (Mark::Plain, std::iter::once(within).chain(line.iter().map(number)).collect())
     };
-    let lines: Vec<(bool, Vec<String>)> = part.rows.chunks(fractions.max(1)).map(line).collect();
+    let lines: Vec<TableRow> = part.rows.chunks(fractions.max(1)).map(line).collect();
     let title = format!("How many {} it takes", name(part.device));
     section(&title, &format!("{said}{}{notes}", table(&heads, &lines)))
 }
 
 /// A bound as it was given.
-fn bound(ms: f64) -> String {
-    format!("{ms}\u{a0}ms")
-}
-
 pub(super) fn price(row: &Row) -> String {
     let interval = row.interval;
     capacity(row.capacity_iops, interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops)))
@@ -166,10 +175,7 @@ pub(super) fn price(row: &Row) -> String {
 
 /// A capacity, with its interval where there is one.
 pub(super) fn capacity(iops: u64, interval: Option<(u64, u64)>) -> String {
-    let below = interval.map_or(String::new(), |(low, high)| {
-        format!("<br/><small>{}–{}</small>", count(low), count(high))
-    });
-    count(iops) + &below
+    count(iops) + &within(interval.map(|(low, high)| (count(low), count(high))))
 }
 
 /// A share in per cent, with as many digits as it was given.
@@ -234,7 +240,8 @@ mod tests {
         for row in &rows {
             let of = row.interval.unwrap();
             let (low, high) = (of.capacity_low_iops, of.capacity_high_iops);
-            let cell = format!("<td>{}<br/><small>{low}–{high}</small></td>", row.capacity_iops);
+            let range = format!("<span class=\"small\">{low} to {high}</span>");
+            let cell = format!("<td>{}<br/>{range}</td>", row.capacity_iops);
             assert!(page.contains(&cell), "{cell}: {page}");
         }
     }
@@ -246,15 +253,21 @@ mod tests {
         let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         assert_eq!(lines.filter(|class| *class == "series s0").count(), 3);
-        for wrong in ["<script", "http", "src=", "url(", "NaN"] {
-            assert!(!page.contains(wrong), "{wrong}");
+        let body = page.split("</style>").nth(1).unwrap();
+        for wrong in ["http", "src=", "url(", "NaN"] {
+            assert!(!page.contains(wrong) && !body.contains("<script"), "{wrong}");
         }
+        // Who cannot see a picture is told where each line begins and ends.
+        assert!(
+            page.contains(" within 1\u{a0}s: 90 IOPS at 99 %, 99 at the end.</desc>"),
+            "{body}"
+        );
         assert!(page.contains("99.95\u{a0}%") && page.contains("90\u{a0}%"));
     }
 
     #[test]
     fn the_headline_says_what_the_last_hundredth_costs() {
-        let said = "within 1000\u{a0}ms take 90 IOPS, all of them 99: 1.10 times as many";
+        let said = "within 1\u{a0}s take 90 IOPS, all of them 99: 1.10 times as many";
         assert!(html("t").contains(said));
     }
 }

@@ -4,13 +4,12 @@
 
 use super::axis::{Axis, plain};
 use super::page::{document, header, section};
-use super::tables::{headings, table};
+use super::table::{Mark, TableRow, headings, table};
 use super::text::{
     NONE, bytes, count, escape, millis, name, percent, seconds, significant, typeset,
 };
-use forebay_trace::quantities::words;
-
 use crate::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
+use crate::words::{shown, words};
 
 mod pictures;
 
@@ -40,7 +39,12 @@ fn head(card: &Card) -> String {
         false => ("calm", "No twin"),
     };
     let about = |of: &CardTrace| {
-        format!("{}: {} requests in {}", of.trace, count(of.requests), seconds(of.duration_s))
+        format!(
+            "{}: {} reads and writes in {}",
+            of.trace,
+            count(of.requests),
+            seconds(of.duration_s)
+        )
     };
     header(
         (class, verdict),
@@ -57,11 +61,22 @@ fn aspects(card: &Card) -> String {
         .map(|aspect| {
             let holds = coloured(if aspect.holds { "yes" } else { "no" }, Some(aspect.holds));
             let bound = escape(&aspect.bound);
-            (false, vec![escape(aspect.aspect), holds, escape(&aspect.worst), bound])
+            (
+                Mark::Plain,
+                vec![escape(aspect.aspect), holds, escape(&in_words(card, &aspect.worst)), bound],
+            )
         })
         .collect();
-    let table = table(&headings(&["B stands in for A in", "", "worst", "allowed"]), &rows);
-    format!("<div class=\"aspects\">{table}</div>")
+    table(&headings(&["B stands in for A in", "does it", "worst", "allowed"]), &rows)
+}
+
+/// What is worst, its feature in words.
+fn in_words(card: &Card, worst: &str) -> String {
+    let named =
+        card.features.iter().find(|feature| worst.split(' ').next() == Some(feature.name.as_str()));
+    named.map_or(worst.to_string(), |feature| {
+        worst.replacen(&feature.name, &words(&feature.name), 1)
+    })
 }
 
 /// Green where something `holds`, red where not.
@@ -78,8 +93,8 @@ fn row(
     title: String,
     (quantity, kind): (&Quantity, DeviationKind),
     held: Option<BoundCheck>,
-    shown: impl Fn(f64) -> String,
-) -> (bool, Vec<String>) {
+    shown: &dyn Fn(f64) -> String,
+) -> TableRow {
     let unit = match kind {
         DeviationKind::Relative => "%",
         DeviationKind::Points => "points",
@@ -92,10 +107,10 @@ fn row(
     let deviation = coloured(&deviation, held.as_ref().map(BoundCheck::holds));
     let bound = held.map_or(NONE.to_string(), |held| escape(&held.bound()));
     let interval = format!("{} – {}", shown(quantity.a_low), shown(quantity.a_high));
-    (false, vec![title, shown(quantity.a), shown(quantity.b), deviation, bound, interval])
+    (Mark::Plain, vec![title, shown(quantity.a), shown(quantity.b), deviation, bound, interval])
 }
 
-fn figures(card: &Card, rows: &[(bool, Vec<String>)]) -> String {
+fn figures(card: &Card, rows: &[TableRow]) -> String {
     let own = format!("A’s own {}\u{a0}%", plain(card.level * 100.0));
     table(&headings(&["", "A", "B", "deviation", "allowed", &own]), rows)
 }
@@ -103,13 +118,14 @@ fn figures(card: &Card, rows: &[(bool, Vec<String>)]) -> String {
 fn features(card: &Card) -> String {
     let rows = card.features.iter().map(|feature| {
         let figures = (&feature.quantity, feature.deviation_kind);
-        let shown = |value: f64| typeset(&feature.shown(value));
-        row(escape(&feature.words()), figures, Some(feature.bound_check()), shown)
+        row(name(&words(&feature.name)), figures, Some(feature.bound_check()), &|value| {
+            typeset(&shown(&feature.name, value))
+        })
     });
     let scales = card.dispersion.iter().map(|scale| {
         let title = format!("dispersion in {}", millis(scale.bin_ms as f64));
         let figures = (&scale.quantity, DeviationKind::Relative);
-        row(title, figures, Some(scale.bound_check()), significant)
+        row(title, figures, Some(scale.bound_check()), &significant)
     });
     format!(
         "{}<p class=\"small\">Green deviations are within what the verdict allows, red ones are not; it \
@@ -130,7 +146,7 @@ fn responses(card: &Card) -> String {
                 .into_iter()
                 .zip(response.quantities())
                 .map(|(title, (_, quantity, held))| {
-                    row(title.to_string(), (quantity, DeviationKind::Relative), held, millis)
+                    row(title.to_string(), (quantity, DeviationKind::Relative), held, &millis)
                 })
                 .collect();
             let overloaded = |overloaded| if overloaded { ", overloaded" } else { "" };
@@ -160,7 +176,7 @@ fn distances(card: &Card) -> String {
     let row = |title: String, found: Option<f64>, itself: Option<f64>, held: Option<BoundCheck>| {
         let found = coloured(&number(found), held.as_ref().map(BoundCheck::holds));
         let bound = held.map_or(NONE.to_string(), |held| held.bound());
-        (false, vec![title, found, bound, number(itself)])
+        (Mark::Plain, vec![title, found, bound, number(itself)])
     };
     let mut rows = Vec::new();
     for distance in &card.distances {
@@ -257,5 +273,20 @@ mod tests {
         assert!(page.contains("<td>+300\u{a0}%</td>") && !page.contains("loss"), "{page}");
         card.heat.total_variation = 0.2;
         assert!(distances(&card).contains("<span class=\"loss\">0.200</span>"));
+    }
+
+    #[test]
+    fn no_key_of_json_is_on_the_page() {
+        let mut card = card();
+        card.verdict.aspects[0].worst = "mean_size_bytes +5.0 %".to_string();
+        card.features[0].name = "mean_size_bytes".to_string();
+        (card.features[0].quantity.a, card.features[0].quantity.b) = (65_536.0, 4096.0);
+        let page = page(&card);
+        assert!(page.contains(">mean size +5.0 %</td>"), "{}", aspects(&card));
+        assert!(page.contains(">mean size</th><td>64\u{a0}KiB</td><td>4\u{a0}KiB</td>"));
+        let body = page.split("</style>").nth(1).unwrap();
+        for key in ["_bytes", "_ms", "_share", "state_weight", "stream_weight"] {
+            assert!(!body.contains(key), "{key}");
+        }
     }
 }

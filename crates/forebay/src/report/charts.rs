@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::axis::Axis;
 use super::plot::{Caption, Plot};
-use super::text::millis;
+use super::text::{millis, significant};
 
 /// Colours and dashes the style sheet tells apart.
 const SERIES_STYLES: usize = 12;
@@ -57,6 +57,14 @@ pub(super) fn distributions(
         return None;
     }
     const SIZE: (f64, f64) = (560.0, 340.0);
+    let whose = |index: usize| names.get(index).copied().unwrap_or_default();
+    let told = series.iter().enumerate().filter_map(|(index, points)| {
+        let point = points.iter().find(|point| point.0.is_finite() && point.1 >= 0.99 - 1e-9)?;
+        Some(format!("{} {}", whose(index), millis(point.0)))
+    });
+    let told: Vec<String> = told.collect();
+    let description = format!("{} 99 % within: {}.", caption.description, told.join(", "));
+    let caption = &Caption { description: &description, ..*caption };
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
     let x = Axis::decades(low_ms, high_ms, left, right);
@@ -71,7 +79,7 @@ pub(super) fn distributions(
         plot.line(&points, &series_classes(index, stands_out));
         for share in TOLD_PERCENT {
             if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
-                let whose = names.get(index).copied().unwrap_or_default();
+                let whose = whose(index);
                 plot.spot(*point, &format!("{whose}: {share} % within {}", millis(point.0)));
             }
         }
@@ -98,6 +106,13 @@ pub(super) fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<St
     let (bottom, top) = Plot::upwards(SIZE.1);
     let x = Axis::linear(last.0 + step_s, left, right);
     let y = Axis::linear(highest * 1.05, bottom, top);
+    let description = format!(
+        "{} {} a second on average, {} at most.",
+        caption.description,
+        significant(mean),
+        significant(highest)
+    );
+    let caption = &Caption { description: &description, ..*caption };
     let mut plot = Plot::new(caption, SIZE, (x, "time, s"), (y, "requests per second"));
     plot.zoomable();
     let mut path = format!("M{left:.1} {bottom:.1}");
@@ -145,6 +160,15 @@ mod tests {
         );
         parsed(&arrivals(&CAPTION, &points).unwrap());
         parsed(&arrivals(&CAPTION, &[(0.0, 0.0)]).unwrap());
+    }
+
+    #[test]
+    fn who_cannot_see_a_picture_is_told_what_it_says() {
+        let points = [(1.0, 0.5), (10.0, 0.95), (20.0, 1.0)];
+        let svg = distributions(&CAPTION, (&["a", "b"], &[&points, &[]]), &[], (1.0, 20.0));
+        assert!(svg.unwrap().contains("&quot;d&quot; 99 % within: a 20.0\u{a0}ms.</desc>"));
+        let svg = arrivals(&CAPTION, &[(0.0, 1.0), (1.0, 3.0)]).unwrap();
+        assert!(svg.contains("2.00 a second on average, 3.00 at most.</desc>"), "{svg}");
     }
 
     #[test]

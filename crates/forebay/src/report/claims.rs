@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::page::{section, unfolding};
-use super::tables::{named, table};
+use super::table::{Mark, named, table};
 use super::text::{escape, name};
 
 /// The claims of one work.
@@ -100,7 +100,7 @@ fn figures(of: &ClaimCard) -> String {
         return String::new();
     }
     let heads = ["case", "the paper", "ours"].map(String::from);
-    let row = |row: &[String; 3]| (false, row.iter().map(|cell| name(cell)).collect());
+    let row = |row: &[String; 3]| (Mark::Plain, row.iter().map(|cell| name(cell)).collect());
     let rows: Vec<_> = of.figures.iter().map(row).collect();
     let table = named(&escape(&of.says), &table(&heads, &rows));
     unfolding(&format!("All {} figures", of.figures.len()), &table)

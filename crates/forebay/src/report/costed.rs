@@ -1,9 +1,9 @@
 //! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
 
+use super::clients;
 use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
-use super::text::significant;
+use super::text::{bound, significant};
 use crate::plan::amount::percent;
-use crate::plan::arrival_times::name_of;
 use crate::plan::costed::consolidate::Consolidation;
 use crate::plan::costed::sla::Price;
 use crate::plan::costed::{Answer, Costs};
@@ -12,7 +12,6 @@ use crate::plan::costed::{Answer, Costs};
 pub(super) fn capacity(found: &Answer, costs: &Costs) -> String {
     let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
     let heads = std::iter::once("within".to_string()).chain(fractions).collect();
-    let bound = |ms: f64| format!("{ms} ms");
     let rows = found.bounds().map(|rows| {
         let first = PlainCell::Text(bound(rows[0].within_ms));
         std::iter::once(first).chain(rows.iter().map(|row| PlainCell::Figure(row.speed))).collect()
@@ -51,8 +50,8 @@ fn headline(found: &Answer) -> String {
         most.max_by(|(_, a), (_, b)| a.fraction.total_cmp(&b.fraction)).map_or(0, |one| one.0);
     let chosen = found.bounds().filter_map(|rows| rows.get(nth));
     let share = chosen.clone().next().map_or(1.0, |row| row.fraction);
-    let each =
-        chosen.map(|row| format!("speed {} within {} ms", significant(row.speed), row.within_ms));
+    let each = chosen
+        .map(|row| format!("speed {} within {}", significant(row.speed), bound(row.within_ms)));
     format!("{} of the requests take {}", percent(share), each.collect::<Vec<_>>().join(", "))
 }
 
@@ -60,7 +59,7 @@ fn headline(found: &Answer) -> String {
 pub(super) fn sla(found: &Price, costs: &Costs) -> String {
     let row = |tier: &crate::plan::costed::sla::Tier| {
         vec![
-            PlainCell::Text(format!("{} ms", tier.within_ms)),
+            PlainCell::Text(bound(tier.within_ms)),
             PlainCell::Text(percent(tier.fraction)),
             PlainCell::Text(percent(tier.achieved_fraction)),
             PlainCell::Figure(tier.alone_speed),
@@ -89,7 +88,9 @@ pub(super) fn sla(found: &Price, costs: &Costs) -> String {
 pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
     let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
     let heads =
-        promises.map(|row| format!("{} within {} ms", percent(row.fraction), row.within_ms));
+        promises.map(|row| format!("{} within {}", percent(row.fraction), bound(row.within_ms)));
+    let traces: Vec<&str> = found.clients.iter().map(|of| of.about.trace.as_str()).collect();
+    let called = clients::names(&traces);
     let alone = PlainTable {
         title: "The speed that each client needs alone".into(),
         told: String::new(),
@@ -97,8 +98,8 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
         rows: found
             .clients
             .iter()
-            .map(|client| {
-                let name = format!("{} {}", client.client, name_of(&client.about.trace));
+            .zip(called)
+            .map(|(client, name)| {
                 let needs = client.rows.iter().map(|row| PlainCell::Figure(row.speed));
                 std::iter::once(PlainCell::Text(name)).chain(needs).collect()
             })
@@ -116,7 +117,7 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
             .rows
             .iter()
             .map(|row| {
-                let promise = format!("{} within {} ms", percent(row.fraction), row.within_ms);
+                let promise = format!("{} within {}", percent(row.fraction), bound(row.within_ms));
                 let figures = [row.sum_speed, row.merged_speed, row.ratio, row.shaped_speed];
                 [promise, format!("{} s", row.shift_s)]
                     .map(PlainCell::Text)

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use super::axis::Axis;
 use super::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
-use super::tables::{headings, table};
-use super::text::{bytes, count, name, seconds};
+use super::table::{Mark, headings, table};
+use super::text::{bytes, count, name, seconds, significant};
 use crate::contention::stream_label;
 use crate::head::HeadPoint;
 
@@ -182,6 +182,26 @@ impl Ground {
         plot.finish()
     }
 
+    /// What there is to see, in words.
+    pub(super) fn told(&self, points: Points<'_>) -> String {
+        let first = points.partition_point(|point| point.done_s() < self.from_s);
+        let end = points.partition_point(|point| point.done_s() <= self.to_s);
+        let within = points.get(first..end).unwrap_or(&[]);
+        let crossed = within.windows(2).map(|two| two[0].cylinder.abs_diff(two[1].cylinder));
+        let crossed = crossed.map(u64::from).sum::<u64>() as f64;
+        let (lowest, highest) = reached(within.iter());
+        match within.len() {
+            0 => "no I/Os".to_string(),
+            all => format!(
+                "{} I/Os at cylinders {} to {}, {} apart on average",
+                count(all as u64),
+                count(lowest.into()),
+                count(highest.into()),
+                significant(crossed / (all as f64 - 1.0).max(1.0))
+            ),
+        }
+    }
+
     /// Whether so few points are best drawn as a line.
     pub(super) fn is_sparse(a: Points<'_>, b: Points<'_>) -> bool {
         a.len().max(b.len()) < 4 * CLOSER_POINTS
@@ -217,7 +237,7 @@ pub(super) fn listed(points: Points<'_>, streams: &[String], most: usize) -> Str
             count(point.cylinder.into()),
             seconds(point.took().as_secs_f64()),
         ];
-        (false, cells)
+        (Mark::Plain, cells)
     };
     table(&heads, &points.iter().take(most).map(row).collect::<Vec<_>>())
 }
@@ -325,12 +345,15 @@ mod tests {
         let spots: Vec<&str> = svg.split("class=\"spot\"").skip(1).collect();
         assert_eq!(spots.len(), 10);
         assert!(spots[0].contains("write of 64\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
+        let told = ground.told(&points);
+        assert_eq!(told, "10 I/Os at cylinders 10 to 19, 1.00 apart on average");
+        assert_eq!(ground.told(&points[..5]), "no I/Os");
         let long = Ground { from_s: 0.0, to_s: 5000.0, ..ground };
         let svg = long.path(&CAPTION, &points, &[]);
         assert!((NAMED_MAX / 2..=NAMED_MAX).contains(&svg.matches("class=\"spot\"").count()));
         let table = listed(ground.within(&points), &[], 3);
         assert_eq!(table.matches("<tr>").count(), 4);
-        assert!(table.contains("<th scope=\"row\">9.9950\u{a0}s</th><td>write</td>"), "{table}");
+        assert!(table.contains(">9.9950\u{a0}s</th><td class=\"words\">write</td>"), "{table}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The page itself: what stands where.
 
+use super::load::load;
 use super::pictures;
+use super::table;
 use super::tables;
 use super::text::{NONE, escape, name, ratio, seconds, significant};
 use crate::advise::{Advice, From, Tail, Verdict};
@@ -82,8 +84,10 @@ pub(super) fn page(advice: &Advice) -> String {
 
 /// A page about `trace` around its `body`.
 pub(super) fn document(trace: &str, body: &str) -> String {
-    let script = match body.contains("class=\"zoom\"") {
-        true => concat!("<script>\n", include_str!("zoom.js"), "</script>"),
+    let script = match body.contains("<figure") {
+        true => {
+            concat!("<script>\n", include_str!("point.js"), include_str!("zoom.js"), "</script>")
+        }
         false => "",
     };
     format!(
@@ -100,7 +104,7 @@ pub(super) fn document(trace: &str, body: &str) -> String {
 
 /// A section, after which its tables are called.
 pub(super) fn section(title: &str, content: &str) -> String {
-    format!("<section><h2>{title}</h2>{}</section>\n", tables::named(title, content))
+    format!("<section><h2>{title}</h2>{}</section>\n", table::named(title, content))
 }
 
 /// A section that is opened by whoever wants it.
@@ -110,7 +114,7 @@ pub(super) fn folded(title: &str, content: &str) -> String {
 
 /// What is opened by whoever wants it, within a section.
 pub(super) fn unfolding(title: &str, content: &str) -> String {
-    let content = tables::named(title, content);
+    let content = table::named(title, content);
     format!("<details><summary>{title}</summary>{content}</details>")
 }
 
@@ -208,14 +212,7 @@ fn head(advice: &Advice) -> String {
         "" => String::new(),
         text => format!("<p class=\"costs\">With {}</p>", escape(text)),
     };
-    let d = &advice.description;
-    let rate = d.mean_iops.map_or(NONE.to_string(), significant);
-    let load = format!(
-        "{} {} in {} ({rate} requests/s)",
-        super::text::count(d.requests),
-        if d.requests == 1 { "request" } else { "requests" },
-        seconds(d.duration_s)
-    );
+    let load = load(&advice.description);
     format!(
         "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{flash}\
          <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
@@ -245,10 +242,7 @@ fn four(advice: &Advice, pair: &Pair<'_>) -> String {
         true => words(value),
         false => NONE.to_string(),
     };
-    let moving = |run: &RunResult| {
-        let moving_s = run.figures.seek_s + run.figures.rotation_s;
-        told(ratio(moving_s, run.figures.busy_s), said::percent)
-    };
+    let moving = |run: &RunResult| told(run.figures.moving_share(), said::percent);
     let busy =
         |run: &RunResult| told(ratio(run.figures.busy_s, run.figures.makespan_s), said::percent);
     let kind = Tail::of(pair.baseline);
@@ -353,6 +347,41 @@ mod tests {
             for line in (0..9).map(|index| format!("--c{index}")) {
                 let found = contrast(of[line.as_str()], of["--paper"]);
                 assert!(found >= 3.0, "{line}, dark: {dark}: {found:.2}");
+            }
+        }
+    }
+
+    /// What is drawn, and words in what is drawn, at any place of the style sheet that names them.
+    #[test]
+    fn areas_are_seen_and_words_in_them_read() {
+        let sheet = include_str!("style.css");
+        assert!(
+            sheet.contains(".series.faint { stroke-width: 1.2; }"),
+            "faint lines are thin, no paler"
+        );
+        let light = colours(false);
+        for dark in [false, true] {
+            let of = colours(dark);
+            let any = |name: &str| of.get(name).or(light.get(name)).copied().unwrap();
+            for area in ["--seek", "--rotation", "--transfer", "--other", "--good", "--head"] {
+                let found = contrast(any(area), any("--paper"));
+                assert!(found >= 3.0, "{area}, dark: {dark}: {found:.2}");
+            }
+            let mut written: Vec<(String, [f64; 3], [f64; 3])> = vec![
+                ("in-transfer".into(), any("--on-dark"), any("--transfer")),
+                ("in-seek".into(), any("--on-light"), any("--seek")),
+                ("in-rotation".into(), any("--on-light"), any("--rotation")),
+                ("in-other".into(), any("--on-light"), any("--other")),
+            ];
+            for index in 0..9 {
+                let is_light = sheet.contains(&format!("svg .in-k{index}, "))
+                    || sheet.contains(&format!("svg .in-k{index} "));
+                let ink = if is_light { any("--on-light") } else { any("--paper") };
+                written.push((format!("in-k{index}"), ink, any(&format!("--c{index}"))));
+            }
+            for (text, ink, ground) in written {
+                let found = contrast(ink, ground);
+                assert!(found >= 4.5, "{text}, dark: {dark}: {found:.2}");
             }
         }
     }

@@ -72,7 +72,8 @@ fn head_row(
             id: &format!("{id}-{index}"),
             title: &format!("Head position under {policy}"),
             description: &format!(
-                "Cylinder of each I/O over time under {policy}, {what}{thinned}."
+                "Cylinder of each I/O over time under {policy}, {what}{thinned}: {}.",
+                ground.told(&head.points)
             ),
         };
         let picture = match sparse {

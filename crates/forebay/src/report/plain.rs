@@ -8,8 +8,8 @@ use super::charts::{legend, series_class};
 use super::claims::{self, ClaimGroup};
 use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
-use super::plot::{Caption, Plot};
-use super::tables::table;
+use super::plot::{Caption, Plot, in_both};
+use super::table::{Mark, table};
 use super::text::{NONE, bytes, count, escape, name, significant};
 use crate::plan::amount::percent;
 
@@ -170,7 +170,7 @@ fn cell(cell: &PlainCell) -> String {
 fn tabled(of: &PlainTable) -> String {
     let heads: Vec<String> = of.heads.iter().map(|head| escape(head)).collect();
     let shown = of.rows.iter().take(ROWS_MAX);
-    let rows: Vec<_> = shown.map(|row| (false, row.iter().map(cell).collect())).collect();
+    let rows: Vec<_> = shown.map(|row| (Mark::Plain, row.iter().map(cell).collect())).collect();
     let paragraph = |text: &str| match text {
         "" => String::new(),
         text => format!("<p class=\"small\">{}</p>", escape(text)),
@@ -183,7 +183,6 @@ fn tabled(of: &PlainTable) -> String {
 }
 
 fn curve(of: &PlainCurve) -> String {
-    const SIZE: (f64, f64) = (1140.0, 340.0);
     let worth = match of.along_unit {
         AlongUnit::Plain | AlongUnit::Percent => 1.0,
         AlongUnit::Gib => (1u64 << 30) as f64,
@@ -201,40 +200,79 @@ fn curve(of: &PlainCurve) -> String {
     if lines.iter().all(|line| line.1.len() < 2) || along <= 0.0 || up <= 0.0 {
         return String::new();
     }
-    let ((left, right), (bottom, top)) = (Plot::across(SIZE.0), Plot::upwards(SIZE.1));
-    let caption = Caption { id: "curve", title: &of.title, description: &of.up };
-    let least = all().map(|point| point.0).filter(|x| *x > 0.0).fold(along, f64::min);
-    let x = match of.along_unit {
-        AlongUnit::Percent if least < 100.0 => Axis::between(least, 100.0, left, right),
-        AlongUnit::Plain | AlongUnit::Percent => Axis::linear(along, left, right),
-        AlongUnit::Gib => Axis::doublings(least, along, left, right),
-    };
-    let y = Axis::linear(up * 1.05, bottom, top);
-    let mut plot = Plot::new(&caption, SIZE, (x, &of.along), (y, &of.up));
-    // Few points are seen and named, many are a curve.
-    let are_few = all().count() <= SPOTS_MAX;
-    for (index, (whose, points)) in lines.iter().enumerate() {
-        let class = format!("series {}", series_class(index));
-        plot.line(points, &class);
-        if are_few && !of.lines.is_empty() {
-            plot.dots(points, &format!("{class} spots"));
-        }
-        for point in points.iter().filter(|_| are_few) {
-            let whose = if whose.is_empty() { String::new() } else { format!("{whose}, ") };
-            let x = match of.along_unit {
-                AlongUnit::Plain => significant(point.0),
-                AlongUnit::Percent => percent(point.0 / 100.0),
-                AlongUnit::Gib => bytes(point.0),
-            };
-            let y = significant(point.1);
-            plot.spot(*point, &format!("{whose}{} {x}: {y}", of.along));
-        }
-    }
+    let shown = Lines { of, lines: &lines, along, up };
+    let description = format!("{}. {}", of.up, shown.read());
+    let caption = Caption { id: "curve", title: &of.title, description: &description };
+    let picture = in_both(&caption, |caption, shape| Some(shown.draw(caption, shape.size())));
     let names = match lines.as_slice() {
         [("", _)] => String::new(),
         several => legend(several.iter().map(|line| line.0), &[]),
     };
-    section(&escape(&of.title), &(names + &figure(&plot.finish(), &escape(&of.up))))
+    let draw = |picture: String| {
+        section(&escape(&of.title), &(names + &figure(&picture, &escape(&of.up))))
+    };
+    picture.map_or(String::new(), draw)
+}
+
+/// The lines of a curve: whose, and their points, the greatest of which reach so far.
+struct Lines<'a> {
+    of: &'a PlainCurve,
+    lines: &'a [(&'a str, Vec<(f64, f64)>)],
+    along: f64,
+    up: f64,
+}
+
+impl Lines<'_> {
+    /// A value of what lies along, in words.
+    fn at(&self, x: f64) -> String {
+        match self.of.along_unit {
+            AlongUnit::Plain => significant(x),
+            AlongUnit::Percent => percent(x / 100.0),
+            AlongUnit::Gib => bytes(x),
+        }
+    }
+
+    /// Where each line begins and ends.
+    fn read(&self) -> String {
+        let ends = |(whose, points): &(&str, Vec<(f64, f64)>)| {
+            let (first, last) = points.first().zip(points.last())?;
+            let whose = if whose.is_empty() { self.of.up.as_str() } else { whose };
+            let ends = [first, last]
+                .map(|point| format!("{} at {}", significant(point.1), self.at(point.0)));
+            Some(format!("{whose}: {}", ends.join(", ")))
+        };
+        let each: Vec<String> = self.lines.iter().filter_map(ends).collect();
+        format!("Over {}: {}.", self.of.along, each.join("; "))
+    }
+
+    fn draw(&self, caption: &Caption<'_>, size: (f64, f64)) -> String {
+        let Lines { of, lines, along, up } = *self;
+        let all = || lines.iter().flat_map(|line| &line.1);
+        let ((left, right), (bottom, top)) = (Plot::across(size.0), Plot::upwards(size.1));
+        let least = all().map(|point| point.0).filter(|x| *x > 0.0).fold(along, f64::min);
+        let x = match of.along_unit {
+            AlongUnit::Percent if least < 100.0 => Axis::between(least, 100.0, left, right),
+            AlongUnit::Plain | AlongUnit::Percent => Axis::linear(along, left, right),
+            AlongUnit::Gib => Axis::doublings(least, along, left, right),
+        };
+        let y = Axis::linear(up * 1.05, bottom, top);
+        let mut plot = Plot::new(caption, size, (x, &of.along), (y, &of.up));
+        // Few points are seen and named, many are a curve.
+        let are_few = all().count() <= SPOTS_MAX;
+        for (index, (whose, points)) in lines.iter().enumerate() {
+            let class = format!("series {}", series_class(index));
+            plot.line(points, &class);
+            if are_few && !of.lines.is_empty() {
+                plot.dots(points, &format!("{class} spots"));
+            }
+            for point in points.iter().filter(|_| are_few) {
+                let whose = if whose.is_empty() { String::new() } else { format!("{whose}, ") };
+                let (x, y) = (self.at(point.0), significant(point.1));
+                plot.spot(*point, &format!("{whose}{} {x}: {y}", of.along));
+            }
+        }
+        plot.finish()
+    }
 }
 
 fn barred(of: &PlainBars) -> String {
@@ -309,6 +347,17 @@ mod tests {
         let body = page.split("</style>").nth(1).unwrap();
         assert!(!body.contains("<script") && !body.contains("NaN") && body.contains("<svg"));
         assert!(body.contains("id=\"curve-t\"") && body.contains("id=\"bars-t\""));
+    }
+
+    #[test]
+    fn the_ends_of_a_curve_are_told_to_who_cannot_see_it() {
+        let of: PlainCurve = serde_json::from_value(serde_json::json!({
+            "title": "t", "along": "flash", "along_unit": "gib", "up": "found", "points": [],
+            "lines": [{ "name": "one", "points": [[1, 5], [2, 7], [4, 9]] }],
+        }))
+        .unwrap();
+        let told = "found. Over flash: one: 5.00 at 1.00\u{a0}GiB, 9.00 at 4.00\u{a0}GiB.</desc>";
+        assert_eq!(curve(&of).matches(told).count(), 2, "{}", curve(&of));
     }
 
     #[test]

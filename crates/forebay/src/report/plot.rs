@@ -18,6 +18,35 @@ pub(super) struct Caption<'a> {
     pub(super) description: &'a str,
 }
 
+/// The shape that a picture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// As wide as a page.
+    Broad,
+    /// As wide as a telephone, which shows it whole.
+    Slim,
+}
+
+impl Shape {
+    /// A plot's size.
+    pub(super) fn size(self) -> (f64, f64) {
+        match self {
+            Shape::Broad => (1140.0, 350.0),
+            Shape::Slim => (400.0, 320.0),
+        }
+    }
+}
+
+/// A picture in both shapes, of which the style sheet shows one. `None` where there is nothing to draw.
+pub(super) fn in_both(
+    caption: &Caption<'_>,
+    draw: impl Fn(&Caption<'_>, Shape) -> Option<String>,
+) -> Option<String> {
+    let broad = draw(caption, Shape::Broad)?;
+    let slim = draw(&Caption { id: &format!("{}-slim", caption.id), ..*caption }, Shape::Slim)?;
+    Some(format!("<div class=\"broad\">{broad}</div><div class=\"slim\">{slim}</div>"))
+}
+
 /// A picture of given size, open for more.
 pub(super) struct Picture {
     svg: String,
@@ -67,10 +96,12 @@ pub(super) struct Plot {
     is_zoomable: bool,
 }
 
+/// What a label below a picture may take.
+const LABEL: f64 = 66.0;
 /// Room around the plotted area.
 pub(super) const LEFT: f64 = 66.0;
 /// Room around the plotted area.
-pub(super) const RIGHT: f64 = 14.0;
+pub(super) const RIGHT: f64 = 26.0;
 /// Room around the plotted area.
 pub(super) const TOP: f64 = 10.0;
 /// Room around the plotted area.
@@ -92,7 +123,7 @@ impl Plot {
             let _ = write!(grid, "M{LEFT} {at:.1}H{right}");
             picture.label(LEFT - 8.0, at + 4.0, "tick end", &label);
         }
-        for (value, label) in x.ticks(8.0) {
+        for (value, label) in x.ticks(((right - LEFT) / LABEL).min(8.0)) {
             let at = x.at(value);
             let _ = write!(grid, "M{at:.1} {TOP}V{bottom}");
             picture.label(at, bottom + 17.0, "tick mid", &label);
@@ -198,5 +229,61 @@ impl Plot {
             self.add("</svg>");
         }
         self.picture.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPTION: Caption<'_> = Caption { id: "x", title: "t", description: "d" };
+
+    #[test]
+    fn labels_below_a_picture_lie_within_it_and_apart() {
+        let sizes = [Shape::Broad, Shape::Slim].map(Shape::size);
+        for size in sizes.into_iter().chain([(560.0, 300.0)]) {
+            let (left, right) = Plot::across(size.0);
+            let (bottom, top) = Plot::upwards(size.1);
+            let y = Axis::linear(1.0, bottom, top);
+            for power in 1..61 {
+                let axes = [
+                    Axis::doublings(1.0, 2f64.powi(power), left, right),
+                    Axis::decades(0.1, 10f64.powi(power / 10), left, right),
+                    Axis::linear(f64::from(power) * 16.6, left, right),
+                    Axis::between(99.0, 100.0, left, right),
+                ];
+                for x in axes {
+                    let svg = Plot::new(&CAPTION, size, (x, "x"), (y, "y")).finish();
+                    let document = roxmltree::Document::parse(&svg).unwrap();
+                    let labels = document
+                        .descendants()
+                        .filter(|node| node.attribute("class") == Some("tick mid"));
+                    // A digit is at most 7 units wide at 12.
+                    let ends = labels.map(|label| {
+                        let half = label.text().unwrap().chars().count() as f64 * 3.5;
+                        let at: f64 = label.attribute("x").unwrap().parse().unwrap();
+                        (at - half, at + half)
+                    });
+                    let ends: Vec<(f64, f64)> = ends.collect();
+                    // No trace reaches beyond 16 TiB, no label below that is longer than 7 characters.
+                    let is_within = power > 44 || ends.iter().all(|end| end.1 <= size.0);
+                    assert!(ends.len() > 1 && is_within, "{ends:?}");
+                    assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{x:?}: {ends:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_picture_in_both_shapes_has_names_of_its_own() {
+        let draw = |caption: &Caption<'_>, shape: Shape| {
+            let (width, height) = shape.size();
+            Some(Picture::new(caption, width, height).finish())
+        };
+        let both = in_both(&CAPTION, draw).unwrap();
+        assert_eq!(both.matches("id=\"x-t\"").count(), 1);
+        assert_eq!(both.matches("id=\"x-slim-t\"").count(), 1);
+        assert!(both.contains("<div class=\"slim\"><svg viewBox=\"0 0 400 "), "{both}");
+        assert!(in_both(&CAPTION, |_, shape| (shape == Shape::Broad).then(String::new)).is_none());
     }
 }

@@ -4,8 +4,10 @@ use super::bars::{self, Bar};
 use super::page::{document, header, paragraphs, section, tiles};
 use super::pictures::figure;
 use super::plot::Caption;
-use super::tables::{headings, named, table};
-use super::text::{NONE, count, escape, joules, millis, name, percent, seconds, significant};
+use super::table::{Mark, headings, named, table};
+use super::text::{
+    NONE, bound, count, escape, joules, millis, name, percent, seconds, significant,
+};
 use crate::plan::power::{Power, Question, Row};
 
 /// What the page shows.
@@ -162,7 +164,7 @@ fn plans(power: &Power) -> String {
 /// Response times under each plan.
 fn times(power: &Power) -> String {
     let steps = power.rows.first().map_or(&[][..], |row| row.answered.as_slice());
-    let steps = steps.iter().map(|step| format!("within {} ms", step.within_ms));
+    let steps = steps.iter().map(|step| format!("within {}", bound(step.within_ms)));
     let heads = std::iter::once("plan".to_string()).chain(steps);
     let heads: Vec<String> = heads.chain(["mean".into(), "longest".into()]).collect();
     let answered = rows(power, &heads, |row| {
@@ -177,9 +179,8 @@ fn rows(power: &Power, heads: &[String], figures: impl Fn(&Row) -> Vec<String>) 
     let best = power.recommended().map(|row| row.plan);
     let row = |row: &Row| {
         let is_best = best == Some(row.plan);
-        let badge = if is_best { " <span class=\"badge\">recommended</span>" } else { "" };
-        let first = format!("{}{badge}", row.plan);
-        (is_best, std::iter::once(first).chain(figures(row)).collect())
+        let cells = std::iter::once(row.plan.to_string()).chain(figures(row)).collect();
+        (Mark::best("recommended", is_best), cells)
     };
     table(heads, &power.rows.iter().map(row).collect::<Vec<_>>())
 }

@@ -2,10 +2,12 @@
 //!
 //! Invariant: every run that was made is in it, and the one that is marked is the one that the headline names.
 
+use super::load::load;
 use super::page::{contenders, document, folded, header, paragraphs, section};
 use super::pictures;
-use super::tables::{self, gain, headings, table, with_bar};
-use super::text::{count, millis_or_none, name, ratio, seconds, significant};
+use super::table::{Mark, headings, table, with_bar};
+use super::tables::{self, gain};
+use super::text::{millis_or_none, name, ratio, seconds, significant};
 
 use crate::simulate::{LeastTime, Replay, Run, RunResult};
 use forebay_trace::describe::Description;
@@ -139,7 +141,7 @@ fn head(page: &RunsPage<'_>, results: &[RunResult]) -> String {
             ("Trace", page.trace.to_string()),
             ("Device", page.device.to_string()),
             ("Replay", format!("{replay}{faster}")),
-            ("Load", format!("{} requests in {}", count(d.requests), seconds(d.duration_s))),
+            ("Load", load(d)),
         ],
     )
 }
@@ -165,11 +167,10 @@ fn ranking(page: &RunsPage<'_>, results: &[RunResult]) -> String {
     ranked.sort_by_key(|run| !std::ptr::eq(*run, best));
     let cells = |run: &&RunResult| {
         let is_best = results.len() > 1 && std::ptr::eq(*run, best);
-        let badge = if is_best { " <span class=\"badge\">least</span>" } else { "" };
         let f = &run.figures;
         let most = [f.read_max_ms, f.write_max_ms].into_iter().flatten().reduce(f64::max);
         let cells = vec![
-            name(&run.policy) + badge,
+            name(&run.policy),
             with_bar(&seconds(run.total_s()), ratio(run.total_s(), longest)),
             gain(1.0 - ratio(run.total_s(), first.total_s()), std::ptr::eq(*run, first)),
             millis_or_none(f.read_mean_ms),
@@ -178,7 +179,7 @@ fn ranking(page: &RunsPage<'_>, results: &[RunResult]) -> String {
             millis_or_none(f.write_p99_ms),
             millis_or_none(most),
         ];
-        (is_best, cells)
+        (Mark::best("least", is_best), cells)
     };
     let rows: Vec<_> = ranked.iter().map(cells).collect();
     table(&heads, &rows) + &least(page, results)
@@ -251,7 +252,8 @@ mod tests {
             page.contains(&format!("<h1 class=\"sentence\">{named} has the least busy time")),
             "{page}"
         );
-        let marked = page.split("<tr class=\"best\"><th scope=\"row\">").nth(1).unwrap();
+        let marked =
+            page.split("<tr class=\"best\"><th scope=\"row\" class=\"words\">").nth(1).unwrap();
         assert!(marked.starts_with(named.as_str()));
         assert_eq!(page.matches("class=\"best\"").count(), 1);
         for (policy, _) in runs {
@@ -281,8 +283,9 @@ mod tests {
             assert!(said.starts_with(&named) || said.starts_with(&other), "{said}");
             let rows = page.split("<tbody>").nth(1).unwrap();
             assert!(
-                rows.trim_start()
-                    .starts_with(&format!("<tr class=\"best\"><th scope=\"row\">{best} ")),
+                rows.trim_start().starts_with(&format!(
+                    "<tr class=\"best\"><th scope=\"row\" class=\"words\">{best} "
+                )),
                 "{rows}"
             );
             assert!(page.contains(&format!("<span class=\"gain\">{gains}</span>")), "{gains}");

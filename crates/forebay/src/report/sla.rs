@@ -5,8 +5,9 @@ use super::bars::{self, Bar};
 use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::Caption;
-use super::tables::{gain, headings, table};
-use super::text::{NONE, count, escape, ratio, seconds};
+use super::table::{Mark, headings, table};
+use super::tables::gain;
+use super::text::{NONE, bound, count, escape, ratio, seconds};
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::sla::{Division, Kept, Price, Way};
@@ -23,8 +24,9 @@ pub(super) fn page(page: &SlaPage<'_>) -> String {
     let (arrivals, price) = (page.arrivals, page.price);
     let trace = arrivals.path.display().to_string();
     let (requests, duration) = (arrivals.requests(), arrivals.duration().as_secs_f64());
-    let tier =
-        |tier: &Kept| format!("{} within {} ms", amount::percent(tier.fraction), tier.within_ms);
+    let tier = |tier: &Kept| {
+        format!("{} within {}", amount::percent(tier.fraction), bound(tier.within_ms))
+    };
     let promise: Vec<String> = price.least.tiers.iter().map(tier).collect();
     let about = [
         ("Trace", trace.clone()),
@@ -82,15 +84,14 @@ fn ways(price: &Price) -> String {
     let heads = headings(&["way", "IOPS", "against first come first served"]);
     let row = |(way, name, iops): (Way, &'static str, Option<u64>)| {
         let is_best = way == price.least.way;
-        let badge = if is_best { " <span class=\"badge\">least</span>" } else { "" };
         let against = iops.zip(price.fcfs_iops);
         let against = against.map(|(iops, fcfs)| 1.0 - ratio(iops as f64, fcfs as f64));
         let cells = vec![
-            format!("{name}{badge}"),
+            name.to_string(),
             iops.map_or("more than any".to_string(), count),
             against.map_or(NONE.to_string(), |less| gain(less, way == Way::Fcfs)),
         ];
-        (is_best, cells)
+        (Mark::best("least", is_best), cells)
     };
     table(&heads, &tried(price).into_iter().map(row).collect::<Vec<_>>())
 }
@@ -106,13 +107,13 @@ fn tiers(division: &Division) -> String {
     let row = |tier: &Kept| {
         let (class, kept) = if tier.kept { ("gain", "yes") } else { ("loss", "no") };
         let cells = vec![
-            format!("within {} ms", tier.within_ms),
+            format!("within {}", bound(tier.within_ms)),
             amount::percent(tier.fraction),
             share(tier.achieved_fraction),
             format!("<span class=\"{class}\">{kept}</span>"),
             tier.share(division.way).map_or_else(String::from, count),
         ];
-        (false, cells)
+        (Mark::Plain, cells)
     };
     table(&heads, &division.tiers.iter().map(row).collect::<Vec<_>>())
 }

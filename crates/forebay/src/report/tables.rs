@@ -1,5 +1,7 @@
-//! The page's tables: ranking, pairs of streams, streams, the trace, all figures.
+//! The tables of runs: ranking, pairs of streams, streams, the trace, all figures.
 
+use super::load::directions;
+use super::table::{Mark, headings, table, with_bar};
 use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
     ratio, seconds, significant,
@@ -11,45 +13,6 @@ use forebay_trace::describe::Description;
 
 /// Streams that are listed.
 const STREAMS_MAX: usize = 20;
-
-/// What stands for a table's name until whoever places it gives it one: [`super::page::section`] gives its own title, or
-/// [`named`] another. No text from outside holds it, for [`escape`] replaces it.
-pub(super) const UNNAMED: char = '\0';
-
-/// `markup` whose tables are called `title`, which is markup that is safe in attributes.
-pub(super) fn named(title: &str, markup: &str) -> String {
-    markup.replace(UNNAMED, title)
-}
-
-/// A table, as yet [`UNNAMED`]: headings, and rows of finished markup. The first column is text, the others figures.
-pub(super) fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String {
-    let heads: String = headings.iter().map(|h| format!("<th scope=\"col\">{h}</th>")).collect();
-    let mut body = String::new();
-    for (marked, cells) in rows {
-        body.push_str(if *marked { "<tr class=\"best\">" } else { "<tr>" });
-        for (index, cell) in cells.iter().enumerate() {
-            body.push_str(&match index {
-                0 => format!("<th scope=\"row\">{cell}</th>"),
-                _ => format!("<td>{cell}</td>"),
-            });
-        }
-        body.push_str("</tr>\n");
-    }
-    format!(
-        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{UNNAMED}\"><table><caption>{UNNAMED}</caption>\
-         <thead><tr>{heads}</tr></thead><tbody>\n{body}</tbody></table></div>"
-    )
-}
-
-pub(super) fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| escape(name)).collect()
-}
-
-/// A figure with a bar of its share behind it.
-pub(super) fn with_bar(text: &str, share: f64) -> String {
-    let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
-    format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
-}
 
 /// Every kind of remedy: what is free, then what costs something. Each is held against the baseline on
 /// the requests that its own figures are of.
@@ -73,11 +36,13 @@ pub(super) fn remedies(advice: &Advice) -> String {
         "read p99",
         "write p99",
     ]);
-    let rows: Vec<_> = advice.remedies.iter().map(|remedy| (false, remedy_cells(remedy))).collect();
+    let mark = |remedy: &Remedy| Mark::best("recommended", remedy.recommended);
+    let rows: Vec<_> =
+        advice.remedies.iter().map(|remedy| (mark(remedy), remedy_cells(remedy))).collect();
     format!(
-        "<div class=\"remedies\">{}</div>{reasons}<p class=\"small\">{} → with the remedy, on the same requests: \
+        "{}<p class=\"small\">{} → with the remedy, on the same requests: \
          defragmentation on those that it was not learnt from, the others on all. Beyond what is free: \
-         against the recommended scheduler. Flash: {}.</p>",
+         against the recommended scheduler. Flash: {}.</p>{reasons}",
         table(&heads, &rows),
         name(&advice.baseline),
         name(&advice.flash_device)
@@ -85,10 +50,6 @@ pub(super) fn remedies(advice: &Advice) -> String {
 }
 
 fn remedy_cells(remedy: &Remedy) -> Vec<String> {
-    let badge = match remedy.recommended {
-        true => " <span class=\"badge\">recommended</span>",
-        false => "",
-    };
     let none = || NONE.to_string();
     let before = remedy.before.as_ref();
     let arrow = |was: Option<String>, is: Option<String>| match (was, is) {
@@ -97,11 +58,11 @@ fn remedy_cells(remedy: &Remedy) -> Vec<String> {
     };
     let requests = match (remedy.requests, remedy.kind) {
         (0, _) => none(),
-        (requests, RemedyKind::Defragmentation) => format!("last {}", count(requests)),
-        (requests, _) => format!("all {}", count(requests)),
+        (requests, RemedyKind::Defragmentation) => format!("{} (last)", count(requests)),
+        (requests, _) => count(requests),
     };
     vec![
-        format!("{}: {}{badge}", remedy.kind.name(), name(&remedy.policy)),
+        format!("{}: {}", remedy.kind.name(), name(&remedy.policy)),
         remedy.needs().unwrap_or_else(none),
         requests,
         arrow(before.map(|before| seconds(before.total_s)), remedy.total_s.map(seconds)),
@@ -130,14 +91,11 @@ pub(super) fn redundancy(redundancy: &Redundancy) -> String {
         "write mean",
         "write p99",
     ]);
+    let mark = |one: &Redundant| Mark::best("recommended", one.name == redundancy.recommended);
     let cells = |one: &Redundant| {
-        let badge = match one.name == redundancy.recommended {
-            true => " <span class=\"badge\">recommended</span>",
-            false => "",
-        };
         let time = |ms: Option<f64>| ms.map_or_else(|| NONE.to_string(), millis);
         vec![
-            format!("{}{badge}", one.name),
+            one.name.to_string(),
             one.failures_survived.to_string(),
             bytes(one.usable_bytes as f64),
             seconds(one.total_s),
@@ -147,8 +105,8 @@ pub(super) fn redundancy(redundancy: &Redundancy) -> String {
             time(one.write_p99_ms),
         ]
     };
-    let rows: Vec<_> = redundancy.tried.iter().map(|one| (false, cells(one))).collect();
-    format!("<p>{}</p>{}", escape(&redundancy.said), table(&heads, &rows))
+    let rows: Vec<_> = redundancy.tried.iter().map(|one| (mark(one), cells(one))).collect();
+    format!("<p class=\"told\">{}</p>{}", escape(&redundancy.said), table(&heads, &rows))
 }
 
 /// Every scheduler, that with the least total time first; as they are listed where they cannot be compared.
@@ -171,10 +129,11 @@ pub(super) fn ranking(advice: &Advice) -> String {
         .iter()
         .map(|ranked| {
             let best = advice.recommended.as_ref() == Some(&ranked.policy);
-            let badge = match advice.is_for_today(&ranked.policy) {
-                true => " <span class=\"badge\">to set today</span>",
-                false if best => " <span class=\"badge\">recommended</span>",
-                false => "",
+            let mark = match (best, advice.is_for_today(&ranked.policy)) {
+                (true, true) => Mark::Best("to set today"),
+                (true, false) => Mark::Best("recommended"),
+                (false, true) => Mark::Badge("to set today"),
+                (false, false) => Mark::Plain,
             };
             let total = match compared {
                 true => with_bar(&seconds(ranked.total_s), ratio(ranked.total_s, longest)),
@@ -183,7 +142,7 @@ pub(super) fn ranking(advice: &Advice) -> String {
             let total_s = ranked.total_low_s.zip(ranked.total_high_s);
             let total = total + &within(total_s.map(|(low, high)| (seconds(low), seconds(high))));
             let from = ranked.from.name().replace('<', "&lt;");
-            let mut cells = vec![name(&ranked.policy) + badge, from, total];
+            let mut cells = vec![name(&ranked.policy), from, total];
             if compared {
                 let is_baseline = ranked.policy == baseline;
                 let none = || NONE.to_string();
@@ -205,7 +164,7 @@ pub(super) fn ranking(advice: &Advice) -> String {
                 one.write_p99_high_ms,
             ));
             cells.push(millis_or_none(ranked.longest_ms));
-            (best, cells)
+            (mark, cells)
         })
         .collect();
     let about = match compared {
@@ -220,7 +179,7 @@ pub(super) fn ranking(advice: &Advice) -> String {
 }
 
 /// An interval below its figure.
-fn within(interval: Option<(String, String)>) -> String {
+pub(super) fn within(interval: Option<(String, String)>) -> String {
     interval.map_or(String::new(), |(low, high)| {
         format!("<br/><span class=\"small\">{low} to {high}</span>")
     })
@@ -252,7 +211,7 @@ pub(super) fn fights(baseline: &RunResult) -> Option<String> {
                 millis(ratio(fight.cost_s, fight.switches as f64) * 1e3),
                 with_bar(&percent(share), share),
             ];
-            (false, cells)
+            (Mark::Plain, cells)
         })
         .collect();
     let heads = ["streams", "switches", "time lost", "per switch", "of all head movement"];
@@ -283,7 +242,7 @@ pub(super) fn streams(baseline: &RunResult, other: Option<&RunResult>) -> String
             let p99 = |s: &Option<StreamShare>| millis_or_none(s.as_ref().and_then(|s| s.p99_ms));
             cells.extend(found.iter().map(p50));
             cells.extend(found.iter().map(p99));
-            (false, cells)
+            (Mark::Plain, cells)
         })
         .collect();
     if let Some(rest) = streams.get(STREAMS_MAX..).filter(|rest| !rest.is_empty()) {
@@ -293,7 +252,7 @@ pub(super) fn streams(baseline: &RunResult, other: Option<&RunResult>) -> String
         let mut cells =
             vec![label, with_bar(&significant(share), ratio(share, most)), count(requests)];
         cells.resize(heads.len(), NONE.to_string());
-        rows.push((false, cells));
+        rows.push((Mark::Plain, cells));
     }
     table(&heads, &rows)
 }
@@ -306,7 +265,6 @@ fn of_name<'a>(run: &'a RunResult, stream: &str) -> Option<&'a StreamShare> {
 pub(super) fn trace(d: &Description) -> String {
     let number = |value: Option<f64>| value.map_or(NONE.to_string(), significant);
     let kib = |kib: Option<f64>| kib.map_or(NONE.to_string(), |kib| bytes(kib * 1024.0));
-    let directions = format!("{} reads, {} writes", count(d.reads), count(d.writes));
     let moved =
         format!("{} read, {} written", bytes(d.read_bytes as f64), bytes(d.write_bytes as f64));
     let size = |sizes: &forebay_trace::describe::description::Sizes| {
@@ -315,10 +273,10 @@ pub(super) fn trace(d: &Description) -> String {
     let gaps = &d.inter_arrival;
     let mut terms = vec![
         ("Format", escape(&d.format)),
-        ("Requests", directions),
+        ("Requests", directions(d)),
         ("Bytes", moved),
         ("Duration", seconds(d.duration_s)),
-        ("Mean rate", format!("{} requests/s", number(d.mean_iops))),
+        ("Mean rate", format!("{} reads and writes/s", number(d.mean_iops))),
         ("Mean throughput", d.mean_bytes_per_s.map_or(NONE.to_string(), |b| bytes(b) + "/s")),
         ("Footprint", bytes(d.footprint_bytes as f64)),
         ("Streams", format!("{} by {}", count(d.streams), d.stream_by)),
@@ -390,7 +348,7 @@ pub(super) fn figures(runs: &[&RunResult]) -> String {
     let row = |label: &str, shown: &dyn Fn(&RunResult) -> String| {
         let cells =
             std::iter::once(label.to_string()).chain(runs.iter().map(|run| shown(run))).collect();
-        (false, cells)
+        (Mark::Plain, cells)
     };
     let mut rows: Vec<_> =
         FIGURES.iter().map(|(label, shown)| row(label, &|run| shown(&run.figures))).collect();

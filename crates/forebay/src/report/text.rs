@@ -89,6 +89,11 @@ pub(super) fn millis(ms: f64) -> String {
     seconds(ms / 1e3)
 }
 
+/// A time that somebody chose, given in milliseconds.
+pub(super) fn bound(ms: f64) -> String {
+    typeset(&quantities::bound(ms))
+}
+
 /// The same, which may not exist.
 pub(super) fn millis_or_none(ms: Option<f64>) -> String {
     ms.map_or(NONE.to_string(), millis)

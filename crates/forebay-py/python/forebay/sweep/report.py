@@ -1,7 +1,8 @@
 """A sweep as a page: how many cells have an answer, what was found by verb, one figure over one parameter, what failed.
 
 Invariants: every cell is counted once; a figure over a parameter is the median of the cells that share all other
-parameters, and the page says of how many; a page is there whole or not at all.
+parameters, and the page says of how many; a page is there whole or not at all. A figure or a parameter is named by its key
+in what is asked, and in words, with its unit by magnitude, on the page.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from .. import Error
-from .._forebay import write_page
+from .._forebay import axis_scale, key_words, shown_value, write_page
 from .answers import Answers, Dataset
 
 _FIGURES = {
@@ -149,7 +150,8 @@ def _headline(rows: list[Row], failed: list[Row]) -> str:
 
 def _took(done: list[Row]) -> str:
     times = [row["elapsed_s"] for row in done]
-    return f"A cell took {median(times):.3g} s in the middle, {max(times):.3g} s at most, all of them {sum(times):.4g} s."
+    middle, most, whole = (shown_value("elapsed_s", time) for time in (median(times), max(times), sum(times)))
+    return f"A cell took {middle} in the middle, {most} at most, all of them {whole}."
 
 
 def _varying(rows: Iterable[Row]) -> list[str]:
@@ -192,36 +194,41 @@ def _picture(done: list[Row], verb: str, figure: str, along: str) -> tuple[dict[
     groups: dict[str, dict[Any, list[float]]] = {}
     whole: dict[Any, list[float]] = {}
     for row in rows:
-        name = ", ".join(f"{other}={row['asked'].get(other)}" for other in others)
+        name = ", ".join(_parameter(other, row["asked"].get(other)) for other in others)
         value = row["figures"][figure]
         groups.setdefault(name, {}).setdefault(row["asked"][along], []).append(value)
         whole.setdefault(row["asked"][along], []).append(value)
     medians = {at: median(values) for at, values in whole.items()}
     least, most = min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__)
+    words, over = key_words(figure), key_words(along)
+    at_least, at_most = (f"at {_parameter(along, at)} ({shown_value(figure, medians[at])})" for at in (least, most))
     said = [
-        f"{verb}: {figure} is least at {along} {least} ({medians[least]:.4g}) and most at {most} ({medians[most]:.4g}), "
+        f"{verb}: {words} is least {at_least} and most {at_most}, "
         f"each the median of {_cells(min(map(len, whole.values())))} or more."
         if least != most
-        else f"{verb}: {figure} is {medians[least]:.4g} at {along} {least}."
+        else f"{verb}: {words} is {shown_value(figure, medians[least])} at {_parameter(along, least)}."
     ]
-    title = f"{verb}: {figure} over {along}"
+    title = f"{verb}: {words} over {over}"
+    up, up_named = _axis(figure, medians.values())
     if all(isinstance(at, (int, float)) for at in whole) and len(whole) > 1:
+        across, across_named = _axis(along, whole)
         lines = [
-            {"name": name, "points": [[at, median(values)] for at, values in sorted(of.items())]}
+            {"name": name, "points": [[at * across, median(values) * up] for at, values in sorted(of.items())]}
             for name, of in list(groups.items())[:_LINES_SHOWN]
         ]
         if len(groups) > _LINES_SHOWN:
-            said.append(f"The picture shows {_LINES_SHOWN} of {len(groups)} combinations of {', '.join(others)}.")
-        curve = {"title": title, "along": along, "up": figure, "points": [], "lines": lines}
+            named = ", ".join(map(key_words, others))
+            said.append(f"The picture shows {_LINES_SHOWN} of {len(groups)} combinations of {named}.")
+        curve = {"title": title, "along": across_named, "up": up_named, "points": [], "lines": lines}
         return {"curve": curve}, said
     bars = [
-        {"name": ", ".join(filter(None, [str(at), name])), "size": median(values)}
+        {"name": ", ".join(filter(None, [str(_cell(along, at)), name])), "size": median(values) * up}
         for name, of in groups.items()
         for at, values in of.items()
     ]
     if len(bars) > _BARS_SHOWN:
         said.append(f"The picture shows {_BARS_SHOWN} of {len(bars)} bars.")
-    return {"bars": {"title": title, "told": f"the median of {figure}", "bars": bars[:_BARS_SHOWN]}}, said
+    return {"bars": {"title": title, "told": f"the median of {up_named}", "bars": bars[:_BARS_SHOWN]}}, said
 
 
 def _table(verb: str, rows: list[Row]) -> dict[str, Any]:
@@ -231,20 +238,37 @@ def _table(verb: str, rows: list[Row]) -> dict[str, Any]:
     asked = [name for name in asked if name == "trace" or any(row["asked"].get(name) not in (None, "") for row in rows)]
     shown = _best_figures(verb, rows)[:_FIGURES_SHOWN]
     lines = [
-        [*(_cell(row["asked"].get(name)) for name in asked), *(row["figures"].get(name) for name in shown)]
+        [*(_cell(name, row["asked"].get(name)) for name in asked), *(_figure(name, row["figures"].get(name)) for name in shown)]
         for row in rows[:_ROWS_SHOWN]
     ]
     more = f" The first {_ROWS_SHOWN} are shown; to_pyarrow() has all." if len(rows) > _ROWS_SHOWN else ""
     return {
         "title": f"What {verb} found",
         "told": f"{_cells(len(rows))}.{more}",
-        "heads": [*asked, *shown],
+        "heads": [key_words(name) for name in (*asked, *shown)],
         "rows": lines,
     }
 
 
-def _cell(value: Any) -> Any:
-    """A parameter as it was asked, which is no figure of ours."""
+def _axis(key: str, values: Iterable[float]) -> tuple[float, str]:
+    """By what a key's values are multiplied on an axis, and what the axis is called."""
+    times, unit = axis_scale(key, max(map(abs, values), default=0.0))
+    return times, f"{key_words(key)}, {unit}" if unit else key_words(key)
+
+
+def _figure(key: str, value: float | None) -> str | None:
+    return None if value is None else shown_value(key, value)
+
+
+def _parameter(name: str, value: Any) -> str:
+    """A parameter and its value in words."""
+    return f"{key_words(name)} {_cell(name, value)}"
+
+
+def _cell(name: str, value: Any) -> Any:
+    """A parameter as it was asked, which is no figure of ours; in its unit where its name has one."""
+    if isinstance(value, (int, float)) and axis_scale(name, 1.0)[1]:
+        return shown_value(name, value)
     return value if isinstance(value, (int, type(None))) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -258,7 +282,7 @@ def _failures(failed: Sequence[Row]) -> list[dict[str, Any]]:
         [
             row["asked"]["trace"] + (f" {row['asked']['volume']}" if row["asked"]["volume"] else ""),
             row["verb"],
-            ", ".join(f"{name}={value}" for name, value in row["asked"].items() if name not in ("trace", "volume")) or None,
+            ", ".join(_parameter(name, value) for name, value in row["asked"].items() if name not in ("trace", "volume")) or None,
             {"said": row["error"]},
         ]
         for row in ranked[:_FAILURES_SHOWN]

@@ -5,8 +5,8 @@ use super::super::charts::{legend, series_class};
 use super::super::page::section;
 use super::super::pictures::figure;
 use super::super::plot::{Caption, Plot};
-use super::super::text::{escape, significant};
-use crate::compare::{Card, MissRatio, Quantity};
+use super::super::text::{NONE, escape, millis, significant};
+use crate::compare::{Card, Dispersion, MissRatio, Quantity};
 
 /// Two lines over one axis: (x, y) of each trace.
 type Lines<'a> = [&'a [(f64, f64)]; 2];
@@ -60,13 +60,21 @@ pub(super) fn cumulative(
     if lines.iter().all(|points| points.is_empty()) {
         return String::new();
     }
-    let description = "The share of the requests that do not exceed a value, of both traces.";
     let (low, high) = span(lines.iter().flat_map(|points| points.iter().map(|point| point.0)));
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
     let x = axis(low, high, left, right);
     let y = Axis::linear(100.0, bottom, top);
-    let caption = Caption { id, title, description };
+    let half = |points: &[(f64, f64)]| {
+        let middle = points.iter().find(|point| point.1 >= 0.5);
+        middle.map_or(NONE.to_string(), |point| x.said(point.0))
+    };
+    let description = format!(
+        "The share of the requests that do not exceed a value, of both traces. Half are at most {} in A, {} in B.",
+        half(lines[0]),
+        half(lines[1])
+    );
+    let caption = Caption { id, title, description: &description };
     let mut plot =
         Plot::new(&caption, SIZE, (x, &format!("{unit} (logarithmic)")), (y, "requests, %"));
     let percent = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
@@ -80,7 +88,10 @@ fn miss_ratios(card: &Card) -> String {
     let caption = Caption {
         id: "mrc",
         title: "Miss ratio of LRU caches",
-        description: "The share of the blocks that caches of each size do not hold, of both traces.",
+        description: &format!(
+            "The share of the blocks that caches of each size do not hold, of both traces; mean difference {}.",
+            significant(card.mrc_mean_error)
+        ),
     };
     let bytes = |point: &MissRatio| point.size_mib * f64::from(1 << 20);
     let (low, high) = span(card.mrc.iter().map(bytes));
@@ -97,6 +108,17 @@ fn miss_ratios(card: &Card) -> String {
     figure(&plot.finish(), &format!("<b>{}</b>, mean error {error}", caption.title))
 }
 
+/// A length of bins in words.
+fn dispersed(scale: &Dispersion) -> String {
+    let Quantity { a, b, .. } = &scale.quantity;
+    format!(
+        " In {}: {} in A, {} in B.",
+        millis(scale.bin_ms as f64),
+        significant(*a),
+        significant(*b)
+    )
+}
+
 fn dispersions(card: &Card) -> String {
     if card.dispersion.is_empty() {
         return String::new();
@@ -104,7 +126,10 @@ fn dispersions(card: &Card) -> String {
     let caption = Caption {
         id: "dispersion",
         title: "Burstiness by time scale",
-        description: "Index of dispersion for counts at each length of bins, of both traces.",
+        description: &format!(
+            "Index of dispersion for counts at each length of bins, of both traces.{}",
+            card.dispersion.iter().map(dispersed).collect::<String>()
+        ),
     };
     let all = card.dispersion.iter().flat_map(|scale| [scale.quantity.a, scale.quantity.b]);
     let (low, high) = span(all);
@@ -127,7 +152,10 @@ fn heat(card: &Card) -> String {
     let caption = Caption {
         id: "heat",
         title: "Where requests fall on the disk",
-        description: "The share of the requests in each of equal ranges, of both traces.",
+        description: &format!(
+            "The share of the requests in each of equal ranges, of both traces; their total variation is {}.",
+            significant(card.heat.total_variation)
+        ),
     };
     let heat = &card.heat;
     let highest = heat.a.iter().chain(&heat.b).copied().fold(0.0, f64::max) * 100.0;
