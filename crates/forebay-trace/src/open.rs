@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
-use crate::formats::presets::open_columns;
+use crate::formats::presets::{open_columns, preset};
 use crate::formats::{FORMATS, Format, Input, csv};
 use crate::lines::BYTE_ORDER_MARK;
 use crate::partition;
@@ -158,7 +158,16 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
         },
     };
     let found = FORMATS.iter().find(|format| (format.sniff)(head));
-    found.ok_or_else(|| csv::unsure(head, path).unwrap_or_else(unknown))
+    match (csv::header::of(head), found) {
+        (Some(Err(unsure)), None) => Err(unsure.at(path)),
+        // Whose rows look like those of a preset, under another header: its units are not known to be the preset's.
+        (Some(Err(unsure)), Some(format))
+            if preset(format.name).is_some_and(|preset| !preset.is_titled(first_line(head))) =>
+        {
+            Err(unsure.or_preset(format.name).at(path))
+        }
+        (_, found) => found.ok_or_else(unknown),
+    }
 }
 
 fn first_line(head: &[u8]) -> &[u8] {

@@ -63,7 +63,7 @@ fn names_and_units_are_a_declaration() {
             "at:ns,op,offset:kib,len:kib,sep=tab,skip=1",
         ),
         ("at_ns op  offset len\n5 R  4 4\n", "at:ns,op,offset,len,sep=blank,skip=1"),
-        ("\n \nat_ns, \"op\", offset , len\n5, R, 4 , 4\n", "at:ns,op,offset,len,skip=3"),
+        ("\u{feff}\n \nat_ns, \"op\", offset , len\n5, R, 4 , 4\n", "at:ns,op,offset,len,skip=3"),
         (
             "\u{feff}at_ns,is_write,offset,len,host\r\n5,True,4,4,a\r\n6,0,4,4,a",
             "at:ns,op:0+false/1+true,offset,len,skip=1",
@@ -234,7 +234,7 @@ fn units_that_cannot_be_right_are_warned_of_with_the_declaration() {
     assert!(notes.warnings.iter().any(|told| told.contains(expected)), "{notes:?}");
     let fast: String = (0..2000).map(|n| format!("{n},R,{},1048576\n", n << 20)).collect();
     let told = read(format!("time_ns,op,offset,len\n{fast}").as_bytes(), None).unwrap_err();
-    assert!(told.contains("--columns at:us,op,offset,len,skip=1"), "{told}");
+    assert!(told.contains("--columns at:ms,op,offset,len,skip=1"), "{told}");
 }
 
 #[test]

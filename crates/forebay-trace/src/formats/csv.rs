@@ -6,7 +6,7 @@
 //! where unknown) and `name`. Quoting as in RFC 4180. Streams are numbered anew in the order of
 //! their first row. Rows of zero length that are no flush are skipped and counted.
 
-mod header;
+pub(crate) mod header;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Cursor, Read};
@@ -58,11 +58,6 @@ pub(crate) fn declared(head: &[u8]) -> Option<Columns> {
     header.ok().map(|header| header.columns)
 }
 
-/// What is missing in a header that names columns of requests.
-pub(crate) fn unsure(head: &[u8], path: &Path) -> Option<TraceError> {
-    header::of(head)?.err().map(|unsure| unsure.at(path))
-}
-
 pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let begin = begin(&mut input)?;
     let said = header::of(&begin).filter(|_| !is_canonical(&begin));
@@ -85,7 +80,9 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
 /// A text up to the end of the first line that is not blank.
 fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
     let mut begin = Vec::new();
-    while begin.trim_ascii().is_empty() && begin.len() < LINE_BYTES_MAX {
+    let is_blank =
+        |text: &[u8]| text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_ascii().is_empty();
+    while is_blank(&begin) && begin.len() < LINE_BYTES_MAX {
         let most = (LINE_BYTES_MAX - begin.len()) as u64;
         let read = (&mut input.content).take(most).read_until(b'\n', &mut begin);
         let read = read.map_err(|source| TraceError::Io { path: input.path.clone(), source })?;

@@ -32,7 +32,7 @@ const SEPARATORS: [(Separator, Option<&str>); 4] = [
 
 /// What a header says.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(crate) struct Header {
     pub(super) columns: Columns,
     /// The sentence that tells what was taken from it.
     pub(super) note: String,
@@ -48,6 +48,12 @@ pub(crate) struct Unsure {
 }
 
 impl Unsure {
+    /// The rows could be those of a preset, whose header is another.
+    pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
+        self.hint += &format!("; if it is {name}, name that with --from {name}");
+        self
+    }
+
     pub(crate) fn at(self, path: &Path) -> TraceError {
         let Unsure { line, got, expected, hint } = self;
         let (path, place) = (path.to_path_buf(), Place::Line(line));
@@ -56,7 +62,7 @@ impl Unsure {
 }
 
 /// What the first line of a text says; nothing if it does not name the columns of requests.
-pub(super) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
+pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
     let (line, number) = lines.find(|(line, _)| !line.trim_ascii().is_empty())?;
@@ -137,7 +143,8 @@ impl Names {
         let any = |names: &[&str]| titles.any(names, |_| true);
         let at = titles.time(&AT, |unit| unit.is_some()).or(titles.time(&AT, |_| true));
         let sized = |known: Option<(usize, u64)>, unsure: &[&str]| {
-            known.map(|(column, bytes)| (column, Some(bytes))).or(Some((any(unsure)?, None)))
+            let known = known.map(|(column, bytes)| (column, Some(bytes)));
+            known.or_else(|| Some((any(unsure)?, None)))
         };
         let offset = sized(titles.bytes(&OFFSET), &OFFSET_UNSURE)?;
         let len = sized(titles.bytes(&LEN), &LEN_UNSURE);
