@@ -12,6 +12,7 @@ use crate::options::{Reading, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::plural::counted;
 
 /// Find how large a cache should be, and what caches of every size would find
 ///
@@ -93,10 +94,10 @@ fn shown(curve: &Curve, asked: bool) -> String {
     format!(
         "{said}\n{table}\n{line}\n{}{}",
         wrapped(&format!(
-            "{} uses of {}{} different blocks of {} bytes. --format csv and json have every size.",
-            curve.accesses,
+            "{} of {}{} of {} bytes. --format csv and json have every size.",
+            counted(curve.accesses, "use"),
             if curve.sampled_one_in > 1 { "about " } else { "" },
-            curve.distinct_blocks,
+            counted(curve.distinct_blocks, "different block"),
             curve.block_bytes
         )),
         estimated.collect::<String>()

@@ -44,7 +44,7 @@ impl Capture {
         begun.caution().into_iter().for_each(|caution| say!("{caution}"));
         let captured = watched(&begun, self.length)?;
         let seconds = captured.elapsed.as_secs_f64();
-        say!("{:.1} s through {}, {} events lost", seconds, captured.by, captured.lost);
+        say!("{:.1} s through {}, {} lost", seconds, captured.by, counted(captured.lost, "event"));
         let replaces = in_place_of(&self.output);
         let written = begun.write(captured)?;
         say_notes(&self.device, &written.notes);

@@ -20,6 +20,7 @@ use crate::interrupt::{self, Second};
 use crate::options::duration;
 use crate::output::{self, Format};
 use crate::volume::size;
+use forebay_trace::plural::counted;
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
 ///
@@ -119,7 +120,7 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let mut text = format!("{name} answers {rate:.0} requests a second through {}", back.policy);
     if back.switches > 0 {
         let (times, pause) = (back.switches, back.last_pause_ms);
-        text += &format!(", switched {times} times, the last time in {pause:.1} ms");
+        text += &format!(", switched {}, the last time in {pause:.1} ms", counted(times, "time"));
     }
     text = output::wrapped(&(text + ".")) + "\n";
     if let Some(PaceFigures { percent, measured_iops }) = back.pace {
