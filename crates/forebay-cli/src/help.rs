@@ -31,22 +31,21 @@ pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap:
         path.push(name.to_string());
         matches = below;
     };
-    let above = path.join(" ");
     path.extend(words.cloned());
-    if let Some(word) = unknown(command, path.iter().skip(1)) {
-        let told = format!("no command {word:?}; '{above} --help' lists those there are");
+    if let Some((above, word)) = unknown(command, &path) {
+        let told = format!("no command '{word}'; '{above} --help' lists what there is");
         return Some(command.error(ErrorKind::InvalidSubcommand, told));
     }
     command.try_get_matches_from_mut(path.iter().map(String::as_str).chain(["--help"])).err()
 }
 
-/// The first of `words` that is no verb below those before it.
-fn unknown<'a>(command: &Command, words: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+/// The first word of `path` that is no verb, behind those before it.
+fn unknown(command: &Command, path: &[String]) -> Option<(String, String)> {
     let mut command = command;
-    for word in words {
+    for (nth, word) in path.iter().enumerate().skip(1) {
         match command.find_subcommand(word) {
             Some(found) => command = found,
-            None => return Some(word),
+            None => return Some((path.get(..nth)?.join(" "), word.clone())),
         }
     }
     None
