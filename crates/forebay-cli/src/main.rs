@@ -135,9 +135,14 @@ fn heed_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The parser of arguments, which help, completions and manual pages are made of.
+/// The parser of arguments, which completions are made of.
 fn command() -> Command {
-    help::added(examples::added(Cli::command()))
+    help::added(verbs())
+}
+
+/// The verbs with their examples, which manual pages are made of.
+fn verbs() -> Command {
+    examples::added(Cli::command()).disable_help_subcommand(true)
 }
 
 /// What the arguments ask for; help is an error of clap's.
