@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
 use forebay::advise::{
     Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
     redundancy,
@@ -17,6 +16,8 @@ use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bytes, millis, or_none, seconds, significant};
 
 /// Find out what would help a disk with this workload
 ///
@@ -161,12 +162,11 @@ fn remedies(advice: &Advice) -> String {
     if tried.is_empty() {
         return reasons.join("\n");
     }
-    let mut table = output::table();
     let pairs = [total_pair, read_pair, write_pair];
     let [total, read, write] = pairs.map(|pair| {
         Unit::of(tried.iter().flat_map(|remedy| <[Option<f64>; 2]>::from(pair(remedy))).flatten())
     });
-    table.set_header([
+    let mut table = output::table([
         "",
         "remedy",
         "needs",
@@ -207,10 +207,6 @@ fn saved(remedy: &Remedy) -> Cell {
     let percent = |share: f64| format!("{:.1}", share * 100.0);
     let beyond = remedy.gain_over_free_share.map(|share| format!(" ({})", percent(share)));
     right(remedy.gain_share.map_or("-".to_string(), percent) + &beyond.unwrap_or_default())
-}
-
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 /// A remedy's total before and after, in ms.
@@ -256,7 +252,7 @@ impl Unit {
 
     /// A time before and after.
     fn pair(self, (before, after): (Option<f64>, Option<f64>)) -> Cell {
-        let told = |ms: f64| digits(self.of_ms(ms));
+        let told = |ms: f64| significant(self.of_ms(ms));
         right(match (before, after) {
             (Some(before), Some(after)) => format!("{} -> {}", told(before), told(after)),
             _ => "-".to_string(),
@@ -272,7 +268,7 @@ impl Unit {
             value => format!("{value:.0}"),
         };
         let within = interval.map(|(low, high)| format!(" ({}-{})", figure(low), figure(high)));
-        right(format!("{}{}", digits(self.of_ms(ms)), within.unwrap_or_default()))
+        right(format!("{}{}", significant(self.of_ms(ms)), within.unwrap_or_default()))
     }
 }
 
@@ -281,31 +277,29 @@ fn number(value: Option<f64>, digits: usize) -> Cell {
 }
 
 /// Every way to keep data on an array.
-fn arrays(redundancy: &Redundancy, total_is: &str) -> String {
-    let total = format!("{} s", total_is.split(' ').next().unwrap_or_default());
-    let mut table = output::table();
-    table.set_header([
+fn arrays(redundancy: &Redundancy, total: &str) -> String {
+    let mut table = output::table([
         "",
         "redundancy",
         "may fail",
-        "holds GiB",
-        total.as_str(),
-        "read mean ms",
-        "read p99 ms",
-        "write mean ms",
-        "write p99 ms",
+        "holds",
+        total,
+        "read mean",
+        "read p99",
+        "write mean",
+        "write p99",
     ]);
     for one in &redundancy.tried {
         table.add_row([
             Cell::new(if one.name == redundancy.recommended { ">" } else { "" }),
             Cell::new(one.name),
             right(one.failures_survived.to_string()),
-            number(Some(one.usable_bytes as f64 / f64::from(1 << 30)), 0),
-            number(Some(one.total_s), 1),
-            number(one.read_mean_ms, 1),
-            number(one.read_p99_ms, 1),
-            number(one.write_mean_ms, 1),
-            number(one.write_p99_ms, 1),
+            right(bytes(one.usable_bytes as f64)),
+            right(seconds(one.total_s)),
+            right(or_none(one.read_mean_ms, millis)),
+            right(or_none(one.read_p99_ms, millis)),
+            right(or_none(one.write_mean_ms, millis)),
+            right(or_none(one.write_p99_ms, millis)),
         ]);
     }
     table.to_string()
@@ -315,7 +309,6 @@ fn ranking(advice: &Advice) -> String {
     let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
     let longest_s = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
     let digits = if longest_s < 10.0 { 3 } else { 1 };
-    let mut table = output::table();
     let total = format!("{} s", advice.total_is.split(' ').next().unwrap_or_default());
     let mut header = vec!["", "policy", "from", total.as_str()];
     header.extend(compared.then_some("saved %"));
@@ -323,7 +316,7 @@ fn ranking(advice: &Advice) -> String {
     let write = Unit::of(advice.ranking.iter().filter_map(|ranked| ranked.write_p99_ms));
     let tails = [format!("read p99 {}", read.name()), format!("write p99 {}", write.name())];
     header.extend(tails.iter().map(String::as_str));
-    table.set_header(header);
+    let mut table = output::table(header);
     for ranked in &advice.ranking {
         let mark = match advice.is_for_today(&ranked.policy) {
             true => "*",
@@ -373,10 +366,4 @@ fn share_saved(share: f64, interval: Option<(f64, f64)>) -> Cell {
     };
     let within = interval.map(|(low, high)| format!(" ({} to {})", percent(low), percent(high)));
     right(format!("{}{}", percent(share), within.unwrap_or_default()))
-}
-
-/// Three digits.
-fn digits(value: f64) -> String {
-    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$}")
 }

@@ -1,13 +1,14 @@
 //! `forebay array`: what adaptive redundancy goes by.
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
 use forebay::array_score::{Asked, CHUNKS, LEVELS, Score, score};
 use forebay::devices;
 use forebay_core::stack::array;
 
 use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::millis;
 
 /// Find which RAID level suits which writes on a device
 #[derive(Args)]
@@ -100,18 +101,16 @@ fn mirrors_up_to(score: &Score) -> usize {
 }
 
 fn said(device: &str, drives: u16, scores: &[Score]) -> String {
-    let mut table = output::table();
     let chunks = (1..=CHUNKS).map(|count| match count {
         1 => "1 chunk".to_string(),
         _ => format!("{count} chunks"),
     });
     let head = ["at a time".to_string(), "level".to_string()].into_iter().chain(chunks);
-    table.set_header(head.chain(["switch away".to_string()]));
+    let mut table = output::table(head.chain(["switch away".to_string()]));
     for score in scores {
         for (index, level) in LEVELS.iter().enumerate() {
             let figures = score.write_ms[index].iter().chain([&score.switch_ms[index]]);
-            let cells =
-                figures.map(|ms| Cell::new(format!("{ms:.2}")).set_alignment(CellAlignment::Right));
+            let cells = figures.map(|ms| right(millis(*ms)));
             let head = [Cell::new(score.outstanding), Cell::new(level.name())];
             table.add_row(head.into_iter().chain(cells));
         }
@@ -130,8 +129,8 @@ fn said(device: &str, drives: u16, scores: &[Score]) -> String {
         })
         .collect();
     let how = format!(
-        "RAID 6 against three copies on {drives} of {device}, simulated: ms for a write of so many chunks (the time \
-         of all such writes, divided by their number), and ms for leaving a level."
+        "RAID 6 against three copies on {drives} of {device}, simulated: the time for a write of so many chunks (the time \
+         of all such writes, divided by their number), and for leaving a level."
     );
     format!("{}\n{}\n{table}", better.join("\n"), output::wrapped(&how))
 }

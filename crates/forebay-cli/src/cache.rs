@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint};
 use forebay::cache_curve::{Curve, CurveOptions, CurvePoint};
 use forebay::report;
 use forebay_trace::write::Kept;
@@ -12,7 +11,9 @@ use crate::options::{Reading, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::right;
 use forebay_trace::plural::counted;
+use forebay_trace::quantities::{bytes, or_none, percent};
 
 /// Find how large a cache should be, and what caches of every size would find
 ///
@@ -64,28 +65,23 @@ impl Cache {
 
 /// The answer in a sentence, a handful of sizes, and the curve at a glance.
 fn shown(curve: &Curve, asked: bool) -> String {
-    let mut table = output::table();
-    table.set_header(["cache", "blocks", "found %", "of what can be found %", "S3-FIFO found %"]);
     let points = if asked { curve.simulated() } else { curve.handful() };
+    let heads = ["cache", "blocks", "found", "of what can be found", "S3-FIFO found"];
+    let columns = 4 + usize::from(points.iter().any(|point| point.s3fifo_miss_ratio.is_some()));
+    let mut table = output::table(&heads[..columns]);
     for point in &points {
         let findable = curve.findable();
         let share = if findable > 0.0 { point.lru_hit_ratio() / findable } else { 0.0 };
-        let other = point.s3fifo_miss_ratio.map(|ratio| format!("{:.1}", (1.0 - ratio) * 100.0));
         let is_recommended =
             curve.recommended.is_some_and(|size| size.size_blocks == point.size_blocks);
         let cells = [
             curve.size(point.size_blocks) + if is_recommended { " *" } else { "" },
             point.size_blocks.to_string(),
-            format!("{:.1}", point.lru_hit_ratio() * 100.0),
-            format!("{:.0}", share * 100.0),
-            other.unwrap_or_else(|| "-".to_string()),
+            percent(point.lru_hit_ratio()),
+            percent(share),
+            or_none(point.s3fifo_miss_ratio, |ratio| percent(1.0 - ratio)),
         ];
-        table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
-    }
-    if points.iter().all(|point| point.s3fifo_miss_ratio.is_none())
-        && let Some(column) = table.column_mut(4)
-    {
-        column.set_constraint(ColumnConstraint::Hidden);
+        table.add_row(cells.into_iter().take(columns).map(right));
     }
     let said = output::emphasised(&wrapped(&curve.told()));
     let most = curve.points.last().map(|point| curve.size(point.size_blocks)).unwrap_or_default();
@@ -94,11 +90,11 @@ fn shown(curve: &Curve, asked: bool) -> String {
     format!(
         "{said}\n{table}\n{line}\n{}{}",
         wrapped(&format!(
-            "{} of {}{} of {} bytes. --format csv and json have every size.",
+            "{} of {}{} of {}. --format csv and json have every size.",
             counted(curve.accesses, "use"),
             if curve.sampled_one_in > 1 { "about " } else { "" },
             counted(curve.distinct_blocks, "different block"),
-            curve.block_bytes
+            bytes(curve.block_bytes as f64)
         )),
         estimated.collect::<String>()
     )

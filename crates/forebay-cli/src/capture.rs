@@ -12,6 +12,7 @@ use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
 use crate::output::{in_place_of, say};
 use crate::progress::Progress;
+use forebay_trace::quantities::{rate, seconds, significant};
 
 /// Capture what reaches a block device, as a trace; Ctrl-C ends it early and keeps what there is
 #[derive(Args)]
@@ -43,8 +44,9 @@ impl Capture {
         })?;
         begun.caution().into_iter().for_each(|caution| say!("{caution}"));
         let captured = watched(&begun, self.length)?;
-        let seconds = captured.elapsed.as_secs_f64();
-        say!("{:.1} s through {}, {} lost", seconds, captured.by, counted(captured.lost, "event"));
+        let elapsed_s = captured.elapsed.as_secs_f64();
+        let lost = counted(captured.lost, "event");
+        say!("{} through {}, {lost} lost", seconds(elapsed_s), captured.by);
         let replaces = in_place_of(&self.output);
         let written = begun.write(captured)?;
         say_notes(&self.device, &written.notes);
@@ -75,14 +77,14 @@ fn rates(before: Option<&News>, now: &News) -> String {
     let (then, counts) = (before.map(|news| news.counts).unwrap_or_default(), now.counts);
     let since = before.map(|news| news.elapsed).unwrap_or_default();
     let seconds = (now.elapsed.saturating_sub(since)).as_secs_f64().max(1e-3);
-    let rate = |now: u64, then: u64| (now - then) as f64 / seconds;
+    let each_s = |now: u64, then: u64| (now - then) as f64 / seconds;
     format!(
-        "capturing: {} requests; {:.0} reads/s {:.1} MB/s, {:.0} writes/s {:.1} MB/s; {} events lost",
+        "capturing: {} requests; {} reads/s, {}; {} writes/s, {}; {} events lost",
         counts.requests(),
-        rate(counts.reads, then.reads),
-        rate(counts.read_bytes, then.read_bytes) / 1e6,
-        rate(counts.writes, then.writes),
-        rate(counts.write_bytes, then.write_bytes) / 1e6,
+        significant(each_s(counts.reads, then.reads)),
+        rate(each_s(counts.read_bytes, then.read_bytes)),
+        significant(each_s(counts.writes, then.writes)),
+        rate(each_s(counts.write_bytes, then.write_bytes)),
         now.lost
     )
 }

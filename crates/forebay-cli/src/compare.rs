@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table};
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::progress::Told;
 use forebay::{devices, report};
@@ -14,6 +13,8 @@ use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, Grid, right};
+use forebay_trace::quantities::{bound, bytes, millis, or_none, significant, words};
 
 /// Say how alike two traces are, and in what the second may stand in for the first
 #[derive(Args)]
@@ -76,13 +77,8 @@ fn text(card: &Card) -> String {
     parts.join("\n\n")
 }
 
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
 fn aspects(card: &Card) -> String {
-    let mut table = output::table();
-    table.set_header(["", "for", "worst", "allowed"]);
+    let mut table = output::table(["", "for", "worst", "allowed"]);
     for aspect in &card.verdict.aspects {
         let mark = if aspect.holds { "yes" } else { "NO" };
         table.add_row([
@@ -97,26 +93,33 @@ fn aspects(card: &Card) -> String {
 
 /// Everything that has a figure for each trace.
 fn figures(card: &Card) -> String {
-    let mut table = output::table();
     let level = card.level * 100.0;
-    table.set_header(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
+    let mut table =
+        output::table(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
     for feature in &card.features {
-        add(&mut table, &feature.name, &feature.quantity, feature.deviation_kind);
+        let shown = |value: f64| feature.shown(value);
+        add(&mut table, &feature.words(), &feature.quantity, feature.deviation_kind, shown);
     }
     for scale in &card.dispersion {
-        let name = format!("dispersion:{}_ms", scale.bin_ms);
-        add(&mut table, &name, &scale.quantity, DeviationKind::Relative);
+        let name = format!("index of dispersion at {}", bound(scale.bin_ms as f64));
+        add(&mut table, &name, &scale.quantity, DeviationKind::Relative, significant);
     }
     for response in &card.responses {
         for (name, quantity, _) in response.quantities() {
-            let name = format!("{}: {name}", response.device);
-            add(&mut table, &name, quantity, DeviationKind::Relative);
+            let name = format!("{} on {}", words(name), response.device);
+            add(&mut table, &name, quantity, DeviationKind::Relative, millis);
         }
     }
     table.to_string()
 }
 
-fn add(table: &mut Table, name: &str, quantity: &Quantity, kind: DeviationKind) {
+fn add(
+    table: &mut Grid,
+    name: &str,
+    quantity: &Quantity,
+    kind: DeviationKind,
+    shown: impl Fn(f64) -> String,
+) {
     let unit = match kind {
         DeviationKind::Relative => "%",
         DeviationKind::Points => "pt",
@@ -124,36 +127,25 @@ fn add(table: &mut Table, name: &str, quantity: &Quantity, kind: DeviationKind) 
     let deviation = quantity.deviation.map(|deviation| format!("{:+.2} {unit}", deviation * 100.0));
     table.add_row([
         Cell::new(name),
-        right(number(quantity.a)),
-        right(number(quantity.b)),
+        right(shown(quantity.a)),
+        right(shown(quantity.b)),
         right(deviation.unwrap_or("-".to_string())),
-        right(format!("{} .. {}", number(quantity.a_low), number(quantity.a_high))),
+        right(format!("{} to {}", shown(quantity.a_low), shown(quantity.a_high))),
     ]);
 }
 
-/// Four significant digits.
-fn number(value: f64) -> String {
-    let digits = match value.abs() {
-        v if v >= 1000.0 || v == 0.0 => 0,
-        v => (3.0 - v.log10().floor()).clamp(0.0, 9.0) as usize,
-    };
-    format!("{value:.digits$}")
-}
-
 fn distances(card: &Card) -> String {
-    let mut table = output::table();
-    table.set_header(["distance", "of", "B from A", "A from itself"]);
+    let mut table = output::table(["distance", "of", "B from A", "A from itself"]);
     let mut add = |name: &str, of: &str, found: Option<f64>, itself: Option<f64>| {
-        let shown =
-            |value: Option<f64>| right(value.map_or("-".to_string(), |v| format!("{v:.4}")));
-        table.add_row([Cell::new(name), Cell::new(of), shown(found), shown(itself)]);
+        let shown = |value: Option<f64>| right(or_none(value, significant));
+        table.add_row([Cell::new(name), Cell::new(words(of)), shown(found), shown(itself)]);
     };
     for distance in &card.distances {
         add("Kolmogorov-Smirnov", distance.of, Some(distance.ks), Some(distance.ks_itself));
         let itself = distance.wasserstein_over_mean_itself;
         add("Wasserstein / mean", distance.of, distance.wasserstein_over_mean, itself);
     }
-    let blocks = format!("LRU, blocks of {} KiB", card.mrc_block_bytes / 1024);
+    let blocks = format!("LRU, blocks of {}", bytes(card.mrc_block_bytes as f64));
     let (error, itself) = (card.mrc_mean_error, card.mrc_mean_error_itself);
     add("miss ratio, mean error", &blocks, Some(error), Some(itself));
     let heat = &card.heat;

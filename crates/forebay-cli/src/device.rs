@@ -8,6 +8,7 @@ use forebay::devices::validate::{Arrivals, Validation};
 
 use crate::device_fit::Fit;
 use crate::output::{self, Format, say};
+use forebay_trace::quantities::{millis, percent, significant};
 
 /// Make device files of DiskSim drives or of measurements; check a model against measured times
 #[derive(Args)]
@@ -87,20 +88,18 @@ impl Validate {
 }
 
 fn table(figures: &Validation) -> String {
-    let ms = |value: f64| format!("{value:.3} ms");
-    let mut table = output::table();
-    table.set_header([figures.device.as_str(), "against the drive"]);
-    let spread = format!("{:.3} to {:.3} ms", figures.rms_least_ms, figures.rms_greatest_ms);
+    let mut table = output::table([figures.device.as_str(), "against the drive"]);
+    let spread = format!("{} to {}", millis(figures.rms_least_ms), millis(figures.rms_greatest_ms));
     let rows = [
         ("requests", figures.requests.to_string()),
-        ("mean measured", ms(figures.mean_measured_ms)),
-        ("mean simulated", ms(figures.mean_simulated_ms)),
-        ("rms distance of the distributions", ms(figures.rms_ms)),
-        ("  of the measured mean", format!("{:.2} %", figures.rms_share * 100.0)),
+        ("mean measured", millis(figures.mean_measured_ms)),
+        ("mean simulated", millis(figures.mean_simulated_ms)),
+        ("rms distance of the distributions", millis(figures.rms_ms)),
+        ("  of the measured mean", percent(figures.rms_share)),
         ("  over the start phases", spread),
-        ("  of redrawn rotation alone", ms(figures.sampling_floor_ms)),
-        ("correlation request by request", format!("{:.3}", figures.correlation)),
-        ("  of a shuffled trace", format!("{:.3}", figures.correlation_shuffled)),
+        ("  of redrawn rotation alone", millis(figures.sampling_floor_ms)),
+        ("correlation request by request", significant(figures.correlation)),
+        ("  of a shuffled trace", significant(figures.correlation_shuffled)),
     ];
     for (what, figure) in rows {
         table.add_row([what.to_string(), figure]);

@@ -1,7 +1,6 @@
 //! `forebay devices` and `forebay policies`.
 
 use clap::Args;
-use comfy_table::Table;
 use forebay::devices::{self, OpenDevice};
 use forebay::listings::{ListedDevice, policies};
 use forebay_core::catalog::{
@@ -36,7 +35,7 @@ impl Devices {
             let told: Vec<String> = found.iter().map(described).collect();
             return Ok(output::print(&told.join("\n\n"))?);
         }
-        let mut table = listing(["device", "what it is"]);
+        let mut table = output::table(["device", "what it is"]);
         for device in found {
             let about = format!("{}\n{}", device.description, device.summary);
             table.add_row([device.name, about]);
@@ -60,7 +59,7 @@ impl Policies {
         if self.format != Format::Table {
             return output::print_data(self.format, &Rows { rows: policies() });
         }
-        let mut table = listing(["policy", "what it does"]);
+        let mut table = output::table(["policy", "what it does"]);
         table.add_rows(POLICIES.iter().chain(PLACEMENTS).chain(ARRAYS).map(row));
         table.add_rows(YARDSTICKS.iter().map(row));
         table.add_row(["(schedulers)".to_string(), shown(BLOCK_PARAMETERS)]);
@@ -97,10 +96,4 @@ fn row(listed: &Listed) -> [String; 2] {
 /// Parameters with their defaults.
 fn shown(parameters: impl IntoIterator<Item = &'static Parameter>) -> String {
     parameters.into_iter().map(Parameter::to_string).collect::<Vec<_>>().join(" ")
-}
-
-fn listing(header: [&str; 2]) -> Table {
-    let mut table = output::table();
-    table.set_header(header);
-    table
 }

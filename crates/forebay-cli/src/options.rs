@@ -23,6 +23,7 @@ use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 
 use crate::output::{self, say};
 use crate::progress::Progress;
+use forebay_trace::quantities::percent;
 
 /// What a trace is.
 #[derive(Args, Clone)]
@@ -195,9 +196,9 @@ impl Replaying {
                 let thin =
                     if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };
                 say!(
-                    "{}: {:.1} % of the latencies are missing and imputed{thin}",
+                    "{}: {} of the latencies are missing and imputed{thin}",
                     input.path.display(),
-                    share * 100.0
+                    percent(share)
                 );
             }
         }

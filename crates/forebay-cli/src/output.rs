@@ -5,11 +5,12 @@ mod remedy;
 
 use std::borrow::Cow;
 use std::env;
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
-use comfy_table::{ContentArrangement, Table, presets};
+use forebay_trace::grid::Grid;
 use serde::Serialize;
 
 /// How results are printed.
@@ -32,16 +33,12 @@ const PROSE_COLUMNS: usize = 120;
 /// Columns of what goes to standard output.
 pub(crate) fn columns() -> usize {
     // The width is that of the terminal standard output is, and of none otherwise.
-    Table::new().width().map_or(COLUMNS, |columns| usize::from(columns).max(40))
+    comfy_table::Table::new().width().map_or(COLUMNS, |columns| usize::from(columns).max(40))
 }
 
 /// A table without rows, no wider than the terminal.
-pub(crate) fn table() -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(columns() as u16);
-    table
+pub(crate) fn table(heads: impl IntoIterator<Item = impl Display>) -> Grid {
+    Grid::new(columns() as u16, heads)
 }
 
 /// `text` as it stands out on a terminal, unless the user wants no colours.
@@ -86,8 +83,10 @@ fn wrapped_to(text: &str, columns: usize) -> String {
 }
 
 /// What no line ends before.
-const UNITS: [&str; 13] =
-    ["%", "s", "ms", "µs", "min", "h", "W", "J", "IOPS", "KiB", "MiB", "GiB", "TiB"];
+const UNITS: [&str; 18] = [
+    "%", "s", "ms", "µs", "min", "h", "W", "J", "kJ", "IOPS", "B", "KiB", "MiB", "GiB", "TiB",
+    "kB/s", "MB/s", "GB/s",
+];
 
 /// The words of `text`, a figure and its unit as one.
 fn words(text: &str) -> Vec<String> {

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table};
 use forebay::devices;
 use forebay::plan::amount::Fraction;
 use forebay::plan::buy::{
@@ -22,6 +21,8 @@ use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bound, or_none, percent, significant};
 
 /// Find which drives to buy, how many and in which layout, to keep promises to clients
 #[derive(Args)]
@@ -239,26 +240,16 @@ fn shown(answer: &Answer) -> String {
     parts.join("\n\n")
 }
 
-fn table(heads: &[&str]) -> Table {
-    let mut table = output::table();
-    table.set_header(heads);
-    table
-}
-
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
 /// What each client needs of a server of constant rate, and gets of the best.
 fn clients(answer: &Answer) -> String {
-    let mut shown = table(&["client", "requests", "promise", "IOPS alone", "gets"]);
+    let mut shown = output::table(["client", "requests", "promise", "IOPS alone", "gets"]);
     let best = answer.rows.first().filter(|row| row.drives.is_some());
     for need in answer.clients.iter().take(ROWS_MAX) {
         let gets = best.and_then(|row| row.clients.iter().find(|of| of.client == need.client));
         shown.add_row([
             Cell::new(&need.client),
             right(need.requests.to_string()),
-            right(format!("{} < {} ms", plan_options::percent(need.fraction), need.within_ms)),
+            right(format!("{} < {}", plan_options::percent(need.fraction), bound(need.within_ms))),
             right(need.capacity_iops.map_or("-".into(), |iops| iops.to_string())),
             right(gets.map_or("-".into(), |of| plan_options::share_found(of.in_time_fraction))),
         ]);
@@ -274,7 +265,7 @@ fn drives(answer: &Answer) -> String {
     let several = answer.clients.len() > 1;
     let heads = ["drive", "layout", "clients", "b/r/t", "buy", "decides", "busy", "W", "price"];
     let kept = |head: &&str| several || *head != "clients";
-    let mut shown = table(&heads.into_iter().filter(|head| kept(head)).collect::<Vec<_>>());
+    let mut shown = output::table(heads.into_iter().filter(|head| kept(head)).collect::<Vec<_>>());
     let does: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     for row in does.iter().take(ROWS_MAX) {
@@ -301,8 +292,8 @@ fn drives(answer: &Answer) -> String {
             )),
             right(bought),
             Cell::new(row.binds.map_or("-", |binds| binds.name())),
-            right(row.utilisation.map_or("-".into(), |busy| format!("{:.1} %", busy * 100.0))),
-            right(row.mean_power_w.map_or("-".into(), |watts| format!("{watts:.1}"))),
+            right(or_none(row.utilisation, percent)),
+            right(or_none(row.mean_power_w, significant)),
             right(price.map_or("-".into(), |(amount, currency)| format!("{amount:.0} {currency}"))),
         ]));
     }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
@@ -17,10 +16,12 @@ use crate::options::{Source, TracePath, say_once};
 use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Answered};
 use crate::plan_devices::{self, Devices};
-use crate::plan_options::{self, Trust, percent};
+use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bound, significant};
 
 /// Find the least capacity that answers a fraction of the requests within a time
 #[derive(Args)]
@@ -161,10 +162,10 @@ fn sentence(line: &[&Row]) -> String {
     let Some(last) = line.iter().max_by(by_fraction) else { return String::new() };
     let most = line.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction).unwrap_or(last);
     let kept = format!(
-        "{} IOPS keep {} within {} ms",
+        "{} IOPS keep {} within {}",
         most.capacity_iops,
         percent(most.fraction),
-        most.within_ms
+        bound(most.within_ms)
     );
     if most.fraction == last.fraction {
         return format!("{kept}.");
@@ -174,7 +175,7 @@ fn sentence(line: &[&Row]) -> String {
         return format!("{kept}, and {what} too.");
     }
     let times = last.capacity_iops as f64 / most.capacity_iops.max(1) as f64;
-    format!("{kept}; {what} take {}, {times:.1} times as many.", last.capacity_iops)
+    format!("{kept}; {what} take {}, {} times as many.", last.capacity_iops, significant(times))
 }
 
 /// What each bound takes from nine tenths of the requests to all of them, in a line each.
@@ -184,8 +185,8 @@ fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String
     let mut lines = vec!["IOPS from 90 % of the requests (left) to all of them; the right half is the last hundredth:".to_string()];
     for (within, curve) in promises.within.iter().zip(&curves) {
         let heights = curve.iter().map(|point| point.1 as f64 / most);
-        let bound = format!("{} ms", within.as_millis_f64());
-        lines.push(format!("{bound:>9} {}", output::sparkline(heights)));
+        let within = bound(within.as_millis_f64());
+        lines.push(format!("{within:>9} {}", output::sparkline(heights)));
     }
     Ok(lines.join("\n"))
 }
@@ -193,17 +194,15 @@ fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String
 /// Bounds down, fractions across.
 fn shown(rows: &[Row], promises: &Promises, doubt: Doubt) -> String {
     let by_volume = rows.iter().any(|row| row.volume.is_some());
-    let mut table = output::table();
-    let fractions = promises.fractions.iter().map(|f| format!("{f}"));
+    let fractions = promises.fractions.iter().map(|f| percent(f.as_f64()));
     let heads = by_volume.then(|| "volume".to_string()).into_iter();
-    table.set_header(heads.chain(["IOPS within".into()]).chain(fractions));
+    let mut table = output::table(heads.chain(["IOPS within".into()]).chain(fractions));
     for line in rows.chunks(promises.fractions.len()) {
         let volume = line[0].volume.as_deref().unwrap_or("(all)");
         for (label, show) in lines(doubt) {
             let first = by_volume.then(|| Cell::new(volume)).into_iter();
-            let within = Cell::new(format!("{} ms{label}", line[0].within_ms));
-            let figures =
-                line.iter().map(|row| Cell::new(show(row)).set_alignment(CellAlignment::Right));
+            let within = Cell::new(format!("{}{label}", bound(line[0].within_ms)));
+            let figures = line.iter().map(|row| right(show(row)));
             table.add_row(first.chain([within]).chain(figures));
         }
     }
@@ -227,7 +226,7 @@ fn lines(doubt: Doubt) -> Vec<Line> {
             row.held_out.map_or("-".into(), |held| held.train_capacity_iops.to_string())
         }));
         lines.push((": so answered of the end", |row| {
-            row.held_out.map_or("-".into(), |held| format!("{:.5}", held.held_out_fraction))
+            row.held_out.map_or("-".into(), |held| share_found(held.held_out_fraction))
         }));
         lines.push((": the end alone", |row| {
             let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);

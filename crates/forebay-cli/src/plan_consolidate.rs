@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
 use forebay::Error;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
@@ -24,6 +23,8 @@ use crate::plan_options::{self, Trust, distinct_names, percent, share_found, siz
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bound, significant};
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
 #[derive(Args)]
@@ -203,14 +204,13 @@ fn shown(found: &Consolidation, blind: Option<String>) -> String {
 }
 
 fn alone(clients: &[Client]) -> String {
-    let mut table = output::table();
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
-    let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
-    table.set_header(["client".to_string(), "trace".into()].into_iter().chain(heads));
+    let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
+    let mut table = output::table(["client".to_string(), "trace".into()].into_iter().chain(heads));
     let names = distinct_names(clients.iter().map(|client| client.trace.as_str()));
     for (client, name) in clients.iter().zip(names) {
         let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
-        let needs = needs.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+        let needs = needs.map(right);
         let named = [Cell::new(client.client), Cell::new(name)];
         table.add_row(named.into_iter().chain(needs));
     }
@@ -225,11 +225,10 @@ fn together_iops(row: &Shared) -> String {
 }
 
 fn together(found: &Consolidation) -> String {
-    let mut table = output::table();
-    table.set_header([
-        "ms",
+    let mut table = output::table([
+        "within",
         "promised",
-        "shift s",
+        "shift",
         "sum",
         "together",
         "ratio",
@@ -240,18 +239,18 @@ fn together(found: &Consolidation) -> String {
     ]);
     for row in &found.rows {
         let cells = [
-            row.within_ms.to_string(),
+            bound(row.within_ms),
             percent(row.fraction),
-            row.shift_s.to_string(),
+            bound(row.shift_s * 1e3),
             row.sum_iops.to_string(),
             together_iops(row),
-            format!("{:.3}", row.ratio),
+            significant(row.ratio),
             row.shaped_iops.to_string(),
             row.worst_client.to_string(),
             share_found(row.worst_fraction()),
             row.every_client_iops.to_string(),
         ];
-        table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
+        table.add_row(cells.map(right));
     }
     let said = wrapped(
         "What they need together, in IOPS, against the sum of what each needs alone. Q1s: enough for all that each \

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use comfy_table::{Cell, CellAlignment};
 use forebay::plan::arrival_times::Clock;
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::Begin;
@@ -16,9 +15,11 @@ use serde::Serialize;
 
 use crate::options::{Source, say_notes, say_once};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::{self, percent};
+use crate::plan_options::{self, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
+use forebay_trace::grid::right;
+use forebay_trace::quantities::{bound, significant};
 
 /// What `asked` says, a cost or a device.
 pub(crate) fn costs(asked: &str) -> anyhow::Result<Costs> {
@@ -92,11 +93,11 @@ fn prices(found: &Answer, costs: &Costs) -> String {
     let [unit, meant] = found.meant(costs);
     let said = std::iter::once(unit).chain(found.told()).chain([meant]);
     let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
-    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| row.fraction.to_string());
+    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
     let header = std::iter::once("speed within".to_string()).chain(fractions);
     let lines = found.bounds().map(|line| {
-        let figures = line.iter().map(|row| format!("{:.3}", row.speed));
-        std::iter::once(format!("{} ms", line[0].within_ms)).chain(figures).collect()
+        let figures = line.iter().map(|row| significant(row.speed));
+        std::iter::once(bound(line[0].within_ms)).chain(figures).collect()
     });
     format!("{}\n\n{}", said.join("\n"), table(header.collect(), lines))
 }
@@ -110,13 +111,13 @@ pub(crate) fn tiers(load: &Load, promise: &Sla, answered: Answered<'_>) -> anyho
 }
 
 fn priced(found: &Price, costs: &Costs) -> String {
-    let header = ["within ms", "promised", "answered", "alone takes speed"];
+    let header = ["within", "promised", "answered", "alone takes speed"];
     let lines = found.tiers.iter().map(|tier| {
         vec![
-            tier.within_ms.to_string(),
-            tier.fraction.to_string(),
-            format!("{:.6}", tier.achieved_fraction),
-            format!("{:.3}", tier.alone_speed),
+            bound(tier.within_ms),
+            percent(tier.fraction),
+            share_found(tier.achieved_fraction),
+            significant(tier.alone_speed),
         ]
     });
     let shown = table(header.map(String::from).to_vec(), lines);
@@ -141,25 +142,25 @@ fn together(found: &Consolidation, costs: &Costs) -> String {
     let said = found.told().into_iter().chain([format!("{}.", costs.unit())]);
     let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
     let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
-    let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
+    let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
     let header = ["client", "trace"].map(String::from).into_iter().chain(heads);
     let names = found.clients.iter().map(|client| client.about.trace.as_str());
     let clients =
         found.clients.iter().zip(plan_options::distinct_names(names)).map(|(client, name)| {
-            let needs = client.rows.iter().map(|row| format!("{:.3}", row.speed));
+            let needs = client.rows.iter().map(|row| significant(row.speed));
             [client.client.to_string(), name].into_iter().chain(needs).collect()
         });
     let alone = table(header.collect(), clients);
-    let header = ["ms", "promised", "shift s", "sum", "together", "ratio", "each kept"];
+    let header = ["within", "promised", "shift", "sum", "together", "ratio", "each kept"];
     let rows = found.rows.iter().map(|row| {
         vec![
-            row.within_ms.to_string(),
+            bound(row.within_ms),
             percent(row.fraction),
-            row.shift_s.to_string(),
-            format!("{:.3}", row.sum_speed),
-            format!("{:.3}", row.merged_speed),
-            format!("{:.3}", row.ratio),
-            format!("{:.3}", row.shaped_speed),
+            bound(row.shift_s * 1e3),
+            significant(row.sum_speed),
+            significant(row.merged_speed),
+            significant(row.ratio),
+            significant(row.shaped_speed),
         ]
     });
     let shared = table(header.map(String::from).to_vec(), rows);
@@ -171,9 +172,7 @@ fn together(found: &Consolidation, costs: &Costs) -> String {
 
 /// Figures to the right.
 fn table(header: Vec<String>, lines: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = output::table();
-    table.set_header(header);
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let mut table = output::table(header);
     for line in lines {
         table.add_row(line.into_iter().map(right));
     }

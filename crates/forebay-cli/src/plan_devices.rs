@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Question, Row, answer};
@@ -14,9 +13,11 @@ use forebay_trace::write::Kept;
 
 use crate::options::{Reading, Source, say_once};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::{self, Trust};
+use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::bound;
 
 /// Real devices instead of a server of constant rate.
 #[derive(Args)]
@@ -113,18 +114,17 @@ fn write_report(
 
 /// Bounds down, fractions across.
 fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
-    let mut table = output::table();
-    let fractions = promises.fractions.iter().map(|fraction| fraction.to_string());
-    table.set_header(["within".to_string()].into_iter().chain(fractions));
+    let fractions = promises.fractions.iter().map(|fraction| percent(fraction.as_f64()));
+    let mut table = output::table(["within".to_string()].into_iter().chain(fractions));
     for line in rows.chunks(promises.fractions.len()) {
-        let within = Cell::new(format!("{} ms", line[0].within_ms));
+        let within = Cell::new(bound(line[0].within_ms));
         let figures = line.iter().map(|row| {
             let most = || match row.alone_fraction {
                 Some(alone) if alone < row.fraction && !row.has_arm => "none".to_string(),
-                _ => format!("> {max} ({:.4})", row.achieved_fraction),
+                _ => format!("> {max} ({})", share_found(row.achieved_fraction)),
             };
             let text = row.devices.map_or_else(most, |devices| devices.to_string());
-            Cell::new(text).set_alignment(CellAlignment::Right)
+            right(text)
         });
         table.add_row([within].into_iter().chain(figures));
     }

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
-use forebay::plan::amount::Fraction;
+use forebay::plan::amount::{Fraction, share_found};
 use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
 use forebay::report::{self, PowerPage};
 use forebay_core::Nanos;
@@ -18,6 +17,8 @@ use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bound, millis, significant};
 
 /// Find what a promise costs in energy when pools of disks can be switched off
 #[derive(Args)]
@@ -161,9 +162,9 @@ fn plans(power: &Found) -> String {
         ["plan", "mean W", "saving", "mean pools", "most pools", "disk spin-ups", "late", "broken"];
     table(&heads.map(String::from), &power.rows, |row| {
         vec![
-            format!("{:.1}", row.mean_power_w),
+            significant(row.mean_power_w),
             format!("{:.2} x", row.saving_ratio),
-            format!("{:.2}", row.mean_pools),
+            significant(row.mean_pools),
             row.max_pools.to_string(),
             row.disk_spin_ups.to_string(),
             row.late_requests.to_string(),
@@ -175,23 +176,21 @@ fn plans(power: &Found) -> String {
 /// Response times by plan.
 fn times(power: &Found) -> String {
     let steps = power.rows.first().map_or(&[][..], |row| row.answered.as_slice());
-    let steps = steps.iter().map(|answered| format!("% within {} ms", answered.within_ms));
+    let steps = steps.iter().map(|answered| format!("within {}", bound(answered.within_ms)));
     let heads = std::iter::once("plan".to_string()).chain(steps);
-    let heads: Vec<String> = heads.chain(["mean ms".into(), "longest ms".into()]).collect();
+    let heads: Vec<String> = heads.chain(["mean".into(), "longest".into()]).collect();
     table(&heads, &power.rows, |row| {
-        let answered =
-            row.answered.iter().map(|answered| format!("{:.2}", answered.fraction * 100.0));
-        answered.chain([format!("{:.2}", row.mean_ms), format!("{:.1}", row.max_ms)]).collect()
+        let answered = row.answered.iter().map(|answered| share_found(answered.fraction));
+        answered.chain([millis(row.mean_ms), millis(row.max_ms)]).collect()
     })
 }
 
 /// A line for each plan, its figures to the right.
 fn table(heads: &[String], rows: &[Row], figures: impl Fn(&Row) -> Vec<String>) -> String {
-    let mut table = output::table();
-    table.set_header(heads);
+    let mut table = output::table(heads);
     for row in rows {
         let figures = figures(row).into_iter();
-        let figures = figures.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+        let figures = figures.map(right);
         table.add_row([Cell::new(row.plan)].into_iter().chain(figures));
     }
     table.to_string()

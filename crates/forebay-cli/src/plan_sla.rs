@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment};
 use forebay::plan::sla::{Division, Price, Sla as Promise, price};
 use forebay::report::{self, SlaPage};
 use forebay_core::rtt::RATE_MAX_IOPS;
@@ -13,10 +12,12 @@ use serde::Serialize;
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Answered};
-use crate::plan_options::{self, Trust};
+use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::right;
+use forebay_trace::quantities::bound;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
 #[derive(Args)]
@@ -108,15 +109,13 @@ fn shown(found: &Price, blind: Option<String>) -> String {
 }
 
 fn tiers(division: &Division) -> String {
-    let mut table = output::table();
-    table.set_header(["within ms", "promised", "answered", "kept", "its share, IOPS"]);
+    let mut table = output::table(["within", "promised", "answered", "kept", "its share, IOPS"]);
     for tier in &division.tiers {
         let share = tier.share(division.way).map_or_else(String::from, |share| share.to_string());
         let kept = if tier.kept { "yes" } else { "no" };
-        let (within, promised) = (tier.within_ms.to_string(), tier.fraction.to_string());
-        let cells =
-            [within, promised, format!("{:.6}", tier.achieved_fraction), kept.into(), share];
-        table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
+        let (within, promised) = (bound(tier.within_ms), percent(tier.fraction));
+        let cells = [within, promised, share_found(tier.achieved_fraction), kept.into(), share];
+        table.add_row(cells.map(right));
     }
     table.to_string()
 }

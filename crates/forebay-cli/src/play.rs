@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment};
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
 use forebay_play::{Driver, News, Place, Plan, PlayResult};
@@ -17,6 +16,8 @@ use crate::output::{self, Format, say, wrapped};
 use crate::play_tape;
 use crate::progress::Progress;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{millis, or_none, seconds, significant};
 
 /// Play a trace on real files and devices, or on an emulated one, in wall time
 ///
@@ -170,11 +171,11 @@ fn mapped(text: &str) -> Result<(String, PathBuf), String> {
 fn line(before: &News, now: &News) -> String {
     let seconds = (now.elapsed - before.elapsed).as_secs_f64().max(1e-3);
     format!(
-        "playing: {} requests, {:.0}/s, {} under way, {:.3} ms late, {} I/Os failed",
+        "playing: {} requests, {:.0}/s, {} under way, {} late, {} I/Os failed",
         now.finished,
         (now.finished - before.finished) as f64 / seconds,
         now.issued - now.finished,
-        now.late.as_millis_f64(),
+        millis(now.late.as_millis_f64()),
         now.failed
     )
 }
@@ -192,39 +193,32 @@ fn table(result: &PlayResult) -> String {
         ("requests of parts of blocks", |result| result.requests_partial.to_string()),
         ("requests failed", |result| result.figures.failed.to_string()),
         ("I/Os failed", |result| result.figures.ios_failed.to_string()),
-        ("makespan s", |result| format!("{:.2}", result.figures.makespan_s)),
-        ("busy s", |result| format!("{:.2}", result.figures.busy_s)),
-        ("wanted requests/s", |result| {
-            result.wanted_iops.map_or("-".into(), |rate| format!("{rate:.0}"))
-        }),
-        ("achieved requests/s", |result| format!("{:.0}", result.achieved_iops)),
-        ("lateness p50 ms", |result| ms(result.lateness_p50_ms)),
-        ("lateness p99 ms", |result| ms(result.lateness_p99_ms)),
-        ("lateness max ms", |result| ms(Some(result.lateness_max_ms))),
-        ("read mean ms", |result| ms(result.figures.read_mean_ms)),
-        ("read p50 ms", |result| ms(result.figures.read_p50_ms)),
-        ("read p99 ms", |result| ms(result.figures.read_p99_ms)),
-        ("read p99.9 ms", |result| ms(result.figures.read_p999_ms)),
-        ("write mean ms", |result| ms(result.figures.write_mean_ms)),
-        ("write p50 ms", |result| ms(result.figures.write_p50_ms)),
-        ("write p99 ms", |result| ms(result.figures.write_p99_ms)),
-        ("write p99.9 ms", |result| ms(result.figures.write_p999_ms)),
-        ("CPU user s", |result| format!("{:.2}", result.cpu_user_s)),
-        ("CPU system s", |result| format!("{:.2}", result.cpu_system_s)),
+        ("makespan", |result| seconds(result.figures.makespan_s)),
+        ("busy time", |result| seconds(result.figures.busy_s)),
+        ("wanted requests/s", |result| or_none(result.wanted_iops, significant)),
+        ("achieved requests/s", |result| significant(result.achieved_iops)),
+        ("lateness p50", |result| or_none(result.lateness_p50_ms, millis)),
+        ("lateness p99", |result| or_none(result.lateness_p99_ms, millis)),
+        ("lateness max", |result| millis(result.lateness_max_ms)),
+        ("read mean", |result| or_none(result.figures.read_mean_ms, millis)),
+        ("read p50", |result| or_none(result.figures.read_p50_ms, millis)),
+        ("read p99", |result| or_none(result.figures.read_p99_ms, millis)),
+        ("read p99.9", |result| or_none(result.figures.read_p999_ms, millis)),
+        ("write mean", |result| or_none(result.figures.write_mean_ms, millis)),
+        ("write p50", |result| or_none(result.figures.write_p50_ms, millis)),
+        ("write p99", |result| or_none(result.figures.write_p99_ms, millis)),
+        ("write p99.9", |result| or_none(result.figures.write_p999_ms, millis)),
+        ("CPU user", |result| seconds(result.cpu_user_s)),
+        ("CPU system", |result| seconds(result.cpu_system_s)),
     ];
-    let mut table = output::table();
     let targets: Vec<&str> = result.targets.iter().map(|one| one.target.as_str()).collect();
-    table.set_header([result.result.to_string(), targets.join(", ")]);
+    let mut table = output::table([result.result.to_string(), targets.join(", ")]);
     for (name, show) in rows {
-        let cell = Cell::new(show(result)).set_alignment(CellAlignment::Right);
+        let cell = right(show(result));
         table.add_row([Cell::new(name), cell]);
     }
     let verdict: Vec<String> = result.verdict.iter().map(|said| wrapped(said)).collect();
     format!("{}\n{table}", verdict.join("\n"))
-}
-
-fn ms(value: Option<f64>) -> String {
-    value.map_or("-".to_string(), |value| format!("{value:.3}"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Progress on standard error, and only when somebody is watching it.
 
+use forebay_trace::quantities;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -64,8 +65,9 @@ impl Progress {
 
     /// So many bytes are moved for what is `doing`, of so many if that is known: how fast, and the time left.
     pub(crate) fn moved(&self, doing: &str, bytes: u64, of: Option<u64>) {
-        let rate = bytes as f64 / 1e6 / self.bar.elapsed().as_secs_f64().max(1e-3);
-        let doing = format!("{doing}: {:.1} GB, {rate:.0} MB/s", bytes as f64 / 1e9);
+        let bytes_per_s = bytes as f64 / self.bar.elapsed().as_secs_f64().max(1e-3);
+        let moved = quantities::bytes(bytes as f64);
+        let doing = format!("{doing}: {moved}, {}", quantities::rate(bytes_per_s));
         self.within(doing, bytes as f64, of.map(|of| of as f64));
     }
 

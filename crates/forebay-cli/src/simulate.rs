@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::progress::Told;
 use forebay::report::{self, RunsPage};
 use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, Run, RunResult, run_all};
+use forebay::statistics::StreamShare;
 use forebay_core::Device;
 use forebay_core::device::failing::Failure;
+use forebay_trace::quantities::{
+    NONE, bound, bytes, joules, millis, named, or_none, percent, seconds, significant,
+};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -20,6 +23,7 @@ use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
+use forebay_trace::grid::{Cell, right};
 
 /// Run a trace through policies on a model of a drive, side by side
 #[derive(Args)]
@@ -179,42 +183,41 @@ fn table(runs: &[RunResult]) -> String {
         ("I/Os", |run| run.figures.ios.to_string()),
         ("requests failed", |run| run.figures.failed.to_string()),
         ("I/Os failed", |run| run.figures.ios_failed.to_string()),
-        ("makespan s", |run| format!("{:.2}", run.figures.makespan_s)),
-        ("busy s", |run| format!("{:.2}", run.figures.busy_s)),
-        ("transfer bound s", |run| format!("{:.2}", run.figures.transfer_bound_s)),
-        ("seek s", |run| format!("{:.2}", run.figures.seek_s)),
-        ("rotation s", |run| format!("{:.2}", run.figures.rotation_s)),
+        ("makespan", |run| seconds(run.figures.makespan_s)),
+        ("busy time", |run| seconds(run.figures.busy_s)),
+        ("transfer bound", |run| seconds(run.figures.transfer_bound_s)),
+        ("seek", |run| seconds(run.figures.seek_s)),
+        ("rotation", |run| seconds(run.figures.rotation_s)),
         ("head movements", |run| run.figures.head_movements.to_string()),
-        ("seek sweeps", |run| format!("{:.1}", run.figures.seek_sweeps)),
+        ("seek sweeps", |run| significant(run.figures.seek_sweeps)),
         ("avg seek tracks", |run| format!("{:.0}", run.figures.avg_seek_tracks)),
         ("seek stddev tracks", |run| format!("{:.0}", run.figures.seek_stddev_tracks)),
-        ("read mean ms", |run| ms(run.figures.read_mean_ms)),
-        ("read p50 ms", |run| ms(run.figures.read_p50_ms)),
-        ("read p99 ms", |run| ms(run.figures.read_p99_ms)),
-        ("read p99.9 ms", |run| ms(run.figures.read_p999_ms)),
-        ("read max ms", |run| ms(run.figures.read_max_ms)),
-        ("write mean ms", |run| ms(run.figures.write_mean_ms)),
-        ("write p50 ms", |run| ms(run.figures.write_p50_ms)),
-        ("write p99 ms", |run| ms(run.figures.write_p99_ms)),
-        ("write p99.9 ms", |run| ms(run.figures.write_p999_ms)),
-        ("write max ms", |run| ms(run.figures.write_max_ms)),
-        ("since admission: mean ms", |run| ms(run.figures.wait_mean_ms)),
-        ("since admission: p99 ms", |run| ms(run.figures.wait_p99_ms)),
-        ("since admission: longest ms", |run| ms(Some(run.figures.longest_wait_ms))),
-        ("energy J", |run| format!("{:.0}", run.figures.energy_j)),
+        ("read mean", |run| or_none(run.figures.read_mean_ms, millis)),
+        ("read p50", |run| or_none(run.figures.read_p50_ms, millis)),
+        ("read p99", |run| or_none(run.figures.read_p99_ms, millis)),
+        ("read p99.9", |run| or_none(run.figures.read_p999_ms, millis)),
+        ("read max", |run| or_none(run.figures.read_max_ms, millis)),
+        ("write mean", |run| or_none(run.figures.write_mean_ms, millis)),
+        ("write p50", |run| or_none(run.figures.write_p50_ms, millis)),
+        ("write p99", |run| or_none(run.figures.write_p99_ms, millis)),
+        ("write p99.9", |run| or_none(run.figures.write_p999_ms, millis)),
+        ("write max", |run| or_none(run.figures.write_max_ms, millis)),
+        ("since admission: mean", |run| or_none(run.figures.wait_mean_ms, millis)),
+        ("since admission: p99", |run| or_none(run.figures.wait_p99_ms, millis)),
+        ("since admission: longest", |run| millis(run.figures.longest_wait_ms)),
+        ("energy", |run| joules(run.figures.energy_j)),
         ("moved", |run| run.changed.requests_moved.to_string()),
         ("cut", |run| run.changed.requests_cut.to_string()),
         ("clipped", |run| run.changed.requests_clipped.to_string()),
-        ("latencies imputed %", |run| format!("{:.1}", run.imputed_share * 100.0)),
+        ("latencies imputed", |run| percent(run.imputed_share)),
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
-    let mut table = output::table();
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
-    let policies = runs.iter().map(|run| Cell::new(&run.policy));
-    table.set_header(std::iter::once(Cell::new(device)).chain(policies));
+    let policies = runs.iter().map(|run| run.policy.clone());
+    let mut table = output::table([device].into_iter().chain(policies));
     let failed = runs.iter().any(|run| run.figures.ios_failed + run.figures.failed > 0);
     for (name, show) in rows.iter().filter(|(name, _)| failed || !name.ends_with(" failed")) {
-        let cells = runs.iter().map(|run| Cell::new(show(run)).set_alignment(CellAlignment::Right));
+        let cells = runs.iter().map(|run| right(show(run)));
         table.add_row(std::iter::once(Cell::new(name)).chain(cells));
     }
     let (bounds, devices) = (broken_bounds(runs), devices_table(runs));
@@ -228,15 +231,17 @@ fn beyond_least(least: &LeastTime, runs: &[RunResult]) -> String {
         Replay::Closed => (least.makespan_s, "makespan"),
         Replay::Open | Replay::Dependent => (least.busy_s, "busy time"),
     };
-    let beyond = |run: &RunResult| (run.total_s() / least_s - 1.0) * 100.0;
+    let beyond = |run: &RunResult| percent(run.total_s() / least_s - 1.0);
     let bounded = runs.iter().filter(|run| LeastTime::holds_for(&run.policy));
-    let each: Vec<String> =
-        bounded.map(|run| format!("{} {:.1} %", run.policy, beyond(run))).collect();
+    let each: Vec<String> = bounded.map(|run| format!("{} {}", run.policy, beyond(run))).collect();
     if least_s <= 0.0 || each.is_empty() {
         return String::new();
     }
-    let said =
-        format!("No order has a {what} below {least_s:.1} s. Beyond that: {}.", each.join(", "));
+    let said = format!(
+        "No order has a {what} below {}. Beyond that: {}.",
+        seconds(least_s),
+        each.join(", ")
+    );
     output::wrapped(&said) + "\n"
 }
 
@@ -245,31 +250,29 @@ fn classes(runs: &[RunResult]) -> String {
     if runs.iter().all(|run| run.figures.classes.is_empty()) {
         return String::new();
     }
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "policy",
         "class",
         "requests",
-        "bound ms",
-        "within %",
-        "mean ms",
-        "p50 ms",
-        "p99 ms",
-        "longest ms",
+        "bound",
+        "within it",
+        "mean",
+        "p50",
+        "p99",
+        "longest",
     ]);
     for run in runs {
         for class in &run.figures.classes {
-            let within = class.within_bound_share.map(|share| share * 100.0);
             let figures = [
                 class.requests.to_string(),
-                class.bound_ms.to_string(),
-                ms(within),
-                ms(class.mean_ms),
-                ms(class.p50_ms),
-                ms(class.p99_ms),
-                ms(class.longest_ms),
+                bound(class.bound_ms),
+                or_none(class.within_bound_share, percent),
+                or_none(class.mean_ms, millis),
+                or_none(class.p50_ms, millis),
+                or_none(class.p99_ms, millis),
+                or_none(class.longest_ms, millis),
             ];
-            let cells = figures.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right));
+            let cells = figures.map(right);
             table.add_row(
                 [Cell::new(&run.policy), Cell::new(&class.class)].into_iter().chain(cells),
             );
@@ -286,11 +289,11 @@ fn broken_bounds(runs: &[RunResult]) -> String {
         .filter(broken)
         .map(|run| {
             format!(
-                "{}: its bound of {} ms was not held: {} I/Os waited longer, up to {:.1} ms\n",
+                "{}: its bound of {} was not held: {} I/Os waited longer, up to {}\n",
                 run.policy,
-                figure(run, "bound_ms"),
+                bound(figure(run, "bound_ms")),
                 figure(run, "ios_beyond_bound"),
-                figure(run, "longest_queue_wait_ms"),
+                millis(figure(run, "longest_queue_wait_ms")),
             )
         })
         .collect()
@@ -302,34 +305,36 @@ fn devices_table(runs: &[RunResult]) -> String {
     if !several && runs.iter().all(|run| run.erases.is_none()) {
         return String::new();
     }
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "policy",
         "device",
         "role",
         "I/Os",
-        "read MB",
-        "written MB",
-        "busy s",
-        "energy J",
+        "read",
+        "written",
+        "busy time",
+        "energy",
         "write amplification",
         "erases",
         "erases max",
     ]);
     for run in runs {
         for device in &run.devices {
-            let cells = device_cells(device)
-                .map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+            let cells = device_cells(device).map(right);
             let names = [&run.policy, &device.device, device.role].map(Cell::new);
             table.add_row(names.into_iter().chain(cells));
         }
     }
+    let told = |key: &str, value: f64| {
+        let (words, shown) = named(key, value);
+        format!("{words} {shown}")
+    };
     let counted: String = runs
         .iter()
         .filter(|run| !run.placement.is_empty())
         .map(|run| {
             let figures: Vec<String> =
-                run.placement.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
+                run.placement.iter().map(|(key, value)| told(key, *value)).collect();
             output::wrapped(&format!("{}: {}", run.policy, figures.join(", "))) + "\n"
         })
         .collect();
@@ -337,45 +342,42 @@ fn devices_table(runs: &[RunResult]) -> String {
 }
 
 fn device_cells(device: &DeviceFigures) -> [String; 8] {
-    let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_string());
+    let or_dash = |value: Option<u64>| value.map_or(NONE.into(), |value| value.to_string());
     [
         device.ios.to_string(),
-        format!("{:.1}", device.read_bytes as f64 / 1e6),
-        format!("{:.1}", device.written_bytes as f64 / 1e6),
-        format!("{:.2}", device.busy_s),
-        format!("{:.0}", device.energy_j),
-        or_none(device.write_amplification.map(|value| format!("{value:.3}"))),
-        or_none(device.erases.map(|value| value.to_string())),
-        or_none(device.erases_max.map(|value| value.to_string())),
+        bytes(device.read_bytes as f64),
+        bytes(device.written_bytes as f64),
+        seconds(device.busy_s),
+        joules(device.energy_j),
+        or_none(device.write_amplification, significant),
+        or_dash(device.erases),
+        or_dash(device.erases_max),
     ]
 }
 
-/// The streams that take most of the device's time, under each policy.
+/// The streams with most requests under way: how many those are on average, and their tail, policies across.
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
-    let mut table = output::table();
-    let header = runs.iter().map(|run| format!("{}: under way, p99 ms", run.policy));
-    table.set_header(std::iter::once("stream".to_string()).chain(header));
+    type Row = (&'static str, fn(&StreamShare) -> String);
+    const ROWS: [Row; 2] =
+        [("under way", |of| significant(of.busy_share)), ("p99", |of| or_none(of.p99_ms, millis))];
     let Some(first) = runs.first() else { return String::new() };
+    let mut table =
+        output::table(["stream", ""].into_iter().chain(runs.iter().map(|run| run.policy.as_str())));
     for share in first.figures.streams.iter().take(SHOWN) {
-        let cells = runs.iter().map(|run| {
-            let same = run.figures.streams.iter().find(|other| other.stream == share.stream);
-            let text = same.map_or("-".to_string(), |same| {
-                format!("{:.2}  {}", same.busy_share, ms(same.p99_ms))
+        for (index, (what, show)) in ROWS.iter().enumerate() {
+            let name = if index == 0 { share.stream.as_str() } else { "" };
+            let cells = runs.iter().map(|run| {
+                let same = run.figures.streams.iter().find(|other| other.stream == share.stream);
+                right(same.map_or(NONE.into(), show))
             });
-            Cell::new(text).set_alignment(CellAlignment::Right)
-        });
-        table.add_row(std::iter::once(Cell::new(&share.stream)).chain(cells));
+            table.add_row([Cell::new(name), Cell::new(what)].into_iter().chain(cells));
+        }
     }
     let left = first.figures.streams.len().saturating_sub(SHOWN);
-    let more = if left > 0 {
-        format!("\n({left} more streams: --format json has them all)")
-    } else {
-        String::new()
+    let more = match left {
+        0 => String::new(),
+        left => format!("\n({left} more: --format json has them all)"),
     };
     format!("{table}{more}")
-}
-
-fn ms(value: Option<f64>) -> String {
-    value.map_or("-".to_string(), |value| format!("{value:.2}"))
 }

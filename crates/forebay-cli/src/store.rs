@@ -15,6 +15,7 @@ use crate::progress::Progress;
 use crate::store_bench::Benching;
 use crate::store_repair::{Checking, Repairing};
 use crate::store_simulate::Simulating;
+use forebay_trace::quantities::bytes;
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
 ///
@@ -108,15 +109,15 @@ impl Store {
 impl Making {
     fn run(self) -> anyhow::Result<()> {
         let _progress = Progress::new("making the store");
-        let bytes = u64::from(self.mb) * 1_000_000;
-        let disks = create(&self.disks, bytes, &Config::default(), self.overwrite)?;
+        let bytes_each = u64::from(self.mb) * 1_000_000;
+        let disks = create(&self.disks, bytes_each, &Config::default(), self.overwrite)?;
         disks.notes().for_each(|note| say!("{note}"));
         let layout = disks.layouts[0];
         let room = (layout.capacity_bytes - layout.segments_at()) * u64::from(layout.disks);
         Ok(output::print(&format!(
-            "The store is made: {} disks with room for {:.1} GB in all. Serve it: forebay store serve {}",
+            "The store is made: {} disks with room for {} in all. Serve it: forebay store serve {}",
             layout.disks,
-            room as f64 / 1e9,
+            bytes(room as f64),
             self.disks.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
         ))?)
     }

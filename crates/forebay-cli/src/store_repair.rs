@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use forebay_store::{
     Checked, Config, Disks, Finding, Key, Loss, Spare, Store, StoreError, Trouble, is_among, look,
 };
 
 use crate::output;
 use crate::progress::Progress;
+use crate::volume::size;
 use forebay_trace::plural::{counted, verb};
 
 /// Read every byte of a store and say what is damaged; nothing is written
@@ -125,7 +125,7 @@ impl Repairing {
                 counted(segments, "segment"),
                 verb(segments, "was", "were"),
                 counted(repaired.records, "record"),
-                megabytes(repaired.bytes),
+                size(repaired.bytes),
             ),
         };
         if !repaired.losses.is_empty() {
@@ -144,7 +144,7 @@ fn told(checked: &Checked, what: &str) -> String {
         "{} in {} ({})",
         counted(checked.records, "record"),
         counted(checked.segments, "segment"),
-        megabytes(checked.bytes)
+        size(checked.bytes)
     );
     match checked.losses.is_empty() {
         true => format!("All is as it was written: {all}.\n"),
@@ -161,10 +161,7 @@ fn is_only_roots(checked: &Checked) -> bool {
 }
 
 fn losses(losses: &[Loss], what: &str) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_content_arrangement(ContentArrangement::DynamicFullWidth).set_width(WIDTH);
-    table.set_header(["keys after", "up to", "records", "why"]);
+    let mut table = output::table(["keys after", "up to", "records", "why"]);
     for loss in losses.iter().take(SHOWN) {
         let records = if loss.records == 0 { "?".into() } else { loss.records.to_string() };
         let end = |key: &Option<Key>, none: &str| key.as_deref().map_or_else(|| none.into(), shown);
@@ -181,9 +178,6 @@ fn losses(losses: &[Loss], what: &str) -> String {
     format!("What {what}:\n{table}\n{more}")
 }
 
-/// Columns of a table of losses.
-const WIDTH: u16 = 100;
-
 /// Losses that are listed.
 const SHOWN: usize = 40;
 
@@ -192,8 +186,4 @@ fn shown(key: &[u8]) -> String {
     let text: String =
         key.iter().take(24).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
     if key.len() > 24 { text + "..." } else { text }
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }

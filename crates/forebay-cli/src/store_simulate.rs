@@ -2,7 +2,6 @@
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment};
 use forebay::devices;
 use forebay::plan::power::Disk;
 use forebay_core::Nanos;
@@ -14,6 +13,8 @@ use forebay_store::{
 use crate::options::span;
 use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds, significant};
 
 /// Find by simulation how much reorganising slows puts: the store's own code on models of disks
 ///
@@ -205,7 +206,7 @@ impl Simulating {
 fn foretold(predicted: &Predicted, all: &[Compared]) -> String {
     let enhanced = all.iter().find(|compared| compared.arrangement == Arrangement::Enhanced);
     let came = enhanced.map_or_else(String::new, |compared| {
-        format!(" (it came to {:.1})", compared.rows()[1].throughput_mb_per_s)
+        format!(" (it came to {})", rate(compared.rows()[1].throughput_mb_per_s * 1e6))
     });
     let Predicted { throughput_mb_per_s, periods, periods_max } = *predicted;
     let advice = match predicted.keeps_up() {
@@ -213,8 +214,10 @@ fn foretold(predicted: &Predicted, all: &[Compared]) -> String {
         false => ": saturated, more disks help, and fewer or larger puts",
     };
     format!(
-        "Predicted from the first logs, one job a disk: {throughput_mb_per_s:.1} MB/s{came}; sorting a log takes \
-         {periods:.2} logging periods and has time for {periods_max:.0}{advice}."
+        "Predicted from the first logs, one job a disk: {}{came}; sorting a log takes \
+         {} logging periods and has time for {periods_max:.0}{advice}.",
+        rate(throughput_mb_per_s * 1e6),
+        significant(periods)
     )
 }
 
@@ -246,58 +249,59 @@ impl Simulating {
         let pays_s = disk.break_even().as_secs_f64();
         let pays = if between_s > pays_s { "pays" } else { "costs more than it saves" };
         format!(
-            "\nA disk rests {between_s:.2} s between its turns, and must rest more than {pays_s:.0} s to save what a \
-             spin-up takes: parking {pays}."
+            "\nA disk rests {} between its turns, and must rest more than {} to save what a spin-up takes: parking \
+             {pays}.",
+            seconds(between_s),
+            seconds(pays_s)
         )
     }
 
     fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {
-        let mut table = output::table();
-        table.set_header([
+        let mut table = output::table([
             "disks",
             "puts",
-            "seconds",
-            "MB/s",
-            "slowed %",
-            "p50 ms",
-            "p99 ms",
-            "longest ms",
-            "busy s",
-            "kJ",
+            "time",
+            "rate",
+            "slowed",
+            "p50",
+            "p99",
+            "longest",
+            "busy time",
+            "energy",
         ]);
         for row in all.iter().flat_map(Compared::rows) {
             let slowed =
-                row.slowed_percent.map_or_else(String::new, |slowed| format!("{slowed:.1}"));
+                row.slowed_percent.map_or_else(String::new, |slowed| percent(slowed / 100.0));
             let figures = [
-                format!("{:.1}", row.execution_s),
-                format!("{:.1}", row.throughput_mb_per_s),
+                seconds(row.execution_s),
+                rate(row.throughput_mb_per_s * 1e6),
                 slowed,
-                format!("{:.2}", row.put_p50_ms),
-                format!("{:.2}", row.put_p99_ms),
-                format!("{:.1}", row.put_max_ms),
-                format!("{:.1}", row.busy_s),
-                format!("{:.2}", row.energy_j / 1e3),
+                millis(row.put_p50_ms),
+                millis(row.put_p99_ms),
+                millis(row.put_max_ms),
+                seconds(row.busy_s),
+                joules(row.energy_j),
             ];
             let puts = if row.transformation { "and sorted" } else { "logged" };
-            let figures =
-                figures.map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right));
+            let figures = figures.map(right);
             table.add_row([Cell::new(row.arrangement), Cell::new(puts)].into_iter().chain(figures));
         }
         let slowed: Vec<String> = all
             .iter()
             .map(|compared| {
-                format!("{:.1} % ({})", compared.slowed_percent(), compared.arrangement.name())
+                let slowed = percent(compared.slowed_percent() / 100.0);
+                format!("{slowed} ({})", compared.arrangement.name())
             })
             .collect();
         format!(
             "Sorting makes puts take longer by {}.\n\
-         {}, {} of {device}: {} puts of {} bytes by {} at a time, each {} before it is\n\
+         {}, {} of {device}: {} puts of {} by {} at a time, each {} before it is\n\
          answered; {} from an answer to the next put.\n{table}",
             slowed.join(", "),
             if self.wall { "Emulated in real time" } else { "Simulated" },
             self.disks,
             load.puts(),
-            load.value_bytes,
+            bytes(load.value_bytes as f64),
             load.writers,
             if self.to_cache { "in a disk's cache" } else { "durable" },
             load.host,

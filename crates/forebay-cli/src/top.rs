@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay_serve::ask;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
@@ -20,7 +19,10 @@ use crate::interrupt::{self, Second};
 use crate::options::duration;
 use crate::output::{self, Format};
 use crate::volume::size;
+use forebay::plan::amount::share_found;
+use forebay_trace::grid::{Cell, Grid, right};
 use forebay_trace::plural::counted;
+use forebay_trace::quantities::{self, bound, millis, named, percent, rate, significant};
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
 ///
@@ -104,8 +106,13 @@ fn page(before: &Figures, now: &Figures) -> String {
         text += &rearranged(back);
         text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
         if !back.counted.is_empty() {
-            let counted = back.counted.iter().map(|(name, value)| format!("{name} {value}"));
-            let counted = format!("counted: {}", counted.collect::<Vec<_>>().join(", "));
+            let told = |(key, value): &(String, f64)| {
+                let (words, shown) = named(key, *value);
+                format!("{words} {shown}")
+            };
+            let counted = back.counted.iter().map(told);
+            let counted =
+                format!("Counted since the start: {}.", counted.collect::<Vec<_>>().join(", "));
             text += &(output::wrapped(&counted) + "\n");
         }
     }
@@ -115,45 +122,49 @@ fn page(before: &Figures, now: &Figures) -> String {
 /// The answer in a sentence: what goes through, and which promises are not kept.
 fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
-    let rate = (total(back) - total(then)) as f64 / span_s;
+    let rate = significant((total(back) - total(then)) as f64 / span_s);
     let name = if back.name.is_empty() { "The disk" } else { &back.name };
-    let mut text = format!("{name} answers {rate:.0} requests a second through {}", back.policy);
+    let mut text = format!("{name} answers {rate} requests a second through {}", back.policy);
     if back.switches > 0 {
         let (times, pause) = (back.switches, back.last_pause_ms);
-        text += &format!(", switched {}, the last time in {pause:.1} ms", counted(times, "time"));
+        text +=
+            &format!(", switched {}, the last time in {}", counted(times, "time"), millis(pause));
     }
     text = output::wrapped(&(text + ".")) + "\n";
     if let Some(PaceFigures { percent, measured_iops }) = back.pace {
         let measured = match measured_iops {
-            Some(iops) => format!("The disk does {iops:.0} requests a second"),
+            Some(iops) => format!("The disk does {} requests a second", significant(iops)),
             None => "The disk was not busy for long enough to be measured".into(),
         };
-        let told = format!("{measured}; {percent:.1} % of each promise is held.");
+        let told = format!(
+            "{measured}; {} of each promise is held.",
+            quantities::percent(percent / 100.0)
+        );
         text += &(output::wrapped(&told) + "\n");
     }
     if let Some(LateFigures { p99_ms, longest_ms, .. }) = back.late {
         let told = format!(
-            "It is emulated: 99 % of its I/Os ended at most {p99_ms:.2} ms late, all {longest_ms:.2} ms."
+            "It is emulated: 99 % of its I/Os ended at most {} late, all {}.",
+            millis(p99_ms),
+            millis(longest_ms)
         );
         text += &(output::wrapped(&told) + "\n");
     }
     for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
-        let share = one.kept_in_time as f64 / one.kept as f64 * 100.0;
-        let (name, iops, within_ms) = (&one.name, one.keep_iops, one.within_ms);
-        let told = format!(
-            "{name}: {share:.2} % of what {iops} IOPS within {within_ms} ms cover were in time."
-        );
+        let share = share_found(one.kept_in_time as f64 / one.kept as f64);
+        let (name, iops, within) = (&one.name, one.keep_iops, bound(one.within_ms));
+        let told =
+            format!("{name}: {share} of what {iops} IOPS within {within} cover were in time.");
         text += &(output::wrapped(&told) + "\n");
     }
     text
 }
 
-fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
+fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let heads = [
-        "export", "clients", "queue", "reads/s", "writes/s", "MB/s", "p50 ms", "p99 ms", "max ms",
-        "failed",
+        "export", "clients", "queue", "reads/s", "writes/s", "rate", "p50", "p99", "max", "failed",
     ];
-    let mut table = headed(&heads);
+    let mut table = output::table(heads);
     let named = |one: &ExportFigures| match one.name.is_empty() {
         true => "(default)".into(),
         false => one.name.clone(),
@@ -168,12 +179,12 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
             [
                 one.clients.to_string(),
                 one.under_way.to_string(),
-                format!("{:.0}", (one.reads - then.reads) as f64 / span_s),
-                format!("{:.0}", (one.writes - then.writes) as f64 / span_s),
-                format!("{:.1}", bytes as f64 / 1e6 / span_s),
-                figure(one.recent_p50_ms),
-                figure(one.recent_p99_ms),
-                figure(one.recent_longest_ms),
+                significant((one.reads - then.reads) as f64 / span_s),
+                significant((one.writes - then.writes) as f64 / span_s),
+                rate(bytes as f64 / span_s),
+                millis(one.recent_p50_ms),
+                millis(one.recent_p99_ms),
+                millis(one.recent_longest_ms),
                 one.failed.to_string(),
             ],
         ));
@@ -181,25 +192,25 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
     table
 }
 
-fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
+fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let mut heads =
-        vec!["disk", "queue", "busy %", "reads/s", "writes/s", "others/s", "MB/s", "failed"];
+        vec!["disk", "queue", "busy", "reads/s", "writes/s", "others/s", "rate", "failed"];
     let is_volume = back.disks.iter().any(|disk| disk.drive.is_some());
     heads.extend(["free", "state"].iter().filter(|_| is_volume));
-    let mut table = headed(&heads);
+    let mut table = output::table(heads);
     let files: Vec<&Path> = back.disks.iter().map(|disk| Path::new(&disk.file)).collect();
     let names = shortened(&tails(&files));
     for (at, (one, name)) in back.disks.iter().zip(&names).enumerate() {
         let none = DiskFigures::default();
         let then = then.disks.get(at).unwrap_or(&none);
-        let rate = |now: u64, then: u64| format!("{:.0}", (now - then) as f64 / span_s);
+        let each_s = |now: u64, then: u64| significant((now - then) as f64 / span_s);
         let mut cells = vec![
             one.under_way.to_string(),
-            format!("{:.0}", (one.busy_s - then.busy_s) / span_s * 100.0),
-            rate(one.reads, then.reads),
-            rate(one.writes, then.writes),
-            rate(one.others, then.others),
-            format!("{:.1}", (one.moved_bytes - then.moved_bytes) as f64 / 1e6 / span_s),
+            percent((one.busy_s - then.busy_s) / span_s),
+            each_s(one.reads, then.reads),
+            each_s(one.writes, then.writes),
+            each_s(one.others, then.others),
+            rate((one.moved_bytes - then.moved_bytes) as f64 / span_s),
             one.failed.to_string(),
         ];
         cells.extend(one.drive.into_iter().flat_map(|drive| {
@@ -285,32 +296,14 @@ fn volume(back: &BackFigures) -> String {
         false => format!("Units by level: {}.", levels.join(", ")),
     };
     if *care_units_left > 0 {
-        let share = (all_units - care_units_left) as f64 / (*all_units).max(1) as f64 * 100.0;
-        text += &format!(" Rebuilding: {share:.0} % of {all_units} units are looked after.");
+        let share = percent((all_units - care_units_left) as f64 / (*all_units).max(1) as f64);
+        text += &format!(" Rebuilding: {share} of {all_units} units are looked after.");
     }
     output::wrapped(&text) + "\n"
 }
 
-fn headed(heads: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(row(heads[0], heads[1..].iter().map(|head| head.to_string())));
-    table
-}
-
 fn row(name: &str, figures: impl IntoIterator<Item = String>) -> Vec<Cell> {
-    let figures = figures.into_iter();
-    let cells = figures.map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right));
-    [Cell::new(name)].into_iter().chain(cells).collect()
-}
-
-/// Three digits.
-fn figure(ms: f64) -> String {
-    match ms {
-        ms if ms >= 100.0 => format!("{ms:.0}"),
-        ms if ms >= 10.0 => format!("{ms:.1}"),
-        ms => format!("{ms:.2}"),
-    }
+    [Cell::new(name)].into_iter().chain(figures.into_iter().map(right)).collect()
 }
 
 #[cfg(test)]
@@ -344,7 +337,7 @@ mod tests {
             last_pause_ms: 3.25,
             exports: vec![export],
             disks: vec![disk(count, true), disk(0, false)],
-            pace: Some(PaceFigures { percent: 62.25, measured_iops: Some(287.4) }),
+            pace: Some(PaceFigures { percent: 62.5, measured_iops: Some(287.4) }),
             rearranged: Some(false),
             late: Some(LateFigures { p50_ms: 0.02, p99_ms: 1.25, longest_ms: 9.0 }),
             volume: Some(VolumeFigures {
@@ -394,7 +387,7 @@ mod tests {
         for said in [
             "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25 % of 4000 units",
-            "The disk does 287 requests a second; 62.2 % of each promise is held.",
+            "The disk does 287 requests a second; 62.5 % of each promise is held.",
             "99 % of its I/Os ended at most 1.25 ms late",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::output::{self, Format};
 use crate::progress::Progress;
 use forebay_trace::plural::{counted, verb};
+use forebay_trace::quantities;
 
 /// Make and look after a volume: drives together, with redundancy
 ///
@@ -229,10 +230,7 @@ fn figure(opened: &Opened, name: &str) -> u64 {
 }
 
 pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
-        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
-    }
+    quantities::bytes(bytes as f64)
 }
 
 #[derive(Serialize)]
@@ -307,8 +305,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
             }
         ),
     };
-    let mut table = output::table();
-    table.set_header(["volume", &shown.volume]);
+    let mut table = output::table(["volume", &shown.volume]);
     let units: Vec<String> =
         shown.units.iter().map(|(level, count)| format!("{count} {level}")).collect();
     let numbers = |list: &[u8]| match list {
@@ -330,7 +327,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         ("drives", drives),
         ("missing", numbers(&shown.drives_missing)),
         ("replaced", numbers(&shown.drives_replaced)),
-        ("unit", format!("{} chunks of {} KiB", shown.chunks, shown.chunk_bytes / 1024)),
+        ("unit", format!("{} chunks of {}", shown.chunks, size(shown.chunk_bytes.into()))),
         ("units", units),
         ("opened", counted(shown.openings, "time")),
         ("table in memory, at most", size(shown.table_bytes)),

@@ -11,7 +11,7 @@ use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
 };
 use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Nanos, Spec, SpecError};
+use forebay_core::{Nanos, Spec, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -20,6 +20,7 @@ use super::drive::{
     BufferTable, BusTable, FormatTable, OverheadsTable, QueueTable, Tables, WriteCacheTable,
 };
 use super::price::PriceTable;
+use super::summary;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -184,13 +185,13 @@ impl DeviceFile {
         match drive {
             Some(drive) => {
                 let disk = Drive::new(&drive).map_err(|error| self.locate(error))?;
-                let plain = summary(&spec, &disk, |distance| disk.seek_time(distance), rpm);
-                let summary = format!("{plain}, {}", drive.controller.summary());
+                let plain = summary::disk(&spec, &disk, |distance| disk.seek_time(distance), rpm);
+                let summary = format!("{plain}, {}", summary::controller(&drive.controller));
                 Ok((DeviceModel::Drive(Box::new(disk)), summary))
             }
             None => {
                 let disk = Hdd::new(spec.clone()).map_err(|error| self.locate(error))?;
-                let summary = summary(&spec, &disk, |distance| disk.seek_time(distance), rpm);
+                let summary = summary::disk(&spec, &disk, |distance| disk.seek_time(distance), rpm);
                 Ok((DeviceModel::Hdd(disk), summary))
             }
         }
@@ -447,29 +448,4 @@ pub(super) fn millis(key: &str, ms: f64) -> Result<Nanos, String> {
     } else {
         Err(format!("{key}: got {ms}, expected 0 to 1000 ms"))
     }
-}
-
-fn summary(
-    spec: &HddSpec,
-    disk: &impl Device,
-    seek_time: impl Fn(u32) -> Nanos,
-    rpm: f64,
-) -> String {
-    let rate = |zone: &Zone| {
-        f64::from(zone.sectors_per_track) * f64::from(hdd::SECTOR) / spec.revolution.as_secs_f64()
-    };
-    let rates = || spec.zones.iter().map(rate);
-    let (slowest, fastest) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
-    format!(
-        "{:.1} GB, {rpm} rpm, {} heads, {} cylinders in {} zones, {:.0} to {:.0} MB/s at the \
-         media, seeks from {:.2} to {:.2} ms",
-        disk.capacity() as f64 / 1e9,
-        spec.heads,
-        disk.cylinders(),
-        spec.zones.len(),
-        slowest / 1e6,
-        fastest / 1e6,
-        seek_time(1).as_millis_f64(),
-        seek_time(disk.cylinders().saturating_sub(1)).as_millis_f64(),
-    )
 }

@@ -16,6 +16,7 @@ mod plausible;
 mod price;
 mod sources;
 mod ssd;
+mod summary;
 pub mod validate;
 mod vary;
 pub mod write;

@@ -6,7 +6,7 @@
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::{Collection, Power, Precondition, Ssd, SsdSpec};
-use forebay_core::{Device, Nanos, Spec, SpecError};
+use forebay_core::{Nanos, Spec, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -127,7 +127,7 @@ impl SsdFile {
             None => Wrong::File(self.locate(error)),
             Some(changes) => Wrong::Name(SpecError(format!("'{}': {error}", changes.text()))),
         })?;
-        let summary = summary(&ssd);
+        let summary = super::summary::ssd(&ssd);
         Ok((DeviceModel::Ssd(ssd), summary))
     }
 
@@ -236,25 +236,4 @@ fn micros(key: &str, us: f64) -> Result<Nanos, String> {
     } else {
         Err(format!("{key}: got {us}, expected 0 to 1000000 us"))
     }
-}
-
-fn summary(ssd: &Ssd) -> String {
-    let spec = ssd.spec();
-    let filled = spec.precondition;
-    format!(
-        "{:.1} GB, {} channels of {} dies, pages of {} KiB, {:.0} % over-provisioned, {:.0} MB/s \
-         {}, read {:.0} us, program {:.0} us, erase {:.1} ms, {:.0} % filled and {:.0} % overwritten",
-        ssd.capacity() as f64 / 1e9,
-        spec.channels,
-        spec.dies_per_channel,
-        f64::from(spec.page_bytes) / 1024.0,
-        spec.over_provisioning_share * 100.0,
-        spec.link_bytes_per_s as f64 / 1e6,
-        if spec.duplex { "each way" } else { "link" },
-        spec.read.0 as f64 / 1e3,
-        spec.program.0 as f64 / 1e3,
-        spec.erase.0 as f64 / 1e6,
-        filled.filled_share * 100.0,
-        filled.overwrites_share * 100.0,
-    )
 }

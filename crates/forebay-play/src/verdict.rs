@@ -3,6 +3,7 @@
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
 use forebay_trace::plural::counted;
+use forebay_trace::quantities::{millis, seconds, significant};
 
 /// A host that issues one request in a hundred later than this does not play the trace.
 const LATE_MS: f64 = 1.0;
@@ -45,7 +46,7 @@ pub(super) fn judge(result: &mut PlayResult) {
     }
     said.extend(rates(result));
     said.push(format!(
-        "{}, {} replay through {}: one request in a hundred issued more than {late:.3} ms after its \
+        "{}, {} replay through {}: one request in a hundred issued more than {} after its \
          time.",
         match (result.result, result.targets.iter().any(|target| target.direct == Some(false))) {
             ("emulated", _) => "Emulated in wall time",
@@ -57,7 +58,8 @@ pub(super) fn judge(result: &mut PlayResult) {
             Replay::Closed => "closed",
             Replay::Dependent => "dependent",
         },
-        result.driver
+        result.driver,
+        millis(late)
     ));
     result.verdict = said;
 }
@@ -80,7 +82,9 @@ impl Lateness {
     fn verdict(&self) -> Option<String> {
         let Lateness { p99_ms, max_ms, full_s, .. } = self;
         let late = format!(
-            "one request in a hundred was issued more than {p99_ms:.3} ms late (at most {max_ms:.3} ms)"
+            "one request in a hundred was issued more than {} late (at most {})",
+            millis(*p99_ms),
+            millis(*max_ms)
         );
         match (self.is_host_punctual(), *p99_ms <= LATE_MS) {
             (_, true) => None,
@@ -89,9 +93,10 @@ impl Lateness {
                  --realtime, or lower --intensity."
             )),
             (true, false) => Some(format!(
-                "The target was full: {late}, since it had no room for another I/O during {full_s:.3} s. \
+                "The target was full: {late}, since it had no room for another I/O during {}. \
                  Latencies include that; it does no more than it did here, so lower --intensity, or give it \
-                 fewer I/Os at a time with --depth."
+                 fewer I/Os at a time with --depth.",
+                seconds(*full_s)
             )),
         }
     }
@@ -103,8 +108,9 @@ fn rates(result: &PlayResult) -> Option<String> {
     let slow = is_slow(result.figures.requests, wanted, result.figures.makespan_s);
     (slow && result.host_kept_up).then(|| {
         format!(
-            "The target did not keep up: {wanted:.0} requests a second were wanted, {:.0} achieved.",
-            result.achieved_iops
+            "The target did not keep up: {} requests a second were wanted, {} achieved.",
+            significant(wanted),
+            significant(result.achieved_iops)
         )
     })
 }
@@ -130,12 +136,12 @@ mod tests {
             (said(0.0, 0.0), said(1.0, 1.0)),
             ((true, String::new()), (true, String::new()))
         );
-        let (punctual, slow) = said(1.001, 1.001);
+        let (punctual, slow) = said(1.01, 1.01);
         assert!(!punctual && slow.starts_with("This host did not keep up"), "{slow}");
-        assert!(slow.contains("1.001 ms late (at most 70.000 ms)"), "{slow}");
+        assert!(slow.contains("1.01 ms late (at most 70.0 ms)"), "{slow}");
         let (punctual, full) = said(23.0, 1.0);
         assert!(punctual && full.starts_with("The target was full"), "{full}");
-        assert!(full.contains("during 2.500 s") && !full.contains("processors"), "{full}");
+        assert!(full.contains("during 2.50 s") && !full.contains("processors"), "{full}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::mem::discriminant;
 
 use crate::config::{Back, Blocks, Config, Named, On};
 use crate::server::Server;
+use forebay_trace::quantities;
 
 impl Server {
     /// Takes up what `now`, its configuration read again, says of policies and of what they are made of. Answers what came
@@ -23,11 +24,8 @@ impl Server {
             said.push(match self.follow(name, next) {
                 Ok(None) => format!("'{name}' keeps its policy, which is the same in the file"),
                 Ok(Some(pause)) => {
-                    let pause_ms = pause.as_secs_f64() * 1e3;
-                    format!(
-                        "'{name}' has {} now; no request was taken for {pause_ms:.1} ms",
-                        back.policy
-                    )
+                    let pause = quantities::seconds(pause.as_secs_f64());
+                    format!("'{name}' has {} now; no request was taken for {pause}", back.policy)
                 }
                 Err(error) => format!("{error}; '{name}' stays as it is"),
             });

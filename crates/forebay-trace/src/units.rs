@@ -27,6 +27,7 @@ use crate::columns::unit::TIME_UNITS;
 use crate::error::{Place, TraceError};
 use crate::formats::presets::preset;
 use crate::order::WINDOW;
+use crate::quantities;
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
 /// Share of records that may have lost their time for coming too late; beyond it the trace is no
@@ -203,18 +204,21 @@ impl Sample {
             let (bytes, requests) = self.rates()?;
             (
                 format!(
-                    "{:.1} GB/s in {requests:.0} requests/s on one volume{read_in}",
-                    bytes / 1e9
+                    "{} in {requests:.0} requests/s on one volume{read_in}",
+                    quantities::rate(bytes)
                 ),
                 format!(
-                    "at most {} GB/s and {} million requests/s",
-                    RATE_MAX / 1e9,
+                    "at most {} and {} million requests/s",
+                    quantities::rate(RATE_MAX),
                     REQUESTS_MAX / 1e6
                 ),
             )
         } else if let Some(gap) = self.slow_gap_ns(1.0, unit_ns) {
             (
-                format!("19 of 20 gaps between requests above {:.3} s{read_in}", gap / 1e9),
+                format!(
+                    "19 of 20 gaps between requests above {}{read_in}",
+                    quantities::seconds(gap / 1e9)
+                ),
                 format!("one gap in 20 below {} ms", GAP_MAX_NS / 1e6),
             )
         } else {
@@ -268,8 +272,8 @@ impl Sample {
             return Some(Finding {
                 impossible: false,
                 got: format!(
-                    "requests of {:.1} MB on average, all in steps of 512 sectors",
-                    mean / 1e6
+                    "requests of {} on average, all in steps of 512 sectors",
+                    quantities::bytes(mean)
                 ),
                 expected: "smaller steps: offsets and lengths are likely in bytes".into(),
                 instead: pieces(":sectors", ""),
@@ -278,7 +282,7 @@ impl Sample {
         if requests > 0 && mean < LEN_MEAN_LEAST && !in_sectors {
             return Some(Finding {
                 impossible: false,
-                got: format!("requests of {mean:.1} bytes on average"),
+                got: format!("requests of {} on average", quantities::bytes(mean)),
                 expected: "at least a sector of 512 bytes: lengths are likely in sectors".into(),
                 instead: pieces("", ":sectors"),
             });
@@ -286,7 +290,7 @@ impl Sample {
         if self.end > EXTENT_MAX {
             return Some(Finding {
                 impossible: true,
-                got: format!("a volume of at least {:.1} PB", self.end as f64 / 1e15),
+                got: format!("a volume of at least {}", quantities::bytes(self.end as f64)),
                 expected: "volumes below 1 PiB: offsets are likely in smaller units".into(),
                 instead: pieces(":sectors", ""),
             });

@@ -192,10 +192,10 @@ impl Curve {
         let mut told = Vec::new();
         if self.sampled_one_in > 1 {
             told.push(format!(
-                "LRU is estimated on one in {} blocks, {} of them; they stand for the number of uses to {:.2} %",
+                "LRU is estimated on one in {} blocks, {} of them; they stand for the number of uses to {}",
                 self.sampled_one_in,
                 self.sampled_blocks,
-                self.sample_error_share * 100.0
+                percent(self.sample_error_share)
             ));
         }
         let others = self.points.iter().filter_map(|point| point.s3fifo_sampled_one_in);

@@ -14,7 +14,7 @@ use self::ticks::Ticks;
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::quantities::{millis, percent, seconds};
+use crate::quantities::{millis, percent, seconds, significant};
 
 /// A clock that steps by less tells requests apart about as well as a disk does.
 const STEP_FINE: Nanos = Nanos::from_millis(2);
@@ -299,14 +299,11 @@ impl Times {
                         format!("for {} of the requests the trace's clock steps", percent(share))
                     }
                 };
-                let requests = match per_stamp {
-                    few if few < 3.0 => format!("{few:.1}"),
-                    many => format!("{many:.0}"),
-                };
                 Some(format!(
-                    "{most} by {}, and {requests} requests share a step on average: replayed, they all come at \
+                    "{most} by {}, and {} requests share a step on average: replayed, they all come at \
                      once",
-                    length(step)
+                    length(step),
+                    significant(per_stamp)
                 ))
             }
             Times::Crowded { step, share } => Some(format!(
@@ -351,18 +348,18 @@ mod tests {
         // So do 1.7 requests to a stamp; three requests on seven do not.
         let few = among(&[0, 0, 1000, 1000, 1005]);
         assert!(few.why_not().is_none(), "{few:?}");
-        assert!(few.caution().is_some_and(|said| said.contains("1.7 requests share")), "{few:?}");
+        assert!(few.caution().is_some_and(|said| said.contains("1.67 requests share")), "{few:?}");
         assert_eq!(among(&[0, 0, 1000, 1000, 1005, 1010, 1015]), Times::Usable);
         assert!(
             Times::Coarse { step, per_stamp: 15.8, share: 1.0 }
                 .why_not()
                 .unwrap()
-                .contains("1.0 s, and 16")
+                .contains("1 s, and 15.8")
         );
         assert_eq!((Times::Usable.why_not(), Times::Usable.caution()), (None, None));
         let ticks = among(&[0, 0, 0, 20, 20, 20, 30, 30]);
         assert!(ticks.why_not().is_none());
-        assert!(ticks.caution().unwrap().contains("steps by 10.00 ms, and 2.7 requests"));
+        assert!(ticks.caution().unwrap().contains("steps by 10 ms, and 2.67 requests"));
     }
 
     /// 16 requests a second for 100 s, about evenly, as `clock` stamps the `index`th of them, which came at so many us.
@@ -384,7 +381,7 @@ mod tests {
         assert!((0.88..0.92).contains(&share), "{share}");
         let why = in_part.why_not().unwrap();
         assert!(
-            why.starts_with("for 90 % of the requests the trace's clock steps by 1.0 s"),
+            why.starts_with("for 90 % of the requests the trace's clock steps by 1 s"),
             "{why}"
         );
         // Six in ten have theirs: then most is told right.

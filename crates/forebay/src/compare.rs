@@ -20,6 +20,7 @@ mod resamples;
 mod response;
 mod tally;
 mod verdict;
+mod words;
 
 use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;

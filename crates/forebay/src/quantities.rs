@@ -1,53 +1,72 @@
-//! Figures in plain words, for sentences.
+//! Figures for sentences: as tables have them, without zeros that end them.
 
 pub(crate) use forebay_trace::plural::counted;
+use forebay_trace::quantities;
+pub(crate) use forebay_trace::quantities::bound;
 
+pub(crate) fn significant(value: f64) -> String {
+    plain(&quantities::significant(value))
+}
+
+/// A time, given in seconds.
 pub(crate) fn seconds(s: f64) -> String {
-    match s {
-        s if s >= 36_000.0 => format!("{:.1} h", s / 3600.0),
-        s if s >= 100.0 => format!("{s:.0} s"),
-        s if s >= 1.0 => format!("{s:.1} s"),
-        s => format!("{:.1} ms", s * 1e3),
-    }
+    plain(&quantities::seconds(s))
 }
 
+/// A time, given in milliseconds.
 pub(crate) fn millis(ms: f64) -> String {
-    match ms {
-        ms if ms >= 999_500.0 => seconds(ms / 1e3),
-        ms if ms >= 99_950.0 => format!("{:.0} s", ms / 1e3),
-        ms if ms >= 9_995.0 => format!("{:.1} s", ms / 1e3),
-        ms if ms >= 999.5 => format!("{:.2} s", ms / 1e3),
-        ms if ms >= 100.0 => format!("{ms:.0} ms"),
-        ms => format!("{ms:.2} ms"),
-    }
+    plain(&quantities::millis(ms))
 }
 
-pub(crate) fn percent(share: f64) -> String {
-    match share.abs() * 100.0 {
-        p if p >= 10.0 => format!("{p:.0} %"),
-        p => format!("{p:.1} %"),
-    }
-}
-
-/// "-12 %" or "+3.4 %".
-pub(crate) fn change(now: f64, before: f64) -> String {
-    if before <= 0.0 {
-        return "no baseline".to_string();
-    }
-    let share = now / before - 1.0;
-    format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share))
-}
-
-/// Bytes in KiB, MiB or GiB by size, three digits.
+/// A size, given in bytes.
 pub(crate) fn bytes(bytes: f64) -> String {
-    let mib = bytes / f64::from(1 << 20);
-    match mib {
-        mib if mib >= 102_400.0 => format!("{:.0} GiB", mib / 1024.0),
-        mib if mib >= 10_240.0 => format!("{:.1} GiB", mib / 1024.0),
-        mib if mib >= 1024.0 => format!("{:.2} GiB", mib / 1024.0),
-        mib if mib >= 10.0 => format!("{mib:.0} MiB"),
-        mib if mib >= 1.0 => format!("{mib:.2} MiB"),
-        mib if mib >= 1.0 / 1024.0 => format!("{:.0} KiB", mib * 1024.0),
-        _ => format!("{bytes:.0} B"),
+    plain(&quantities::bytes(bytes))
+}
+
+/// A share as a percentage.
+pub(crate) fn percent(share: f64) -> String {
+    plain(&quantities::percent(share))
+}
+
+/// How far `now` is from `before`, with its sign: "-12.3 %".
+pub(crate) fn change(now: f64, before: f64) -> String {
+    match now / before - 1.0 {
+        _ if before <= 0.0 => "no baseline".to_string(),
+        share if share < 0.0 => percent(share),
+        share => format!("+{}", percent(share)),
+    }
+}
+
+/// "50 %" of "50.0 %", "8.2 %" of "8.20 %".
+fn plain(shown: &str) -> String {
+    let (figure, unit) = match shown.find(' ') {
+        Some(blank) => shown.split_at(blank),
+        None => (shown, ""),
+    };
+    let figure = match figure.contains('.') && !figure.contains('e') {
+        true => figure.trim_end_matches('0').trim_end_matches('.'),
+        false => figure,
+    };
+    format!("{figure}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_figure_ends_in_zeros() {
+        assert_eq!(
+            [0.5, 0.082, 0.1234, 1.0, 0.0].map(percent),
+            ["50 %", "8.2 %", "12.3 %", "100 %", "0 %"]
+        );
+        assert_eq!([50.0, 1000.0, 0.094].map(millis), ["50 ms", "1 s", "94 µs"]);
+        assert_eq!(
+            (seconds(410.0), significant(0.001), significant(20.0)),
+            ("410 s".into(), "1.00e-3".into(), "20".into())
+        );
+        let changes = [(88.0, 100.0), (103.4, 100.0), (100.0, 100.0), (1.0, 0.0)];
+        let expected = ["-12 %", "+3.4 %", "+0 %", "no baseline"];
+        assert_eq!(changes.map(|(now, before)| change(now, before)), expected);
     }
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use comfy_table::{Cell, CellAlignment, Table};
 use serde::Serialize;
 
 use super::Benching;
 use super::arrivals::Turns;
 use super::tally::{Figures, Latency, Tally};
 use crate::output::{self, wrapped};
+use forebay_trace::grid::{Cell, Grid, right};
+use forebay_trace::quantities::{millis, percent, rate, significant};
 
 /// What a benchmark found.
 #[derive(Serialize)]
@@ -98,14 +99,13 @@ pub(super) fn told(results: &Results) -> String {
                   less; --rate asks however it does."
             .to_string(),
     }));
-    let mut table = output::table();
-    table.set_header([
+    let mut table = output::table([
         "operation",
         "count",
         "per s",
-        "MB/s",
+        "values",
         "from",
-        "p50 ms",
+        "p50",
         "p90",
         "p99",
         "p99.9",
@@ -119,12 +119,12 @@ pub(super) fn told(results: &Results) -> String {
     if is_open {
         let late = phase.figures.generator_late;
         lines.push(wrapped(&format!(
-            "The generator itself was late by {} ms at the median, {} at p99, {} at most; {:.1} % of the operations \
+            "The generator itself was late by {} at the median, {} at p99, {} at most; {} of the operations \
              waited for a client to be free (--clients).",
-            ms(late.p50_ms),
-            ms(late.p99_ms),
-            ms(late.max_ms),
-            phase.figures.waited_for_client_share * 100.0,
+            millis(late.p50_ms),
+            millis(late.p99_ms),
+            millis(late.max_ms),
+            percent(phase.figures.waited_for_client_share),
         )));
     }
     lines.join("\n")
@@ -143,24 +143,25 @@ fn headline(results: &Results, figures: &Figures) -> String {
     let common = figures.operations.iter().max_by_key(|row| row.count);
     let tail = common.map_or_else(String::new, |row| {
         let latency = row.from_intended;
-        let (p50, p99) = (ms(latency.p50_ms), ms(latency.p99_ms));
-        format!("; {}s took {p50} ms at the median, {p99} at p99", row.operation)
+        let (p50, p99) = (millis(latency.p50_ms), millis(latency.p99_ms));
+        format!("; {}s took {p50} at the median, {p99} at p99", row.operation)
     });
     let wrong = match figures.failed + figures.wrong {
         0 => String::new(),
         some => format!("; {some} FAILED"),
     };
     let wanted = match results.wanted_rate_per_s {
-        Some(rate) if results.run.is_some() => format!(" of {} wanted", count(rate)),
+        Some(rate) if results.run.is_some() => format!(" of {} wanted", significant(rate)),
         _ => String::new(),
     };
-    format!("{asked}: {} operations/s{wanted}{tail}{wrong}.", count(figures.rate_per_s))
+    format!("{asked}: {} operations/s{wanted}{tail}{wrong}.", significant(figures.rate_per_s))
 }
 
-fn rows(table: &mut Table, name: &str, figures: &Figures, is_open: bool) {
+fn rows(table: &mut Grid, name: &str, figures: &Figures, is_open: bool) {
     for row in &figures.operations {
         let name = if name.is_empty() { row.operation } else { name };
-        let cells = [row.count.to_string(), count(row.rate_per_s), megabytes(row.values_mb_per_s)];
+        let cells =
+            [row.count.to_string(), significant(row.rate_per_s), rate(row.values_mb_per_s * 1e6)];
         let from = if is_open { "intended" } else { "sent" };
         table.add_row(line(name, cells, from, row.from_intended));
         if is_open {
@@ -170,29 +171,10 @@ fn rows(table: &mut Table, name: &str, figures: &Figures, is_open: bool) {
 }
 
 fn line(name: &str, cells: [String; 3], from: &str, latency: Latency) -> Vec<Cell> {
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
     let Latency { p50_ms, p90_ms, p99_ms, p999_ms, max_ms, .. } = latency;
-    let times = [p50_ms, p90_ms, p99_ms, p999_ms, max_ms].map(|time| right(ms(time)));
+    let times = [p50_ms, p90_ms, p99_ms, p999_ms, max_ms].map(|time| right(millis(time)));
     let cells = cells.map(right);
     [Cell::new(name)].into_iter().chain(cells).chain([Cell::new(from)]).chain(times).collect()
-}
-
-/// Three digits that count.
-fn ms(time: f64) -> String {
-    match time {
-        _ if time >= 100.0 => format!("{time:.0}"),
-        _ if time >= 10.0 => format!("{time:.1}"),
-        _ if time >= 1.0 => format!("{time:.2}"),
-        _ => format!("{time:.3}"),
-    }
-}
-
-fn megabytes(rate: f64) -> String {
-    if rate >= 100.0 { format!("{rate:.0}") } else { format!("{rate:.1}") }
-}
-
-fn count(rate: f64) -> String {
-    if rate >= 10.0 { format!("{rate:.0}") } else { format!("{rate:.2}") }
 }
 
 #[cfg(test)]
@@ -256,7 +238,7 @@ mod tests {
                 said.starts_with("Workload ingest: 123456 operations/s of 1234567 wanted"),
                 "{said}"
             );
-            assert!(said.contains("12351 FAILED") && said.contains("12345 |"), "{said}");
+            assert!(said.contains("12351 FAILED") && said.contains("12.3 s |"), "{said}");
             let widest = said.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(crate::output::COLUMNS), "{widest:?}: {said}");
         }

@@ -2,19 +2,16 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
-
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
+use crate::grid::{Cell, Grid, right};
 use crate::plural::counted;
+use crate::quantities::{self, or_none, significant};
 
 /// How wide a page is.
 const COLUMNS: u16 = 100;
 
 /// Streams and volumes shown; the description itself holds more.
 const ROWS: usize = 8;
-
-/// One line below the header, and no other.
-const LINES: &str = "     ──            ";
 
 impl Description {
     /// The main figures as tables of at most so many columns, about a screen of lines; threads, where they were asked
@@ -38,13 +35,13 @@ impl Description {
             false => format!(" ± {:.2} %", 100.0 * self.footprint_error_share),
         };
         format!(
-            "{} trace: {} in {} s ({} per second, {}/s), {}, {}\n\
+            "{} trace: {} in {} ({} per second, {}), {}, {}\n\
              {} by {}, {}, {}, {}; touches {}{exact}",
             self.format,
             counted(self.requests, "request"),
-            number(Some(self.duration_s)),
+            quantities::seconds(self.duration_s),
             number(self.mean_iops),
-            self.mean_bytes_per_s.map_or("-".to_owned(), bytes_f64),
+            rate(self.mean_bytes_per_s),
             counted(self.flushes, "flush"),
             counted(self.trims, "trim"),
             counted(self.streams, "stream"),
@@ -56,37 +53,37 @@ impl Description {
         )
     }
 
-    fn directions(&self, columns: u16) -> Table {
-        let mut table = new(
+    fn directions(&self, columns: u16) -> Grid {
+        let mut table = Grid::new(
             columns,
-            &["", "requests", "bytes", "mean KiB", "p50", "p99", "max", "mean ms", "p50", "p99"],
+            ["", "requests", "bytes", "mean size", "p50", "p99", "max", "mean time", "p50", "p99"],
         );
         let rows = [
             ("reads", self.reads, self.read_bytes, &self.read_size, &self.read_latency),
             ("writes", self.writes, self.write_bytes, &self.write_size, &self.write_latency),
         ];
-        for (name, requests, total, size, latency) in rows {
-            table.add_row([
+        for (name, requests, total, sizes, latency) in rows {
+            table.add_row(row([
                 name.to_owned(),
                 requests.to_string(),
                 bytes(total),
-                number(size.mean_kib),
-                number(size.p50_kib),
-                number(size.p99_kib),
-                number(size.max_kib),
-                number(latency.mean_ms),
-                number(latency.p50_ms),
-                number(latency.p99_ms),
-            ]);
+                size(sizes.mean_kib),
+                size(sizes.p50_kib),
+                size(sizes.p99_kib),
+                size(sizes.max_kib),
+                time(latency.mean_ms),
+                time(latency.p50_ms),
+                time(latency.p99_ms),
+            ]));
         }
-        right_aligned(table)
+        table
     }
 
     fn order(&self) -> String {
         format!(
             "sequential: {} as the disk sees it, {} within streams, {} within threads\n\
              runs: {} requests on average, {} within a stream; seeks: {}, half over {}\n\
-             gaps: {} ms on average, p99 {} ms, variation {}\n\
+             gaps: {} on average, p99 {}, variation {}\n\
              outstanding: {} on average, {} at most",
             percent(self.sequential_share),
             percent(self.sequential_share_by_stream),
@@ -95,33 +92,33 @@ impl Description {
             number(self.stream_runs.mean_requests),
             self.seeks.count,
             self.seeks.p50_bytes.map_or("-".to_owned(), bytes),
-            number(self.inter_arrival.mean_ms),
-            number(self.inter_arrival.p99_ms),
+            time(self.inter_arrival.mean_ms),
+            time(self.inter_arrival.p99_ms),
             number(self.inter_arrival.variation),
             number(self.concurrency.mean_outstanding),
             self.concurrency.max_outstanding.map_or("-".to_owned(), |n| n.to_string()),
         )
     }
 
-    fn stream_table(&self, columns: u16) -> Table {
-        let mut table = new(
+    fn stream_table(&self, columns: u16) -> Grid {
+        let mut table = Grid::new(
             columns,
-            &["stream", "requests", "share", "read", "written", "bytes", "mean KiB", "sequential"],
+            ["stream", "requests", "share", "read", "written", "bytes", "mean size", "sequential"],
         );
         for row in self.by_stream.rows.iter().take(ROWS) {
-            table.add_row(stream_cells(&row.label, row));
+            table.add_row(self::row(stream_cells(&row.label, row)));
         }
         let hidden = self.by_stream.total.saturating_sub(ROWS as u64);
         if hidden > 0 {
             table.add_row([format!("{hidden} more")]);
         }
-        right_aligned(table)
+        table
     }
 
-    fn volume_table(&self, columns: u16) -> Table {
-        let mut table = new(
+    fn volume_table(&self, columns: u16) -> Grid {
+        let mut table = Grid::new(
             columns,
-            &[
+            [
                 "volume",
                 "requests",
                 "share",
@@ -129,18 +126,18 @@ impl Description {
                 "written",
                 "touched",
                 "extent",
-                "mean KiB",
+                "mean size",
                 "sequential",
             ],
         );
         for row in self.by_volume.iter().take(ROWS) {
-            table.add_row(volume_cells(row));
+            table.add_row(self::row(volume_cells(row)));
         }
         let hidden = self.by_volume.len().saturating_sub(ROWS);
         if hidden > 0 {
             table.add_row([format!("{hidden} more")]);
         }
-        right_aligned(table)
+        table
     }
 
     /// What the reading lost or mended; always says so.
@@ -160,37 +157,28 @@ impl fmt::Display for Description {
     }
 }
 
-fn scales(arrivals: &[Arrivals], columns: u16) -> Table {
+fn scales(arrivals: &[Arrivals], columns: u16) -> Grid {
     let scale = |a: &Arrivals| match a.bin_ms {
         ms if ms < 1000 => format!("{ms} ms"),
         ms => format!("{} s", ms / 1000),
     };
     let mut header = vec!["arrivals in bins of".to_owned()];
     header.extend(arrivals.iter().map(scale));
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = new(columns, &header);
+    let mut table = Grid::new(columns, header);
     let mut add = |name: &str, figure: fn(&Arrivals) -> Option<f64>| {
         let figures = arrivals.iter().map(|a| number(figure(a)));
-        table.add_row(std::iter::once(name.to_owned()).chain(figures));
+        table.add_row([Cell::new(name)].into_iter().chain(figures.map(right)));
     };
     add("mean requests", |a| a.mean_requests);
     add("peak per second", |a| a.peak_iops);
     add("variance / mean", |a| a.dispersion);
-    right_aligned(table)
-}
-
-pub(super) fn new(columns: u16, header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(LINES).set_header(header);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     table
 }
 
-pub(super) fn right_aligned(mut table: Table) -> Table {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+/// A row: its name, then its figures.
+pub(super) fn row<const CELLS: usize>(cells: [String; CELLS]) -> impl Iterator<Item = Cell> {
+    let cell = |(index, text)| if index == 0 { Cell::new(text) } else { right(text) };
+    cells.into_iter().enumerate().map(cell)
 }
 
 fn stream_cells(label: &str, row: &StreamRow) -> [String; 8] {
@@ -201,7 +189,7 @@ fn stream_cells(label: &str, row: &StreamRow) -> [String; 8] {
         bytes(row.read_bytes),
         bytes(row.write_bytes),
         percent(row.byte_share),
-        number(row.mean_kib),
+        size(row.mean_kib),
         percent(row.sequential_share),
     ]
 }
@@ -215,7 +203,7 @@ fn volume_cells(row: &VolumeRow) -> [String; 9] {
         bytes(row.write_bytes),
         bytes(row.footprint_bytes),
         bytes(row.extent_bytes),
-        number(row.mean_kib),
+        size(row.mean_kib),
         percent(row.sequential_share),
     ]
 }
@@ -225,56 +213,38 @@ pub fn printable(name: &str) -> String {
     name.chars().take(32).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Three digits, or all of those before the point.
+/// A figure that may not exist.
 pub(super) fn number(value: Option<f64>) -> String {
-    match value {
-        None => "-".to_owned(),
-        Some(0.0) => "0".to_owned(),
-        Some(v) if v.abs() >= 99.95 => format!("{v:.0}"),
-        Some(v) if v.abs() >= 9.995 => format!("{v:.1}"),
-        Some(v) if v.abs() >= 0.9995 => format!("{v:.2}"),
-        Some(v) => format!("{v:.3}"),
-    }
+    or_none(value, significant)
 }
 
+/// A share that may not exist.
 pub(super) fn percent(share: Option<f64>) -> String {
-    share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+    or_none(share, quantities::percent)
+}
+
+/// A time that may not exist, given in milliseconds.
+pub(super) fn time(ms: Option<f64>) -> String {
+    or_none(ms, quantities::millis)
+}
+
+/// A mean size that may not exist, given in KiB.
+pub(super) fn size(kib: Option<f64>) -> String {
+    or_none(kib, |kib| quantities::bytes(kib * 1024.0))
+}
+
+/// A rate that may not exist.
+pub(super) fn rate(bytes_per_s: Option<f64>) -> String {
+    or_none(bytes_per_s, quantities::rate)
 }
 
 fn bytes(count: u64) -> String {
-    bytes_f64(count as f64)
-}
-
-/// Decimal units, as disks are sold.
-pub(super) fn bytes_f64(count: f64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-    let (mut value, mut unit) = (count, "B");
-    for next in units.into_iter().skip(1) {
-        if value < 999.5 {
-            break;
-        }
-        (value, unit) = (value / 1000.0, next);
-    }
-    format!("{} {unit}", number(Some(value)))
+    quantities::bytes(count as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_three_digits() {
-        let shown = [0.0, 0.1234, 1.0, 12.345, 99.96, 1234.5].map(|v| number(Some(v)));
-        assert_eq!(shown, ["0", "0.123", "1.00", "12.3", "100", "1234"]);
-        assert_eq!((number(None), percent(Some(0.5))), ("-".to_owned(), "50.0 %".to_owned()));
-    }
-
-    #[test]
-    fn bytes_have_decimal_units() {
-        assert_eq!((bytes(0), bytes(512)), ("0 B".to_owned(), "512 B".to_owned()));
-        assert_eq!((bytes(999_600), bytes(8_370_000_000)), ("1.00 MB".into(), "8.37 GB".into()));
-        assert_eq!(bytes(u64::MAX), "18.4 EB");
-    }
 
     #[test]
     fn names_cannot_command_the_terminal() {

@@ -9,7 +9,7 @@ use super::sensitivity::{self, Sensitivity};
 use super::{From, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
 use crate::input::Input;
-use crate::quantities::{bytes, change, counted, millis, percent, seconds};
+use crate::quantities::{bytes, change, counted, millis, percent, seconds, significant};
 use crate::simulate::{Replay, RunResult, Setup};
 use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
@@ -443,14 +443,14 @@ impl Case<'_> {
             s => format!(" {} of it empties the drive's write cache.", seconds(s)),
         };
         format!(
-            "Under {} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {:.0} full sweeps): \
+            "Under {} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {} full sweeps): \
              order can change the first two, {} of it.{written_back}",
             self.baseline().policy,
             seconds(figures.seek_s),
             seconds(figures.rotation_s),
             seconds(figures.transfer_s),
             counted(figures.head_movements, "head movement"),
-            figures.seek_sweeps,
+            significant(figures.seek_sweeps),
             percent((figures.seek_s + figures.rotation_s) / spent.max(1e-9)),
         )
     }
@@ -575,5 +575,5 @@ impl Case<'_> {
 
 /// "12 % less" or "3.4 % more".
 fn difference(gain_share: f64) -> String {
-    format!("{} {}", percent(gain_share), if gain_share < 0.0 { "more" } else { "less" })
+    format!("{} {}", percent(gain_share.abs()), if gain_share < 0.0 { "more" } else { "less" })
 }

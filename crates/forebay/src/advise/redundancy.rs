@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(chosen((102.0, 39.0)).0, "adaptive");
         assert_eq!(chosen((104.0, 39.0)).0, "RAID 6", "time is harmed");
         let (_, said) = chosen((98.0, 50.0));
-        assert!(said.contains("do better") && said.contains("hold only 2.00 GiB"), "{said}");
+        assert!(said.contains("do better") && said.contains("hold only 2 GiB"), "{said}");
         assert!(chosen((60.0, 50.0)).1.contains("do no better"));
     }
 }

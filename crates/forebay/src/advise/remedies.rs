@@ -229,7 +229,7 @@ mod tests {
         };
         assert_eq!(needs(0, 0, Some(1.0)).as_deref(), Some("nothing"));
         assert_eq!(needs(0, 45 << 20, Some(1.0)).as_deref(), Some("45 MiB moved"));
-        assert_eq!(needs(2 << 30, 0, Some(1.0)).as_deref(), Some("2.00 GiB of flash"));
+        assert_eq!(needs(2 << 30, 0, Some(1.0)).as_deref(), Some("2 GiB of flash"));
         assert_eq!(needs(0, 45 << 20, None), None);
         let queues = QueueSizes { queue_depth: Some(4), nr_requests: None };
         let shallow = Remedy { queues, ..remedy(RemedyKind::QueueSizes, 1.0, 0) };

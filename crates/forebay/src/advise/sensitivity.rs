@@ -95,7 +95,7 @@ pub(super) fn told(
     ];
     let one = |(name, range): (&str, Option<(f64, f64, f64)>)| {
         let (is, least, most) = range?;
-        let [least, most, is] = [least, most, is].map(signed);
+        let [least, most, is] = [least, most, is].map(percent);
         Some(format!("{least} to {most} of {name} ({is} as assumed)"))
     };
     let figures: Vec<String> = figures.into_iter().filter_map(one).collect();
@@ -119,10 +119,6 @@ pub(super) fn told(
     ))
 }
 
-fn signed(share: f64) -> String {
-    format!("{}{}", if share < 0.0 { "-" } else { "" }, percent(share))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,11 +140,11 @@ mod tests {
             Sensitivity::of("memory for reads", times, &baseline, &other)
         };
         let calm = told(&[one(0.5, 92.0), one(2.0, 85.0)], runs, "disk busy time").unwrap();
-        assert!(calm.contains("one by one (memory for reads): clook saves 8.0 % to 15 % of disk busy time (12 % as assumed)"), "{calm}");
+        assert!(calm.contains("one by one (memory for reads): clook saves 8 % to 15 % of disk busy time (12 % as assumed)"), "{calm}");
         assert!(calm.ends_with(&format!(" against {}.", baseline.policy)), "{calm}");
         let turned = told(&[one(0.5, 92.0), one(2.0, 103.0)], runs, "disk busy time").unwrap();
         assert!(
-            turned.contains("-3.0 % to 8.0 %")
+            turned.contains("-3 % to 8 %")
                 && turned.contains("With twice the memory for reads it turns round"),
             "{turned}"
         );

@@ -7,7 +7,7 @@ use forebay_trace::describe::description::Latency;
 use forebay_trace::describe::printable;
 
 use super::judge::TOO_FEW;
-use crate::quantities::{millis, percent};
+use crate::quantities::{millis, percent, significant};
 use crate::simulate::RunResult;
 
 /// What a read takes at least, in the mean, on the fastest disks where it does not go on after the last one: half a
@@ -55,8 +55,9 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
             is_unmeasured && description.requests >= TOO_FEW && scattered > SCATTERED_MOST;
         return is_flash.then(|| {
             format!(
-                "flash: the trace has no latencies, but {scattered:.0} of its requests a second go elsewhere than the \
-                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {NAME_ONE}"
+                "flash: the trace has no latencies, but {} of its requests a second go elsewhere than the \
+                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {NAME_ONE}",
+                significant(scattered)
             )
         });
     };
@@ -89,10 +90,7 @@ pub(super) fn was_faster(
         return None;
     }
     let duration_s = description.duration_s;
-    let rate = |s: f64| match run.figures.requests as f64 / s.max(1e-9) {
-        rate if rate < 10.0 => format!("{rate:.1}"),
-        rate => format!("{rate:.0}"),
-    };
+    let rate = |s: f64| significant(run.figures.requests as f64 / s.max(1e-9));
     let rates = match run.figures.makespan_s > duration_s * LONGER_TIMES {
         true => format!(
             ", and it did {} requests a second where {device} does {}",
@@ -134,7 +132,7 @@ mod tests {
     #[test]
     fn scattered_reads_that_no_disk_answers_so_fast_are_from_flash() {
         let flash = was_flash(&recorded(0.055, 0.094, 0.001), &[]).unwrap();
-        assert!(flash.contains("took less than 0.09 ms, though only 0.1 %"), "{flash}");
+        assert!(flash.contains("took less than 94 µs, though only 0.1 %"), "{flash}");
         assert_eq!(was_flash(&recorded(0.05, 9.0, 0.001), &[]), None, "a cache before a disk");
         assert_eq!(was_flash(&recorded(0.05, 0.1, 0.95), &[]), None, "read ahead by a disk");
         let mut few = recorded(0.05, 0.1, 0.0);
@@ -166,7 +164,7 @@ mod tests {
         let mut description = recorded(4.0, 30.0, 0.0);
         (description.duration_s, run.figures.makespan_s) = (10.0, 10.1);
         let said = was_faster(&description, &run, "D").unwrap();
-        assert!(said.contains("less than 4.00 ms, here less than 9.00 ms. This"), "{said}");
+        assert!(said.contains("less than 4 ms, here less than 9 ms. This"), "{said}");
         run.figures.makespan_s = 40.0;
         let said = was_faster(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");

@@ -5,6 +5,7 @@
 
 use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
 use super::measure::DeviationKind;
+use crate::quantities;
 
 /// Features, relative or in points.
 const FEATURE_MAX: f64 = 0.05;
@@ -90,7 +91,7 @@ fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Bound
 impl Feature {
     /// Against its bound.
     pub fn bound_check(&self) -> BoundCheck {
-        let held = within(self.name.clone(), &self.quantity, FEATURE_MAX, false);
+        let held = within(self.words(), &self.quantity, FEATURE_MAX, false);
         match self.deviation_kind {
             DeviationKind::Points => BoundCheck { unit: Unit::Points, ..held },
             DeviationKind::Relative => held,
@@ -108,7 +109,7 @@ impl Distance {
 impl Dispersion {
     /// Against its bound.
     pub fn bound_check(&self) -> BoundCheck {
-        let what = format!("index of dispersion at {} ms", self.bin_ms);
+        let what = format!("index of dispersion at {}", quantities::bound(self.bin_ms as f64));
         within(what, &self.quantity, RELATIVE_MAX, true)
     }
 }

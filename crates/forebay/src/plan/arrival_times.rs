@@ -10,6 +10,7 @@ use crate::clock::Times;
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
+use crate::quantities::bytes;
 
 /// A trace's times of arrival.
 pub struct ArrivalTimes {
@@ -231,21 +232,10 @@ pub fn size_caution<'a>(clients: impl IntoIterator<Item = &'a ArrivalTimes>) -> 
     (shortest < longest).then(|| {
         format!(
             "Requests are of {} to {} and each counts as one, however long.",
-            length(shortest),
-            length(longest)
+            bytes(shortest.into()),
+            bytes(longest.into())
         )
     })
-}
-
-/// A request's length.
-fn length(bytes: u32) -> String {
-    match bytes {
-        bytes if bytes < 1024 => format!("{bytes} B"),
-        bytes if bytes < 1 << 20 => {
-            format!("{:.1} KiB", f64::from(bytes) / 1024.0).replace(".0 ", " ")
-        }
-        bytes => format!("{:.2} MiB", f64::from(bytes) / f64::from(1 << 20)).replace(".00", ""),
-    }
 }
 
 #[cfg(test)]
@@ -280,7 +270,7 @@ mod tests {
     fn a_clock_as_coarse_as_the_promise_is_refused_and_a_finer_one_told() {
         let trace = Path::new("t");
         let said = told_apart(trace, clock(99), within(10)).unwrap_err().to_string();
-        assert!(said.contains("t: the trace's clock steps by 99.0"), "{said}");
+        assert!(said.contains("t: the trace's clock steps by 99 ms"), "{said}");
         assert!(said.contains("less than the 10 ms promised"), "{said}");
         assert!(said.contains("--trust-times"), "{said}");
         assert!(told_apart(trace, clock(99), within(99)).is_err());

@@ -13,6 +13,7 @@ use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
 use crate::progress::{GoOn, Told};
+use crate::quantities::bound;
 
 /// The promises whose price is asked: every bound with every fraction.
 #[derive(Clone, Debug)]
@@ -162,7 +163,7 @@ pub fn table<P: GoOn>(
         .collect();
     let called = |(trace, within): &(usize, Nanos)| {
         let volume = traces[*trace].0.map_or(String::new(), |name| format!("volume {name} "));
-        format!("{volume}within {} ms", within.as_millis_f64())
+        format!("{volume}within {}", bound(within.as_millis_f64()))
     };
     let work = |(trace, within): &(usize, Nanos)| {
         let prices = prices(traces[*trace].1, *within, &promises.fractions, doubt);

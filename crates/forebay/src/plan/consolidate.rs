@@ -34,6 +34,7 @@ use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::progress::{GoOn, Told};
+use crate::quantities::{bound, seconds};
 
 /// When clients begin, shifts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,10 +111,10 @@ impl Shared {
             None => String::new(),
         };
         format!(
-            "{} IOPS{interval} keep {} of {clients} clients together within {} ms{apart}; alone they need {} in all. {each}",
+            "{} IOPS{interval} keep {} of {clients} clients together within {}{apart}; alone they need {} in all. {each}",
             self.merged_iops,
             percent(self.fraction),
-            self.within_ms,
+            bound(self.within_ms),
             self.sum_iops,
         )
     }
@@ -273,11 +274,11 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     let together = begin == Begin::Together;
     if together && longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
         said.push(format!(
-            "the clients last from {:.1} s to {:.1} s: once the shortest has ended the others have \
+            "the clients last from {} to {}: once the shortest has ended the others have \
              the server to themselves, so together they look cheaper than they are; cut the traces \
              to one length",
-            shortest.as_secs_f64(),
-            longest.as_secs_f64()
+            seconds(shortest.as_secs_f64()),
+            seconds(longest.as_secs_f64())
         ));
     }
     if !together {
@@ -298,10 +299,9 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     }
     said.extend(shifts.iter().filter(|shift| **shift > longest).map(|shift| {
         format!(
-            "shifted by {} s, each client ends before the next begins: no trace is longer than \
-             {:.1} s",
-            shift.as_secs_f64(),
-            longest.as_secs_f64()
+            "shifted by {}, each client ends before the next begins: no trace is longer than {}",
+            bound(shift.as_millis_f64()),
+            seconds(longest.as_secs_f64())
         )
     }));
     said
@@ -506,7 +506,7 @@ mod tests {
     fn clients_that_hardly_meet_are_told() {
         let (short, long) = (arrivals(&[0, 60 * SECOND]), arrivals(&[0, 67 * SECOND]));
         let said = cautions(&[short.span(), long.span()], Begin::Together, &[Nanos::ZERO]);
-        assert!(said.len() == 1 && said[0].contains("from 60.0 s to 67.0 s"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("from 60 s to 67 s"), "{said:?}");
         let later = arrivals(&[90 * SECOND, 91 * SECOND]);
         let said =
             cautions(&[short.span(), long.span(), later.span()], Begin::AsRecorded, &[Nanos::ZERO]);

@@ -28,6 +28,7 @@ use super::amount::Fraction;
 use super::capacity::Promises;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
+use crate::quantities::bound;
 
 pub use self::cost::Cost;
 pub use self::load::Load;
@@ -120,9 +121,9 @@ fn as_speed(thousandths: u64) -> f64 {
 /// Says that a promise to `name` cannot be kept at any speed.
 fn beyond(name: impl Display, fraction: Fraction, within: Nanos) -> Error {
     Error::Unfit(format!(
-        "{name}: no server up to a million times as fast as the cost answers {fraction} of the requests within {} ms; \
+        "{name}: no server up to a million times as fast as the cost answers {fraction} of the requests within {}; \
          allow more time or a smaller fraction",
-        within.as_millis_f64()
+        bound(within.as_millis_f64())
     ))
 }
 

@@ -198,11 +198,11 @@ mod tests {
         let points = [(1, 1.0, None), (64, 0.7, Some(0.65)), (256, 0.6, None), (1000, 0.5, None)];
         let page = page(&curve(&points, Some(256)));
         let document = parse(&page);
-        assert!(page.contains("Take a cache of 1.00 MiB") && page.contains("recommended: 1.00"));
+        assert!(page.contains("Take a cache of 1 MiB") && page.contains("recommended: 1\u{a0}MiB"));
         // Among the handful and among all.
         let best = document.descendants().filter(|node| node.attribute("class") == Some("best"));
         let named: Vec<_> = best.map(|row| row.first_element_child().unwrap().text()).collect();
-        assert_eq!(named, [Some("1.00\u{a0}MiB "); 2]);
+        assert_eq!(named, [Some("1\u{a0}MiB "); 2]);
         // Every size that was simulated stands in the first table, with both policies.
         let first = page.split("</table>").next().unwrap();
         assert!(

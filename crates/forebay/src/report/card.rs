@@ -5,7 +5,11 @@
 use super::axis::{Axis, plain};
 use super::page::{document, header, section};
 use super::tables::{headings, table};
-use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
+use super::text::{
+    NONE, bytes, count, escape, millis, name, percent, seconds, significant, typeset,
+};
+use forebay_trace::quantities::words;
+
 use crate::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
 
 mod pictures;
@@ -74,7 +78,7 @@ fn row(
     title: String,
     (quantity, kind): (&Quantity, DeviationKind),
     held: Option<BoundCheck>,
-    shown: fn(f64) -> String,
+    shown: impl Fn(f64) -> String,
 ) -> (bool, Vec<String>) {
     let unit = match kind {
         DeviationKind::Relative => "%",
@@ -96,26 +100,11 @@ fn figures(card: &Card, rows: &[(bool, Vec<String>)]) -> String {
     table(&headings(&["", "A", "B", "deviation", "allowed", &own]), rows)
 }
 
-/// A figure's name for readers: "mean size, bytes" for `mean_size_bytes`. What is behind a colon may
-/// be a stream's name and stays what it is.
-fn title(key: &str) -> String {
-    let (what, which) = key.split_once(':').unwrap_or((key, ""));
-    let words = match what.rsplit_once('_') {
-        Some((words, unit @ ("bytes" | "ms"))) => format!("{words}, {unit}"),
-        _ => what.to_string(),
-    };
-    let words = words.replace('_', " ");
-    match which.strip_suffix("_bytes") {
-        _ if which.is_empty() => escape(&words),
-        Some(size) if what == "size_share" => format!("{words}, {} bytes", escape(size)),
-        _ => format!("{words}, {}", name(which)),
-    }
-}
-
 fn features(card: &Card) -> String {
     let rows = card.features.iter().map(|feature| {
         let figures = (&feature.quantity, feature.deviation_kind);
-        row(title(&feature.name), figures, Some(feature.bound_check()), significant)
+        let shown = |value: f64| typeset(&feature.shown(value));
+        row(escape(&feature.words()), figures, Some(feature.bound_check()), shown)
     });
     let scales = card.dispersion.iter().map(|scale| {
         let title = format!("dispersion in {}", millis(scale.bin_ms as f64));
@@ -175,7 +164,7 @@ fn distances(card: &Card) -> String {
     };
     let mut rows = Vec::new();
     for distance in &card.distances {
-        let of = title(distance.of);
+        let of = words(distance.of);
         let (ks, itself) = (Some(distance.ks), Some(distance.ks_itself));
         rows.push(row(
             format!("Kolmogorov-Smirnov, {of}"),
@@ -268,19 +257,5 @@ mod tests {
         assert!(page.contains("<td>+300\u{a0}%</td>") && !page.contains("loss"), "{page}");
         card.heat.total_variation = 0.2;
         assert!(distances(&card).contains("<span class=\"loss\">0.200</span>"));
-    }
-
-    #[test]
-    fn keys_are_told_as_words() {
-        for (key, words) in [
-            ("mean_size_bytes", "mean size, bytes"),
-            ("size_share:4096_bytes", "size share, 4096 bytes"),
-            ("sequential_share_by_stream", "sequential share by stream"),
-            ("mean_inter_arrival_ms", "mean inter arrival, ms"),
-            ("stream_weight:a_b<c", "stream weight, a_b&lt;c"),
-            ("state_weight:1/16", "state weight, 1/16"),
-        ] {
-            assert_eq!(title(key), words);
-        }
     }
 }

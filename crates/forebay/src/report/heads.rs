@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(strips.len(), STRIPS);
         assert!(strips[0].starts_with("0\u{a0}s to 100\u{a0}s: 100 I/Os; "), "{}", strips[0]);
         assert!(strips[1].ends_with(
-            "the slowest: write of 64.0\u{a0}KiB by <one> at cylinder 7, taken at 100.0000\u{a0}s, done in 50.0\u{a0}s"
+            "the slowest: write of 64\u{a0}KiB by <one> at cylinder 7, taken at 100.0000\u{a0}s, done in 50.0\u{a0}s"
         ), "{}", strips[1]);
         // The last one ends with the run.
         assert!(strips[STRIPS - 1].contains(" 101 I/Os"), "{}", strips[STRIPS - 1]);
@@ -324,7 +324,7 @@ mod tests {
         let svg = ground.path(&CAPTION, &points, &[]);
         let spots: Vec<&str> = svg.split("class=\"spot\"").skip(1).collect();
         assert_eq!(spots.len(), 10);
-        assert!(spots[0].contains("write of 64.0\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
+        assert!(spots[0].contains("write of 64\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
         let long = Ground { from_s: 0.0, to_s: 5000.0, ..ground };
         let svg = long.path(&CAPTION, &points, &[]);
         assert!((NAMED_MAX / 2..=NAMED_MAX).contains(&svg.matches("class=\"spot\"").count()));

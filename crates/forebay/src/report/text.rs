@@ -3,6 +3,8 @@
 //! Everything that comes from outside passes through [`escape`] or [`name`]. Figures have three
 //! significant digits and a unit; what is no number is printed as a dash.
 
+use forebay_trace::quantities;
+
 /// What stands where there is no figure.
 pub(super) const NONE: &str = "–";
 
@@ -41,23 +43,23 @@ pub(super) fn name(text: &str) -> String {
 
 /// Three significant digits; whole numbers from 1000 on, in groups of three.
 pub(super) fn significant(value: f64) -> String {
-    if !value.is_finite() {
+    match value.abs() {
+        999.5.. if value.is_finite() => grouped(value),
+        _ => typeset(&quantities::significant(value)),
+    }
+}
+
+/// A figure as print has it: a dash where there is none, a minus sign, its unit on the same line and thousands apart.
+pub(super) fn typeset(shown: &str) -> String {
+    if shown == quantities::NONE {
         return NONE.to_string();
     }
-    let size = value.abs();
-    if size < 1e-9 {
-        return "0".to_string();
-    }
-    let text = match size {
-        s if s >= 999.5 => return grouped(value),
-        s if s >= 99.95 => format!("{value:.0}"),
-        s if s >= 9.995 => format!("{value:.1}"),
-        s if s >= 0.9995 => format!("{value:.2}"),
-        s if s >= 0.09995 => format!("{value:.3}"),
-        s if s >= 0.009995 => format!("{value:.4}"),
-        _ => format!("{value:.2e}"),
+    let (figure, unit) = shown.split_once(' ').map_or((shown, None), |(f, unit)| (f, Some(unit)));
+    let figure = match figure.parse::<f64>() {
+        Ok(value) if value.abs() >= 999.5 => grouped(value),
+        _ => figure.replace('-', "−"),
     };
-    text.replace('-', "−")
+    unit.map_or(figure.clone(), |unit| format!("{figure}\u{a0}{unit}"))
 }
 
 fn grouped(value: f64) -> String {
@@ -77,28 +79,9 @@ pub(super) fn count(count: u64) -> String {
     grouped(count as f64)
 }
 
-/// The largest of `units` (in falling order, with their worth) that leaves at least 1 before the
-/// point, else the last.
-fn in_unit(value: f64, units: &[(f64, &str)]) -> String {
-    if !value.is_finite() {
-        return NONE.to_string();
-    }
-    let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * 0.9995;
-    match units.iter().find(fits).or(units.last()) {
-        Some((worth, unit)) => format!("{}\u{a0}{unit}", significant(value / worth)),
-        None => significant(value),
-    }
-}
-
 /// A time.
 pub(super) fn seconds(s: f64) -> String {
-    if s == 0.0 {
-        return "0\u{a0}s".to_string();
-    }
-    if s.abs() >= 36_000.0 {
-        return in_unit(s, &[(3600.0, "h")]);
-    }
-    in_unit(s, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
+    typeset(&quantities::seconds(s))
 }
 
 /// A time given in milliseconds.
@@ -111,37 +94,19 @@ pub(super) fn millis_or_none(ms: Option<f64>) -> String {
     ms.map_or(NONE.to_string(), millis)
 }
 
-/// Bytes in binary units.
+/// A size in binary units.
 pub(super) fn bytes(bytes: f64) -> String {
-    const KIB: f64 = 1024.0;
-    let units = [
-        (KIB * KIB * KIB * KIB, "TiB"),
-        (KIB * KIB * KIB, "GiB"),
-        (KIB * KIB, "MiB"),
-        (KIB, "KiB"),
-        (1.0, "B"),
-    ];
-    in_unit(bytes, &units)
+    typeset(&quantities::bytes(bytes))
 }
 
 /// Energy.
 pub(super) fn joules(j: f64) -> String {
-    in_unit(j, &[(1e6, "MJ"), (1e3, "kJ"), (1.0, "J")])
+    typeset(&quantities::joules(j))
 }
 
 /// A share as a percentage.
 pub(super) fn percent(share: f64) -> String {
-    let percentage = share * 100.0;
-    if !percentage.is_finite() {
-        return NONE.to_string();
-    }
-    let text = match percentage.abs() {
-        p if p >= 99.95 => format!("{percentage:.0}"),
-        p if p >= 9.995 => format!("{percentage:.1}"),
-        p if p >= 0.005 => format!("{percentage:.2}"),
-        _ => "0".to_string(),
-    };
-    format!("{}\u{a0}%", text.replace('-', "−"))
+    typeset(&quantities::percent(share))
 }
 
 /// The same, which may not exist.

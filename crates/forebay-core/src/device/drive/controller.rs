@@ -5,7 +5,6 @@
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
-use crate::device::hdd::SECTOR;
 
 /// Controller time of a command, by what it is and what the one before it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,19 +161,6 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Queue, buffer and write cache in a few words.
-    pub fn summary(&self) -> String {
-        let kib = |sectors: u64| sectors * u64::from(SECTOR) / 1024;
-        let buffer = self.buffer.map_or("no buffer".to_string(), |buffer| {
-            let (segments, each) = (buffer.segments, kib(buffer.segment_sectors));
-            format!("buffer of {segments} times {each} KiB")
-        });
-        let cache = self.write_cache.map_or("no write cache".to_string(), |cache| {
-            format!("write cache of {} KiB", kib(cache.sectors))
-        });
-        format!("queue depth {}, {buffer}, {cache}", self.queue.depth)
-    }
-
     pub(super) fn write_watermark(&self, count: u64) -> u64 {
         ((self.write_watermark_share * count as f64).ceil() as u64).max(1)
     }

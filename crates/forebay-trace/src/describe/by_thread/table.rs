@@ -1,7 +1,9 @@
 //! Threads as text: all of them, their types, then one by one.
 
 use super::rows::{ByThread, Figures};
-use crate::describe::table::{bytes_f64, new, number, percent, printable, right_aligned};
+use crate::describe::table::{number, percent, printable, rate, row, size, time};
+use crate::grid::Grid;
+use crate::quantities;
 
 /// Letters that show activity.
 const WIDTH: usize = 16;
@@ -10,27 +12,29 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 impl ByThread {
     /// What threads ask for, and when; then what is needed to read both.
     pub(in crate::describe) fn table(&self, columns: u16) -> String {
-        let mut what =
-            new(columns, &["thread", "type", "weight", "IOPS", "bytes/s", "KiB", "read:write"]);
-        let mut when = new(
+        let mut what = Grid::new(
             columns,
-            &["thread", "seq.", "gap ms", "by quarter, %", "latency ms", "fluct.", "activity"],
+            ["thread", "type", "weight", "IOPS", "rate", "mean size", "read:write"],
         );
-        let mut add = |label: &str, of_type: &str, of: &Figures| {
-            what.add_row(asked(label, of_type, of));
-            when.add_row(timed(label, of, self.all.activity_requests.len()));
+        let mut when = Grid::new(
+            columns,
+            ["thread", "seq.", "gap", "by quarter, %", "latency", "fluct.", "activity"],
+        );
+        let mut line = |label: &str, of_type: &str, of: &Figures| {
+            what.add_row(row(asked(label, of_type, of)));
+            when.add_row(row(timed(label, of, self.all.activity_requests.len())));
         };
-        add(&format!("all {}", self.threads), "", &self.all);
+        line(&format!("all {}", self.threads), "", &self.all);
         for of in &self.types {
             let threads = if of.threads == 1 { "thread" } else { "threads" };
             let label = format!("{}: {} {threads}", of.label, of.threads);
-            add(&label, &of.kind.words(), &of.figures);
+            line(&label, &of.kind.words(), &of.figures);
         }
         for row in &self.rows {
-            add(&printable(&row.label), &row.of_type, &row.figures);
+            line(&printable(&row.label), &row.of_type, &row.figures);
         }
         if let Some(beyond) = &self.beyond {
-            add(&format!("{} not followed", self.threads_beyond), "", beyond);
+            line(&format!("{} not followed", self.threads_beyond), "", beyond);
         }
         let hidden = match self.threads_hidden {
             0 => String::new(),
@@ -39,11 +43,11 @@ impl ByThread {
         format!(
             "What threads ask for (weight: their share of the requests):\n\n{}\n\n\
              When, and where (seq.: sequential; gap: from one request to the next; quarters: of all\n\
-             volumes, one after another; fluctuation and activity: in {} periods of {} s):\n\n{}{hidden}",
-            right_aligned(what),
+             volumes, one after another; fluctuation and activity: in {} periods of {}):\n\n{}{hidden}",
+            what,
             self.periods,
-            number(Some(self.period_s)),
-            right_aligned(when),
+            quantities::seconds(self.period_s),
+            when,
         )
     }
 }
@@ -54,8 +58,8 @@ fn asked(label: &str, of_type: &str, of: &Figures) -> [String; 7] {
         of_type.to_owned(),
         percent(of.weight_share),
         number(of.mean_iops),
-        of.mean_bytes_per_s.map_or("-".to_owned(), bytes_f64),
-        number(of.mean_kib),
+        rate(of.mean_bytes_per_s),
+        size(of.mean_kib),
         ratio(of),
     ]
 }
@@ -64,9 +68,9 @@ fn timed(label: &str, of: &Figures, periods: usize) -> [String; 7] {
     [
         label.to_owned(),
         percent(of.sequential_share),
-        number(of.inter_arrival_mean_ms),
+        time(of.inter_arrival_mean_ms),
         of.quarter_shares.map_or("-".to_owned(), quarters),
-        number(of.latency_mean_ms),
+        time(of.latency_mean_ms),
         number(of.fluctuation),
         activity(&of.activity_requests, periods),
     ]

@@ -123,7 +123,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     let choice = runs.choice(Prefer::Balance, SPAN_S);
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
     assert_eq!(why("anticipatory"), "no longer available");
-    assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80.00 ms against 60.00 ms");
+    assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80 ms against 60 ms");
     assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "bid"));
 }
 
@@ -162,7 +162,7 @@ fn flash_that_chance_may_have_helped_is_told_so() {
     ];
     let runs = Runs::of(&runs);
     let why = runs.choice(Prefer::Reads, SPAN_S).against_flash(2).unwrap();
-    let said = "Not worth flash: chance may be all that makes it better than none (read p99 2.30 s";
+    let said = "Not worth flash: chance may be all that makes it better than none (read p99 2.3 s";
     assert!(why.starts_with(said), "{why}");
 }
 
@@ -246,10 +246,7 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
     assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than bid"));
     // Half the time and half the writes' tail do not pay for reads that wait longer.
     let why = said((400.0, 95.0, 45.0), (800.0, 90.0, 90.0));
-    assert_eq!(
-        why,
-        "Not worth flash: read p99 rises against bid (read p99 95.00 ms against 90.00 ms)"
-    );
+    assert_eq!(why, "Not worth flash: read p99 rises against bid (read p99 95 ms against 90 ms)");
 }
 
 /// What nothing beats is a rival of flash, though another is chosen.

@@ -2,7 +2,7 @@
 
 use super::rank::{Refusal, Row, Sharing};
 use super::{Binds, ClientNeed, Question};
-use crate::quantities::counted;
+use crate::quantities::{self, bound, counted, significant};
 
 /// What to buy, in a sentence or two.
 pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> String {
@@ -26,7 +26,8 @@ pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'
     let money = money.map_or("; nobody said what they cost".to_string(), |(amount, currency)| {
         format!(", for {} {currency}", amount_of(amount))
     });
-    let watts = best.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
+    let watts =
+        best.mean_power_w.map_or(String::new(), |watts| format!(", at {} W", significant(watts)));
     let growth = match question.growth {
         1.0 => String::new(),
         growth => format!(" at {growth} times the load and the data"),
@@ -67,7 +68,7 @@ fn promise(needs: &[ClientNeed]) -> String {
     let of = |need: &ClientNeed| (need.fraction, need.within_ms);
     let Some(first) = needs.first() else { return "nothing".into() };
     let same = needs.iter().all(|need| of(need) == of(first));
-    let one = format!("{} within {} ms", percent(first.fraction), first.within_ms);
+    let one = format!("{} within {}", percent(first.fraction), bound(first.within_ms));
     match (needs.len(), same) {
         (1, _) => one,
         (clients, true) => format!("{one} of each of {clients} clients"),
@@ -152,7 +153,7 @@ fn sentence(
     };
     let with_share = reason != Refusal::Bytes;
     let shown = |(drive, share): &(String, f64)| match with_share {
-        true => format!("{drive}{} ({})", layouts(drive), percent_found(*share)),
+        true => format!("{drive}{} ({})", layouts(drive), quantities::percent(*share)),
         false => format!("{drive}{}", layouts(drive)),
     };
     let mut list: Vec<String> = names.iter().take(NAMED).map(shown).collect();
@@ -176,8 +177,4 @@ fn sentence(
             "{drives_max} of these do not (in brackets, the largest share in time of the client that gets least); more might: {list}."
         ),
     }
-}
-
-fn percent_found(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

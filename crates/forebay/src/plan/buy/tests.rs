@@ -250,7 +250,7 @@ fn what_is_too_slow_alone_is_so_in_any_number() {
         found.said
     );
     assert!(found.refused[0].starts_with("No number of these does") && found.refused.len() == 1);
-    assert!(found.refused[0].contains("fixed:50 (0.0 %)"), "{}", found.refused[0]);
+    assert!(found.refused[0].contains("fixed:50 (0 %)"), "{}", found.refused[0]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::sla::Price;
 use super::{About, Answer, Cost, Row};
 use crate::error::Error;
 use crate::plan::amount::percent;
+use crate::quantities::{bound, bytes, millis};
 
 /// A cost, and how it was asked for.
 pub struct Costs {
@@ -33,10 +34,10 @@ impl Costs {
     /// The same, and what that is for a request of the mean length of `about`.
     fn of(&self, about: &About) -> String {
         format!(
-            "{}, {:.0} us for one of the mean length, {:.1} KiB.",
+            "{}, {} for one of the mean length, {}.",
             self.unit(),
-            about.mean_cost_us,
-            about.mean_length_bytes / 1024.0
+            millis(about.mean_cost_us / 1e3),
+            bytes(about.mean_length_bytes)
         )
     }
 }
@@ -65,7 +66,7 @@ impl Answer {
 fn told_of_bound(rows: &[Row]) -> String {
     let each: Vec<String> =
         rows.iter().map(|row| format!("{} keeps {}", row.speed, percent(row.fraction))).collect();
-    format!("Within {} ms: speed {}.", rows[0].within_ms, each.join(", "))
+    format!("Within {}: speed {}.", bound(rows[0].within_ms), each.join(", "))
 }
 
 impl Price {
@@ -98,11 +99,11 @@ impl Shared {
             shift => format!(", {shift} s apart"),
         };
         format!(
-            "Speed {} keeps {} of {clients} clients together within {} ms{apart}; alone they need {} in all. Speed {} \
+            "Speed {} keeps {} of {clients} clients together within {}{apart}; alone they need {} in all. Speed {} \
              keeps the promise to each.",
             self.merged_speed,
             percent(self.fraction),
-            self.within_ms,
+            bound(self.within_ms),
             self.sum_speed,
             self.shaped_speed,
         )

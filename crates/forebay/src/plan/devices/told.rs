@@ -2,6 +2,7 @@
 
 use super::{Binds, Row};
 use crate::plan::amount::{percent, share_found};
+use crate::quantities::{bound, significant};
 
 impl Row {
     /// What it says of at most `max` devices called `device`.
@@ -11,7 +12,7 @@ impl Row {
 }
 
 fn sentence(row: &Row, device: &str, max: usize) -> String {
-    let promise = format!("{} within {} ms", percent(row.fraction), row.within_ms);
+    let promise = format!("{} within {}", percent(row.fraction), bound(row.within_ms));
     let rate = match row.capacity_iops {
         Some(iops) => format!("{iops} IOPS keep {promise}; "),
         None => format!("{promise}: "),
@@ -35,7 +36,8 @@ fn sentence(row: &Row, device: &str, max: usize) -> String {
         Some(Binds::Both) | None => "",
     };
     let price = row.price.map_or(String::new(), |price| format!(", for {price:.2}"));
-    let watts = row.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
+    let watts =
+        row.mean_power_w.map_or(String::new(), |watts| format!(", at {} W", significant(watts)));
     let verb = verb(devices);
     let cache = write_cache(row, devices, max).unwrap_or_default();
     format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")

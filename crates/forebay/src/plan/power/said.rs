@@ -2,6 +2,7 @@
 
 use super::super::amount::percent;
 use super::{Power, Question, Row};
+use crate::quantities::{self, bound, significant};
 
 /// The plan that would have to know the future.
 const FORESEES: &str = "oracle";
@@ -23,7 +24,8 @@ impl Power {
 
     /// What to do, in a sentence.
     pub fn answer(&self, question: &Question) -> String {
-        let promise = format!("{} within {}", percent(question.fraction.as_f64()), question.within);
+        let promise =
+            format!("{} within {}", percent(question.fraction.as_f64()), within(question));
         let Some(best) = self.recommended() else {
             return format!(
                 "No plan keeps {promise} in each of the {} epochs: allow more time, or promise less.",
@@ -36,13 +38,13 @@ impl Power {
                 pools(best.max_pools)
             ),
             plan => format!(
-                "{} ({plan}): {:.1} W on average, {:.1} % less than all on, and {promise} in every epoch.",
+                "{} ({plan}): {} W on average, {} less than all on, and {promise} in every epoch.",
                 match plan {
                     "static" => format!("Keep {} on", pools(best.max_pools)),
                     _ => "Switch pools by what past epochs needed".to_string(),
                 },
-                best.mean_power_w,
-                best.saved() * 100.0
+                significant(best.mean_power_w),
+                quantities::percent(best.saved())
             ),
         }
     }
@@ -56,14 +58,14 @@ impl Power {
     fn always(&self, question: &Question) -> String {
         let (Power { pool_disks, disk_iops, device, .. }, all) = (self, &self.rows[0]);
         format!(
-            "{} of {pool_disks} {device} (each disk {disk_iops} IOPS, each pool {}) {} {} within {}, at {:.1} W on \
+            "{} of {pool_disks} {device} (each disk {disk_iops} IOPS, each pool {}) {} {} within {}, at {} W on \
              average (all-on).",
             pools(all.max_pools),
             pool_disks * disk_iops,
             if all.max_pools == 1 { "keeps" } else { "keep" },
             percent(question.baseline.as_f64()),
-            question.within,
-            all.mean_power_w,
+            within(question),
+            significant(all.mean_power_w),
         )
     }
 
@@ -86,17 +88,17 @@ impl Power {
                 0 => "and keeps it in every epoch".to_string(),
                 broken => format!("but breaks it in {broken} of {epochs} epochs"),
             };
-            let saves = match row.saved() * 100.0 {
-                saved if saved < 0.0 => format!("takes {:.1} % more", -saved),
-                saved => format!("saves {saved:.1} %"),
+            let saves = match row.saved() {
+                saved if saved < 0.0 => format!("takes {} more", quantities::percent(-saved)),
+                saved => format!("saves {}", quantities::percent(saved)),
             };
-            format!("{} {saves} ({:.1} W) {broken}", row.plan, row.mean_power_w)
+            format!("{} {saves} ({} W) {broken}", row.plan, significant(row.mean_power_w))
         });
         let each: Vec<String> = each.collect();
         format!(
             "For {} within {}: {}.",
             percent(question.fraction.as_f64()),
-            question.within,
+            within(question),
             each.join("; ")
         )
     }
@@ -110,7 +112,7 @@ fn words(question: &Question) -> String {
          within {}. Broken: epochs in which fewer than {} were answered in time.",
         percent(baseline),
         percent(fraction),
-        question.within,
+        within(question),
         percent(fraction),
     )
 }
@@ -118,4 +120,8 @@ fn words(question: &Question) -> String {
 /// So many pools.
 fn pools(count: usize) -> String {
     format!("{count} {}", if count == 1 { "pool" } else { "pools" })
+}
+
+fn within(question: &Question) -> String {
+    bound(question.within.as_millis_f64())
 }

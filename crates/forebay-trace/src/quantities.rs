@@ -1,0 +1,174 @@
+//! Figures with their units as all tables, sentences and pages have them: three digits, the unit by size.
+//!
+//! Sizes are in binary units (1 KiB = 1024 B). Rates are in decimal ones (1 MB/s = 1 000 000 B/s), as drives and links are sold. What
+//! is no number is [`NONE`].
+
+mod named;
+
+pub use named::{named, words};
+
+/// What stands where there is no figure.
+pub const NONE: &str = "-";
+
+/// Three digits, or all of those before the point.
+pub fn significant(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    match value.abs() {
+        0.0..1e-9 => "0".to_owned(),
+        0.0..0.009995 => format!("{value:.2e}"),
+        0.0..0.09995 => format!("{value:.4}"),
+        0.0..0.9995 => format!("{value:.3}"),
+        0.0..9.995 => format!("{value:.2}"),
+        0.0..99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// A figure that may not exist.
+pub fn or_none(value: Option<f64>, shown: impl Fn(f64) -> String) -> String {
+    value.map_or(NONE.to_owned(), shown)
+}
+
+/// `value` in the largest of `units` (in falling order, with their worth) that leaves 1 or more before the point, else in the last.
+fn in_unit(value: f64, units: &[(f64, &str)], shown: impl Fn(f64) -> String) -> String {
+    let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * 0.9995;
+    match units.iter().find(fits).or(units.last()) {
+        Some((worth, unit)) if value.is_finite() => format!("{} {unit}", shown(value / worth)),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// A time, given in seconds.
+pub fn seconds(s: f64) -> String {
+    match s.abs() {
+        0.0 => "0 s".to_owned(),
+        36_000.0.. => in_unit(s, &[(3600.0, "h")], significant),
+        _ => in_unit(s, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")], significant),
+    }
+}
+
+/// A time, given in milliseconds.
+pub fn millis(ms: f64) -> String {
+    seconds(ms / 1e3)
+}
+
+/// A time that somebody chose, given in milliseconds: all its digits, in the unit that leaves fewest.
+pub fn bound(ms: f64) -> String {
+    match ms {
+        1000.0.. => format!("{} s", ms / 1e3),
+        1.0.. => format!("{ms} ms"),
+        0.0 => "0 s".to_owned(),
+        _ => format!("{} µs", ms * 1e3),
+    }
+}
+
+/// A size, given in bytes: 4 KiB, where it is that exactly, and else with three digits.
+pub fn bytes(bytes: f64) -> String {
+    const KIB: f64 = 1024.0;
+    let units = [
+        (KIB.powi(6), "EiB"),
+        (KIB.powi(5), "PiB"),
+        (KIB.powi(4), "TiB"),
+        (KIB.powi(3), "GiB"),
+        (KIB.powi(2), "MiB"),
+        (KIB, "KiB"),
+        (1.0, "B"),
+    ];
+    in_unit(bytes, &units, |value| match value.fract() == 0.0 {
+        true => format!("{value:.0}"),
+        false => significant(value),
+    })
+}
+
+/// A rate, given in bytes a second.
+pub fn rate(bytes_per_s: f64) -> String {
+    in_unit(bytes_per_s, &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")], significant)
+}
+
+/// An energy, given in joules.
+pub fn joules(j: f64) -> String {
+    in_unit(j, &[(1e6, "MJ"), (1e3, "kJ"), (1.0, "J")], significant)
+}
+
+/// A share as a percentage.
+pub fn percent(share: f64) -> String {
+    let percentage = share * 100.0;
+    match percentage.abs() {
+        p if !p.is_finite() => NONE.to_owned(),
+        0.0..0.005 => "0 %".to_owned(),
+        0.0..9.995 => format!("{percentage:.2} %"),
+        0.0..99.95 => format!("{percentage:.1} %"),
+        _ => format!("{percentage:.0} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_whatever_the_size() {
+        let shown = [1234.4, 999.6, 123.4, 12.34, 1.234, 0.1234, 0.01234, 0.001234, 0.0, -1.5];
+        let expected =
+            ["1234", "1000", "123", "12.3", "1.23", "0.123", "0.0123", "1.23e-3", "0", "-1.50"];
+        assert_eq!(shown.map(significant), expected);
+        // Rounding never makes a fourth digit.
+        assert_eq!([9.996, 99.96, 0.99951].map(significant), ["10.0", "100", "1.00"]);
+    }
+
+    #[test]
+    fn units_follow_the_size() {
+        let times = [0.0, 2e-7, 2e-5, 0.0123, 0.9996, 59.94, 733.4, 35_999.0, 86_400.0];
+        let expected = [
+            "0 s",
+            "0.200 µs",
+            "20.0 µs",
+            "12.3 ms",
+            "1.00 s",
+            "59.9 s",
+            "733 s",
+            "35999 s",
+            "24.0 h",
+        ];
+        assert_eq!(times.map(seconds), expected);
+        assert_eq!(
+            [0.236, 73.3, 785.0, 1234.0].map(millis),
+            ["236 µs", "73.3 ms", "785 ms", "1.23 s"]
+        );
+        let sizes =
+            [0.0, 512.0, 4096.0, 1536.0, 1023.0, 1_048_576.0, 13.3e9, 2e12, u64::MAX as f64];
+        let expected = [
+            "0 B", "512 B", "4 KiB", "1.50 KiB", "1023 B", "1 MiB", "12.4 GiB", "1.82 TiB",
+            "16 EiB",
+        ];
+        assert_eq!(sizes.map(bytes), expected);
+        assert_eq!([10.0, 1500.0, 0.25, 0.0].map(bound), ["10 ms", "1.5 s", "250 µs", "0 s"]);
+        assert_eq!(
+            [59.3e6, 999.0, 7.45e9, 1.5e3].map(rate),
+            ["59.3 MB/s", "999 B/s", "7.45 GB/s", "1.50 kB/s"]
+        );
+        assert_eq!([12_345.0, 3.2, 4.2e6].map(joules), ["12.3 kJ", "3.20 J", "4.20 MJ"]);
+    }
+
+    #[test]
+    fn shares_are_percentages() {
+        let shown = [0.0, 0.00001, 0.0123, 0.2345, 0.9994, 0.9996, 1.0, 17.83].map(percent);
+        let expected = ["0 %", "0 %", "1.23 %", "23.4 %", "99.9 %", "100 %", "100 %", "1783 %"];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_is_no_number_is_none() {
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for shown in [significant, seconds, bytes, rate, joules, percent] {
+                assert_eq!(shown(wrong), NONE);
+            }
+        }
+        assert_eq!(
+            (or_none(None, seconds), or_none(Some(2.0), seconds)),
+            ("-".into(), "2.00 s".into())
+        );
+    }
+}
