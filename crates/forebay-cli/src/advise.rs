@@ -199,7 +199,7 @@ fn remedies(advice: &Advice) -> String {
         let requests = remedy.requests;
         said += &format!("; * on the last {requests}, which it was not learnt from");
     }
-    format!("{}:\n{table}\n{}", wrapped(&said), reasons.join("\n"))
+    format!("{}:\n\n{table}\n\n{}", wrapped(&said), reasons.join("\n"))
 }
 
 /// What a remedy saves of the total, and in brackets beyond what is free.
@@ -353,7 +353,7 @@ fn ranking(advice: &Advice) -> String {
         marked("; > is the best", any(&|policy| advice.recommended.as_deref() == Some(policy))),
         marked("; * is for today", any(&|policy| advice.is_for_today(policy))),
     );
-    format!("{}:\n{table}", wrapped(&said))
+    format!("{}:\n\n{table}", wrapped(&said))
 }
 
 /// A share saved in percent, with its interval.

@@ -132,5 +132,5 @@ fn said(device: &str, drives: u16, scores: &[Score]) -> String {
         "RAID 6 against three copies on {drives} of {device}, simulated: the time for a write of so many chunks (the time \
          of all such writes, divided by their number), and for leaving a level."
     );
-    format!("{}\n{}\n{table}", better.join("\n"), output::wrapped(&how))
+    format!("{}\n{}\n\n{table}", better.join("\n"), output::wrapped(&how))
 }

@@ -88,7 +88,7 @@ fn shown(curve: &Curve, asked: bool) -> String {
     let line = glance(curve, &format!("found, from one block to {most}: "));
     let estimated = curve.estimated().into_iter().map(|told| format!("\n{}", wrapped(&told)));
     format!(
-        "{said}\n{table}\n{line}\n{}{}",
+        "{said}\n\n{table}\n\n{line}\n{}{}",
         wrapped(&format!(
             "{} of {}{} of {}. --format csv and json have every size.",
             counted(curve.accesses, "use"),

@@ -257,7 +257,7 @@ fn clients(answer: &Answer) -> String {
     let more = answer.clients.len().saturating_sub(ROWS_MAX);
     let more = if more > 0 { format!("\n({more} more in --format json)") } else { String::new() };
     format!(
-        "What each client needs of a server of constant rate, and what it gets of the best:\n{shown}{more}"
+        "What each client needs of a server of constant rate, and what it gets of the best:\n\n{shown}{more}"
     )
 }
 
@@ -308,5 +308,5 @@ fn drives(answer: &Answer) -> String {
         "What does it, {first}. b/r/t: drives for the bytes, with their redundancy, and for the time alone; buy: all \
          three (f: flash before disks, s: spare); what decides that; how busy drives are."
     ));
-    format!("{said}\n{shown}{more}")
+    format!("{said}\n\n{shown}{more}")
 }

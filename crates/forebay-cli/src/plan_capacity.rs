@@ -8,6 +8,7 @@ use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
 use forebay::plan::confidence::Bootstrap;
 use forebay::progress::Told;
+use forebay::quantities;
 use forebay::report;
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
@@ -21,7 +22,7 @@ use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
 use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, significant};
+use forebay_trace::quantities::bound;
 
 /// Find the least capacity that answers a fraction of the requests within a time
 #[derive(Args)]
@@ -114,7 +115,7 @@ impl Capacity {
                 let said = sentences(&arrivals, &answer.rows, &promises);
                 let table = shown(&answer.rows, &promises, doubt);
                 let glance = glance(&arrivals, &promises)?;
-                output::print(&format!("{said}\n\n{table}\n{glance}"))?;
+                output::print(&format!("{said}\n\n{table}\n\n{glance}"))?;
             }
         }
         Ok(())
@@ -175,7 +176,11 @@ fn sentence(line: &[&Row]) -> String {
         return format!("{kept}, and {what} too.");
     }
     let times = last.capacity_iops as f64 / most.capacity_iops.max(1) as f64;
-    format!("{kept}; {what} take {}, {} times as many.", last.capacity_iops, significant(times))
+    format!(
+        "{kept}; {what} take {}, {} times as many.",
+        last.capacity_iops,
+        quantities::significant(times)
+    )
 }
 
 /// What each bound takes from nine tenths of the requests to all of them, in a line each.

@@ -214,7 +214,7 @@ fn alone(clients: &[Client]) -> String {
         let named = [Cell::new(client.client), Cell::new(name)];
         table.add_row(named.into_iter().chain(needs));
     }
-    format!("What each client needs alone, in IOPS:\n{table}")
+    format!("What each client needs alone, in IOPS:\n\n{table}")
 }
 
 /// What all need, with its interval.
@@ -257,5 +257,5 @@ fn together(found: &Consolidation) -> String {
          client's own shaper promises. Worst: the client that gets the smallest share of its own with what they need \
          together, and that share. Each kept: enough to keep the promise to every client.",
     );
-    format!("{said}\n{table}")
+    format!("{said}\n\n{table}")
 }

@@ -165,7 +165,7 @@ fn together(found: &Consolidation, costs: &Costs) -> String {
     });
     let shared = table(header.map(String::from).to_vec(), rows);
     format!(
-        "{}\n\nThe speed that each client needs alone:\n{alone}\n\nThe speeds that they need together:\n{shared}",
+        "{}\n\nThe speed that each client needs alone:\n\n{alone}\n\nThe speeds that they need together:\n\n{shared}",
         said.join("\n")
     )
 }

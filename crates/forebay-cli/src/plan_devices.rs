@@ -138,5 +138,5 @@ fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
     };
     let said =
         wrapped(&format!("How many {device} answer such a share within such a time{brackets}:"));
-    format!("{said}\n{table}")
+    format!("{said}\n\n{table}")
 }

@@ -218,7 +218,7 @@ fn table(result: &PlayResult) -> String {
         table.add_row([Cell::new(name), cell]);
     }
     let verdict: Vec<String> = result.verdict.iter().map(|said| wrapped(said)).collect();
-    format!("{}\n{table}", verdict.join("\n"))
+    format!("{}\n\n{table}", verdict.join("\n"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `forebay simulate`.
 
+mod told;
+
 use std::path::PathBuf;
 use std::thread;
 
@@ -8,13 +10,9 @@ use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::progress::Told;
 use forebay::report::{self, RunsPage};
-use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, Run, RunResult, run_all};
-use forebay::statistics::StreamShare;
+use forebay::simulate::{Bed, LeastTime, Run, RunResult, run_all};
 use forebay_core::Device;
 use forebay_core::device::failing::Failure;
-use forebay_trace::quantities::{
-    NONE, bound, bytes, joules, millis, named, or_none, percent, seconds, significant,
-};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -23,7 +21,6 @@ use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::{Cell, right};
 
 /// Run a trace through policies on a model of a drive, side by side
 #[derive(Args)]
@@ -154,230 +151,14 @@ impl Simulate {
                 )?;
             }
             Format::Table => {
-                let told: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
-                let told =
-                    if told.is_empty() { told } else { [vec![String::new()], told].concat() };
-                let least = least_time.map_or(String::new(), |least| beyond_least(&least, &runs));
                 let answer = format!("{}.", report::runs_headline(&runs));
-                let answer = output::emphasised(&output::wrapped(&answer));
-                let told = told.join("\n");
-                output::print(&format!("{answer}\n\n{}\n{least}{told}", table(&runs)))?;
+                let mut parts = vec![output::emphasised(&output::wrapped(&answer))];
+                parts.extend(told::parts(&runs, least_time.as_ref()));
+                let moved: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
+                parts.extend((!moved.is_empty()).then(|| moved.join("\n")));
+                output::print(&parts.join("\n\n"))?;
             }
         }
         Ok(())
     }
-}
-
-/// A figure's name and how a run shows it.
-type Row = (&'static str, fn(&RunResult) -> String);
-
-/// Figures down, policies across.
-fn table(runs: &[RunResult]) -> String {
-    let rows: &[Row] = &[
-        ("replay", |run| format!("{:?}", run.replay).to_lowercase()),
-        ("requests", |run| run.figures.requests.to_string()),
-        ("reads", |run| run.figures.reads.to_string()),
-        ("writes", |run| run.figures.writes.to_string()),
-        ("flushes", |run| run.figures.flushes.to_string()),
-        ("trims", |run| run.figures.trims.to_string()),
-        ("I/Os", |run| run.figures.ios.to_string()),
-        ("requests failed", |run| run.figures.failed.to_string()),
-        ("I/Os failed", |run| run.figures.ios_failed.to_string()),
-        ("makespan", |run| seconds(run.figures.makespan_s)),
-        ("busy time", |run| seconds(run.figures.busy_s)),
-        ("transfer bound", |run| seconds(run.figures.transfer_bound_s)),
-        ("seek", |run| seconds(run.figures.seek_s)),
-        ("rotation", |run| seconds(run.figures.rotation_s)),
-        ("head movements", |run| run.figures.head_movements.to_string()),
-        ("seek sweeps", |run| significant(run.figures.seek_sweeps)),
-        ("avg seek tracks", |run| format!("{:.0}", run.figures.avg_seek_tracks)),
-        ("seek stddev tracks", |run| format!("{:.0}", run.figures.seek_stddev_tracks)),
-        ("read mean", |run| or_none(run.figures.read_mean_ms, millis)),
-        ("read p50", |run| or_none(run.figures.read_p50_ms, millis)),
-        ("read p99", |run| or_none(run.figures.read_p99_ms, millis)),
-        ("read p99.9", |run| or_none(run.figures.read_p999_ms, millis)),
-        ("read max", |run| or_none(run.figures.read_max_ms, millis)),
-        ("write mean", |run| or_none(run.figures.write_mean_ms, millis)),
-        ("write p50", |run| or_none(run.figures.write_p50_ms, millis)),
-        ("write p99", |run| or_none(run.figures.write_p99_ms, millis)),
-        ("write p99.9", |run| or_none(run.figures.write_p999_ms, millis)),
-        ("write max", |run| or_none(run.figures.write_max_ms, millis)),
-        ("since admission: mean", |run| or_none(run.figures.wait_mean_ms, millis)),
-        ("since admission: p99", |run| or_none(run.figures.wait_p99_ms, millis)),
-        ("since admission: longest", |run| millis(run.figures.longest_wait_ms)),
-        ("energy", |run| joules(run.figures.energy_j)),
-        ("moved", |run| run.changed.requests_moved.to_string()),
-        ("cut", |run| run.changed.requests_cut.to_string()),
-        ("clipped", |run| run.changed.requests_clipped.to_string()),
-        ("latencies imputed", |run| percent(run.imputed_share)),
-        ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
-    ];
-    let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
-    let policies = runs.iter().map(|run| run.policy.clone());
-    let mut table = output::table([device].into_iter().chain(policies));
-    let failed = runs.iter().any(|run| run.figures.ios_failed + run.figures.failed > 0);
-    for (name, show) in rows.iter().filter(|(name, _)| failed || !name.ends_with(" failed")) {
-        let cells = runs.iter().map(|run| right(show(run)));
-        table.add_row(std::iter::once(Cell::new(name)).chain(cells));
-    }
-    let (bounds, devices) = (broken_bounds(runs), devices_table(runs));
-    format!("{table}\n{bounds}{}{devices}{}", classes(runs), streams(runs))
-}
-
-/// How far each run is from what no order can beat.
-fn beyond_least(least: &LeastTime, runs: &[RunResult]) -> String {
-    let Some(first) = runs.first() else { return String::new() };
-    let (least_s, what) = match first.replay {
-        Replay::Closed => (least.makespan_s, "makespan"),
-        Replay::Open | Replay::Dependent => (least.busy_s, "busy time"),
-    };
-    let beyond = |run: &RunResult| percent(run.total_s() / least_s - 1.0);
-    let bounded = runs.iter().filter(|run| LeastTime::holds_for(&run.policy));
-    let each: Vec<String> = bounded.map(|run| format!("{} {}", run.policy, beyond(run))).collect();
-    if least_s <= 0.0 || each.is_empty() {
-        return String::new();
-    }
-    let said = format!(
-        "No order has a {what} below {}. Beyond that: {}.",
-        seconds(least_s),
-        each.join(", ")
-    );
-    output::wrapped(&said) + "\n"
-}
-
-/// Classes of service and their response times under each policy that has any.
-fn classes(runs: &[RunResult]) -> String {
-    if runs.iter().all(|run| run.figures.classes.is_empty()) {
-        return String::new();
-    }
-    let mut table = output::table([
-        "policy",
-        "class",
-        "requests",
-        "bound",
-        "within it",
-        "mean",
-        "p50",
-        "p99",
-        "longest",
-    ]);
-    for run in runs {
-        for class in &run.figures.classes {
-            let figures = [
-                class.requests.to_string(),
-                bound(class.bound_ms),
-                or_none(class.within_bound_share, percent),
-                or_none(class.mean_ms, millis),
-                or_none(class.p50_ms, millis),
-                or_none(class.p99_ms, millis),
-                or_none(class.longest_ms, millis),
-            ];
-            let cells = figures.map(right);
-            table.add_row(
-                [Cell::new(&run.policy), Cell::new(&class.class)].into_iter().chain(cells),
-            );
-        }
-    }
-    format!("{table}\n")
-}
-
-/// A line for each run whose policy promised a bound and did not hold it.
-fn broken_bounds(runs: &[RunResult]) -> String {
-    let broken = |run: &&RunResult| run.placement.get("bound_held") == Some(&0.0);
-    let figure = |run: &RunResult, name: &str| run.placement.get(name).copied().unwrap_or(0.0);
-    runs.iter()
-        .filter(broken)
-        .map(|run| {
-            format!(
-                "{}: its bound of {} was not held: {} I/Os waited longer, up to {}\n",
-                run.policy,
-                bound(figure(run, "bound_ms")),
-                figure(run, "ios_beyond_bound"),
-                millis(figure(run, "longest_queue_wait_ms")),
-            )
-        })
-        .collect()
-}
-
-/// Each device of each run, where there are several or flash wears, and what placements counted.
-fn devices_table(runs: &[RunResult]) -> String {
-    let several = runs.iter().any(|run| run.devices.len() > 1);
-    if !several && runs.iter().all(|run| run.erases.is_none()) {
-        return String::new();
-    }
-    let mut table = output::table([
-        "policy",
-        "device",
-        "role",
-        "I/Os",
-        "read",
-        "written",
-        "busy time",
-        "energy",
-        "write amplification",
-        "erases",
-        "erases max",
-    ]);
-    for run in runs {
-        for device in &run.devices {
-            let cells = device_cells(device).map(right);
-            let names = [&run.policy, &device.device, device.role].map(Cell::new);
-            table.add_row(names.into_iter().chain(cells));
-        }
-    }
-    let told = |key: &str, value: f64| {
-        let (words, shown) = named(key, value);
-        format!("{words} {shown}")
-    };
-    let counted: String = runs
-        .iter()
-        .filter(|run| !run.placement.is_empty())
-        .map(|run| {
-            let figures: Vec<String> =
-                run.placement.iter().map(|(key, value)| told(key, *value)).collect();
-            output::wrapped(&format!("{}: {}", run.policy, figures.join(", "))) + "\n"
-        })
-        .collect();
-    format!("{table}\n{counted}")
-}
-
-fn device_cells(device: &DeviceFigures) -> [String; 8] {
-    let or_dash = |value: Option<u64>| value.map_or(NONE.into(), |value| value.to_string());
-    [
-        device.ios.to_string(),
-        bytes(device.read_bytes as f64),
-        bytes(device.written_bytes as f64),
-        seconds(device.busy_s),
-        joules(device.energy_j),
-        or_none(device.write_amplification, significant),
-        or_dash(device.erases),
-        or_dash(device.erases_max),
-    ]
-}
-
-/// The streams with most requests under way: how many those are on average, and their tail, policies across.
-fn streams(runs: &[RunResult]) -> String {
-    const SHOWN: usize = 8;
-    type Row = (&'static str, fn(&StreamShare) -> String);
-    const ROWS: [Row; 2] =
-        [("under way", |of| significant(of.busy_share)), ("p99", |of| or_none(of.p99_ms, millis))];
-    let Some(first) = runs.first() else { return String::new() };
-    let mut table =
-        output::table(["stream", ""].into_iter().chain(runs.iter().map(|run| run.policy.as_str())));
-    for share in first.figures.streams.iter().take(SHOWN) {
-        for (index, (what, show)) in ROWS.iter().enumerate() {
-            let name = if index == 0 { share.stream.as_str() } else { "" };
-            let cells = runs.iter().map(|run| {
-                let same = run.figures.streams.iter().find(|other| other.stream == share.stream);
-                right(same.map_or(NONE.into(), show))
-            });
-            table.add_row([Cell::new(name), Cell::new(what)].into_iter().chain(cells));
-        }
-    }
-    let left = first.figures.streams.len().saturating_sub(SHOWN);
-    let more = match left {
-        0 => String::new(),
-        left => format!("\n({left} more: --format json has them all)"),
-    };
-    format!("{table}{more}")
 }

@@ -175,7 +175,7 @@ fn losses(losses: &[Loss], what: &str) -> String {
     }
     let more = losses.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
-    format!("What {what}:\n{table}\n{more}")
+    format!("What {what}:\n\n{table}\n{more}")
 }
 
 /// Losses that are listed.

@@ -13,8 +13,9 @@ use forebay_store::{
 use crate::options::span;
 use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
+use forebay::quantities;
 use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds, significant};
+use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds};
 
 /// Find by simulation how much reorganising slows puts: the store's own code on models of disks
 ///
@@ -196,7 +197,7 @@ impl Simulating {
                     predict(&disks, &config, load).map_err(|trouble| anyhow!("{trouble}"))?;
                 let told = self.told(&device.name, load, &all);
                 let parking = self.parking(&all);
-                Ok(output::print(&format!("{told}\n{}{parking}", foretold(&predicted, &all)))?)
+                Ok(output::print(&format!("{told}\n\n{}{parking}", foretold(&predicted, &all)))?)
             }
         }
     }
@@ -217,7 +218,7 @@ fn foretold(predicted: &Predicted, all: &[Compared]) -> String {
         "Predicted from the first logs, one job a disk: {}{came}; sorting a log takes \
          {} logging periods and has time for {periods_max:.0}{advice}.",
         rate(throughput_mb_per_s * 1e6),
-        significant(periods)
+        quantities::significant(periods)
     )
 }
 
@@ -251,8 +252,8 @@ impl Simulating {
         format!(
             "\nA disk rests {} between its turns, and must rest more than {} to save what a spin-up takes: parking \
              {pays}.",
-            seconds(between_s),
-            seconds(pays_s)
+            quantities::seconds(between_s),
+            quantities::seconds(pays_s)
         )
     }
 
@@ -289,14 +290,14 @@ impl Simulating {
         let slowed: Vec<String> = all
             .iter()
             .map(|compared| {
-                let slowed = percent(compared.slowed_percent() / 100.0);
+                let slowed = quantities::percent(compared.slowed_percent() / 100.0);
                 format!("{slowed} ({})", compared.arrangement.name())
             })
             .collect();
         format!(
             "Sorting makes puts take longer by {}.\n\
          {}, {} of {device}: {} puts of {} by {} at a time, each {} before it is\n\
-         answered; {} from an answer to the next put.\n{table}",
+         answered; {} from an answer to the next put.\n\n{table}",
             slowed.join(", "),
             if self.wall { "Emulated in real time" } else { "Simulated" },
             self.disks,

@@ -386,7 +386,7 @@ mod tests {
         );
         for said in [
             "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
-            "Rebuilding: 25 % of 4000 units",
+            "Rebuilding: 25.0 % of 4000 units",
             "The disk does 287 requests a second; 62.5 % of each promise is held.",
             "99 % of its I/Os ended at most 1.25 ms late",
         ] {
@@ -394,7 +394,7 @@ mod tests {
         }
         let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_string();
         assert!(row("used").contains("one") && row("used").contains("40000"), "{text}");
-        assert!(row("missing ").contains(" 1:one "), "{text}");
+        assert!(row("  missing").contains(" 1:one "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         // A server that was started again in between.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };

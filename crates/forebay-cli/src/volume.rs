@@ -335,5 +335,5 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     ];
     table.add_rows(rows.into_iter().map(|(name, value)| [name.to_string(), value]));
     let said = if said.is_empty() { String::new() } else { format!("{said} ") };
-    Ok(output::print(&format!("{said}{state}\n{table}"))?)
+    Ok(output::print(&format!("{said}{state}\n\n{table}"))?)
 }

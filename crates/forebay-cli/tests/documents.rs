@@ -165,10 +165,10 @@ fn tried(name: &str, text: &str) {
     let printed = shell::run(folder.root(), commands);
     let printed = printed.unwrap_or_else(|said| panic!("{name}:\n{said}"));
     let printed: BTreeSet<&str> = printed.lines().map(str::trim_end).collect();
-    for line in shown(text).iter().flat_map(|block| block.lines()) {
-        assert!(printed.contains(line), "{name}: {line:?} is not in its commands' answers");
-        assert!(line.chars().count() <= COLUMNS, "{name}: {line}");
-    }
+    let lines = || shown(text).into_iter().flat_map(str::lines);
+    let others: Vec<&str> = lines().filter(|line| !printed.contains(line)).collect();
+    assert!(others.is_empty(), "{name}: not in its commands' answers:\n{}", others.join("\n"));
+    assert!(lines().all(|line| line.chars().count() <= COLUMNS), "{name}: wider than {COLUMNS}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn capacities_are_rows_of_bound_fraction_and_iops() {
     assert_eq!((found["requests"].as_u64(), found["duration_s"].as_f64()), (Some(100), Some(9.0)));
     assert!(found["rows"][0].get("volume").is_none());
     let (table, _) = ends(plan(&asked).arg(&trace), 0);
-    assert!(table.contains("| 100 ms      |  50 | 100 |"), "{table}");
+    assert!(table.contains("\n 100 ms         50    100\n"), "{table}");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn what_is_to_be_kept_in_mind_is_in_every_json() {
         let found = json(plan(question).arg(&ticks).args(more));
         let found = if question == ["power"] { &found["traces"][0] } else { &found };
         let cautions = found["cautions"].as_array().unwrap();
-        let told = |said: &&Value| said.as_str().unwrap().contains("clock steps by 40.0");
+        let told = |said: &&Value| said.as_str().unwrap().contains("clock steps by 40 ms");
         assert_eq!(cautions.iter().filter(told).count(), 1, "{question:?}: {cautions:?}");
     }
     refused(plan(&["capacity", "--within", "50ms,40ms"]).arg(&ticks), &["than the 40 ms promised"]);
@@ -275,7 +275,7 @@ fn a_cost_is_shown_in_few_digits_and_clients_by_name() {
     let (text, _) = ends(plan(&asked).arg("st1000nm0011").arg(&trace), 0);
     let unit = text.lines().find(|line| line.contains("A server of speed 1")).unwrap();
     assert!(unit.split_whitespace().all(|word| word.len() < 16), "{unit}");
-    assert!(text.contains("| client | trace"), "{text}");
+    assert!(text.contains("\n client  trace  "), "{text}");
     let found = json(plan(&asked).arg("100").arg(&trace));
     assert_eq!(
         (&found["clients"][0]["client"], &found["clients"][1]["client"]),
@@ -297,12 +297,12 @@ fn a_clock_that_hides_how_requests_came_has_no_price() {
         &["sla", promise.to_str().unwrap()],
     ];
     for question in questions {
-        refused(plan(question).arg(&coarse), &["t.spc", "clock steps by 1.0 s", "50 requests"]);
+        refused(plan(question).arg(&coarse), &["t.spc", "clock steps by 1 s", "50 requests"]);
     }
     let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
     for question in &questions[..2] {
         let (_, err) = ends(plan(question).args(["--within", "50ms"]).arg(&ticks), 0);
-        assert!(err.contains("steps by 40.0"), "{err}");
+        assert!(err.contains("steps by 40 ms"), "{err}");
     }
 }
 
@@ -354,7 +354,7 @@ fn each_client_is_told_what_it_gets() {
         "{text}"
     );
     let (_, err) = ends(plan(&asked).args([&steady, &burst]), 0);
-    assert!(err.contains("from 0.0 s to 29.0 s") && err.contains("one length"), "{err}");
+    assert!(err.contains("from 0 s to 29 s") && err.contains("one length"), "{err}");
     refused(
         plan(&asked).args(["--clients", "2"]).args([&steady, &burst]),
         &["--clients 2", "got 2 traces"],

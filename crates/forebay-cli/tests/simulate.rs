@@ -208,7 +208,7 @@ fn advice_on_a_trace_without_names_shows_what_is_free_apart_from_what_costs() {
     let [.., mut advise] = folder.verbs(&trace);
     let (text, _) = ends(&mut advise, 0);
     assert!(
-        text.contains("| > | defragmentation* |") && text.contains("* on the last 2250"),
+        text.contains("\n >  defragmentation*  ") && text.contains("* on the last 2250"),
         "{text}"
     );
     let report = fs::read_to_string(folder.path("report.html")).unwrap();
@@ -248,7 +248,7 @@ fn shapers_answer_by_class() {
         assert!(classes[1].get(key).is_some(), "{key}");
     }
     let (table, _) = ends(&mut simulate("split:cmin=100:delta-ms=15", "table"), 0);
-    assert!(table.contains("within %") && table.contains("q2"), "{table}");
+    assert!(table.contains("  within it  ") && table.contains("q2"), "{table}");
     let (_, message) = ends(&mut simulate("miser", "table"), 2);
     assert!(message.contains("cmin: not given") && message.lines().count() == 1, "{message}");
 }

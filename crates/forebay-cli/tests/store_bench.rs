@@ -121,7 +121,7 @@ fn an_open_loop_counts_from_when_an_operation_was_meant_to_begin() {
     assert_eq!((&results["loop"], &results["arrivals"]), (&"open".into(), &"gamma".into()));
     let output = bench(&folder, serving.address, &[&words[..], &["--rate", "2000"]].concat());
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.starts_with("Workload ingest: ") && said.contains("| intended |"), "{said}");
+    assert!(said.starts_with("Workload ingest: ") && said.contains("  intended  "), "{said}");
     assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
 }
 

@@ -28,11 +28,11 @@ fn a_dash_reads_what_a_pipe_or_a_file_holds() {
     let run = |text: &str| shell::run(folder.root(), text).unwrap();
     let simulated = "--device fixed:500 --policy noop,bfq";
     let of_file = run(&format!(
-        "forebay simulate t.parquet {simulated} | grep -E 'busy s|mean ms' | tr -d ' '"
+        "forebay simulate t.parquet {simulated} | grep -E 'busy time|mean' | tr -d ' '"
     ));
     for from in ["cat t.parquet |", "<t.parquet", "cat t.parquet | cat - |"] {
         let text =
-            format!("{from} forebay simulate - {simulated} | grep -E 'busy s|mean ms' | tr -d ' '");
+            format!("{from} forebay simulate - {simulated} | grep -E 'busy time|mean' | tr -d ' '");
         assert_eq!(run(&text), of_file, "{from}");
     }
     assert_eq!(run("gzip < t.spc | forebay describe -"), run("forebay describe t.spc"));
@@ -151,11 +151,12 @@ fn whoever_stops_reading_is_no_error() {
 fn how_large_a_cache_should_be_is_one_size_and_a_handful_of_rows() {
     let (out, _) = ends(forebay(&["cache"]).arg(sample()), 0);
     assert!(out.starts_with("Take a cache of "), "{out}");
-    let rows = out.lines().filter(|line| line.starts_with("| ")).count();
-    assert!((4..=9).contains(&rows) && out.matches(" * |").count() == 1, "{out}");
+    let table = out.split("───\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows = table.lines().count();
+    assert!((3..=8).contains(&rows) && table.matches(" *  ").count() == 1, "{out}");
     let (found, _) = json(forebay(&["cache"]).arg(sample()));
     let size = &found["recommended"]["size_blocks"];
-    assert!(out.contains(&format!("| {size} |")), "{out}");
+    assert!(out.contains(&format!("  {size}  ")), "{out}");
     let folder = Folder::new();
     let once = folder.file("once.spc", "0,0,4096,R,0.1\n0,100,4096,R,0.2\n");
     assert!(ends(forebay(&["cache"]).arg(once), 0).0.starts_with("No cache helps"), "{out}");

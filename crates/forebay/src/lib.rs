@@ -26,7 +26,7 @@ pub mod offline;
 pub mod partition;
 pub mod plan;
 pub mod progress;
-mod quantities;
+pub mod quantities;
 pub mod replayed;
 pub mod report;
 pub mod sample;

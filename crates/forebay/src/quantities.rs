@@ -2,34 +2,35 @@
 
 pub(crate) use forebay_trace::plural::counted;
 use forebay_trace::quantities;
-pub(crate) use forebay_trace::quantities::bound;
+pub use forebay_trace::quantities::bound;
 
-pub(crate) fn significant(value: f64) -> String {
+/// Three digits.
+pub fn significant(value: f64) -> String {
     plain(&quantities::significant(value))
 }
 
 /// A time, given in seconds.
-pub(crate) fn seconds(s: f64) -> String {
+pub fn seconds(s: f64) -> String {
     plain(&quantities::seconds(s))
 }
 
 /// A time, given in milliseconds.
-pub(crate) fn millis(ms: f64) -> String {
+pub fn millis(ms: f64) -> String {
     plain(&quantities::millis(ms))
 }
 
 /// A size, given in bytes.
-pub(crate) fn bytes(bytes: f64) -> String {
+pub fn bytes(bytes: f64) -> String {
     plain(&quantities::bytes(bytes))
 }
 
 /// A share as a percentage.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     plain(&quantities::percent(share))
 }
 
 /// How far `now` is from `before`, with its sign: "-12.3 %".
-pub(crate) fn change(now: f64, before: f64) -> String {
+pub fn change(now: f64, before: f64) -> String {
     match now / before - 1.0 {
         _ if before <= 0.0 => "no baseline".to_string(),
         share if share < 0.0 => percent(share),

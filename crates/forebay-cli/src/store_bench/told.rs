@@ -9,7 +9,7 @@ use super::arrivals::Turns;
 use super::tally::{Figures, Latency, Tally};
 use crate::output::{self, wrapped};
 use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::quantities::{millis, percent, rate, significant};
+use forebay_trace::quantities::{bytes, millis, percent, rate, significant};
 
 /// What a benchmark found.
 #[derive(Serialize)]
@@ -88,7 +88,11 @@ pub(super) fn told(results: &Results) -> String {
     if results.gone.is_some() || results.interrupted {
         lines.push("It ended early: this is what there was by then.".into());
     }
-    lines.push(wrapped(&format!("{}; values of {} bytes.", clients(results), results.value_bytes)));
+    lines.push(wrapped(&format!(
+        "{}; values of {}.",
+        clients(results),
+        bytes(results.value_bytes as f64)
+    )));
     lines.push(wrapped(&match is_open {
         true => format!(
             "Open loop, arrivals {}: latency counts from when an operation was meant to begin; the second line \
@@ -238,7 +242,7 @@ mod tests {
                 said.starts_with("Workload ingest: 123456 operations/s of 1234567 wanted"),
                 "{said}"
             );
-            assert!(said.contains("12351 FAILED") && said.contains("12.3 s |"), "{said}");
+            assert!(said.contains("12351 FAILED") && said.contains("  12.3 s  12.3 s"), "{said}");
             let widest = said.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(crate::output::COLUMNS), "{widest:?}: {said}");
         }
