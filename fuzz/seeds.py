@@ -150,6 +150,14 @@ def columns():
     csv += "10,write,8192,4096,1,sdb,,PFA,8,,\"a \"\"b\"\", c\"\n"
     csv += "5,flush,0,0,1,\"x\ny\",77,,,,\r\n20,trim,0,512,2,sdc,,,,9,z\n30,read,0,0,2,sdc,,,,9,z\n"
     seed("csv", "plain", csv)
+    # Headers in others' words: seven columns of every kind, separators, blanks, quotes; and one that does not tell its unit.
+    named = "timestamp_ms,LBA,len,rw,disk,tid,comm,latency_us,flags,host\n"
+    named += "5,8,512,R,sda,7,java,9,SM,a\n5.5,9,4096,write,sdb,8,,,,b\n"
+    seed("csv", "named", named)
+    seed("csv", "named-crlf", "\ufeff\r\n\"time (s)\"; \"offset\" ;size;is_write\r\n1;0;512;0\r\n2;512;512;True")
+    seed("csv", "named-blank", "at_ns op offset_kib sectors stream\n1 R 4 8 a\n2  w 8 8 b\n")
+    seed("csv", "named-unsure", "timestamp,op,block,size\n1,R,0,512\n")
+    seed("open", "csv-named", named)
     dsa = "{0} 0 303567 7 0\n{1} 1 55590 6 1\n\n{1}\t1  9 0 1\r\n"
     texts = {  # In the order of PRESETS, whose index is the first byte.
         "msr": header + msr,

@@ -1,4 +1,4 @@
-//! Canonical CSV.
+//! CSV by its header: canonical, or in others' words.
 #![no_main]
 
 use forebay_fuzz::{drain, reader};

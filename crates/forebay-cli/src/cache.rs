@@ -12,6 +12,7 @@ use crate::output::{self, Format, wrapped};
 use crate::report_file::ReportFile;
 use crate::stdin;
 use forebay_trace::grid::right;
+use forebay_trace::plural::counted;
 use forebay_trace::quantities::{bytes, or_none, percent};
 
 /// Find how large a cache should be, and what caches of every size would find
@@ -89,10 +90,10 @@ fn shown(curve: &Curve, asked: bool) -> String {
     format!(
         "{said}\n\n{table}\n\n{line}\n{}{}",
         wrapped(&format!(
-            "{} uses of {}{} different blocks of {}. --format csv and json have every size.",
-            curve.accesses,
+            "{} of {}{} of {}. --format csv and json have every size.",
+            counted(curve.accesses, "use"),
             if curve.sampled_one_in > 1 { "about " } else { "" },
-            curve.distinct_blocks,
+            counted(curve.distinct_blocks, "different block"),
             bytes(curve.block_bytes as f64)
         )),
         estimated.collect::<String>()

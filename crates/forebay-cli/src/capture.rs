@@ -45,7 +45,8 @@ impl Capture {
         begun.caution().into_iter().for_each(|caution| say!("{caution}"));
         let captured = watched(&begun, self.length)?;
         let elapsed_s = captured.elapsed.as_secs_f64();
-        say!("{} through {}, {} events lost", seconds(elapsed_s), captured.by, captured.lost);
+        let lost = counted(captured.lost, "event");
+        say!("{} through {}, {lost} lost", seconds(elapsed_s), captured.by);
         let replaces = in_place_of(&self.output);
         let written = begun.write(captured)?;
         say_notes(&self.device, &written.notes);

@@ -15,6 +15,7 @@ use forebay_trace::write::{self, Draft, Kept};
 use crate::options::span;
 use crate::output::{in_place_of, say};
 use crate::progress::Progress;
+use forebay_trace::plural::counted;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
 #[derive(Args)]
@@ -90,7 +91,7 @@ impl Generate {
         for what in &lost {
             say!("{}: {what}", self.output.display());
         }
-        say!("{}: {records} requests written{replaces}", self.output.display());
+        say!("{}: {} written{replaces}", self.output.display(), counted(records, "request"));
         Ok(())
     }
 
@@ -111,8 +112,8 @@ impl Generate {
         drop(progress);
         let output = self.output.display();
         say!(
-            "{output}: a fio job with the means of {records} requests; its head says \
-                   what it does not keep{replaces}"
+            "{output}: a fio job with the means of {}; its head says what it does not keep{replaces}",
+            counted(records, "request")
         );
         Ok(())
     }

@@ -17,6 +17,7 @@ mod device_fit;
 mod examples;
 mod fit;
 mod generate;
+mod help;
 mod interrupt;
 mod listings;
 mod options;
@@ -134,15 +135,41 @@ fn heed_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The parser of arguments, which help, completions and manual pages are made of.
+/// The parser of arguments, which completions are made of.
 fn command() -> Command {
-    examples::added(Cli::command())
+    help::added(verbs())
+}
+
+/// The verbs with their examples, which manual pages are made of.
+fn verbs() -> Command {
+    examples::added(Cli::command()).disable_help_subcommand(true)
+}
+
+/// What the arguments ask for; help is an error of clap's.
+fn parsed() -> Result<Cli, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    match help::asked(&mut command, &matches) {
+        Some(help) => Err(help),
+        None => Cli::from_arg_matches(&matches),
+    }
+}
+
+/// Prints what clap has to say: help on standard output, what is wrong on standard error.
+fn told(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Err(failure) if !error.use_stderr() => {
+            let failure = output::on_stdout(failure).into();
+            if output::is_broken_pipe(&failure) { ExitCode::SUCCESS } else { failed(&failure) }
+        }
+        _ => ExitCode::from(error.exit_code() as u8),
+    }
 }
 
 fn main() -> ExitCode {
-    let verb = match Cli::from_arg_matches(&command().get_matches()) {
+    let verb = match parsed() {
         Ok(cli) => cli.verb,
-        Err(error) => error.exit(),
+        Err(error) => return told(&error),
     };
     // Where a handler cannot be set, the system's own stops us just as well.
     let _ = heed_signals();

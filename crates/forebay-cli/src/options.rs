@@ -1,6 +1,8 @@
 //! Options that several verbs share.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use clap::Args;
@@ -19,7 +21,7 @@ use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 
-use crate::output::say;
+use crate::output::{self, say};
 use crate::progress::Progress;
 use forebay_trace::quantities::percent;
 
@@ -129,10 +131,19 @@ impl Reading {
     }
 }
 
-/// Says on standard error what a reader skipped, raised or wants known.
+/// Says on standard error what a reader skipped, raised or wants known; once, however often the trace is read.
 pub(crate) fn say_notes(path: &Path, notes: &Notes) {
-    for sentence in notes.sentences() {
-        say!("{}: {sentence}", path.display());
+    say_once(path, &notes.sentences());
+}
+
+/// Says `sentences` of the trace at `path`, but for those that were said.
+pub(crate) fn say_once(path: &Path, sentences: &[String]) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    for sentence in sentences {
+        let told = format!("{}: {sentence}", path.display());
+        if SAID.lock().is_ok_and(|mut said| said.insert(told.clone())) {
+            output::tell(&told);
+        }
     }
 }
 

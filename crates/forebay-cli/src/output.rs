@@ -1,6 +1,7 @@
 //! Results on standard output, notes on standard error, and what an error means for the exit status.
 
 mod csv;
+mod remedy;
 
 use std::borrow::Cow;
 use std::env;
@@ -149,9 +150,17 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 
 fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.write_all(b"\n")?;
-    out.flush()
+    let mut all = || {
+        out.write_all(text.as_bytes())?;
+        out.write_all(b"\n")?;
+        out.flush()
+    };
+    all().map_err(on_stdout)
+}
+
+/// An error of writing to standard output, which it names.
+pub(crate) fn on_stdout(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("standard output: {error}"))
 }
 
 /// The version of what JSON answers look like. It rises when a key goes, or comes to mean something else; new keys do
@@ -180,12 +189,17 @@ pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Res
     Ok(())
 }
 
-/// The error in one line. Causes are added only where the message does not end with them already.
+/// The error in one line. Causes are added only where the message does not end with them already, and what to do where the
+/// system alone has spoken.
 pub(crate) fn message(error: &anyhow::Error) -> String {
-    error.chain().skip(1).fold(error.to_string(), |said, cause| {
+    let said = error.chain().skip(1).fold(error.to_string(), |said, cause| {
         let cause = cause.to_string();
         if said.ends_with(&cause) { said } else { format!("{said}: {cause}") }
-    })
+    });
+    match remedy::remedy(&said) {
+        Some(remedy) => format!("{said}; {remedy}"),
+        None => said,
+    }
 }
 
 /// Whether whoever reads our output has gone, which is no fault.

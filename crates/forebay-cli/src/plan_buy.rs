@@ -247,7 +247,7 @@ fn clients(answer: &Answer) -> String {
     for need in answer.clients.iter().take(ROWS_MAX) {
         let gets = best.and_then(|row| row.clients.iter().find(|of| of.client == need.client));
         shown.add_row([
-            Cell::new(plan_options::name_of(&need.client)),
+            Cell::new(&need.client),
             right(need.requests.to_string()),
             right(format!("{} < {}", plan_options::percent(need.fraction), bound(need.within_ms))),
             right(need.capacity_iops.map_or("-".into(), |iops| iops.to_string())),

@@ -13,7 +13,7 @@ use forebay::report;
 use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 
-use crate::options::{Source, TracePath};
+use crate::options::{Source, TracePath, say_once};
 use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Answered};
 use crate::plan_devices::{self, Devices};
@@ -105,7 +105,7 @@ impl Capacity {
             let progress = Progress::new("searching for capacities");
             answer(&arrivals, &promises, doubt, |told: &Told| progress.tell(told))?
         };
-        plan_options::say(&self.trace, &missing(&answer.rows, doubt));
+        say_once(&self.trace, &missing(&answer.rows, doubt));
         if let Some(report) = report {
             write_report(report, &arrivals, &promises, &answer.rows)?;
         }

@@ -19,7 +19,7 @@ use forebay_trace::write::Kept;
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, say, wrapped};
 use crate::plan_costed::{self, Answered};
-use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
+use crate::plan_options::{self, Trust, distinct_names, percent, share_found, size_blind};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
@@ -207,10 +207,11 @@ fn alone(clients: &[Client]) -> String {
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
     let mut table = output::table(["client".to_string(), "trace".into()].into_iter().chain(heads));
-    for client in clients {
+    let names = distinct_names(clients.iter().map(|client| client.trace.as_str()));
+    for (client, name) in clients.iter().zip(names) {
         let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
         let needs = needs.map(right);
-        let named = [Cell::new(client.client), Cell::new(name_of(&client.trace))];
+        let named = [Cell::new(client.client), Cell::new(name)];
         table.add_row(named.into_iter().chain(needs));
     }
     format!("What each client needs alone, in IOPS:\n\n{table}")

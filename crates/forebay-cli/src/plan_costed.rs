@@ -13,7 +13,7 @@ use forebay::report;
 use forebay_core::Nanos;
 use serde::Serialize;
 
-use crate::options::{Source, say_notes};
+use crate::options::{Source, say_notes, say_once};
 use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, percent, share_found};
 use crate::progress::Progress;
@@ -72,7 +72,7 @@ pub(crate) fn load(
     })?;
     drop(progress);
     say_notes(path, &load.notes);
-    plan_options::say(path, &load.cautions());
+    say_once(path, &load.cautions());
     Ok(load)
 }
 
@@ -144,11 +144,12 @@ fn together(found: &Consolidation, costs: &Costs) -> String {
     let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
     let header = ["client", "trace"].map(String::from).into_iter().chain(heads);
-    let clients = found.clients.iter().map(|client| {
-        let name = plan_options::name_of(&client.about.trace);
-        let needs = client.rows.iter().map(|row| significant(row.speed));
-        [client.client.to_string(), name.to_string()].into_iter().chain(needs).collect()
-    });
+    let names = found.clients.iter().map(|client| client.about.trace.as_str());
+    let clients =
+        found.clients.iter().zip(plan_options::distinct_names(names)).map(|(client, name)| {
+            let needs = client.rows.iter().map(|row| significant(row.speed));
+            [client.client.to_string(), name].into_iter().chain(needs).collect()
+        });
     let alone = table(header.collect(), clients);
     let header = ["within", "promised", "shift", "sum", "together", "ratio", "each kept"];
     let rows = found.rows.iter().map(|row| {

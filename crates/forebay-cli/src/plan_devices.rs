@@ -11,7 +11,7 @@ use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 
-use crate::options::{Reading, Source};
+use crate::options::{Reading, Source, say_once};
 use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
@@ -74,7 +74,7 @@ impl Devices {
         };
         let found = answer(&input, &device, &question, |told: &Told| progress.tell(told))?;
         drop(progress);
-        plan_options::say(trace, found.of_trace(&device));
+        say_once(trace, found.of_trace(&device));
         let (said, notes, rows) = (found.told(), found.notes(&device), &found.rows);
         if let Some(report) = report {
             let part = DevicesPart { device: &device.name, said: &said, rows, notes: &notes };

@@ -5,12 +5,12 @@ use std::path::Path;
 use clap::Args;
 use forebay::plan::amount::{self, Fraction};
 pub(crate) use forebay::plan::amount::{percent, share_found};
-pub(crate) use forebay::plan::arrival_times::name_of;
+pub(crate) use forebay::plan::arrival_times::distinct_names;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, size_caution};
 use forebay_core::Nanos;
 
-use crate::options::{Source, say_notes};
-use crate::output::{self, wrapped};
+use crate::options::{Source, say_notes, say_once};
+use crate::output::wrapped;
 use crate::progress::Progress;
 
 /// A time above zero as an argument names it.
@@ -62,7 +62,7 @@ pub(crate) fn arrivals(
 ) -> anyhow::Result<ArrivalTimes> {
     let arrivals = arrivals_quietly(source, path, by_volume, clock)?;
     say_notes(path, &arrivals.notes);
-    say(path, &arrivals.cautions());
+    say_once(path, &arrivals.cautions());
     Ok(arrivals)
 }
 
@@ -78,13 +78,6 @@ pub(crate) fn arrivals_quietly(
     Ok(ArrivalTimes::read(path, &mut *reader, by_volume, clock, |records| {
         progress.say(format!("reading {}: {records} requests", path.display()));
     })?)
-}
-
-/// Says on standard error what to keep in mind of the trace at `path`.
-pub(crate) fn say(path: &Path, cautions: &[String]) {
-    for caution in cautions {
-        output::tell(&format!("{}: {caution}", path.display()));
-    }
 }
 
 /// That each request counts as one, where their lengths differ; `instead` says what counts otherwise.

@@ -11,7 +11,7 @@ use forebay_core::Nanos;
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
-use crate::options::{Source, TracePath};
+use crate::options::{Source, TracePath, say_once};
 use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
@@ -115,7 +115,7 @@ impl Power {
             let power = power(&arrivals, &question)?;
             drop(progress);
             let trace = path.display().to_string();
-            plan_options::say(path, power.epoch_caution().as_slice());
+            say_once(path, power.epoch_caution().as_slice());
             traces.push(Of { trace, power });
         }
         if let Some(report) = report {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use forebay_trace::plural::counted;
 
 #[derive(Serialize)]
 struct Results<'a> {
@@ -42,7 +43,8 @@ pub(crate) fn check(path: &Path, format: Format) -> anyhow::Result<()> {
 
 fn told(checked: &Checked) -> String {
     let Checked { policy, calls, requests, ios, difference, .. } = checked;
-    let counts = format!("{calls} calls, {requests} requests, {ios} I/Os");
+    let counts = [(calls, "call"), (requests, "request"), (ios, "I/O")];
+    let counts = counts.map(|(count, what)| counted(*count, what)).join(", ");
     match difference {
         None => format!("Every answer is the same: {counts} through {policy}."),
         Some(first) => format!(

@@ -8,7 +8,7 @@ use clap::Args;
 use clap_complete::Shell;
 use forebay_trace::TraceError;
 
-use crate::{command, output};
+use crate::{command, output, verbs};
 
 /// Print the completions of a shell, to be installed beside the command
 ///
@@ -40,7 +40,7 @@ impl Man {
             forebay::Error::output(TraceError::Io { path: self.folder.clone(), source })
         };
         fs::create_dir_all(&self.folder).map_err(told)?;
-        clap_mangen::generate_to(command(), &self.folder).map_err(told)?;
+        clap_mangen::generate_to(verbs(), &self.folder).map_err(told)?;
         Ok(())
     }
 }

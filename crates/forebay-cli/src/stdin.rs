@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -22,13 +22,14 @@ const DASH: &str = "-";
 /// Where it is.
 const PATH: &str = "/dev/stdin";
 
-static IS_ASKED: AtomicBool = AtomicBool::new(false);
+/// Traces that it is to be.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
 
 /// Reads the argument that names a trace.
 pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| match path == Path::new(DASH) {
         true => {
-            IS_ASKED.store(true, Ordering::Relaxed);
+            ASKED.fetch_add(1, Ordering::Relaxed);
             PathBuf::from(PATH)
         }
         false => path,
@@ -38,7 +39,13 @@ pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
 /// Sees to it that standard input is a file, if a trace is to be read from it. Where it was a pipe, it does not come back but for an
 /// error.
 pub(crate) fn prepare() -> anyhow::Result<()> {
-    if !IS_ASKED.load(Ordering::Relaxed) || !open::is_pipe(Path::new(PATH)) {
+    let asked = ASKED.load(Ordering::Relaxed);
+    if asked > 1 {
+        let got = format!("standard input as {asked} traces");
+        let hint = "name a file for each of the others";
+        return Err(refused(PathBuf::from(DASH), got, "it once", hint).into());
+    }
+    if asked == 0 || !open::is_pipe(Path::new(PATH)) {
         return Ok(());
     }
     if io::IsTerminal::is_terminal(&io::stdin()) {

@@ -10,6 +10,7 @@ use forebay_store::{
 use crate::output;
 use crate::progress::Progress;
 use crate::volume::size;
+use forebay_trace::plural::{counted, verb};
 
 /// Read every byte of a store and say what is damaged; nothing is written
 ///
@@ -120,9 +121,10 @@ impl Repairing {
             0 if repaired.losses.is_empty() => "Nothing was damaged.\n".into(),
             0 => String::new(),
             segments => format!(
-                "{segments} {} replaced; {} records in {} were saved.\n",
-                if segments == 1 { "segment was" } else { "segments were" },
-                repaired.records,
+                "{} {} replaced; {} in {} saved.\n",
+                counted(segments, "segment"),
+                verb(segments, "was", "were"),
+                counted(repaired.records, "record"),
                 size(repaired.bytes),
             ),
         };
@@ -139,9 +141,9 @@ impl Repairing {
 /// What was read, and what could not be.
 fn told(checked: &Checked, what: &str) -> String {
     let all = format!(
-        "{} records in {} segments ({})",
-        checked.records,
-        checked.segments,
+        "{} in {} ({})",
+        counted(checked.records, "record"),
+        counted(checked.segments, "segment"),
         size(checked.bytes)
     );
     match checked.losses.is_empty() {

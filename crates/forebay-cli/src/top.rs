@@ -22,6 +22,7 @@ use crate::volume::size;
 use forebay::plan::amount::share_found;
 use forebay::words;
 use forebay_trace::grid::{Cell, Grid, right};
+use forebay_trace::plural::counted;
 use forebay_trace::quantities::{self, bound, millis, percent, rate, significant};
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
@@ -126,7 +127,8 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let mut text = format!("{name} answers {rate} requests a second through {}", back.policy);
     if back.switches > 0 {
         let (times, pause) = (back.switches, back.last_pause_ms);
-        text += &format!(", switched {times} times, the last time in {}", millis(pause));
+        text +=
+            &format!(", switched {}, the last time in {}", counted(times, "time"), millis(pause));
     }
     text = output::wrapped(&(text + ".")) + "\n";
     if let Some(PaceFigures { percent, measured_iops }) = back.pace {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use forebay_trace::plural::{counted, verb};
 use forebay_trace::quantities;
 
 /// Make and look after a volume: drives together, with redundancy
@@ -147,8 +148,11 @@ impl Volume {
                 let said = match (rotten, mended) {
                     (0, 0) => "All that the volume holds was read, and all of it is right.".into(),
                     _ => format!(
-                        "All that the volume holds was read: {rotten} blocks were wrong, and {mended} chunks \
-                         were written anew."
+                        "All that the volume holds was read: {} {} wrong, and {} {} written anew.",
+                        counted(rotten, "block"),
+                        verb(rotten, "was", "were"),
+                        counted(mended, "chunk"),
+                        verb(mended, "was", "were")
                     ),
                 };
                 show(&opened, &said, check.format)
@@ -325,7 +329,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         ("replaced", numbers(&shown.drives_replaced)),
         ("unit", format!("{} chunks of {}", shown.chunks, size(shown.chunk_bytes.into()))),
         ("units", units),
-        ("opened", format!("{} times", shown.openings)),
+        ("opened", counted(shown.openings, "time")),
         ("table in memory, at most", size(shown.table_bytes)),
         ("records on each drive", size(shown.records_bytes_a_drive)),
     ];

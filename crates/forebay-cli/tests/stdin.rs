@@ -24,20 +24,19 @@ fn folder() -> Folder {
 }
 
 /// What every verb with a trace is asked, `@` where it stands.
-const ASKED: [&str; 15] = [
+const ASKED: [&str; 14] = [
     "advise @ -o r.html",
     "describe @",
     "simulate @ --device sata250 --policy noop",
     "cache @",
     "compare @ t.spc",
     "compare t.spc @",
-    "compare @ @",
     "fit @ -o m.model",
     "plan capacity @ --within 10ms",
-    "plan consolidate @ @ --within 10ms --fraction 0.9",
+    "plan consolidate @ t.spc --within 10ms --fraction 0.9",
     "plan sla tiers.toml @",
     "plan power @ --device st1000nm0011 --epoch 30s",
-    "plan buy @ @ --within 100ms --fraction 0.9 --device hc550 --devices-max 2",
+    "plan buy @ t.spc --within 100ms --fraction 0.9 --device hc550 --devices-max 2",
     "convert @ out.csv",
     "play @ --emulate fixed:1000 --policy noop --for 100ms",
 ];

@@ -65,9 +65,9 @@ impl Model {
         let epochs = plural(self.chain.epochs.len(), "part", "parts");
         vec![
             format!(
-                "how much: {} requests in {seconds:.0} s, how many of them in each of {} and how many write, \
+                "how much: {} in {seconds:.0} s, how many of them in each of {} and how many write, \
                  and how many by each of {}",
-                self.requests,
+                plural(self.requests as usize, "request", "requests"),
                 plural(self.arrivals.blocks(), "block", "blocks"),
                 plural(self.streams.len(), "stream", "streams"),
             ),

@@ -15,6 +15,7 @@ use forebay_trace::{Notes, Reader};
 pub use forebay_live::capture::{News, Via};
 
 use crate::error::Error;
+use forebay_trace::plural::{counted, verb};
 
 /// What to capture, and where to.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +112,11 @@ impl Begun<'_> {
                 .map_err(forebay::Error::from)?;
         captured.notes.into_iter().for_each(|note| reader.warn(note));
         if captured.lost > 0 {
-            reader.warn(format!("{} events were lost while capturing", captured.lost));
+            reader.warn(format!(
+                "{} {} lost while capturing",
+                counted(captured.lost, "event"),
+                verb(captured.lost, "was", "were")
+            ));
         }
         let converted = convert(device, &mut reader, self.writer, |_| ())?;
         Ok(Written {

@@ -2,6 +2,7 @@
 
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
+use forebay_trace::plural::counted;
 use forebay_trace::quantities::{millis, seconds, significant};
 
 /// A host that issues one request in a hundred later than this does not play the trace.
@@ -23,13 +24,13 @@ pub(super) fn judge(result: &mut PlayResult) {
     said.extend(lateness.verdict());
     if let Some(first) = result.errors.first() {
         said.push(format!(
-            "{} I/Os failed, {} of them {}s with {} ({}); {} requests failed.",
-            result.figures.ios_failed,
+            "{} failed, {} of them {}s with {} ({}); {} failed.",
+            counted(result.figures.ios_failed, "I/O"),
             first.ios,
             first.op,
             first.error,
             first.message,
-            result.figures.failed
+            counted(result.figures.failed, "request")
         ));
     }
     if let Some(why) = result.ended_early {

@@ -114,7 +114,9 @@ pub fn read(path: &Path) -> Result<Config, Error> {
     let wrong = |what: String| unfit(format!("{}: {what}", path.display()));
     let found = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
     if !found.is_file() || found.len() > FILE_MAX {
-        return Err(wrong("got no configuration, expected a TOML file of at most 1 MiB".into()));
+        return Err(wrong(
+            "got a folder, or more than 1 MiB, expected a configuration, a TOML file".into(),
+        ));
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     parse(path, &text)

@@ -15,6 +15,7 @@ pub mod objects;
 pub mod parquet;
 pub mod presets;
 pub mod snoop;
+mod titles;
 pub mod vscsi;
 
 use std::io::BufRead;
@@ -80,7 +81,7 @@ pub static FORMATS: &[Format] = &[
     },
     Format {
         name: "csv",
-        about: "canonical CSV, known by its header",
+        about: "CSV known by its header: canonical, or one that names columns and units (time_us,op,offset,size)",
         sniff: csv::sniff,
         open: csv::open,
     },

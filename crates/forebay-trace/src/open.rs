@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
-use crate::formats::presets::open_columns;
-use crate::formats::{FORMATS, Format, Input};
+use crate::formats::presets::{open_columns, preset};
+use crate::formats::{FORMATS, Format, Input, csv};
 use crate::lines::BYTE_ORDER_MARK;
 use crate::partition;
 use crate::rows::shorten;
@@ -63,13 +63,19 @@ pub fn open_counting(
     let input = Input { path: path.to_path_buf(), packing, content };
     let (reader, doubt) = match from {
         Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
-        Some(From::Format(format)) => ((format.open)(input)?, Doubt::of(format.name)),
+        Some(From::Format(format)) => ((format.open)(input)?, doubt(format, &head)),
         None => {
             let format = recognise(path, &head)?;
-            ((format.open)(input)?, Doubt::of(format.name))
+            ((format.open)(input)?, doubt(format, &head))
         }
     };
     Ok(Box::new(Checked::new(reader, path, doubt)))
+}
+
+/// What is known of the units of content that begins so: a header may declare them.
+fn doubt(format: &Format, head: &[u8]) -> Doubt {
+    let declared = (format.name == "csv").then(|| csv::declared(head)).flatten();
+    declared.map_or_else(|| Doubt::of(format.name), |columns| Doubt::declared(&columns))
 }
 
 /// The files that [`open`] reads for the trace at `path`. Where there is none, `path` alone: opening
@@ -138,7 +144,7 @@ fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
 fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let returns_only = || head.contains(&b'\r') && !head.contains(&b'\n');
-    FORMATS.iter().find(|format| (format.sniff)(head)).ok_or_else(|| TraceError::Malformed {
+    let unknown = || TraceError::Malformed {
         path: path.to_path_buf(),
         place: Place::File,
         got: format!("content that begins {}", shorten(first_line(head))),
@@ -150,7 +156,18 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
              read with --columns, as --columns at:us,op,offset,len,skip=1"
                 .into()
         },
-    })
+    };
+    let found = FORMATS.iter().find(|format| (format.sniff)(head));
+    match (csv::header::of(head), found) {
+        (Some(Err(unsure)), None) => Err(unsure.at(path)),
+        // Whose rows look like those of a preset, under another header: its units are not known to be the preset's.
+        (Some(Err(unsure)), Some(format))
+            if preset(format.name).is_some_and(|preset| !preset.is_titled(first_line(head))) =>
+        {
+            Err(unsure.or_preset(format.name).at(path))
+        }
+        (_, found) => found.ok_or_else(unknown),
+    }
 }
 
 fn first_line(head: &[u8]) -> &[u8] {

@@ -15,7 +15,7 @@ pub fn counted(count: u64, what: &str) -> String {
 }
 
 /// The verb that goes with a count: `one` or `many`.
-pub(crate) fn verb<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+pub fn verb<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 

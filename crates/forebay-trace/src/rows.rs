@@ -53,7 +53,8 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     if bytes.is_empty() { "nothing".into() } else { format!("\"{}{dots}\"", shown.escape_ascii()) }
 }
 
-/// A record that moves data on one unnamed stream, checked against the limits.
+/// A record that moves data on one unnamed stream, checked against the limits. What is wrong is in column `offset` or `len`, as
+/// our own forms call them.
 #[inline]
 pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, Wrong> {
     let (len_max, expected) = match op {
@@ -61,11 +62,11 @@ pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, W
         _ => (LEN_BYTES_MAX, "at most 1 GiB a request"),
     };
     if len > len_max {
-        return Err(Wrong::new("Size", len.to_string().as_bytes(), expected));
+        return Err(Wrong::new("len", len.to_string().as_bytes(), expected));
     }
     if offset >= END_BYTES_MAX - len {
         let got = offset.to_string();
-        return Err(Wrong::new("Offset", got.as_bytes(), "a request that ends below 2^63 bytes"));
+        return Err(Wrong::new("offset", got.as_bytes(), "a request that ends below 2^63 bytes"));
     }
     Ok(Record {
         at: Nanos(at),

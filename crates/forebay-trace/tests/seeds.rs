@@ -1,6 +1,7 @@
 //! The fuzzers' seeds are what they claim to be: a seed that no parser takes any more would fuzz nothing but the refusal.
 //!
-//! Of traces, every seed of a format and of `open`: read to the end. `fuzz/seeds/columns/wrong` and the damaged tar claim to be wrong.
+//! Of traces, every seed of a format and of `open`: read to the end. `fuzz/seeds/columns/wrong`, a header
+//! that tells no unit and the damaged tar claim to be wrong.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +12,7 @@ use forebay_trace::formats::FORMATS;
 use forebay_trace::open::{COLUMNS, open};
 
 /// Seeds that are there to be refused.
-const WRONG: [&str; 2] = ["columns/wrong", "open/tar-damaged"];
+const WRONG: [&str; 3] = ["columns/wrong", "csv/named-unsure", "open/tar-damaged"];
 
 fn seeds(folder: &str) -> Vec<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(folder);

@@ -14,6 +14,7 @@ use forebay_trace::{Reader, Record};
 
 use crate::error::Error;
 use crate::progress::{GoOn, Meter};
+use forebay_trace::plural::counted;
 
 /// Equal ranges of a volume whose use is told apart.
 const RANGES: u64 = 20;
@@ -167,8 +168,9 @@ impl FioJob {
             "  what is used again and when, runs of one size or direction, exact offsets;".into(),
             "  percents and rates are whole numbers, rates at least one a second.".into(),
             format!(
-                "  Left out: {} flushes and trims, {dropped} requests of further volumes.",
-                self.left_out
+                "  Left out: {} that flush or trim, {} of further volumes.",
+                counted(self.left_out, "request"),
+                counted(dropped, "request")
             ),
             "The I/O log (forebay generate -o OUT.iolog, fio --read_iolog) keeps every request."
                 .into(),

@@ -17,6 +17,7 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open}
 
 use crate::error::Error;
 use crate::progress::{GoOn, Meter};
+use forebay_trace::plural::counted;
 
 /// Records kept in memory: 96 MiB, so that with the largest footprint they fit 512 MiB in all.
 pub const KEPT_RECORDS_MAX: usize = 2 << 20;
@@ -244,9 +245,9 @@ pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Erro
     }
     let said: String = notes.warnings.iter().map(|warning| format!("; {warning}")).collect();
     Err(Error::Unfit(format!(
-        "{}: got no requests ({} rows skipped), expected at least one{said}",
+        "{}: got no requests ({} skipped), expected at least one{said}",
         path.display(),
-        notes.rows_skipped
+        counted(notes.rows_skipped, "row")
     )))
 }
 
@@ -255,7 +256,7 @@ fn shorter(path: &Path, left: u64) -> TraceError {
     TraceError::Malformed {
         path: path.to_path_buf(),
         place: Place::File,
-        got: format!("{left} records less when read again"),
+        got: format!("{} less when read again", counted(left, "record")),
         expected: "the same trace each time: it is too long to be kept in memory".into(),
         hint: "give a file, or a table that can be read more than once".into(),
     }

@@ -1,27 +1,32 @@
-//! Canonical CSV: every field of a record and its stream, one row a request.
+//! CSV with a header: canonical, or one that names columns and units in others' words ([`header`]).
 //!
-//! Columns: `at_ns` (from the first request), `op` (read, write, flush, trim), `offset` and `len`
+//! Canonical is every field of a record and its stream, one row a request. Columns: `at_ns` (from the first request), `op` (read, write, flush, trim), `offset` and `len`
 //! in bytes, `stream` (a number that tells streams apart), `volume` (its name), `latency_ns` (empty
 //! where unknown), `flags` (letters of `PFASM`), and the stream's `thread` and `process` ids (empty
 //! where unknown) and `name`. Quoting as in RFC 4180. Streams are numbered anew in the order of
 //! their first row. Rows of zero length that are no flush are skipped and counted.
 
+pub(crate) mod header;
+
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use ::csv::ByteRecord;
 use forebay_core::{Nanos, Op};
 
+use crate::columns::Columns;
+use crate::columns::reader::{self, ColumnReader};
 use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::lines::LINE_BYTES_MAX;
+use crate::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
 use crate::rows::{self, Wrong, shorten};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
+use header::Header;
 
 /// The columns.
 pub const HEADER: [&str; 11] = [
@@ -39,10 +44,56 @@ pub const HEADER: [&str; 11] = [
 ];
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
+    is_canonical(head) || matches!(header::of(head), Some(Ok(_)))
+}
+
+fn is_canonical(head: &[u8]) -> bool {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     head.starts_with(HEADER.join(",").as_bytes())
 }
 
-pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+/// The columns that the header of a text declares, if it is in others' words and tells all.
+pub(crate) fn declared(head: &[u8]) -> Option<Columns> {
+    let header = header::of(head).filter(|_| !is_canonical(head))?;
+    header.ok().map(|header| header.columns)
+}
+
+pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let begin = begin(&mut input)?;
+    let said = header::of(&begin).filter(|_| !is_canonical(&begin));
+    let content = Box::new(Cursor::new(begin).chain(input.content));
+    let input = Input { content, ..input };
+    match said {
+        None => open_canonical(input),
+        Some(Err(unsure)) => Err(unsure.at(&input.path)),
+        Some(Ok(header)) => {
+            let Header { columns, note } = header;
+            let hint = format!("the header is read as --columns {columns}");
+            let named = reader::Header::Named;
+            let reader =
+                ColumnReader::new(&input.path, input.content, &columns, named, "csv", hint);
+            Ok(Box::new(Ordered::new(reader.warn(note))))
+        }
+    }
+}
+
+/// A text up to the end of the first line that is not blank.
+fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
+    let mut begin = Vec::new();
+    let is_blank =
+        |text: &[u8]| text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_ascii().is_empty();
+    while is_blank(&begin) && begin.len() < LINE_BYTES_MAX {
+        let most = (LINE_BYTES_MAX - begin.len()) as u64;
+        let read = (&mut input.content).take(most).read_until(b'\n', &mut begin);
+        let read = read.map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(begin)
+}
+
+fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let content = Rationed { content: input.content, left: ROW_BYTES_MAX, is_short: false };
     let mut source = ::csv::ReaderBuilder::new().from_reader(content);
     if let Err(error) = source.byte_headers() {
@@ -54,7 +105,8 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         return Err(Wrong::new(
             HEADER[0],
             &got,
-            "the header at_ns,op,offset,len,stream,volume,...",
+            "the header at_ns,op,offset,len,stream,volume,..., or one that names time, operation, place \
+             and length",
         )
         .at(&input.path, Place::Line(1), ""));
     }

@@ -249,6 +249,14 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
 }
 
 impl Preset {
+    /// Whether a line is the header of its own names.
+    pub(crate) fn is_titled(&self, line: &[u8]) -> bool {
+        let Ok(line) = std::str::from_utf8(line) else { return false };
+        let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));
+        let mut own = self.titles.split(',');
+        own.all(|title| names.next().is_some_and(|name| name.eq_ignore_ascii_case(title)))
+    }
+
     /// Its columns; a test holds that there is nothing wrong with them.
     fn declared(&self) -> Option<Columns> {
         Some(self.columns.parse::<Columns>().ok()?.titled(self.titles))

@@ -1,5 +1,7 @@
 //! What to keep in mind when believing an advice.
 
+use forebay_trace::plural::verb;
+
 use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 use super::{Remedy, RemedyKind, Verdict, source};
@@ -90,8 +92,9 @@ impl Case<'_> {
         }
         if before.requests < REQUESTS_THAT_MATTER {
             cautions.push(format!(
-                "There is only so much to go by: what {} say of tails is not to be relied on.",
-                counted(before.requests, "request")
+                "There is only so much to go by: what {} {} of tails is not to be relied on.",
+                counted(before.requests, "request"),
+                verb(before.requests, "says", "say")
             ));
         }
         for (count, kind) in [(before.reads, "read"), (before.writes, "write")] {

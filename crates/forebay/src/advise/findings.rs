@@ -1,5 +1,7 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
+use forebay_trace::plural::verb;
+
 use super::available::served;
 use super::choice::Choice;
 use super::judge::{TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
@@ -121,10 +123,11 @@ impl Case<'_> {
             }
             Verdict::LoadTooLow => self.mostly_idle(),
             Verdict::TooShort | Verdict::NoTimes => format!(
-                "Too short to advise: {} in {} tell nothing of schedulers or other remedies; {TOO_FEW} \
+                "Too short to advise: {} in {} {} nothing of schedulers or other remedies; {TOO_FEW} \
                  are the least that do.",
                 counted(baseline.figures.requests, "request"),
                 seconds(self.input.description.duration_s),
+                verb(baseline.figures.requests, "tells", "tell"),
             ),
             Verdict::NothingToGain => format!(
                 "Nothing to gain from scheduling: every scheduler that can be had comes within {} of the same {}. {}",

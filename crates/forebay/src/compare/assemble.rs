@@ -193,6 +193,9 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
             ));
         }
     }
+    // One trace against itself has everything twice.
+    left_out.dedup();
+    cautions.dedup();
     (left_out, cautions)
 }
 

@@ -74,7 +74,7 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
     let names = |holds| -> Vec<&str> {
         aspects.iter().filter(|a| a.holds == holds).map(|a| a.aspect).collect()
     };
-    let (a, b) = (file_name(&card.a.trace), file_name(&card.b.trace));
+    let [a, b] = told_apart(&card.a.trace, &card.b.trace);
     match (names(true).as_slice(), names(false).as_slice()) {
         (_, []) => format!("{b} is a faithful twin of {a} in all that was compared."),
         ([], _) => format!("{b} is no twin of {a} in anything that was compared."),
@@ -88,6 +88,15 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
 /// A path without its folders.
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
+/// The traces' names, which differ: those of the files, else their paths, else the second is a second.
+fn told_apart(a: &str, b: &str) -> [String; 2] {
+    match [file_name(a), file_name(b)] {
+        [first, second] if first != second => [first.into(), second.into()],
+        _ if a != b => [a.into(), b.into()],
+        [name, _] => [name.into(), format!("{name}#2")],
+    }
 }
 
 /// One, two and three.

@@ -140,10 +140,10 @@ impl<'a> Bed<'a> {
         if usize::from(self.disks) > volumes && !arrays {
             let idle = usize::from(self.disks) - volumes;
             told.push(format!(
-                "{} of the {} disks stay{} idle: volumes are dealt over disks whole, and the trace \
+                "{} of {} stay{} idle: volumes are dealt over disks whole, and the trace \
                  has {}",
                 idle,
-                self.disks,
+                counted(u64::from(self.disks), "disk"),
                 if idle == 1 { "s" } else { "" },
                 counted(volumes as u64, "volume")
             ));

@@ -317,8 +317,9 @@ impl Tally {
         }
         if self.queued_in_issue_only > 0 {
             sentences.push(format!(
-                "{} queue events come after {PRELUDE_MAX} events without any: they are left out",
-                self.queued_in_issue_only
+                "{} {} after {PRELUDE_MAX} events without any: left out",
+                counted(self.queued_in_issue_only, "queue event"),
+                verb(self.queued_in_issue_only, "comes", "come")
             ));
         }
         sentences

@@ -21,6 +21,7 @@ use super::{Schema, Table, damaged, found, shown};
 use crate::error::TraceError;
 use crate::formats::numbering::Numbering as Named;
 use crate::formats::parquet::columns::Columns;
+use crate::formats::titles;
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 use crate::rows::{self, Wrong};
@@ -131,8 +132,8 @@ impl Canonical {
     ) -> Result<Vec<u32>, TraceError> {
         let fields = columns.fields();
         let number = |names: &[&str]| found::any(fields, names, found::is_number);
-        let (thread, process) = (number(&found::THREAD), number(&found::PROCESS));
-        let name = found::any(fields, &found::NAME, found::is_text);
+        let (thread, process) = (number(&titles::THREAD), number(&titles::PROCESS));
+        let name = found::any(fields, &titles::NAME, found::is_text);
         if columns.has("stream") || (thread.or(process).or(name)).is_none() {
             return numbered(columns, "stream", &mut self.streams, &mut self.room, |name| {
                 dictionary.streams.push(Stream { name, ..Stream::default() });
@@ -170,8 +171,8 @@ impl Canonical {
         columns: &Columns,
         dictionary: &mut Dictionary,
     ) -> Result<Vec<u32>, TraceError> {
-        let Some(column) = found::any(columns.fields(), &found::VOLUME, found::is_text) else {
-            let column = found::any(columns.fields(), &found::VOLUME, found::is_number);
+        let Some(column) = found::any(columns.fields(), &titles::VOLUME, found::is_text) else {
+            let column = found::any(columns.fields(), &titles::VOLUME, found::is_number);
             let column = column.unwrap_or("volume");
             return numbered(columns, column, &mut self.volumes, &mut self.room, |name| {
                 dictionary.volumes.push(name);
@@ -262,15 +263,15 @@ impl Schema for Canonical {
     ) -> Result<(), TraceError> {
         let fields = columns.fields();
         let missing = |name: &str, others: &str| columns.missing(name, others);
-        let at = found::time(fields, &found::AT)
+        let at = found::time(fields, &titles::AT)
             .ok_or_else(|| missing("at_ns", "another of times: timestamp, time_us, ..."))?;
-        let op = found::any(fields, &found::OP, |_| true)
+        let op = found::any(fields, &titles::OP, |_| true)
             .ok_or_else(|| missing("op", "another of operations: operation, is_write, ..."))?;
-        let offset = found::bytes(fields, &found::OFFSET)
+        let offset = found::bytes(fields, &titles::OFFSET)
             .ok_or_else(|| missing("offset", "another of places: lba, sector, ..."))?;
-        let len = found::bytes(fields, &found::LEN)
+        let len = found::bytes(fields, &titles::LEN)
             .ok_or_else(|| missing("len", "another of lengths: size, sectors, ..."))?;
-        let latency = found::time(fields, &found::LATENCY)
+        let latency = found::time(fields, &titles::LATENCY)
             .map(|found| Ok((found.name, columns.times(found, true)?)))
             .transpose()?;
         let flags = match columns.has("flags") {
@@ -288,7 +289,11 @@ impl Schema for Canonical {
                 columns.unsigned(&offsets, row, offset.name)?,
                 columns.unsigned(&lens, row, len.name)?,
             )
-            .map_err(|wrong| columns.wrong(row, wrong))?;
+            .map_err(|mut wrong| {
+                let own = if wrong.column == "len" { len.name } else { offset.name };
+                wrong.column = own.to_string().into();
+                columns.wrong(row, wrong)
+            })?;
             record.flags = flags;
             if let Some((name, latency)) = &latency {
                 record.latency = columns.optional(latency, row, name)?.map(Nanos);

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::record::fitting;
+use crate::plural::{counted, verb};
 use crate::trace::Dictionary;
 use crate::write::entry;
 
@@ -80,8 +81,13 @@ impl Devices {
     }
 
     pub(super) fn sentence(&self) -> Option<String> {
-        (self.renamed > 0)
-            .then(|| format!("{} volumes are called by device numbers, 240,0 on", self.renamed))
+        (self.renamed > 0).then(|| {
+            format!(
+                "{} {} called by device numbers, 240,0 on",
+                counted(self.renamed, "volume"),
+                verb(self.renamed, "is", "are")
+            )
+        })
     }
 }
 

@@ -64,7 +64,10 @@ impl Sla {
     /// A file that cannot be read, or as [`Sla::read`].
     pub fn open(path: &Path) -> Result<Sla, Error> {
         let text = whole::read_text(path, whole::WRITTEN_MAX, "a promise").map_err(|error| {
-            Error::Unfit(format!("{}: cannot read the promise: {error}", path.display()))
+            Error::Unfit(format!(
+                "{}: cannot read the promise, a file of tiers: {error}",
+                path.display()
+            ))
         })?;
         Sla::read(path, &text)
     }

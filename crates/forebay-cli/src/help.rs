@@ -1,0 +1,52 @@
+//! `forebay help VERB`: what `forebay VERB --help` prints. clap's own `help` knows no `--help`, and speaks of itself in other words.
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Command};
+
+const HELP: &str = "help";
+const VERB: &str = "COMMAND";
+
+/// `command` with a `help` at every place where there are verbs.
+pub(crate) fn added(command: Command) -> Command {
+    let names: Vec<String> =
+        command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
+    if names.is_empty() {
+        return command;
+    }
+    let verb = Arg::new(VERB).num_args(0..).help("The command, with those above it: plan sla");
+    let help = Command::new(HELP).about("Explain a command, or list them all").arg(verb);
+    let command = names.into_iter().fold(command, |all, name| all.mut_subcommand(name, added));
+    command.disable_help_subcommand(true).subcommand(help)
+}
+
+/// The help that was asked for by a verb `help`: as an error, which clap prints, or tells that there is no such verb.
+pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap::Error> {
+    let mut path = vec![command.get_name().to_string()];
+    let mut matches = matches;
+    let words = loop {
+        let (name, below) = matches.subcommand()?;
+        if name == HELP {
+            break below.get_many::<String>(VERB).into_iter().flatten();
+        }
+        path.push(name.to_string());
+        matches = below;
+    };
+    path.extend(words.cloned());
+    if let Some((above, word)) = unknown(command, &path) {
+        let told = format!("no command '{word}'; '{above} --help' lists what there is");
+        return Some(command.error(ErrorKind::InvalidSubcommand, told));
+    }
+    command.try_get_matches_from_mut(path.iter().map(String::as_str).chain(["--help"])).err()
+}
+
+/// The first word of `path` that is no verb, behind those before it.
+fn unknown(command: &Command, path: &[String]) -> Option<(String, String)> {
+    let mut command = command;
+    for (nth, word) in path.iter().enumerate().skip(1) {
+        match command.find_subcommand(word) {
+            Some(found) => command = found,
+            None => return Some((path.get(..nth)?.join(" "), word.clone())),
+        }
+    }
+    None
+}

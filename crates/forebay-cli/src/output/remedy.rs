@@ -1,0 +1,62 @@
+//! What to do about a refusal of the system, behind its own words.
+
+use std::io::{self, ErrorKind};
+
+/// What the system's words end with: `No such file or directory (os error 2)`.
+const NUMBERED: &str = " (os error ";
+
+/// What to do, where a message says no more than what the system does.
+pub(super) fn remedy(message: &str) -> Option<&'static str> {
+    let (_, number) = message.strip_suffix(')')?.rsplit_once(NUMBERED)?;
+    Some(match io::Error::from_raw_os_error(number.parse().ok()?).kind() {
+        ErrorKind::NotFound => "check the name, and the folder that it is looked for in",
+        ErrorKind::PermissionDenied => {
+            "ask for the right to use it (ls -l shows who may), or name another"
+        }
+        ErrorKind::IsADirectory => "it is a folder; name a file",
+        ErrorKind::NotADirectory => {
+            "check the name: a part of it is a file where a folder should be"
+        }
+        ErrorKind::AlreadyExists => "name another, or move away what is there",
+        ErrorKind::StorageFull => "make room, or write somewhere else",
+        ErrorKind::QuotaExceeded => {
+            "you may write no more there: make room, or write somewhere else"
+        }
+        ErrorKind::FileTooLarge => {
+            "no file may be so large there (ulimit -f): write somewhere else"
+        }
+        ErrorKind::ReadOnlyFilesystem => "nothing can be written there: write somewhere else",
+        ErrorKind::AddrInUse => "another program listens there: stop it, or name another place",
+        ErrorKind::ConnectionRefused => "nobody listens there: start the server, or check the name",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_system_s_own_words_need_more() {
+        for (number, part) in [
+            (2, "check the name"),
+            (13, "the right"),
+            (17, "move away"),
+            (20, "a part of it is a file"),
+            (21, "name a file"),
+            (27, "ulimit"),
+            (28, "make room"),
+            (30, "somewhere else"),
+            (98, "listens there"),
+            (111, "nobody"),
+            (122, "no more there"),
+        ] {
+            let told = format!("t.csv: {}", io::Error::from_raw_os_error(number));
+            assert!(remedy(&told).is_some_and(|told| told.contains(part)), "{told}");
+            assert_eq!(remedy(&format!("{told}; expected another")), None);
+        }
+        for other in ["t.csv: got nothing", "(os error x)", "x (os error )", "", "x (os error 5)"] {
+            assert_eq!(remedy(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! A header line as a declaration of columns: `time_us,op,offset,size` is `at:us,op,offset,len,skip=1`.
+//!
+//! Names are those of [`Titles`]. The header must name the time with its unit, the operation, the place and the length. Nothing is
+//! guessed: what no name tells (the unit of `timestamp`, of `block`) is refused, with the declaration to write. What is read is
+//! exactly what that declaration says, and a note tells it.
+//!
+//! Fields are parted by comma, tab, semicolon or blanks, as [`Columns`] has them. Blank lines before the header mean nothing.
+
+use std::path::Path;
+
+use crate::columns::Columns;
+use crate::columns::cursor::{Cursor, Separator};
+use crate::columns::unit::TIME_UNITS;
+use crate::error::{Place, TraceError};
+use crate::formats::titles::{
+    AT, LATENCY, LEN, LEN_UNSURE, NAME, OFFSET, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles, VOLUME,
+};
+use crate::lines::BYTE_ORDER_MARK;
+use crate::rows::shorten;
+
+/// Columns of a header: one of more tells nothing that a declaration would not tell better.
+const COLUMNS_MAX: usize = 128;
+/// Names of columns that are not read, in a note.
+const UNREAD_SHOWN: usize = 5;
+/// What parts columns, and how a declaration says so. Commas need no word.
+const SEPARATORS: [(Separator, Option<&str>); 4] = [
+    (Separator::Byte(b','), None),
+    (Separator::Byte(b'\t'), Some("sep=tab")),
+    (Separator::Byte(b';'), Some("sep=semicolon")),
+    (Separator::Blanks, Some("sep=blank")),
+];
+
+/// What a header says.
+#[derive(Debug)]
+pub(crate) struct Header {
+    pub(super) columns: Columns,
+    /// The sentence that tells what was taken from it.
+    pub(super) note: String,
+}
+
+/// Names that do not tell all.
+#[derive(Debug)]
+pub(crate) struct Unsure {
+    line: u64,
+    got: String,
+    expected: String,
+    hint: String,
+}
+
+impl Unsure {
+    /// The rows could be those of a preset, whose header is another.
+    pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
+        self.hint += &format!("; if it is {name}, name that with --from {name}");
+        self
+    }
+
+    pub(crate) fn at(self, path: &Path) -> TraceError {
+        let Unsure { line, got, expected, hint } = self;
+        let (path, place) = (path.to_path_buf(), Place::Line(line));
+        TraceError::Malformed { path, place, got, expected, hint }
+    }
+}
+
+/// What the first line of a text says; nothing if it does not name the columns of requests.
+pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
+    let (line, number) = lines.find(|(line, _)| !line.trim_ascii().is_empty())?;
+    let mut told = None;
+    for (separator, word) in SEPARATORS {
+        let Some(names) = names(line, separator) else { continue };
+        let said = Names { titles: Titles::new(names.iter().map(String::as_str)), names };
+        match said.declare(number, word) {
+            Some(Ok(header)) => return Some(Ok(header)),
+            unsure => told = told.or(unsure),
+        }
+    }
+    told
+}
+
+/// The fields of a line; none if there are too few or too many of them, or text that is none.
+fn names(line: &[u8], separator: Separator) -> Option<Vec<String>> {
+    let line = [line.trim_ascii_end(), b"\n"].concat();
+    let mut cursor = Cursor::new(&line, separator);
+    let mut names = Vec::new();
+    cursor.first();
+    loop {
+        names.push(std::str::from_utf8(cursor.field().ok()?).ok()?.to_owned());
+        if cursor.next().is_err() {
+            break;
+        }
+    }
+    (2..=COLUMNS_MAX).contains(&names.len()).then_some(names)
+}
+
+/// The names of columns.
+struct Names {
+    titles: Titles,
+    names: Vec<String>,
+}
+
+/// A declaration in the making, and what is missing for it.
+struct Declaration {
+    /// A word for each column.
+    words: Vec<Option<String>>,
+    settings: Vec<String>,
+    /// What a name should have told.
+    wanted: Vec<String>,
+    /// What to write in the declaration.
+    instead: Vec<&'static str>,
+}
+
+impl Declaration {
+    fn put(&mut self, column: usize, word: impl Into<String>) {
+        if let Some(place) = self.words.get_mut(column) {
+            *place = Some(word.into());
+        }
+    }
+
+    fn set(&mut self, setting: &str, wanted: &str, instead: &'static str) {
+        self.settings.push(setting.to_owned());
+        self.wanted.push(wanted.to_owned());
+        self.instead.push(instead);
+    }
+
+    fn text(&self, line: u64, separator: Option<&str>) -> String {
+        let read = self.words.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        let words = self.words.iter().take(read).map(|word| word.as_deref().unwrap_or("_"));
+        let settings = self.settings.iter().map(String::as_str).chain(separator);
+        let skip = format!("skip={line}");
+        words.chain(settings).chain([skip.as_str()]).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Names {
+    fn name(&self, column: usize) -> String {
+        shorten(self.names.get(column).map_or(&b""[..], |name| name.as_bytes()))
+    }
+
+    /// The declaration that this is; nothing if it names no place, or nothing beside it.
+    fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
+        let titles = &self.titles;
+        let any = |names: &[&str]| titles.any(names, |_| true);
+        let at = titles.time(&AT, |unit| unit.is_some()).or(titles.time(&AT, |_| true));
+        let sized = |known: Option<(usize, u64)>, unsure: &[&str]| {
+            let known = known.map(|(column, bytes)| (column, Some(bytes)));
+            known.or_else(|| Some((any(unsure)?, None)))
+        };
+        let offset = sized(titles.bytes(&OFFSET), &OFFSET_UNSURE)?;
+        let len = sized(titles.bytes(&LEN), &LEN_UNSURE);
+        let op = any(&OP);
+        if at.is_none() && len.is_none() && op.is_none() {
+            return None;
+        }
+        let (settings, wanted, instead) = (Vec::new(), Vec::new(), Vec::new());
+        let words = vec![None; self.names.len()];
+        let mut said = Declaration { words, settings, wanted, instead };
+        self.time(at, &mut said);
+        self.bytes("offset", offset, &mut said);
+        match len {
+            Some(len) => self.bytes("len", len, &mut said),
+            None => said.set(
+                "len=4096",
+                "a name for the length (len, size, sectors, ...)",
+                "the bytes of each request for 4096",
+            ),
+        }
+        match op {
+            Some(column) => said.put(column, self.op(column)),
+            None => said.set(
+                "op=read",
+                "a name for the operation (op, rw, is_write, ...)",
+                "op=write if all write",
+            ),
+        }
+        if let Some((column, Some(ns))) = titles.time(&LATENCY, |unit| unit.is_some()) {
+            said.put(column, format!("latency:{}", unit_name(ns)));
+        }
+        if let Some(column) = any(&VOLUME) {
+            said.put(column, "volume");
+        }
+        self.submitter(&mut said);
+        if let Some(column) = any(&["flags"]) {
+            said.put(column, "flags");
+        }
+        self.once(&mut said);
+        let text = said.text(line, separator);
+        Some(if said.wanted.is_empty() {
+            Ok(self.header(&said, &text)?)
+        } else {
+            Err(self.unsure(said, line, &text))
+        })
+    }
+
+    fn time(&self, at: Option<(usize, Option<u64>)>, said: &mut Declaration) {
+        match at {
+            None => said.set(
+                "every=1ms",
+                "a name for the time (time_us, timestamp_ms, ...)",
+                "the time between requests for 1ms",
+            ),
+            Some((column, Some(ns))) => said.put(column, format!("at:{}", unit_name(ns))),
+            Some((column, None)) => {
+                said.put(column, "at:UNIT");
+                said.wanted.push(format!(
+                    "the unit of {} at its end: _ns, _us, _ms or _s",
+                    self.name(column)
+                ));
+                said.instead.push("ns, us, ms or s for the UNIT of at");
+            }
+        }
+    }
+
+    fn bytes(&self, word: &str, (column, unit): (usize, Option<u64>), said: &mut Declaration) {
+        let unit = match unit {
+            Some(1) => "",
+            Some(512) => ":sectors",
+            Some(_) => ":kib",
+            None => {
+                said.wanted.push(format!("a name that tells the unit of {}", self.name(column)));
+                let instead = "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of places and lengths";
+                if !said.instead.contains(&instead) {
+                    said.instead.push(instead);
+                }
+                ":UNIT"
+            }
+        };
+        said.put(column, format!("{word}{unit}"));
+    }
+
+    /// A column of operations: words, or whether a request writes, or reads.
+    fn op(&self, column: usize) -> &'static str {
+        if self.titles.is(column, &["is_write", "write"]) {
+            "op:0+false/1+true"
+        } else if self.titles.is(column, &["is_read"]) {
+            "op:1+true/0+false"
+        } else {
+            "op"
+        }
+    }
+
+    /// Who submits: the stream, or what tells one. `process` may be a name as well as a number: the text of a name can be both.
+    fn submitter(&self, said: &mut Declaration) {
+        let any = |names: &[&str]| self.titles.any(names, |_| true);
+        if let Some(column) = any(&["stream"]) {
+            return said.put(column, "stream");
+        }
+        let name = any(&NAME);
+        if let Some(column) = self.titles.any(&PROCESS, |column| Some(column) != name) {
+            said.put(column, "process");
+        }
+        for (column, word) in [(any(&THREAD), "thread"), (name, "name")] {
+            if let Some(column) = column {
+                said.put(column, word);
+            }
+        }
+    }
+
+    /// Refuses a name that two columns have.
+    fn once(&self, said: &mut Declaration) {
+        let read = said.words.iter().enumerate().filter(|(_, word)| word.is_some());
+        if let Some((column, _)) = read.clone().find(|(column, _)| self.titles.is_twice(*column)) {
+            said.wanted.push(format!("one column called {}", self.name(column)));
+            said.instead.push("_ for the one that is not meant");
+        }
+    }
+
+    fn header(&self, said: &Declaration, text: &str) -> Option<Header> {
+        let mut columns: Columns = text.parse().ok()?;
+        columns.titles = self.names.iter().take(columns.roles.len()).cloned().collect();
+        let unread = said.words.iter().enumerate().filter(|(_, word)| word.is_none());
+        let unread: Vec<String> = unread.map(|(column, _)| self.name(column)).collect();
+        let more = unread.len().saturating_sub(UNREAD_SHOWN);
+        let mut note = format!("the header names the columns, read as --columns {text}");
+        if !unread.is_empty() {
+            let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
+            note += &format!("; not read: {shown}");
+        }
+        if more > 0 {
+            note += &format!(" and {more} more");
+        }
+        Some(Header { columns, note })
+    }
+
+    fn unsure(&self, said: Declaration, line: u64, text: &str) -> Unsure {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let got = format!("a header of {}", shorten(names.join(",").as_bytes()));
+        let hint = format!("or write --columns {text}, with {}", said.instead.join(" and "));
+        Unsure { line, got, expected: said.wanted.join(", and "), hint }
+    }
+}
+
+/// What a declaration calls a unit of so many nanoseconds.
+fn unit_name(ns: u64) -> &'static str {
+    TIME_UNITS.iter().find(|unit| unit.ns == ns).map_or("ns", |unit| unit.name)
+}

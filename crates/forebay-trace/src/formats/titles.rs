@@ -1,0 +1,216 @@
+//! Columns by the names that people give them: `timestamp` or `time_us` for `at_ns`, `size` or `sectors` for `len`. The one table
+//! of names, for Parquet and for CSV with a header.
+//!
+//! Case plays no part, nor does a blank or a hyphen for `_`; `time (us)` and `time[us]` are `time_us`. Of several columns that would
+//! do, the one listed first is taken, so the canonical names always win. A unit stands at the end of the name. Without one,
+//! offsets and lengths are bytes; a time needs a type that says its unit, or is refused.
+
+/// Times of arrival.
+pub(super) const AT: [&str; 9] = [
+    "at",
+    "time",
+    "timestamp",
+    "ts",
+    "datetime",
+    "arrival",
+    "arrival_time",
+    "start_time",
+    "issue_time",
+];
+/// Times from arrival to completion.
+pub(super) const LATENCY: [&str; 4] = ["latency", "response_time", "duration", "response"];
+/// First bytes.
+pub(super) const OFFSET: [(&str, u64); 8] = [
+    ("offset", 1),
+    ("offset_bytes", 1),
+    ("byte_offset", 1),
+    ("lba", SECTOR_BYTES),
+    ("sector", SECTOR_BYTES),
+    ("lbn", SECTOR_BYTES),
+    ("offset_sectors", SECTOR_BYTES),
+    ("offset_kib", 1024),
+];
+/// Places in units that no name tells.
+pub(super) const OFFSET_UNSURE: [&str; 9] = [
+    "block",
+    "blkno",
+    "block_number",
+    "block_id",
+    "block_offset",
+    "address",
+    "addr",
+    "page",
+    "position",
+];
+/// Lengths.
+pub(super) const LEN: [(&str, u64); 14] = [
+    ("len", 1),
+    ("length", 1),
+    ("size", 1),
+    ("bytes", 1),
+    ("len_bytes", 1),
+    ("length_bytes", 1),
+    ("size_bytes", 1),
+    ("io_size", 1),
+    ("nbytes", 1),
+    ("sectors", SECTOR_BYTES),
+    ("len_sectors", SECTOR_BYTES),
+    ("nr_sectors", SECTOR_BYTES),
+    ("size_sectors", SECTOR_BYTES),
+    ("size_kib", 1024),
+];
+/// Lengths in units that no name tells.
+pub(super) const LEN_UNSURE: [&str; 6] =
+    ["blocks", "nblocks", "block_count", "pages", "npages", "count"];
+/// Operations as words, or whether a request writes or reads as truth values.
+pub(super) const OP: [&str; 9] =
+    ["op", "operation", "op_type", "rw", "io_type", "type", "is_write", "is_read", "write"];
+/// Volumes by number or name.
+pub(super) const VOLUME: [&str; 7] =
+    ["volume", "disk", "device", "dev", "lun", "volume_id", "device_id"];
+/// Threads by number.
+pub(super) const THREAD: [&str; 3] = ["thread", "tid", "thread_id"];
+/// Processes by number.
+pub(super) const PROCESS: [&str; 4] = ["process", "pid", "process_id", "tgid"];
+/// Names of those who submit.
+pub(super) const NAME: [&str; 6] =
+    ["name", "comm", "process_name", "thread_name", "application", "process"];
+
+const SECTOR_BYTES: u64 = 512;
+const TIME_UNITS: [(&str, u64); 12] = [
+    ("ns", 1),
+    ("nsec", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("usec", 1_000),
+    ("ms", 1_000_000),
+    ("msec", 1_000_000),
+    ("s", SECOND_NS),
+    ("sec", SECOND_NS),
+    ("secs", SECOND_NS),
+    ("second", SECOND_NS),
+    ("seconds", SECOND_NS),
+];
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The names of a table's columns, as they are compared.
+pub(super) struct Titles(Vec<String>);
+
+/// A name as it is compared.
+fn plain(name: &str) -> String {
+    let name = name.trim().trim_end_matches([')', ']']).to_lowercase();
+    let words = name.split([' ', '-', '_', '(', '[']).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_")
+}
+
+impl Titles {
+    pub(super) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Titles {
+        Titles(names.into_iter().map(plain).collect())
+    }
+
+    /// The column of times that one of `names` calls, and the nanoseconds of the unit behind the name, if there is one. `fits` says
+    /// whether a column with or without such a unit will do.
+    pub(super) fn time(
+        &self,
+        names: &[&str],
+        fits: impl Fn(Option<u64>) -> bool,
+    ) -> Option<(usize, Option<u64>)> {
+        let called = |wanted: &&str| {
+            self.0.iter().enumerate().find_map(|(column, title)| {
+                let rest = title.strip_prefix(wanted)?;
+                let unit = TIME_UNITS.iter().find(|(unit, _)| rest.strip_prefix('_') == Some(unit));
+                let unit = unit.map(|(_, ns)| *ns);
+                ((rest.is_empty() || unit.is_some()) && fits(unit)).then_some((column, unit))
+            })
+        };
+        names.iter().find_map(called)
+    }
+
+    /// The column of places or lengths that one of `names` calls, and the bytes of its unit.
+    pub(super) fn bytes(&self, names: &[(&str, u64)]) -> Option<(usize, u64)> {
+        let called = |(wanted, unit): &(&str, u64)| {
+            Some((self.0.iter().position(|title| title == wanted)?, *unit))
+        };
+        names.iter().find_map(called)
+    }
+
+    /// The column that one of `names` calls, if it `fits`.
+    pub(super) fn any(&self, names: &[&str], fits: impl Fn(usize) -> bool) -> Option<usize> {
+        let called = |wanted: &&str| {
+            let columns = self.0.iter().enumerate();
+            columns
+                .filter(|(_, title)| title == wanted)
+                .map(|(column, _)| column)
+                .find(|c| fits(*c))
+        };
+        names.iter().find_map(called)
+    }
+
+    /// Whether two columns have the name of `column`.
+    pub(super) fn is_twice(&self, column: usize) -> bool {
+        let Some(wanted) = self.0.get(column) else { return false };
+        self.0.iter().filter(|title| *title == wanted).count() > 1
+    }
+
+    /// Whether the name of `column` is one of `names`.
+    pub(super) fn is(&self, column: usize, names: &[&str]) -> bool {
+        self.0.get(column).is_some_and(|title| names.contains(&title.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_stand_at_the_end_of_names() {
+        let found = |name: &str| Titles::new([name]).time(&AT, |_| true).map(|(_, unit)| unit);
+        for (name, unit) in [
+            ("at_ns", Some(1)),
+            ("Time_us", Some(1_000)),
+            ("timestamp-ms", Some(1_000_000)),
+            ("start time s", Some(SECOND_NS)),
+            ("Time (us)", Some(1_000)),
+            ("arrival[ms]", Some(1_000_000)),
+            ("ts_sec", Some(SECOND_NS)),
+            ("time (µs)", Some(1_000)),
+            ("TS", None),
+        ] {
+            assert_eq!(found(name), Some(unit), "{name}");
+        }
+        for other in ["latency_ns", "at_min", "attempts", "times", "", "_"] {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_a_unit_is_its_size() {
+        for (words, ns) in [
+            (&["ns", "nsec"][..], 1),
+            (&["us", "usec", "µs"], 1_000),
+            (&["ms", "msec"], 1_000_000),
+            (&["s", "sec", "secs", "second", "seconds"], 1_000_000_000),
+        ] {
+            for word in words {
+                let found = Titles::new([format!("at_{word}").as_str()]).time(&AT, |_| true);
+                assert_eq!(found, Some((0, Some(ns))), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_canonical_name_wins_wherever_it_stands() {
+        let all = Titles::new(["lba", "Size", "offset", "sectors", "len", "time", "at_ns"]);
+        assert_eq!(all.bytes(&OFFSET), Some((2, 1)));
+        assert_eq!(all.bytes(&LEN), Some((4, 1)));
+        assert_eq!(all.time(&AT, |_| true), Some((6, Some(1))));
+        assert_eq!(all.time(&AT, |unit| unit.is_none()), Some((5, None)));
+        let some = Titles::new(["sectors", "LBA", "lba"]);
+        assert_eq!((some.bytes(&LEN), some.bytes(&OFFSET)), (Some((0, 512)), Some((1, 512))));
+        assert_eq!(
+            (some.bytes(&[("len", 1)]), some.any(&["lba"], |column| column > 1)),
+            (None, Some(2))
+        );
+        assert!(some.is_twice(1) && !some.is_twice(0) && some.is(2, &["lba"]) && !some.is(0, &OP));
+    }
+}
