@@ -83,7 +83,14 @@ fn names_and_units_are_a_declaration() {
             "at:ms,op,offset,len,process,name,skip=1",
         ),
         ("at_ms,op,offset,len,stream,pid\n5,R,4,4,7,8\n", "at:ms,op,offset,len,stream,skip=1"),
+        (
+            "at_ms,op,offset,len,process,pid\n5,R,4,4,java,7\n",
+            "at:ms,op,offset,len,name,process,skip=1",
+        ),
+        ("time_usec,op,offset,len\n5,R,4,4\n", "at:us,op,offset,len,skip=1"),
+        ("time [ms],op,offset,len\n5,R,4,4\n", "at:ms,op,offset,len,skip=1"),
         // The one with a unit, and the canonical name, wherever they stand.
+        ("at,time_ms,op,offset,len\nx,5,R,4,4\n", "_,at:ms,op,offset,len,skip=1"),
         (
             "time,at_ms,lba,op,offset,size,len,response_time\nx,5,9,R,4,8,4,x\n",
             "_,at:ms,_,op,offset,_,len,skip=1",

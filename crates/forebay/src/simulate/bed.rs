@@ -140,10 +140,10 @@ impl<'a> Bed<'a> {
         if usize::from(self.disks) > volumes && !arrays {
             let idle = usize::from(self.disks) - volumes;
             told.push(format!(
-                "{} of {} stay{} idle: volumes are dealt over disks whole, and the trace \
+                "{} of the {} disks stay{} idle: volumes are dealt over disks whole, and the trace \
                  has {}",
                 idle,
-                counted(u64::from(self.disks), "disk"),
+                self.disks,
                 if idle == 1 { "s" } else { "" },
                 counted(volumes as u64, "volume")
             ));
