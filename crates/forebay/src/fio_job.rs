@@ -14,7 +14,6 @@ use forebay_trace::{Reader, Record};
 
 use crate::error::Error;
 use crate::progress::{GoOn, Meter};
-use forebay_trace::plural::counted;
 
 /// Equal ranges of a volume whose use is told apart.
 const RANGES: u64 = 20;
@@ -168,9 +167,8 @@ impl FioJob {
             "  what is used again and when, runs of one size or direction, exact offsets;".into(),
             "  percents and rates are whole numbers, rates at least one a second.".into(),
             format!(
-                "  Left out: {} that flush or trim, {} of further volumes.",
-                counted(self.left_out, "request"),
-                counted(dropped, "request")
+                "  Left out: flushes and trims ({}), requests of further volumes ({dropped}).",
+                self.left_out
             ),
             "The I/O log (forebay generate -o OUT.iolog, fio --read_iolog) keeps every request."
                 .into(),
@@ -307,7 +305,7 @@ mod tests {
         assert!(text.contains(expected), "{text}");
         assert!(text.contains(":12/5:0/5:0/5:75/5\n"), "{text}");
         assert!(text.contains("[volume1]") && text.contains("rw=randwrite\n"), "{text}");
-        assert!(text.contains("runtime=10\n") && text.contains("1 flushes and trims"), "{text}");
+        assert!(text.contains("runtime=10\n") && text.contains("flushes and trims (1)"), "{text}");
         assert!(text.starts_with("; Drawn from m?.json"), "{text}");
     }
 
@@ -334,6 +332,6 @@ mod tests {
         let text = job.text("m");
         assert_eq!(text.matches("[volume").count(), JOBS_MAX);
         assert!(text.contains("[volume39]") && !text.contains("[volume7]"));
-        assert!(text.contains("36 requests of further volumes"), "{text}");
+        assert!(text.contains("requests of further volumes (36)"), "{text}");
     }
 }

@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(read(&input), (input.description.records, None));
         input.description.records += 1;
         let (_, failed) = read(&input);
-        assert!(failed.is_some_and(|text| text.contains("1 records less when read again")));
+        assert!(failed.is_some_and(|text| text.contains("1 record less when read again")));
     }
 
     #[test]

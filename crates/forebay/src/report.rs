@@ -266,7 +266,9 @@ mod tests {
         assert_eq!(advice.runs[0].figures.moving_share(), 0.375);
         let page = html(&advice);
         assert!(
-            page.contains("<dt>of busy time moving heads</dt><dd><span>38 % →</span> <b>38 %</b>"),
+            page.contains(
+                "<dt>of busy time moving heads</dt><dd><span>37.5 % →</span> <b>37.5 %</b>"
+            ),
             "{page}"
         );
         advice.runs[0].figures.busy_s = 0.0;

@@ -356,7 +356,7 @@ mod tests {
             "lines": [{ "name": "one", "points": [[1, 5], [2, 7], [4, 9]] }],
         }))
         .unwrap();
-        let told = "found. Over flash: one: 5.00 at 1.00\u{a0}GiB, 9.00 at 4.00\u{a0}GiB.</desc>";
+        let told = "found. Over flash: one: 5.00 at 1\u{a0}GiB, 9.00 at 4\u{a0}GiB.</desc>";
         assert_eq!(curve(&of).matches(told).count(), 2, "{}", curve(&of));
     }
 

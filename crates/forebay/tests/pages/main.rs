@@ -228,7 +228,8 @@ fn pages_of_costs_by_length_are_sound_and_have_every_speed() {
     let speeds: Vec<f64> = found.rows.iter().map(|row| row.speed).collect();
     let page = report::costed_capacity_html(&found, &costs);
     has(&page, &speeds);
-    assert_eq!(page.matches("class=\"spot\"").count(), speeds.len());
+    // Each is drawn wide and narrow.
+    assert_eq!(page.matches("class=\"spot\"").count(), 2 * speeds.len());
     assert!(
         page.contains("99\u{a0}% of the requests take speed")
             || page.contains("99 % of the requests take speed")
@@ -315,7 +316,9 @@ fn plan_power_s_page_is_sound() {
         let page = report::power_html(&PowerPage { question: &question, traces });
         walk("plan power", &page);
         let best = traces[0].1.recommended().unwrap().plan;
-        let marked = page.matches(&format!("class=\"best\"><th scope=\"row\">{best} ")).count();
+        let marked = page
+            .matches(&format!("class=\"best\"><th scope=\"row\" class=\"words\">{best} "))
+            .count();
         assert_eq!(marked, 2 * traces.len(), "{page}");
         let found = traces[0].1;
         let drawn = table(&page, "mean power");

@@ -214,8 +214,8 @@ impl<'a> Page<'a> {
         }
         let scripts: Vec<_> = self.all("script").collect();
         assert!(scripts.len() <= 1, "{}", self.name);
-        let zooms = self.document.descendants().any(|node| node.attribute("class") == Some("zoom"));
-        assert_eq!(scripts.len() == 1, zooms, "{}: a script that has nothing to do", self.name);
+        let figures = self.document.descendants().any(|node| node.has_tag_name("figure"));
+        assert_eq!(scripts.len() == 1, figures, "{}: a script that has nothing to do", self.name);
         let style: String = self.all("style").map(text_of).collect();
         for wrong in ["url(", "@import", "http"] {
             assert!(!style.contains(wrong), "{}: {wrong}", self.name);
