@@ -1,7 +1,6 @@
 //! Results on standard output, notes on standard error, and what an error means for the exit status.
 
 mod csv;
-mod remedy;
 
 use std::borrow::Cow;
 use std::env;
@@ -10,6 +9,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
+use forebay::refusal::with_remedy;
 use forebay_trace::grid::Grid;
 use serde::Serialize;
 
@@ -196,10 +196,7 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
         let cause = cause.to_string();
         if said.ends_with(&cause) { said } else { format!("{said}: {cause}") }
     });
-    match remedy::remedy(&said) {
-        Some(remedy) => format!("{said}; {remedy}"),
-        None => said,
-    }
+    with_remedy(said)
 }
 
 /// Whether whoever reads our output has gone, which is no fault.

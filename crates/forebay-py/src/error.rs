@@ -7,6 +7,7 @@ use arrow_schema::ArrowError;
 use forebay::devices::DevicesError;
 use forebay::devices::disksim::ImportError;
 use forebay::devices::fit::FitError;
+use forebay::refusal::with_remedy;
 use forebay_live::capture::CaptureError;
 use forebay_store::{StoreError, Trouble};
 use forebay_trace::TraceError;
@@ -36,6 +37,7 @@ create_exception!(
 /// The exception for what the system refused, which is told as `text`: an [`Error`] that is the `OSError` of its kind
 /// too.
 pub(crate) fn refused(kind: io::ErrorKind, text: String) -> PyErr {
+    let text = with_remedy(text);
     Python::attach(|py| {
         let class = match kind {
             io::ErrorKind::NotFound => "NotFound",

@@ -47,7 +47,7 @@ pub(crate) fn key_words(key: &str) -> String {
 /// A value in the unit that its key has and its magnitude asks for.
 #[pyfunction]
 pub(crate) fn shown_value(key: &str, value: f64) -> String {
-    words::shown(key, value)
+    report::shown_value(key, value)
 }
 
 /// For an axis that reaches to `most`: by what the values of a key are multiplied, and what they are counted in then.

@@ -114,13 +114,13 @@ def test_keys_are_told_as_words_and_figures_in_their_units(tmp_path):
     flat = [_flat(one) for one in rows]
     (table,) = _told(flat, None, None)["tables"]
     assert table["heads"] == ["trace", "block", "recommended cache", "missed by the recommended cache", "blocks used", "different blocks"]
-    assert table["rows"][0] == ["t", "4.00\u00a0KiB", "5.89\u00a0GiB", "65.7\u00a0%", "22\u202f743\u202f720", "3"]
+    assert table["rows"][0] == ["t", "4\u00a0KiB", "5.89\u00a0GiB", "65.7\u00a0%", "22\u202f743\u202f720", "3"]
     # Axes are counted in what their greatest value is.
     drawn, said = _picture(flat, "cache", "recommended.size_mib", "block_kib")
     assert drawn["curve"]["along"] == "block, MiB" and drawn["curve"]["up"] == "recommended cache, GiB"
     (line,) = drawn["curve"]["lines"]
     assert line["points"] == [[4 / 1024, 6035 / 1024], [2, 6035 / 1024]]
-    assert said == ["cache: recommended cache is 5.89\u00a0GiB at block 4.00\u00a0KiB."]
+    assert said == ["cache: recommended cache is 5.89\u00a0GiB at block 4\u00a0KiB."]
     report(kept(tmp_path / "answers", rows), tmp_path / "page.html")
     body, said = read(tmp_path / "page.html")
     assert not any(key in said for key in ("_kib", "_mib", "distinct_blocks", "lru_miss"))

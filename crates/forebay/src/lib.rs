@@ -27,6 +27,7 @@ pub mod partition;
 pub mod plan;
 pub mod progress;
 pub mod quantities;
+pub mod refusal;
 pub mod replayed;
 pub mod report;
 pub mod sample;

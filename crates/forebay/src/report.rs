@@ -49,10 +49,16 @@ use crate::advise::Advice;
 use crate::compare::Card;
 use crate::error::Error;
 use crate::plan::costed::{self as costs, Costs};
+use crate::words;
 
 /// The report on `advice` as a document that stands by itself.
 pub fn html(advice: &Advice) -> String {
     page::page(advice)
+}
+
+/// A value of JSON as pages have it: [`words::shown`] in print's figures.
+pub fn shown_value(key: &str, value: f64) -> String {
+    text::typeset(&words::shown(key, value))
 }
 
 /// The report on how large a cache should be.

@@ -5,8 +5,15 @@ use std::io::{self, ErrorKind};
 /// What the system's words end with: `No such file or directory (os error 2)`.
 const NUMBERED: &str = " (os error ";
 
-/// What to do, where a message says no more than what the system does.
-pub(super) fn remedy(message: &str) -> Option<&'static str> {
+/// `message`, and what to do where it says no more than what the system does.
+pub fn with_remedy(message: String) -> String {
+    match remedy(&message) {
+        Some(remedy) => format!("{message}; {remedy}"),
+        None => message,
+    }
+}
+
+fn remedy(message: &str) -> Option<&'static str> {
     let (_, number) = message.strip_suffix(')')?.rsplit_once(NUMBERED)?;
     Some(match io::Error::from_raw_os_error(number.parse().ok()?).kind() {
         ErrorKind::NotFound => "check the name, and the folder that it is looked for in",
