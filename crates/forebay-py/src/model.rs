@@ -24,13 +24,13 @@ use crate::trace::Trace;
 /// Fits a small model of a trace (a path, a `Trace` or a table), to be shared in its place.
 ///
 /// Writes it to `output`, if any, and returns what there is to say of it as a dict: its size, what it
-/// reveals, and with `verdict` what a twin of it stands in for, by the first 100,000 requests of
-/// both. `level`: levels of the hierarchy of ranges, 1 to 4. `flat`: any range may lead to any other. `keep_names` keeps the names of volumes and
-/// streams. `budget_kib`: how large it may be. `epochs` and `blocks` say how many parts of the
+/// reveals, and unless `verdict` is false what a twin of it stands in for, by the first 100,000 requests of both.
+/// `level`: levels of the hierarchy of ranges, 1 to 4. `flat`: any range may lead to any other. `keep_names` keeps the
+/// names of volumes and streams. `budget_kib`: how large it may be. `epochs` and `blocks` say how many parts of the
 /// trace and blocks of arrivals are told apart.
 #[pyfunction]
 #[pyo3(signature = (
-    trace, output=None, *, level=None, flat=false, keep_names=false, budget_kib=None, verdict=false,
+    trace, output=None, *, level=None, flat=false, keep_names=false, budget_kib=None, verdict=true,
     epochs=None, blocks=None, from_=None, names=None
 ))]
 #[allow(clippy::too_many_arguments)]

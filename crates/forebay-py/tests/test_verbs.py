@@ -212,7 +212,7 @@ def test_defragment(answer, trace):
 
 def test_fit_and_generate(trace, tmp_path):
     model, twin, other = (tmp_path / name for name in ("model.json", "a.parquet", "b.parquet"))
-    said = forebay.fit(trace, model, level=2, verdict=True)
+    said = forebay.fit(trace, model, level=2)
     assert said["ranges"] == 16 and said["model_bytes"] == len(model.read_bytes()) <= 64 << 10
     assert "the distribution of sizes" in said["stands_in"]
     assert forebay.generate(model, twin, seed=2) == len(trace.to_pyarrow())
@@ -239,7 +239,7 @@ def test_fit_and_generate(trace, tmp_path):
 
 def test_generate_is_the_command_s(command, trace, tmp_path):
     model = tmp_path / "m.model"
-    forebay.fit(trace, model, level=1)
+    forebay.fit(trace, model, level=1, verdict=False)
     for name, words, options in [
         ("a.csv", ["--for", "30s", "--seed", "3"], {"for_": "30s", "seed": 3}),
         ("b.iolog", ["--requests", "500"], {"requests": 500}),

@@ -312,7 +312,7 @@ def fit(
     flat: bool = False,
     keep_names: bool = False,
     budget_kib: int | None = None,
-    verdict: bool = False,
+    verdict: bool = True,
     epochs: int | None = None,
     blocks: int | None = None,
     from_: str | None = None,
