@@ -1,13 +1,16 @@
-//! Tables on a terminal: a line under the header and no other, figures to the right and never parted from their units.
+//! Tables on a terminal: a line under the header and no other, figures to the right. Words are wrapped and figures never: where not
+//! all fit side by side, the table goes on below.
 
 use std::fmt::{self, Display};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 
 /// One line below the header, and no other.
 const LINES: &str = "     ─             ";
-/// A blank that no cell is wrapped at.
-const UNBROKEN: char = '\u{a0}';
+/// Blanks between two columns.
+const APART: usize = 2;
+/// Letters that a column of words is left at least.
+const WORDS_LEAST: usize = 20;
 
 /// What stands in one place of a table.
 #[derive(Clone, Debug)]
@@ -25,7 +28,7 @@ impl Cell {
 
 /// A figure.
 pub fn right(figure: impl Display) -> Cell {
-    Cell { text: figure.to_string().replace(' ', &UNBROKEN.to_string()), is_figure: true }
+    Cell { text: figure.to_string(), is_figure: true }
 }
 
 impl<T: Display> From<T> for Cell {
@@ -66,10 +69,38 @@ impl Grid {
     fn holds_figures(&self, column: usize) -> bool {
         self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| cell.is_figure)
     }
-}
 
-impl Display for Grid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// What a column takes at least: all of a figure, and of words what they can be wrapped to.
+    fn least(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let texts =
+            cells.map(|cell| cell.text.as_str()).chain(self.heads.get(column).map(String::as_str));
+        let widest = texts.map(|text| text.chars().count()).max().unwrap_or(0);
+        APART + if self.holds_figures(column) { widest } else { widest.min(WORDS_LEAST) }
+    }
+
+    /// The columns that stand side by side: all, or as many at a time as there is room for, each time behind the words
+    /// that rows begin with.
+    fn parts(&self) -> Vec<Vec<usize>> {
+        let is_figure = |column: &usize| self.holds_figures(*column);
+        let first = (0..self.heads.len()).find(is_figure).unwrap_or(self.heads.len());
+        let names: Vec<usize> = (0..first).collect();
+        let width =
+            |columns: &[usize]| columns.iter().map(|column| self.least(*column)).sum::<usize>();
+        let mut parts = vec![names.clone()];
+        for column in first..self.heads.len() {
+            let last = parts.last_mut().expect("one part from the start");
+            if last.len() > first && width(last) + self.least(column) > usize::from(self.columns) {
+                parts.push(names.iter().copied().chain([column]).collect());
+            } else {
+                last.push(column);
+            }
+        }
+        parts
+    }
+
+    /// Some of the columns as a table.
+    fn part(&self, columns: &[usize]) -> String {
         let placed = |text: &str, is_figure: bool| {
             let place = if is_figure { CellAlignment::Right } else { CellAlignment::Left };
             comfy_table::Cell::new(text).set_alignment(place)
@@ -77,19 +108,27 @@ impl Display for Grid {
         let mut table = Table::new();
         table.load_preset(LINES);
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(self.columns);
-        let heads = self.heads.iter().enumerate();
-        table.set_header(heads.map(|(index, head)| placed(head, self.holds_figures(index))));
+        let head = |column: &usize| placed(&self.heads[*column], self.holds_figures(*column));
+        table.set_header(columns.iter().map(head));
         for row in &self.rows {
-            table.add_row(row.iter().map(|cell| placed(&cell.text, cell.is_figure)));
+            let cells = columns.iter().filter_map(|column| row.get(*column));
+            table.add_row(cells.map(|cell| placed(&cell.text, cell.is_figure)));
         }
-        f.write_str(&shown(&table.to_string()))
+        for (column, drawn) in columns.iter().zip(table.column_iter_mut()) {
+            if self.holds_figures(*column) && self.least(*column) < usize::from(self.columns) {
+                drawn.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+        let text = table.to_string();
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// What somebody reads of a table: blanks are blanks, and no line ends in them.
-fn shown(text: &str) -> String {
-    let text = text.replace(UNBROKEN, " ");
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+impl Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.parts().iter().map(|columns| self.part(columns)).collect();
+        f.write_str(&parts.join("\n\n"))
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +148,35 @@ mod tests {
         assert!(lines.iter().any(|line| line.ends_with("       8 B")), "{text}");
         assert!(lines.len() > 4 && lines.iter().any(|line| line.starts_with("───")), "{text}");
         assert!(lines.iter().all(|line| line.trim_end() == *line), "{text:?}");
+    }
+
+    #[test]
+    fn a_table_too_wide_goes_on_below() {
+        let table = |columns| {
+            let mut grid = Grid::new(columns, ["", "a", "b", "c"]);
+            grid.add_row([
+                Cell::new("some words"),
+                right("1.24 MiB"),
+                right("12.3 MB/s"),
+                right("9 B"),
+            ]);
+            grid.to_string()
+        };
+        // 12 + 10 + 11 + 5.
+        assert!(table(38).contains("some words  1.24 MiB  12.3 MB/s  9 B"), "{}", table(38));
+        let parts = |columns| -> Vec<usize> {
+            let text = table(columns);
+            assert!(
+                text.lines().all(|line| line.chars().count() <= usize::from(columns)),
+                "{text}"
+            );
+            for figure in ["1.24 MiB", "12.3 MB/s", "9 B"] {
+                assert_eq!(text.matches(figure).count(), 1, "{text}");
+            }
+            text.split("\n\n").map(|part| part.lines().count()).collect()
+        };
+        assert_eq!((parts(38), parts(37), parts(30)), (vec![3], vec![3, 3], vec![3, 3]));
+        assert_eq!(parts(22).len(), 3);
     }
 
     #[test]

@@ -56,7 +56,18 @@ impl Description {
     fn directions(&self, columns: u16) -> Grid {
         let mut table = Grid::new(
             columns,
-            ["", "requests", "bytes", "mean size", "p50", "p99", "max", "mean time", "p50", "p99"],
+            [
+                "",
+                "requests",
+                "bytes",
+                "mean size",
+                "size p50",
+                "size p99",
+                "size max",
+                "mean time",
+                "time p50",
+                "time p99",
+            ],
         );
         let rows = [
             ("reads", self.reads, self.read_bytes, &self.read_size, &self.read_latency),
