@@ -151,7 +151,7 @@ def columns():
     csv += "5,flush,0,0,1,\"x\ny\",77,,,,\r\n20,trim,0,512,2,sdc,,,,9,z\n30,read,0,0,2,sdc,,,,9,z\n"
     seed("csv", "plain", csv)
     # Headers in others' words: seven columns of every kind, separators, blanks, quotes; and one that does not tell its unit.
-    named = "timestamp_ms,LBA,len,rw,disk,tid,comm,latency_us,flags,host\n"
+    named = "timestamp_ms,LBA,len_bytes,rw,disk,tid,comm,latency_us,flags,host\n"
     named += "5,8,512,R,sda,7,java,9,SM,a\n5.5,9,4096,write,sdb,8,,,,b\n"
     seed("csv", "named", named)
     seed("csv", "named-crlf", "\ufeff\r\n\"time (s)\"; \"offset\" ;size;is_write\r\n1;0;512;0\r\n2;512;512;True")

@@ -153,7 +153,8 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
             "its lines seem to end with carriage returns alone: tr '\\r' '\\n' mends that".into()
         } else {
             "if it is one of these, name it with --from; any other text of one request a line is \
-             read with --columns, as --columns at:us,op,offset,len,skip=1"
+             read with --columns, as --columns at:UNIT,op,offset:UNIT,len:UNIT,skip=1, with ns, us, ms or s for the \
+             first UNIT and bytes, sectors or kib for the others"
                 .into()
         },
     };

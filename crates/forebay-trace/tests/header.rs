@@ -51,7 +51,7 @@ fn names_and_units_are_a_declaration() {
     for (text, expected) in [
         ("time_us,op,offset,size\n5,R,0,512\n", "at:us,op,offset,len,skip=1"),
         (
-            "timestamp_ms,lba,len,rw,stream\n5,8,512,w,x\n",
+            "timestamp_ms,lba,len_bytes,rw,stream\n5,8,512,w,x\n",
             "at:ms,offset:sectors,len,op,stream,skip=1",
         ),
         (
@@ -88,6 +88,11 @@ fn names_and_units_are_a_declaration() {
             "at:ms,op,offset,len,name,process,skip=1",
         ),
         ("time_usec,op,offset,len\n5,R,4,4\n", "at:us,op,offset,len,skip=1"),
+        (
+            "elapsed_ms,op,start_lba,SectorCount\n5,R,4,4\n",
+            "at:ms,op,offset:sectors,len:sectors,skip=1",
+        ),
+        ("time_us,op,Offset(B),Size(B)\n5,R,4,4\n", "at:us,op,offset,len,skip=1"),
         ("time [ms],op,offset,len\n5,R,4,4\n", "at:ms,op,offset,len,skip=1"),
         // The one with a unit, and the canonical name, wherever they stand.
         ("at,time_ms,op,offset,len\nx,5,R,4,4\n", "_,at:ms,op,offset,len,skip=1"),
@@ -102,7 +107,7 @@ fn names_and_units_are_a_declaration() {
 
 #[test]
 fn what_the_rows_hold_is_what_the_names_say() {
-    let text = "\u{feff}timestamp_ms;LBA;len;is_write;disk;latency_us\r\n1000;8;512;0;\"sd;a\";7\r\n1001,5;8;4096;1;sdb;\r\n";
+    let text = "\u{feff}timestamp_ms;LBA;nbytes;is_write;disk;latency_us\r\n1000;8;512;0;\"sd;a\";7\r\n1001,5;8;4096;1;sdb;\r\n";
     let told = read(text.as_bytes(), None).unwrap_err();
     assert!(told.contains("line 3: got \"1001,5\" in column timestamp_ms"), "{told}");
     assert!(told.contains("read as --columns at:ms,offset:sectors,len,op:0+false/1+true,volume,latency:us,sep=semicolon"), "{told}");
@@ -142,6 +147,15 @@ fn a_word_of_the_header_names_the_column_of_a_bad_row() {
 
 #[test]
 fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
+    for (text, written) in [
+        ("time_us,op,lba,size\n5,R,8,8\n", "--columns at:us,op,offset:sectors,len:UNIT,skip=1"),
+        ("# made\ntime_us,op,lba,io_size\n", "at:us,op,offset:sectors,len:UNIT,skip=2"),
+        ("time_us,op,offset,nsectors\n5,R,8,8\n", "at:us,op,offset:UNIT,len:sectors,skip=1"),
+        ("time_us,op,offset,size_kb\n5,R,8,8\n", "at:us,op,offset,len:UNIT,skip=1"),
+    ] {
+        let told = read(text.as_bytes(), None).unwrap_err();
+        assert!(told.contains(written) && told.contains("tells the unit of"), "{told}");
+    }
     for (header, expected) in [
         (
             "timestamp,op,offset,size",
@@ -236,7 +250,7 @@ fn other_texts_stay_what_they_are() {
 fn units_that_cannot_be_right_are_warned_of_with_the_declaration() {
     let row = |n: u64| format!("{},R,{},8\n", n * 1000, n * 8);
     let rows: String = (0..2000).map(row).collect();
-    let notes = read(format!("time_us,op,lba,len\n{rows}").as_bytes(), None).unwrap().2;
+    let notes = read(format!("time_us,op,lba,len_bytes\n{rows}").as_bytes(), None).unwrap().2;
     let expected = "--columns at:us,op,offset:sectors,len:sectors,skip=1";
     assert!(notes.warnings.iter().any(|told| told.contains(expected)), "{notes:?}");
     let fast: String = (0..2000).map(|n| format!("{n},R,{},1048576\n", n << 20)).collect();
@@ -272,8 +286,13 @@ fn column(role: usize) -> impl Strategy<Value = (&'static str, &'static str)> {
             ("ts_sec", "at:s"),
         ],
         &[("op", "op"), ("RW", "op"), ("Type", "op"), ("io type", "op")],
-        &[("offset", "offset"), ("LBA", "offset:sectors"), ("offset_kib", "offset:kib")],
-        &[("len", "len"), ("Size", "len"), ("sectors", "len:sectors"), ("size_kib", "len:kib")],
+        &[("offset_bytes", "offset"), ("LBA", "offset:sectors"), ("offset_kib", "offset:kib")],
+        &[
+            ("len_bytes", "len"),
+            ("Size (B)", "len"),
+            ("sectors", "len:sectors"),
+            ("size_kib", "len:kib"),
+        ],
         &[("disk", "volume"), ("LUN", "volume")],
         &[("pid", "process"), ("tgid", "process")],
         &[("comm", "name"), ("stream", "stream"), ("application", "name")],

@@ -52,7 +52,10 @@ fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
         return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
     }
     let zero = canonical::zero(&table);
-    Ok(Box::new(Ordered::by_clock(Rows::<canonical::Canonical>::new(table)?, zero)))
+    let open_unit = found::open_unit(&table.columns);
+    let mut rows = Rows::<canonical::Canonical>::new(table)?;
+    rows.notes.warnings.extend(open_unit);
+    Ok(Box::new(Ordered::by_clock(rows, zero)))
 }
 
 /// Opens the canonical form in the order of the file.

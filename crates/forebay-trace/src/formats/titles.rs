@@ -6,7 +6,10 @@
 //! offsets and lengths are bytes; a time needs a type that says its unit, or is refused.
 
 /// Times of arrival.
-pub(super) const AT: [&str; 9] = [
+pub(super) const AT: [&str; 12] = [
+    "elapsed",
+    "elapsed_time",
+    "request_time",
     "at",
     "time",
     "timestamp",
@@ -20,18 +23,28 @@ pub(super) const AT: [&str; 9] = [
 /// Times from arrival to completion.
 pub(super) const LATENCY: [&str; 4] = ["latency", "response_time", "duration", "response"];
 /// First bytes.
-pub(super) const OFFSET: [(&str, u64); 8] = [
+pub(super) const OFFSET: [(&str, u64); 14] = [
     ("offset", 1),
     ("offset_bytes", 1),
     ("byte_offset", 1),
+    ("file_offset", 1),
+    ("offset_b", 1),
     ("lba", SECTOR_BYTES),
     ("sector", SECTOR_BYTES),
     ("lbn", SECTOR_BYTES),
+    ("start_lba", SECTOR_BYTES),
+    ("start_sector", SECTOR_BYTES),
+    ("sector_number", SECTOR_BYTES),
+    ("sector_offset", SECTOR_BYTES),
     ("offset_sectors", SECTOR_BYTES),
     ("offset_kib", 1024),
 ];
 /// Places in units that no name tells.
-pub(super) const OFFSET_UNSURE: [&str; 9] = [
+pub(super) const OFFSET_UNSURE: [&str; 13] = [
+    "offset_kb",
+    "offset_mb",
+    "offset_blocks",
+    "start",
     "block",
     "blkno",
     "block_number",
@@ -43,7 +56,10 @@ pub(super) const OFFSET_UNSURE: [&str; 9] = [
     "position",
 ];
 /// Lengths.
-pub(super) const LEN: [(&str, u64); 14] = [
+pub(super) const LEN: [(&str, u64); 22] = [
+    ("size_b", 1),
+    ("len_b", 1),
+    ("io_size_bytes", 1),
     ("len", 1),
     ("length", 1),
     ("size", 1),
@@ -56,12 +72,28 @@ pub(super) const LEN: [(&str, u64); 14] = [
     ("sectors", SECTOR_BYTES),
     ("len_sectors", SECTOR_BYTES),
     ("nr_sectors", SECTOR_BYTES),
+    ("num_sectors", SECTOR_BYTES),
+    ("nsectors", SECTOR_BYTES),
+    ("n_sectors", SECTOR_BYTES),
+    ("sector_count", SECTOR_BYTES),
+    ("sectorcount", SECTOR_BYTES),
     ("size_sectors", SECTOR_BYTES),
     ("size_kib", 1024),
 ];
 /// Lengths in units that no name tells.
-pub(super) const LEN_UNSURE: [&str; 6] =
-    ["blocks", "nblocks", "block_count", "pages", "npages", "count"];
+pub(super) const LEN_UNSURE: [&str; 9] = [
+    "size_kb",
+    "len_kb",
+    "io_size_kb",
+    "blocks",
+    "nblocks",
+    "block_count",
+    "pages",
+    "npages",
+    "count",
+];
+/// Names of places and lengths that tell bytes only where nothing beside them counts otherwise.
+const BARE: [&str; 6] = ["offset", "file_offset", "len", "length", "size", "io_size"];
 /// Operations as words, or whether a request writes or reads as truth values.
 pub(super) const OP: [&str; 9] =
     ["op", "operation", "op_type", "rw", "io_type", "type", "is_write", "is_read", "write"];
@@ -134,6 +166,18 @@ impl Titles {
         names.iter().find_map(called)
     }
 
+    /// The columns of places and of lengths, with the bytes of their units. A bare name beside one that counts sectors tells
+    /// none: `lba,size` is as often in sectors as in bytes.
+    pub(super) fn extents(&self) -> [Option<(usize, Option<u64>)>; 2] {
+        let [offset, len] = [self.bytes(&OFFSET), self.bytes(&LEN)];
+        let told = |one: Option<(usize, u64)>, other: Option<(usize, u64)>| {
+            let (column, unit) = one?;
+            let is_open = self.is(column, &BARE) && other.is_some_and(|(_, unit)| unit != 1);
+            Some((column, (!is_open).then_some(unit)))
+        };
+        [told(offset, len), told(len, offset)]
+    }
+
     /// The column that one of `names` calls, if it `fits`.
     pub(super) fn any(&self, names: &[&str], fits: impl Fn(usize) -> bool) -> Option<usize> {
         let called = |wanted: &&str| {
@@ -196,6 +240,18 @@ mod tests {
                 assert_eq!(found, Some((0, Some(ns))), "{word}");
             }
         }
+    }
+
+    #[test]
+    fn a_bare_name_beside_sectors_tells_no_unit() {
+        let units = |names: [&str; 2]| Titles::new(names).extents().map(|found| found.unwrap().1);
+        assert_eq!(units(["offset", "size"]), [Some(1), Some(1)]);
+        assert_eq!(units(["lba", "size"]), [Some(512), None]);
+        assert_eq!(units(["Sector", "io_size"]), [Some(512), None]);
+        assert_eq!(units(["offset", "sectors"]), [None, Some(512)]);
+        assert_eq!(units(["offset_kib", "length"]), [Some(1024), None]);
+        assert_eq!(units(["lba", "bytes"]), [Some(512), Some(1)]);
+        assert_eq!(units(["offset_bytes", "nr_sectors"]), [Some(1), Some(512)]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! guessed: what no name tells (the unit of `timestamp`, of `block`) is refused, with the declaration to write. What is read is
 //! exactly what that declaration says, and a note tells it.
 //!
-//! Fields are parted by comma, tab, semicolon or blanks, as [`Columns`] has them. Blank lines before the header mean nothing.
+//! Fields are parted by comma, tab, semicolon or blanks, as [`Columns`] has them. Blank lines and remarks (`#`) before the header mean
+//! nothing.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::unit::TIME_UNITS;
 use crate::error::{Place, TraceError};
 use crate::formats::titles::{
-    AT, LATENCY, LEN, LEN_UNSURE, NAME, OFFSET, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles, VOLUME,
+    AT, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles, VOLUME,
 };
 use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
@@ -65,7 +66,9 @@ impl Unsure {
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
-    let (line, number) = lines.find(|(line, _)| !line.trim_ascii().is_empty())?;
+    let is_remark = |line: &[u8]| line.first() == Some(&b'#');
+    let (line, number) =
+        lines.find(|(line, _)| !line.trim_ascii().is_empty() && !is_remark(line))?;
     let mut told = None;
     for (separator, word) in SEPARATORS {
         let Some(names) = names(line, separator) else { continue };
@@ -142,12 +145,9 @@ impl Names {
         let titles = &self.titles;
         let any = |names: &[&str]| titles.any(names, |_| true);
         let at = titles.time(&AT, |unit| unit.is_some()).or(titles.time(&AT, |_| true));
-        let sized = |known: Option<(usize, u64)>, unsure: &[&str]| {
-            let known = known.map(|(column, bytes)| (column, Some(bytes)));
-            known.or_else(|| Some((any(unsure)?, None)))
-        };
-        let offset = sized(titles.bytes(&OFFSET), &OFFSET_UNSURE)?;
-        let len = sized(titles.bytes(&LEN), &LEN_UNSURE);
+        let [offset, len] = titles.extents();
+        let offset = offset.or_else(|| Some((any(&OFFSET_UNSURE)?, None)))?;
+        let len = len.or_else(|| Some((any(&LEN_UNSURE)?, None)));
         let op = any(&OP);
         if at.is_none() && len.is_none() && op.is_none() {
             return None;

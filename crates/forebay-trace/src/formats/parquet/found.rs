@@ -2,6 +2,7 @@
 
 use arrow_schema::{DataType, Fields};
 
+use super::shown;
 use crate::formats::titles::Titles;
 
 /// A column that plays a role.
@@ -27,6 +28,19 @@ pub(super) fn time<'a>(fields: &'a Fields, names: &[&str]) -> Option<Found<'a>> 
 pub(super) fn bytes<'a>(fields: &'a Fields, names: &[(&str, u64)]) -> Option<Found<'a>> {
     let (column, unit) = titles(fields).bytes(names)?;
     Some(Found { name: fields.get(column)?.name(), unit: Some(unit) })
+}
+
+/// What to say of a place or a length whose name leaves its unit open beside the other's: it is read in bytes.
+pub(super) fn open_unit(columns: &[String]) -> Option<String> {
+    let extents = Titles::new(columns.iter().map(String::as_str)).extents().into_iter().flatten();
+    let (column, _) = extents.into_iter().find(|(_, unit)| unit.is_none())?;
+    let name = columns.get(column)?;
+    Some(format!(
+        "nothing tells the unit of the column {}, and it is read in bytes; call it {}, or {} if it counts sectors of 512 bytes",
+        shown(name),
+        shown(&format!("{name}_bytes")),
+        shown(&format!("{name}_sectors"))
+    ))
 }
 
 /// The column that one of `names` calls and whose type `fits`.
