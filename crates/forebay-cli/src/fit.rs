@@ -15,6 +15,7 @@ use crate::options::{Source, TracePath, say_notes};
 use crate::output::{self, Format, in_place_of, say, wrapped};
 use crate::progress::Progress;
 use crate::stdin;
+use forebay_trace::quantities::bytes;
 
 /// Fit a small model of a trace, to be shared in its place
 #[derive(Args)]
@@ -135,17 +136,16 @@ impl Summary {
             Some(told) => wrapped(&format!("A twin of it {told}")) + "\n",
             None => String::new(),
         };
-        format!(
-            "{}: {} bytes of {}: {}, {} of level {}, {}\n\
-             It reveals:\n{}{verdict}",
+        let is = format!(
+            "{}: {} of {}: {}, {} of level {}, {}",
             self.model,
-            self.model_bytes,
+            bytes(self.model_bytes as f64),
             counted(self.requests, "request"),
             counted(self.classes as u64, "class"),
             counted(self.ranges as u64, "range"),
             self.level,
             counted(self.transitions as u64, "transition"),
-            reveals.concat(),
-        )
+        );
+        format!("{}\nIt reveals:\n{}{verdict}", wrapped(&is), reveals.concat())
     }
 }

@@ -187,7 +187,9 @@ fn sentence(line: &[&Row]) -> String {
 fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String> {
     let curves = capacity::curve(arrivals, &promises.within)?;
     let most = curves.iter().flatten().map(|point| point.1).max().unwrap_or(1).max(1) as f64;
-    let mut lines = vec!["IOPS from 90 % of the requests (left) to all of them; the right half is the last hundredth:".to_string()];
+    let mut lines = vec![wrapped(
+        "IOPS from 90 % of the requests (left) to all of them; the right half is the last hundredth:",
+    )];
     for (within, curve) in promises.within.iter().zip(&curves) {
         let heights = curve.iter().map(|point| point.1 as f64 / most);
         let within = bound(within.as_millis_f64());

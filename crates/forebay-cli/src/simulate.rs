@@ -154,7 +154,8 @@ impl Simulate {
                 let answer = format!("{}.", report::runs_headline(&runs));
                 let mut parts = vec![output::emphasised(&output::wrapped(&answer))];
                 parts.extend(told::parts(&runs, least_time.as_ref()));
-                let moved: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
+                let moved = defragmentation.iter().flat_map(|d| d.told());
+                let moved: Vec<String> = moved.map(|said| output::wrapped(&said)).collect();
                 parts.extend((!moved.is_empty()).then(|| moved.join("\n")));
                 output::print(&parts.join("\n\n"))?;
             }

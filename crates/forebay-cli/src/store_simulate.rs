@@ -197,7 +197,10 @@ impl Simulating {
                     predict(&disks, &config, load).map_err(|trouble| anyhow!("{trouble}"))?;
                 let told = self.told(&device.name, load, &all);
                 let parking = self.parking(&all);
-                Ok(output::print(&format!("{told}\n\n{}{parking}", foretold(&predicted, &all)))?)
+                Ok(output::print(&format!(
+                    "{told}\n\n{}{parking}",
+                    output::wrapped(&foretold(&predicted, &all))
+                ))?)
             }
         }
     }
@@ -249,12 +252,13 @@ impl Simulating {
         let between_s = enhanced.rows()[1].logging_ms * f64::from(self.disks) / 1e3;
         let pays_s = disk.break_even().as_secs_f64();
         let pays = if between_s > pays_s { "pays" } else { "costs more than it saves" };
-        format!(
-            "\nA disk rests {} between its turns, and must rest more than {} to save what a spin-up takes: parking \
+        let said = format!(
+            "A disk rests {} between its turns, and must rest more than {} to save what a spin-up takes: parking \
              {pays}.",
             quantities::seconds(between_s),
             quantities::seconds(pays_s)
-        )
+        );
+        format!("\n{}", output::wrapped(&said))
     }
 
     fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {

@@ -20,7 +20,7 @@ pub(super) fn page(curve: &Curve) -> String {
         ("Trace", curve.trace.clone()),
         ("Blocks used", count(curve.accesses)),
         ("Different blocks", format!("{about}{}", count(curve.distinct_blocks))),
-        ("A block", format!("{} bytes", count(curve.block_bytes.into()))),
+        ("A block", bytes(curve.block_bytes.into())),
     ];
     let mut body = header(verdict, &curve.told(), &of);
     body += &recommended(curve);

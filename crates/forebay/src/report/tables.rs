@@ -4,7 +4,7 @@ use super::load::directions;
 use super::table::{Mark, headings, table, with_bar};
 use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
-    ratio, seconds, significant,
+    rate, ratio, seconds, significant,
 };
 use crate::advise::{Advice, Redundancy, Redundant, Remedy, RemedyKind};
 use crate::simulate::{Replay, RunResult};
@@ -277,7 +277,7 @@ pub(super) fn trace(d: &Description) -> String {
         ("Bytes", moved),
         ("Duration", seconds(d.duration_s)),
         ("Mean rate", format!("{} reads and writes/s", number(d.mean_iops))),
-        ("Mean throughput", d.mean_bytes_per_s.map_or(NONE.to_string(), |b| bytes(b) + "/s")),
+        ("Mean throughput", d.mean_bytes_per_s.map_or(NONE.to_string(), rate)),
         ("Footprint", bytes(d.footprint_bytes as f64)),
         ("Streams", format!("{} by {}", count(d.streams), d.stream_by)),
         ("Volumes", count(d.volumes)),

@@ -104,6 +104,11 @@ pub(super) fn bytes(bytes: f64) -> String {
     typeset(&quantities::bytes(bytes))
 }
 
+/// A rate.
+pub(super) fn rate(bytes_per_s: f64) -> String {
+    typeset(&quantities::rate(bytes_per_s))
+}
+
 /// Energy.
 pub(super) fn joules(j: f64) -> String {
     typeset(&quantities::joules(j))
