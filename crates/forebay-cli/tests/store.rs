@@ -551,10 +551,14 @@ fn whatever_comes_over_http_metrics_and_clients_are_served() {
     let said = http(metrics, &vec![b'x'; 1 << 20]);
     assert!(said.is_empty() || said.starts_with("HTTP/1.1 431 "), "{said}");
     // Those that say nothing are few at a time, and not for long.
-    let silent: Vec<_> = (0..8).map(|_| TcpStream::connect(metrics).unwrap()).collect();
+    let silence = || -> Vec<_> { (0..8).map(|_| TcpStream::connect(metrics).unwrap()).collect() };
     let page = || http(metrics, b"GET /metrics HTTP/1.0\r\n\r\n");
-    let refused = page();
-    assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    // On a machine so slow that they are dropped before the page is asked for, again.
+    let refused = (0..20).find_map(|_| {
+        let (silent, said) = (silence(), page());
+        (said.is_empty() || said.starts_with("HTTP/1.1 503 ")).then_some(silent)
+    });
+    let silent = refused.expect("eight that say nothing leave no room for a ninth");
     assert_eq!(serving.client().ask("PING"), "+PONG");
     for mut stream in silent {
         // One more than there may be, where an earlier one is not gone yet, is told so.
