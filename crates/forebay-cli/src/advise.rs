@@ -9,6 +9,8 @@ use forebay::advise::{
 };
 use forebay::devices;
 use forebay::report;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bytes, millis, or_none, seconds, significant};
 use forebay_trace::write::Kept;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath};
@@ -16,8 +18,6 @@ use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bytes, millis, or_none, seconds, significant};
 
 /// Find out what would help a disk with this workload
 ///

@@ -4,11 +4,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use forebay::array_score::{Asked, CHUNKS, LEVELS, Score, score};
 use forebay::devices;
 use forebay_core::stack::array;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::millis;
 
 use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::millis;
 
 /// Find which RAID level suits which writes on a device
 #[derive(Args)]

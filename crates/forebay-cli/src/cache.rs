@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::cache_curve::{Curve, CurveOptions, CurvePoint};
 use forebay::report;
+use forebay_trace::grid::right;
+use forebay_trace::plural::counted;
+use forebay_trace::quantities::{bytes, or_none, percent};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::right;
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::{bytes, or_none, percent};
 
 /// Find how large a cache should be, and what caches of every size would find
 ///

@@ -7,12 +7,12 @@ use clap::Args;
 use forebay_live::capture::Captured;
 use forebay_play::capture::{self, Asked, Begun, News, Via};
 use forebay_trace::plural::counted;
+use forebay_trace::quantities::{rate, seconds, significant};
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
 use crate::output::{in_place_of, say};
 use crate::progress::Progress;
-use forebay_trace::quantities::{rate, seconds, significant};
 
 /// Capture what reaches a block device, as a trace; Ctrl-C ends it early and keeps what there is
 #[derive(Args)]

@@ -7,6 +7,8 @@ use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::progress::Told;
 use forebay::words;
 use forebay::{devices, report};
+use forebay_trace::grid::{Cell, Grid, right};
+use forebay_trace::quantities::{bound, bytes, millis, or_none, significant};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
@@ -14,8 +16,6 @@ use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::quantities::{bound, bytes, millis, or_none, significant};
 
 /// Say how alike two traces are, and in what the second may stand in for the first
 #[derive(Args)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use forebay::device;
 use forebay::devices::validate::{Arrivals, Validation};
+use forebay_trace::quantities::{millis, percent, significant};
 
 use crate::device_fit::Fit;
 use crate::output::{self, Format, say};
-use forebay_trace::quantities::{millis, percent, significant};
 
 /// Make device files of DiskSim drives or of measurements; check a model against measured times
 #[derive(Args)]

@@ -8,6 +8,7 @@ use forebay::model::judge::{Judged, VerdictOfTwins, judge};
 use forebay::progress::Told;
 use forebay_model::BUDGET_BYTES;
 use forebay_trace::plural::counted;
+use forebay_trace::quantities::bytes;
 use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 
@@ -15,7 +16,6 @@ use crate::options::{Source, TracePath, say_notes};
 use crate::output::{self, Format, in_place_of, say, wrapped};
 use crate::progress::Progress;
 use crate::stdin;
-use forebay_trace::quantities::bytes;
 
 /// Fit a small model of a trace, to be shared in its place
 #[derive(Args)]

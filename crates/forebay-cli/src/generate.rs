@@ -10,12 +10,12 @@ use forebay_core::Nanos;
 use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::Reader;
+use forebay_trace::plural::counted;
 use forebay_trace::write::{self, Draft, Kept};
 
 use crate::options::span;
 use crate::output::{in_place_of, say};
 use crate::progress::Progress;
-use forebay_trace::plural::counted;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
 #[derive(Args)]

@@ -17,13 +17,13 @@ use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Description, Options, ThreadOptions};
+use forebay_trace::quantities::percent;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 
 use crate::output::{self, say};
 use crate::progress::Progress;
-use forebay_trace::quantities::percent;
 
 /// What a trace is.
 #[derive(Args, Clone)]

@@ -12,6 +12,8 @@ use forebay::plan::buy::{
 use forebay::plan::consolidate::Begin;
 use forebay::report;
 use forebay_core::Nanos;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bound, or_none, percent, significant};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 
@@ -21,8 +23,6 @@ use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, or_none, percent, significant};
 
 /// Find which drives to buy, how many and in which layout, to keep promises to clients
 #[derive(Args)]

@@ -11,6 +11,8 @@ use forebay::progress::Told;
 use forebay::quantities;
 use forebay::report;
 use forebay_core::Nanos;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::bound;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath, say_once};
@@ -21,8 +23,6 @@ use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::bound;
 
 /// Find the least capacity that answers a fraction of the requests within a time
 #[derive(Args)]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use forebay::Error;
+use forebay::names;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use forebay::plan::capacity::{Promises, once};
@@ -14,17 +15,17 @@ use forebay::plan::costed::Load;
 use forebay::progress::Told;
 use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bound, significant};
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, say, wrapped};
 use crate::plan_costed::{self, Answered};
-use crate::plan_options::{self, Trust, distinct_names, percent, share_found, size_blind};
+use crate::plan_options::{self, Trust, percent, share_found, size_blind};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, significant};
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
 #[derive(Args)]
@@ -207,7 +208,8 @@ fn alone(clients: &[Client]) -> String {
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
     let mut table = output::table(["client".to_string(), "trace".into()].into_iter().chain(heads));
-    let names = distinct_names(clients.iter().map(|client| client.trace.as_str()));
+    let traces: Vec<&str> = clients.iter().map(|client| client.trace.as_str()).collect();
+    let names = names::numbered(&traces);
     for (client, name) in clients.iter().zip(names) {
         let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
         let needs = needs.map(right);

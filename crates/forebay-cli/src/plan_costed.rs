@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use forebay::names;
 use forebay::plan::arrival_times::Clock;
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::Begin;
@@ -11,15 +12,15 @@ use forebay::plan::costed::{Answer, Costs, Load, answer};
 use forebay::plan::sla::Sla;
 use forebay::report;
 use forebay_core::Nanos;
+use forebay_trace::grid::right;
+use forebay_trace::quantities::{bound, significant};
 use serde::Serialize;
 
 use crate::options::{Source, say_notes, say_once};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::{self, percent, share_found};
+use crate::plan_options::{percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
-use forebay_trace::grid::right;
-use forebay_trace::quantities::{bound, significant};
 
 /// What `asked` says, a cost or a device.
 pub(crate) fn costs(asked: &str) -> anyhow::Result<Costs> {
@@ -144,12 +145,12 @@ fn together(found: &Consolidation, costs: &Costs) -> String {
     let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {}", percent(row.fraction), bound(row.within_ms)));
     let header = ["client", "trace"].map(String::from).into_iter().chain(heads);
-    let names = found.clients.iter().map(|client| client.about.trace.as_str());
-    let clients =
-        found.clients.iter().zip(plan_options::distinct_names(names)).map(|(client, name)| {
-            let needs = client.rows.iter().map(|row| significant(row.speed));
-            [client.client.to_string(), name].into_iter().chain(needs).collect()
-        });
+    let traces: Vec<&str> =
+        found.clients.iter().map(|client| client.about.trace.as_str()).collect();
+    let clients = found.clients.iter().zip(names::numbered(&traces)).map(|(client, name)| {
+        let needs = client.rows.iter().map(|row| significant(row.speed));
+        [client.client.to_string(), name].into_iter().chain(needs).collect()
+    });
     let alone = table(header.collect(), clients);
     let header = ["within", "promised", "shift", "sum", "together", "ratio", "each kept"];
     let rows = found.rows.iter().map(|row| {

@@ -8,6 +8,8 @@ use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Question, Row, answer};
 use forebay::progress::Told;
 use forebay::report::{self, CapacityPage, DevicesPart};
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::bound;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 
@@ -16,8 +18,6 @@ use crate::output::{self, Format, wrapped};
 use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::bound;
 
 /// Real devices instead of a server of constant rate.
 #[derive(Args)]

@@ -5,7 +5,6 @@ use std::path::Path;
 use clap::Args;
 use forebay::plan::amount::{self, Fraction};
 pub(crate) use forebay::plan::amount::{percent, share_found};
-pub(crate) use forebay::plan::arrival_times::distinct_names;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock, size_caution};
 use forebay_core::Nanos;
 

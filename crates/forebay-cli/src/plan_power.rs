@@ -8,6 +8,8 @@ use forebay::plan::amount::{Fraction, share_found};
 use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
 use forebay::report::{self, PowerPage};
 use forebay_core::Nanos;
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bound, millis, significant};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -17,8 +19,6 @@ use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, millis, significant};
 
 /// Find what a promise costs in energy when pools of disks can be switched off
 #[derive(Args)]

@@ -6,6 +6,8 @@ use clap::Args;
 use forebay::plan::sla::{Division, Price, Sla as Promise, price};
 use forebay::report::{self, SlaPage};
 use forebay_core::rtt::RATE_MAX_IOPS;
+use forebay_trace::grid::right;
+use forebay_trace::quantities::bound;
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -16,8 +18,6 @@ use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 use crate::report_file::ReportFile;
 use crate::stdin;
-use forebay_trace::grid::right;
-use forebay_trace::quantities::bound;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
 #[derive(Args)]

@@ -7,6 +7,8 @@ use clap::Args;
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
 use forebay_play::{Driver, News, Place, Plan, PlayResult};
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{millis, or_none, seconds, significant};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -16,8 +18,6 @@ use crate::output::{self, Format, say, wrapped};
 use crate::play_tape;
 use crate::progress::Progress;
 use crate::stdin;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{millis, or_none, seconds, significant};
 
 /// Play a trace on real files and devices, or on an emulated one, in wall time
 ///

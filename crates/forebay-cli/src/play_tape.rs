@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::bail;
 use forebay::tape::{self, Checked};
+use forebay_trace::plural::counted;
 use serde::Serialize;
 
 use crate::output::{self, Format};
 use crate::progress::Progress;
-use forebay_trace::plural::counted;
 
 #[derive(Serialize)]
 struct Results<'a> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
+use forebay_trace::quantities::bytes;
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, say};
@@ -15,7 +16,6 @@ use crate::progress::Progress;
 use crate::store_bench::Benching;
 use crate::store_repair::{Checking, Repairing};
 use crate::store_simulate::Simulating;
-use forebay_trace::quantities::bytes;
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
 ///

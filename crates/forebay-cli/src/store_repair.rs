@@ -6,11 +6,11 @@ use clap::Args;
 use forebay_store::{
     Checked, Config, Disks, Finding, Key, Loss, Spare, Store, StoreError, Trouble, is_among, look,
 };
+use forebay_trace::plural::{counted, verb};
 
 use crate::output;
 use crate::progress::Progress;
 use crate::volume::size;
-use forebay_trace::plural::{counted, verb};
 
 /// Read every byte of a store and say what is damaged; nothing is written
 ///

@@ -4,18 +4,18 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use forebay::devices;
 use forebay::plan::power::Disk;
+use forebay::quantities;
 use forebay_core::Nanos;
 use forebay_store::{
     Arrangement, Compared, Config, InPlace, Keys, Load, Predicted, Row, StoreError, Time, Tree,
     TreeSync, compare, predict,
 };
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds};
 
 use crate::options::span;
 use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;
-use forebay::quantities;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds};
 
 /// Find by simulation how much reorganising slows puts: the store's own code on models of disks
 ///

@@ -2,28 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use forebay::names;
 use forebay_serve::ask;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
 };
 
+use forebay::plan::amount::share_found;
+use forebay::words;
+use forebay_trace::grid::{Cell, Grid, right};
+use forebay_trace::plural::counted;
+use forebay_trace::quantities::{self, bound, millis, percent, rate, significant};
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};
 use crate::options::duration;
 use crate::output::{self, Format};
 use crate::volume::size;
-use forebay::plan::amount::share_found;
-use forebay::words;
-use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::{self, bound, millis, percent, rate, significant};
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
 ///
@@ -198,8 +199,8 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let is_volume = back.disks.iter().any(|disk| disk.drive.is_some());
     heads.extend(["free", "state"].iter().filter(|_| is_volume));
     let mut table = output::table(heads);
-    let files: Vec<&Path> = back.disks.iter().map(|disk| Path::new(&disk.file)).collect();
-    let names = shortened(&tails(&files));
+    let files: Vec<&str> = back.disks.iter().map(|disk| disk.file.as_str()).collect();
+    let names = shortened(&names::told_apart(&files));
     for (at, (one, name)) in back.disks.iter().zip(&names).enumerate() {
         let none = DiskFigures::default();
         let then = then.disks.get(at).unwrap_or(&none);
@@ -220,18 +221,6 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
         table.add_row(row(name, cells));
     }
     table
-}
-
-/// Files by their names, with as many of the folders before these as tell them apart.
-fn tails(files: &[&Path]) -> Vec<String> {
-    let tail = |path: &Path, parts: usize| -> String {
-        let all: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
-        all[all.len().saturating_sub(parts)..].join("/")
-    };
-    let longest = files.iter().map(|path| path.iter().count()).max().unwrap_or(1);
-    let by = |parts| files.iter().map(|path| tail(path, parts)).collect::<Vec<_>>();
-    let told_apart = (1..longest).map(by).find(|names| are_different(names));
-    told_apart.unwrap_or_else(|| by(1))
 }
 
 fn are_different(names: &[String]) -> bool {
@@ -360,10 +349,7 @@ mod tests {
         assert_eq!(short(&["twelve-chars", "x"]), ["twelve-chars", "x"]);
         let alike = ["a-customer-1-database", "a-customer-2-database"];
         assert_eq!(short(&alike), ["0:a-cu…abase", "1:a-cu…abase"]);
-        let tails = |all: &[&str]| tails(&all.iter().map(Path::new).collect::<Vec<_>>());
-        assert_eq!(tails(&["/srv/a/nbd", "/srv/b/nbd"]), ["a/nbd", "b/nbd"]);
-        assert_eq!(tails(&["/srv/one", "/srv/two"]), ["one", "two"]);
-        assert_eq!(shortened(&tails(&["disk", "disk"])), ["0:disk", "1:disk"]);
+        assert_eq!(shortened(&names::told_apart(&["disk", "disk"])), ["0:disk", "1:disk"]);
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use forebay_core::stack::array::{Geometry, Kind, LEVELS, Level};
+use forebay_trace::plural::{counted, verb};
+use forebay_trace::quantities;
 use forebay_volume::{Create, Opened};
 use serde::Serialize;
 
 use crate::output::{self, Format};
 use crate::progress::Progress;
-use forebay_trace::plural::{counted, verb};
-use forebay_trace::quantities;
 
 /// Make and look after a volume: drives together, with redundancy
 ///

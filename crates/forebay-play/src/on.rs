@@ -11,14 +11,14 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock};
 
-use forebay_volume::{Found, find, over, status};
-
-use crate::error::Error;
-use crate::{Plan, targets};
 use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
 use forebay::simulate::Bed;
 use forebay::statistics::Known;
+use forebay_volume::{Found, find, over, status};
+
+use crate::error::Error;
+use crate::{Plan, targets};
 
 /// How I/Os get to real targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

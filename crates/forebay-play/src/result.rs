@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use forebay::input::Input;
+use forebay::layout::Changed;
+use forebay::replayed::Replay;
+use forebay::statistics::Figures;
 use forebay_core::contract::policy::Figure;
 use forebay_core::{Device, Nanos, WriteBack};
 use forebay_live::{CpuTime, Kind};
@@ -10,10 +14,6 @@ use serde::Serialize;
 use crate::on::LiveLanes;
 use crate::watch::{Ending, News, Watched};
 use crate::{Plan, verdict};
-use forebay::input::Input;
-use forebay::layout::Changed;
-use forebay::replayed::Replay;
-use forebay::statistics::Figures;
 
 /// A live run as it is reported.
 #[derive(Clone, Debug, Serialize)]

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use forebay::input::Input;
+use forebay::layout::VolumeLayout as Placement;
 use forebay_core::Lane;
 use forebay_live::{Kind, Opening, Target};
 
 use crate::Plan;
 use crate::error::{Error, unfit};
 use crate::on::Real;
-use forebay::input::Input;
-use forebay::layout::VolumeLayout as Placement;
 
 /// A flash target that is created is as long as a part of the others together, at least so long.
 const FLASH_MIN_BYTES: u64 = 1 << 30;

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay::statistics::Statistics;
 use forebay_core::contract::policy::Class;
 use forebay_core::{Completion, Done, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 
 use crate::late::Late;
 use crate::on::LaneKnown;
-use forebay::statistics::Statistics;
 
 /// Between two pieces of news.
 const TELL: Nanos = Nanos::from_millis(500);

@@ -5,9 +5,10 @@
 
 use std::mem::discriminant;
 
+use forebay_trace::quantities;
+
 use crate::config::{Back, Blocks, Config, Named, On};
 use crate::server::Server;
-use forebay_trace::quantities;
 
 impl Server {
     /// Takes up what `now`, its configuration read again, says of policies and of what they are made of. Answers what came

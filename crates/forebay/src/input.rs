@@ -11,13 +11,13 @@ use std::rc::Rc;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
+use forebay_trace::plural::counted;
 use forebay_trace::streams::{self, Grouping, StreamBy};
 use forebay_trace::write::Kept;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
 use crate::error::Error;
 use crate::progress::{GoOn, Meter};
-use forebay_trace::plural::counted;
 
 /// Records kept in memory: 96 MiB, so that with the largest footprint they fit 512 MiB in all.
 pub const KEPT_RECORDS_MAX: usize = 2 << 20;

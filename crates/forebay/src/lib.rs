@@ -22,6 +22,7 @@ pub mod jobs;
 pub mod layout;
 pub mod listings;
 pub mod model;
+pub mod names;
 pub mod offline;
 pub mod partition;
 pub mod plan;

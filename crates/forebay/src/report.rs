@@ -13,7 +13,6 @@ mod capacity;
 mod card;
 mod charts;
 mod claims;
-mod clients;
 mod consolidate;
 mod costed;
 mod heads;

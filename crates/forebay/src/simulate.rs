@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use forebay_core::catalog::{PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
+use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{Device, Lane, Nanos, Policy, Request, Workload, WriteBack, simulate};
 use serde::Serialize;
@@ -22,7 +23,6 @@ use crate::progress::{GoOn, Meter, Metered, Told};
 use crate::replayed::{DeviceRequests, Replayed};
 use crate::slices::Slices;
 use crate::statistics::{Figures, Statistics};
-use forebay_core::device::list::DeviceModel;
 
 mod bed;
 mod devices;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use forebay_trace::grid::{Cell, Grid, right};
+use forebay_trace::quantities::{bytes, millis, percent, rate, significant};
 use serde::Serialize;
 
 use super::Benching;
 use super::arrivals::Turns;
 use super::tally::{Figures, Latency, Tally};
 use crate::output::{self, wrapped};
-use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::quantities::{bytes, millis, percent, rate, significant};
 
 /// What a benchmark found.
 #[derive(Serialize)]

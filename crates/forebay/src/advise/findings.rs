@@ -1,5 +1,8 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
+use forebay_core::Device;
+use forebay_core::device::list::DeviceModel;
+use forebay_trace::describe::printable;
 use forebay_trace::plural::verb;
 
 use super::available::served;
@@ -11,9 +14,6 @@ use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::quantities::{bytes, change, counted, millis, percent, seconds, significant};
 use crate::simulate::{Replay, RunResult, Setup};
-use forebay_core::Device;
-use forebay_core::device::list::DeviceModel;
-use forebay_trace::describe::printable;
 
 /// Everything the words are about.
 pub(super) struct Case<'a> {

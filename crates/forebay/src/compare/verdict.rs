@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::bounds::BoundCheck;
 use super::card::{Card, Response};
+use crate::names;
 
 /// The answer.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -74,7 +75,8 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
     let names = |holds| -> Vec<&str> {
         aspects.iter().filter(|a| a.holds == holds).map(|a| a.aspect).collect()
     };
-    let [a, b] = told_apart(&card.a.trace, &card.b.trace);
+    let traces = names::numbered(&[&card.a.trace, &card.b.trace]);
+    let (a, b) = (&traces[0], &traces[1]);
     match (names(true).as_slice(), names(false).as_slice()) {
         (_, []) => format!("{b} is a faithful twin of {a} in all that was compared."),
         ([], _) => format!("{b} is no twin of {a} in anything that was compared."),
@@ -82,20 +84,6 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
             let (good, bad) = (listed(good), listed(bad));
             format!("{b} is a faithful twin of {a} for {good}, but not for {bad}.")
         }
-    }
-}
-
-/// A path without its folders.
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
-}
-
-/// The traces' names, which differ: those of the files, else their paths, else the second is a second.
-fn told_apart(a: &str, b: &str) -> [String; 2] {
-    match [file_name(a), file_name(b)] {
-        [first, second] if first != second => [first.into(), second.into()],
-        _ if a != b => [a.into(), b.into()],
-        [name, _] => [name.into(), format!("{name}#2")],
     }
 }
 
@@ -133,9 +121,5 @@ mod tests {
     fn names_are_listed_as_in_a_sentence() {
         assert_eq!(listed(&["a"]), "a");
         assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
-        assert_eq!(
-            (file_name("/x/y.csv"), file_name("t"), file_name("/x/")),
-            ("y.csv", "t", "/x/")
-        );
     }
 }

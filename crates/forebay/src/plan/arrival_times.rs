@@ -47,19 +47,6 @@ pub fn name_of(trace: &str) -> &str {
     trace.rsplit('/').next().unwrap_or(trace)
 }
 
-/// The names of `traces`, each told from those before it: `t.csv`, `t.csv#2`.
-pub fn distinct_names<'a>(traces: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
-    for trace in traces {
-        let name = name_of(trace);
-        let numbered = (2..).map(|number| format!("{name}#{number}"));
-        let free =
-            std::iter::once(name.to_string()).chain(numbered).find(|name| !told.contains(name));
-        told.extend(free);
-    }
-    told
-}
-
 /// When a trace began and ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {

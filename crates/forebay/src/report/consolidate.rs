@@ -2,19 +2,20 @@
 
 use std::fmt::Write;
 
+use forebay_core::Nanos;
+
 use super::axis::Axis;
 use super::bars::{self, Bar, Part};
 use super::capacity::{capacity, price};
-use super::clients::names;
 use super::page::{document, header, paragraphs, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
 use super::table::{Mark, headings, named, table};
 use super::text::{bound, count, name, percent, seconds, significant};
+use crate::names;
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::consolidate::{Begin, Client, Consolidation, Shared, times};
-use forebay_core::Nanos;
 
 /// What the page shows.
 pub struct ConsolidatePage<'a> {
@@ -100,7 +101,7 @@ fn colour(client: usize) -> String {
 /// What clients are called: their number, and as much of their trace's path as tells it from the others'.
 fn client_names(clients: &[Client]) -> Vec<String> {
     let traces: Vec<&str> = clients.iter().map(|client| client.trace.as_str()).collect();
-    names(&traces)
+    names::clients(&traces)
 }
 
 /// Whose colour is whose.

@@ -1,8 +1,8 @@
 //! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
 
-use super::clients;
 use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
 use super::text::{bound, significant};
+use crate::names;
 use crate::plan::amount::percent;
 use crate::plan::costed::consolidate::Consolidation;
 use crate::plan::costed::sla::Price;
@@ -90,7 +90,7 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
     let heads =
         promises.map(|row| format!("{} within {}", percent(row.fraction), bound(row.within_ms)));
     let traces: Vec<&str> = found.clients.iter().map(|of| of.about.trace.as_str()).collect();
-    let called = clients::names(&traces);
+    let called = names::clients(&traces);
     let alone = PlainTable {
         title: "The speed that each client needs alone".into(),
         told: String::new(),

@@ -8,9 +8,9 @@ use super::pictures;
 use super::table::{Mark, headings, table, with_bar};
 use super::tables::{self, gain};
 use super::text::{millis_or_none, name, ratio, seconds, significant};
+use forebay_trace::describe::Description;
 
 use crate::simulate::{LeastTime, Replay, Run, RunResult};
-use forebay_trace::describe::Description;
 
 /// What the page shows.
 pub struct RunsPage<'a> {

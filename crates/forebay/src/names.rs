@@ -1,0 +1,72 @@
+//! Files by short names: the one way in which answers, pages and `forebay top` tell traces and disks apart.
+
+use std::collections::HashMap;
+
+/// For each path in turn as many of its last parts as tell it from the other paths: `web.parquet`, or `monday/web.parquet` where
+/// another folder has one too. A path that is given twice has one name.
+pub fn told_apart(paths: &[&str]) -> Vec<String> {
+    let mut different = paths.to_vec();
+    different.sort_unstable();
+    different.dedup();
+    // How many paths have so many last parts in common.
+    let mut ends: HashMap<&str, usize> = HashMap::new();
+    for path in &different {
+        let mut of_path: Vec<&str> = tails(path).collect();
+        of_path.dedup();
+        of_path.into_iter().for_each(|end| *ends.entry(end).or_default() += 1);
+    }
+    let own = |path: &&str| -> String {
+        let only = tails(path).find(|end| !end.is_empty() && ends.get(end) == Some(&1));
+        only.unwrap_or(path).to_string()
+    };
+    paths.iter().map(own).collect()
+}
+
+/// The same, and a path that is given again is `web.parquet#2`.
+pub fn numbered(paths: &[&str]) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for name in told_apart(paths) {
+        let again = (2..).map(|number| format!("{name}#{number}"));
+        let free = [name.clone()].into_iter().chain(again).find(|name| !told.contains(name));
+        told.extend(free);
+    }
+    told
+}
+
+/// Clients by their places, from 1 on, and their traces: "2 (monday/web.parquet)". One trace may stand for several.
+pub fn clients(traces: &[&str]) -> Vec<String> {
+    let named = told_apart(traces).into_iter().enumerate();
+    named.map(|(at, name)| format!("{} ({name})", at + 1)).collect()
+}
+
+/// The last part of a path, the last two, and so on.
+fn tails(path: &str) -> impl Iterator<Item = &str> {
+    let starts = path.rmatch_indices('/').map(|(slash, _)| &path[slash + 1..]);
+    starts.chain(std::iter::once(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_folders_as_tell_paths_apart() {
+        assert_eq!(told_apart(&["/a/x.csv", "y.csv"]), ["x.csv", "y.csv"]);
+        assert_eq!(
+            told_apart(&["/d/mon/x.csv", "/d/tue/x.csv", "x.csv", "/e/y.csv"]),
+            ["mon/x.csv", "tue/x.csv", "x.csv", "y.csv"]
+        );
+        // The first part may be all that differs; one path twice has one name.
+        assert_eq!(told_apart(&["a/b/x", "c/b/x", "c/b/x"]), ["a/b/x", "c/b/x", "c/b/x"]);
+        assert_eq!(told_apart(&["/x/"]), ["x/"]);
+        assert!(told_apart(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_is_given_again_is_numbered() {
+        let names = numbered(&["a/x", "b/x", "a/x", "y", "a/x"]);
+        assert_eq!(names, ["a/x", "b/x", "a/x#2", "y", "a/x#3"]);
+        assert_eq!(numbered(&["x#2", "x", "x"]), ["x#2", "x", "x#3"]);
+        assert_eq!(clients(&["a/x", "b/x", "b/x"]), ["1 (a/x)", "2 (b/x)", "3 (b/x)"]);
+    }
+}
