@@ -83,12 +83,13 @@ fn shown(curve: &Curve, asked: bool) -> String {
         ];
         table.add_row(cells.into_iter().take(columns).map(right));
     }
+    let table = if points.is_empty() { String::new() } else { format!("{table}\n\n") };
     let said = output::emphasised(&wrapped(&curve.told()));
     let most = curve.points.last().map(|point| curve.size(point.size_blocks)).unwrap_or_default();
     let line = glance(curve, &format!("found, from one block to {most}: "));
     let estimated = curve.estimated().into_iter().map(|told| format!("\n{}", wrapped(&told)));
     format!(
-        "{said}\n\n{table}\n\n{line}\n{}{}",
+        "{said}\n\n{table}{line}\n{}{}",
         wrapped(&format!(
             "{} of {}{} of {}. --format csv and json have every size.",
             counted(curve.accesses, "use"),

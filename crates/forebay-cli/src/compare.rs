@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::progress::Told;
-use forebay::words;
-use forebay::{devices, report};
-use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::quantities::{bound, bytes, millis, or_none, significant};
+use forebay::{devices, names, report, words};
+use forebay_trace::grid::{Cell, right};
+use forebay_trace::plural::counted;
+use forebay_trace::quantities::{bound, bytes, or_none, significant};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
@@ -38,6 +38,9 @@ pub(crate) struct Compare {
     /// Seed of the resamples behind the intervals
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
+    /// Print every figure, not only the handful that say most
+    #[arg(long)]
+    all: bool,
     /// Where to write the card as an HTML page
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -64,15 +67,33 @@ impl Compare {
         }
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &card)?,
-            Format::Table => output::print(&text(&card))?,
+            Format::Table => output::print(&text(&card, self.all))?,
         }
         Ok(())
     }
 }
 
-fn text(card: &Card) -> String {
-    let verdict = output::emphasised(&output::wrapped(&card.verdict.text));
-    let mut parts = vec![verdict, aspects(card), figures(card), distances(card)];
+/// The answer in a sentence, what it rests on, and a handful of figures or all.
+fn text(card: &Card, all: bool) -> String {
+    let mut parts = vec![
+        output::emphasised(&output::wrapped(&card.verdict.text)),
+        aspects(card),
+        output::wrapped(&format!(
+            "Allowed is as much as {} may differ from itself, and at least a limit for each \
+             (docs/compare.md).",
+            names::numbered(&[&card.a.trace, &card.b.trace])[0]
+        )),
+    ];
+    let figures = figures(card);
+    let shown = figures.iter().filter(|figure| all || figure.says_most).count();
+    parts.push(table(card, figures.iter().filter(|figure| all || figure.says_most)));
+    match figures.len() - shown {
+        0 => parts.push(distances(card)),
+        more => parts.push(output::wrapped(&format!(
+            "{} more: --all; with pictures -o card.html.",
+            counted(more as u64, "figure")
+        ))),
+    }
     let notes = card.left_out.iter().chain(&card.cautions);
     parts.extend(notes.map(|note| output::wrapped(&format!("! {note}"))));
     parts.join("\n\n")
@@ -92,53 +113,61 @@ fn aspects(card: &Card) -> String {
     table.to_string()
 }
 
-/// Everything that has a figure for each trace.
-fn figures(card: &Card) -> String {
-    let level = card.level * 100.0;
-    let mut table =
-        output::table(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
-    for feature in &card.features {
-        let shown = |value: f64| words::shown(&feature.name, value);
-        add(
-            &mut table,
-            &words::words(&feature.name),
-            &feature.quantity,
-            feature.deviation_kind,
-            shown,
-        );
-    }
-    for scale in &card.dispersion {
-        let name = format!("index of dispersion at {}", bound(scale.bin_ms as f64));
-        add(&mut table, &name, &scale.quantity, DeviationKind::Relative, significant);
-    }
-    for response in &card.responses {
-        for (name, quantity, _) in response.quantities() {
-            let name = format!("{} on {}", words::words(name), response.device);
-            add(&mut table, &name, quantity, DeviationKind::Relative, millis);
-        }
-    }
-    table.to_string()
+/// What has a figure for each trace.
+struct Figure<'a> {
+    /// In words.
+    name: String,
+    /// The key of its value, which says what it is counted in.
+    key: &'a str,
+    quantity: &'a Quantity,
+    kind: DeviationKind,
+    /// Whether it is one of the handful: no part of another, or judged.
+    says_most: bool,
 }
 
-fn add(
-    table: &mut Grid,
-    name: &str,
-    quantity: &Quantity,
-    kind: DeviationKind,
-    shown: impl Fn(f64) -> String,
-) {
-    let unit = match kind {
-        DeviationKind::Relative => "%",
-        DeviationKind::Points => "pt",
-    };
-    let deviation = quantity.deviation.map(|deviation| format!("{:+.2} {unit}", deviation * 100.0));
-    table.add_row([
-        Cell::new(name),
-        right(shown(quantity.a)),
-        right(shown(quantity.b)),
-        right(deviation.unwrap_or("-".to_string())),
-        right(format!("{} to {}", shown(quantity.a_low), shown(quantity.a_high))),
-    ]);
+fn figures(card: &Card) -> Vec<Figure<'_>> {
+    let relative = DeviationKind::Relative;
+    let features = card.features.iter().map(|feature| Figure {
+        name: words::words(&feature.name),
+        key: &feature.name,
+        quantity: &feature.quantity,
+        kind: feature.deviation_kind,
+        says_most: !feature.name.contains(':'),
+    });
+    let dispersion = card.dispersion.iter().map(|scale| Figure {
+        name: format!("index of dispersion at {}", bound(scale.bin_ms as f64)),
+        key: "index",
+        quantity: &scale.quantity,
+        kind: relative,
+        says_most: false,
+    });
+    let responses = card.responses.iter().flat_map(|response| {
+        response.quantities().map(|(key, quantity, judged)| Figure {
+            name: format!("{} on {}", words::words(key), response.device),
+            key,
+            quantity,
+            kind: relative,
+            says_most: judged.is_some(),
+        })
+    });
+    features.chain(dispersion).chain(responses).collect()
+}
+
+fn table<'a>(card: &Card, figures: impl Iterator<Item = &'a Figure<'a>>) -> String {
+    let own = format!("A's own {:.0} %", card.level * 100.0);
+    let mut table = output::table(["figure", "A", "B", "deviation", &own]);
+    for Figure { name, key, quantity, kind, .. } in figures {
+        let shown = |value: f64| right(words::shown(key, value));
+        let interval = [quantity.a_low, quantity.a_high].map(|end| words::shown(key, end));
+        table.add_row([
+            Cell::new(name),
+            shown(quantity.a),
+            shown(quantity.b),
+            right(or_none(quantity.deviation, |deviation| kind.shown(deviation))),
+            right(interval.join(" to ")),
+        ]);
+    }
+    table.to_string()
 }
 
 fn distances(card: &Card) -> String {

@@ -4,7 +4,7 @@ use clap::Args;
 use forebay_core::Nanos;
 use forebay_trace::describe::{ThreadOptions, by_thread};
 
-use crate::options::{Reading, TracePath};
+use crate::options::{self, Reading, TracePath};
 use crate::output::{self, Format};
 use crate::plan_options;
 use crate::stdin;
@@ -54,9 +54,12 @@ impl Threads {
 
 impl Describe {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let description = self.reading.describe(&self.trace, self.threads.options())?;
+        let (description, notes) = self.reading.describe(&self.trace, self.threads.options())?;
         match self.format {
-            Format::Json | Format::Csv => output::print_data(self.format, &description)?,
+            Format::Json | Format::Csv => {
+                options::say_notes(&self.trace, &notes);
+                output::print_data(self.format, &description)?;
+            }
             Format::Table => output::print(&description.table(output::columns() as u16))?,
         }
         Ok(())

@@ -147,12 +147,32 @@ const EACH: &[Examples] = &[
     ("man", &["forebay man man1"]),
 ];
 
-/// `command` with examples at the end of each verb's help.
+/// What the first lines of all help show: the first example of each.
+const FIRST: [&str; 5] = ["advise", "capture", "describe", "simulate", "plan capacity"];
+
+/// `command` with examples at the end of each verb's help, and of the help of those above them.
 pub(crate) fn added(command: Command) -> Command {
-    EACH.iter().fold(command, |command, (verb, lines)| {
+    let shown = |lines: &[&str]| format!("Examples:\n  {}", lines.join("\n  "));
+    let command = EACH.iter().fold(command, |command, (verb, lines)| {
         let words: Vec<&str> = verb.split(' ').collect();
-        to(command, &words, &format!("Examples:\n  {}", lines.join("\n  ")))
-    })
+        to(command, &words, &shown(lines))
+    });
+    let groups: Vec<String> = command
+        .get_subcommands()
+        .filter(|verb| verb.has_subcommands())
+        .map(|verb| verb.get_name().to_string())
+        .collect();
+    let command = groups.iter().fold(command, |command, group| {
+        to(command, &[group], &shown(&firsts(|verb| verb.starts_with(&format!("{group} ")))))
+    });
+    to(command, &[], &shown(&firsts(|verb| FIRST.contains(&verb))))
+}
+
+/// The first example of each verb that is `wanted`, but for what makes its input.
+fn firsts(wanted: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let of = EACH.iter().filter(|(verb, _)| wanted(verb));
+    of.filter_map(|(_, lines)| lines.iter().find(|line| line.contains("forebay ")).copied())
+        .collect()
 }
 
 /// `command` with `text` at the end of the help of the verb that `words` name below it.
@@ -166,6 +186,19 @@ fn to(command: Command, words: &[&str], text: &str) -> Command {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+
+    /// `forebay --help` and that of verbs with others below them show some of those.
+    #[test]
+    fn every_help_ends_with_examples() {
+        let all = super::added(crate::Cli::command());
+        let ends = |command: &clap::Command| command.get_after_help().map(ToString::to_string);
+        let told = ends(&all).unwrap_or_default();
+        assert_eq!(told.lines().count(), 1 + super::FIRST.len(), "{told}");
+        for verb in all.get_subcommands().filter(|verb| verb.has_subcommands()) {
+            let told = ends(verb).unwrap_or_default();
+            assert_eq!(told.lines().count(), 1 + verb.get_subcommands().count(), "{told}");
+        }
+    }
 
     /// A verb that does something and has no examples, or the other way round, is told.
     #[test]

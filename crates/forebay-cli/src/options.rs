@@ -33,8 +33,8 @@ pub(crate) struct Source {
     from: Option<String>,
     /// Columns of a text with one request a line, e.g. at:us,op,offset:sectors,len:sectors,volume
     ///
-    /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime); op (words, or op:R/W, op:0/1,
-    /// op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
+    /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime; at:date and end:date); op (words, or op:R/W,
+    /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
     /// thread, process, name, flags; _ for what is not read. Settings: sep=comma|tab|semicolon|blank,
     /// skip=LINES, every=TIME, op=read, len=BYTES
     #[arg(long, value_name = "SPEC", conflicts_with = "from")]
@@ -109,12 +109,13 @@ impl Reading {
         Ok(curve)
     }
 
-    /// Describes the trace, and its threads if asked for, without keeping it.
+    /// Describes the trace, and its threads if asked for, without keeping it. What a user is to be told of its reading
+    /// stands in the description, and beside it.
     pub(crate) fn describe(
         &self,
         path: &Path,
         threads: Option<ThreadOptions>,
-    ) -> anyhow::Result<Description> {
+    ) -> anyhow::Result<(Description, Notes)> {
         let options = Options { stream_by: self.stream_by, threads };
         let progress = Progress::reading("reading", path);
         let (description, notes) = forebay::input::describe(
@@ -126,8 +127,7 @@ impl Reading {
             },
         )?;
         drop(progress);
-        say_notes(path, &notes);
-        Ok(description)
+        Ok((description, notes))
     }
 }
 

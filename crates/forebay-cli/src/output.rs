@@ -11,6 +11,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use forebay::refusal::with_remedy;
 use forebay_trace::grid::Grid;
+use forebay_trace::prose;
 use serde::Serialize;
 
 /// How results are printed.
@@ -29,6 +30,9 @@ pub(crate) enum Format {
 pub(crate) const COLUMNS: usize = 100;
 /// Columns of a line of prose at most, however wide the terminal is.
 const PROSE_COLUMNS: usize = 120;
+
+/// Columns of a policy that stays in one line.
+const POLICY_COLUMNS: usize = 20;
 
 /// Columns of what goes to standard output.
 pub(crate) fn columns() -> usize {
@@ -59,49 +63,15 @@ pub(crate) fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
 
 /// `text` in lines no wider than the terminal, all but the first indented.
 pub(crate) fn wrapped(text: &str) -> String {
-    wrapped_to(text, columns().min(PROSE_COLUMNS))
+    prose::wrapped(text, columns().min(PROSE_COLUMNS))
 }
 
-fn wrapped_to(text: &str, columns: usize) -> String {
-    let (mut lines, mut column) = (String::new(), 0);
-    for word in words(text) {
-        let width = word.chars().count();
-        match column {
-            0 => column = width,
-            _ if column + 1 + width > columns => {
-                lines.push_str("\n  ");
-                column = 2 + width;
-            }
-            _ => {
-                lines.push(' ');
-                column += 1 + width;
-            }
-        }
-        lines.push_str(&word);
+/// A policy as the head of a column: one with many parameters has a line for each.
+pub(crate) fn in_lines(policy: &str) -> String {
+    match policy.chars().count() {
+        ..=POLICY_COLUMNS => policy.to_string(),
+        _ => policy.replace(':', ":\n"),
     }
-    lines
-}
-
-/// What no line ends before.
-const UNITS: [&str; 18] = [
-    "%", "s", "ms", "µs", "min", "h", "W", "J", "kJ", "IOPS", "B", "KiB", "MiB", "GiB", "TiB",
-    "kB/s", "MB/s", "GB/s",
-];
-
-/// The words of `text`, a figure and its unit as one.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let unit = word.trim_end_matches(|c: char| ".,:;)".contains(c));
-        match words.last_mut() {
-            Some(last) if UNITS.contains(&unit) && last.ends_with(|c: char| c.is_ascii_digit()) => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => words.push(word.to_string()),
-        }
-    }
-    words
 }
 
 /// What to say of a file that is about to be called `path`, behind its name, where there is one already.
@@ -146,6 +116,11 @@ fn harmless(text: &str) -> Cow<'_, str> {
 /// Prints `text`, for somebody to read, and a line end.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     write(&harmless(text))
+}
+
+/// To the first line of an empty screen.
+pub(crate) fn clear() -> io::Result<()> {
+    io::stdout().lock().write_all(b"\x1b[H\x1b[J").map_err(on_stdout)
 }
 
 fn write(text: &str) -> io::Result<()> {
@@ -260,10 +235,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_they_are_to() {
-        let text = super::wrapped_to("one two three  four", 9);
-        assert_eq!(text, "one two\n  three\n  four");
-        assert_eq!(super::wrapped_to("a is 98.4 %, b 3 s", 9), "a is\n  98.4 %,\n  b 3 s");
+    fn a_policy_of_many_parameters_has_lines_and_values_have_bars() {
+        assert_eq!(super::in_lines("cfq:quantum=8"), "cfq:quantum=8");
+        assert_eq!(super::in_lines("mq-deadline:queue=32:x=1"), "mq-deadline:\nqueue=32:\nx=1");
         assert_eq!(super::sparkline([0.0, 0.5, 1.0, 2.0, -1.0]), "▁▅██▁");
     }
 

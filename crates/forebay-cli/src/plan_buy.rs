@@ -263,7 +263,19 @@ fn clients(answer: &Answer) -> String {
 
 fn drives(answer: &Answer) -> String {
     let several = answer.clients.len() > 1;
-    let heads = ["drive", "layout", "clients", "b/r/t", "buy", "decides", "busy", "W", "price"];
+    let heads = [
+        "drive",
+        "layout",
+        "clients",
+        "bytes",
+        "redundancy",
+        "time",
+        "buy",
+        "decides",
+        "busy",
+        "W",
+        "price",
+    ];
     let kept = |head: &&str| several || *head != "clients";
     let mut shown = output::table(heads.into_iter().filter(|head| kept(head)).collect::<Vec<_>>());
     let does: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
@@ -284,12 +296,9 @@ fn drives(answer: &Answer) -> String {
         let first =
             [Cell::new(&row.drive), Cell::new(row.layout.name())].into_iter().chain(clients);
         shown.add_row(first.chain([
-            right(format!(
-                "{}/{}/{}",
-                number(row.drives_for_bytes),
-                number(row.drives_for_redundancy.map(|drives| drives as u64)),
-                number(row.drives_for_time.map(|drives| drives as u64)),
-            )),
+            right(number(row.drives_for_bytes)),
+            right(number(row.drives_for_redundancy.map(|drives| drives as u64))),
+            right(number(row.drives_for_time.map(|drives| drives as u64))),
             right(bought),
             Cell::new(row.binds.map_or("-", |binds| binds.name())),
             right(or_none(row.utilisation, percent)),
@@ -305,8 +314,8 @@ fn drives(answer: &Answer) -> String {
         "those that draw least power first, as no price is known"
     };
     let said = wrapped(&format!(
-        "What does it, {first}. b/r/t: drives for the bytes, with their redundancy, and for the time alone; buy: all \
-         three (f: flash before disks, s: spare); what decides that; how busy drives are."
+        "What does it, {first}: how many drives the bytes take, the bytes with their redundancy, and the time alone; how \
+         many to buy for all three (f: flash before disks, s: spare), and what decides that; how busy drives are."
     ));
     format!("{said}\n\n{shown}{more}")
 }

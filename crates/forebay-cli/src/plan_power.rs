@@ -163,7 +163,7 @@ fn plans(power: &Found) -> String {
     table(&heads.map(String::from), &power.rows, |row| {
         vec![
             significant(row.mean_power_w),
-            format!("{:.2} x", row.saving_ratio),
+            format!("{} times", significant(row.saving_ratio)),
             significant(row.mean_pools),
             row.max_pools.to_string(),
             row.disk_spin_ups.to_string(),

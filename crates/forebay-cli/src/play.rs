@@ -185,7 +185,7 @@ type Row = (&'static str, fn(&PlayResult) -> String);
 
 fn table(result: &PlayResult) -> String {
     let rows: &[Row] = &[
-        ("policy", |result| result.policy.clone()),
+        ("policy", |result| output::in_lines(&result.policy)),
         ("requests", |result| result.figures.requests.to_string()),
         ("reads", |result| result.figures.reads.to_string()),
         ("writes", |result| result.figures.writes.to_string()),

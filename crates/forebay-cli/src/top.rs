@@ -79,8 +79,7 @@ impl Top {
                 }
                 let now = ask(&self.socket)?;
                 if goes_on {
-                    // To the first line of an empty screen.
-                    output::print("\x1b[H\x1b[J")?;
+                    output::clear()?;
                 }
                 output::print(&page(&before, &now))?;
                 if !goes_on {
@@ -106,6 +105,7 @@ fn page(before: &Figures, now: &Figures) -> String {
         text += &sentence(then, back, span_s);
         text += &volume(back);
         text += &rearranged(back);
+        text.push('\n');
         text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
         if !back.counted.is_empty() {
             let told = |(key, value): &(String, f64)| {

@@ -123,7 +123,13 @@ fn units_that_cannot_be_right_are_refused_and_may_be_insisted_on() {
         fails(verb.args(["--from", "disksim-ascii"]), 2, &parts);
     }
     let spec = "at:ms,volume,offset:sectors,len:sectors,op:disksim";
-    let (_, err) = ends(forebay(&["describe", "--columns", spec]).arg(&trace), 0);
+    let (told, err) = ends(forebay(&["describe", "--columns", spec]).arg(&trace), 0);
+    assert!(
+        told.contains("note: ") && told.contains("likely in ns") && err.is_empty(),
+        "{told}{err}"
+    );
+    let json = ["describe", "--format", "json", "--columns", spec];
+    let (_, err) = ends(forebay(&json).arg(&trace), 0);
     assert!(err.contains("likely in ns"), "{err}");
 }
 

@@ -41,6 +41,32 @@ fn a_table_says_for_what_and_why_not() {
     assert!(table.contains("\n NO  caching") && table.contains("\n mean size "), "{table}");
 }
 
+/// The answer is a screen; with `--all` it is every figure, none of them twice.
+#[test]
+fn a_handful_of_figures_is_shown_and_all_if_asked_for() {
+    let folder = Folder::new();
+    let rows =
+        (0..200u64).map(|n| format!("{},read,{},4096,{},,,,,,\n", n * 100_000_000, n << 20, n % 3));
+    let trace = folder.file("some.csv", format!("{HEADER}{}", rows.collect::<String>()));
+    let told = |all: &[&str]| ends(forebay(&["compare"]).args(all).args([&trace, &trace]), 0).0;
+    let (few, all) = (told(&[]), told(&["--all"]));
+    assert!(few.lines().count() < 40, "{few}");
+    assert!(few.contains("figures more: --all; with pictures -o card.html."), "{few}");
+    for said in ["\n mean size ", "\n mean on samsung-830 ", "\n p99 on 990-pro "] {
+        assert!(few.contains(said) && all.matches(said).count() == 1, "{said}: {few}{all}");
+    }
+    for said in [
+        "\n requests in part 1/16 ",
+        "\n p50 on 990-pro ",
+        "\n index of dispersion at 1 ms ",
+        "\n miss ratio, mean ",
+    ] {
+        assert!(!few.contains(said) && all.matches(said).count() == 1, "{said}: {few}{all}");
+    }
+    assert!(!all.contains("--all"), "{all}");
+    assert!(few.contains("differ from itself") && few.contains(" 0 points "), "{few}");
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused() {
     let folder = Folder::new();

@@ -175,7 +175,7 @@ fn what_comes_from_a_pipe_is_told_to_be_a_file() {
     let (status, said) = piped(sample().to_str().unwrap(), "describe /dev/stdin");
     assert!(status == Some(2) && said.contains("got Parquet from a pipe"), "{said}");
     let (status, said) = piped("/dev/null", "describe /dev/stdin");
-    assert!(status == Some(2) && said.contains("nothing more, from a pipe"), "{said}");
+    assert!(status == Some(2) && said.contains("nothing more: a pipe is read once"), "{said}");
     // Text that is read once is read from anywhere.
     assert_eq!(piped("t.csv", "describe /dev/stdin"), (Some(0), String::new()));
     refused(folder, &["generate", "/dev/zero", "-o", "x.csv"], 2, &["got more than 16 MiB"]);

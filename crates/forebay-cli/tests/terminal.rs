@@ -136,6 +136,33 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
 }
 
 /// As `head` goes when it has seen enough.
+/// `top` begins each look on an empty screen, and prints nothing else that a terminal obeys.
+#[test]
+fn top_looks_on_an_empty_screen() {
+    let folder = folder();
+    if shell::run(folder.root(), "command -v script").is_err() {
+        eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
+        return;
+    }
+    let text =
+        "truncate -s 16M disk.img; forebay serve disk.img --socket s --policy none 2>/dev/null &
+        until [ -S s.figures ]; do sleep 0.05; done
+        NO_COLOR=1 script -qfc 'stty cols 100; forebay top s --interval 50ms' looked >/dev/null 2>&1 </dev/null &
+        until [ $(grep -ao 'The disk' looked 2>/dev/null | wc -l) -gt 3 ]; do sleep 0.05; done
+        kill $!";
+    shell::run(folder.root(), text).unwrap();
+    let looked = fs::read_to_string(folder.path("looked")).unwrap();
+    let looks: Vec<&str> = looked.split("\x1b[H\x1b[J").collect();
+    assert!(looks.len() > 2, "{looked}");
+    for look in &looks[1..] {
+        assert!(!look.contains(['\x1b', '\u{fffd}']), "{look}");
+    }
+    assert!(
+        looks[1].starts_with("The disk answers 0 requests a second through none.\r\n\r\n export"),
+        "{looked}"
+    );
+}
+
 #[test]
 fn whoever_stops_reading_is_no_error() {
     for words in [&["devices"][..], &["policies", "--format", "csv"], &["completions", "bash"]] {

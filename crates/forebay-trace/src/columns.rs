@@ -7,7 +7,7 @@
 //!
 //! 1. [`plain`] finds the bounds of all fields at once and reads them in no order.
 //! 2. A [`plan`] reads field by field where they stand in the buffer, eight bytes at a time ([`cursor`]);
-//!    the way of columns that the first does not know (`end`, `flags`, `op:scsi`) and of new names.
+//!    the way of columns that the first does not know (`end`, `flags`, `op:scsi`, dates) and of new names.
 //! 3. `Cursor::field` reads anything: blanks around a number, quotes, twenty digits.
 //!
 //! Each earns its lines. Median of 15 paired readings of 1.7 million rows (`benches/readers.rs`), how
@@ -19,6 +19,7 @@
 //! beyond them are dropped.
 
 pub(crate) mod cursor;
+pub(crate) mod date;
 pub(crate) mod names;
 pub(crate) mod op_words;
 mod plain;

@@ -5,6 +5,8 @@ use std::fmt::{self, Display};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 
+use crate::prose::{NO_BREAK, joined};
+
 /// One line below the header, and no other.
 const LINES: &str = "     ─             ";
 /// Blanks between two columns.
@@ -22,7 +24,7 @@ pub struct Cell {
 impl Cell {
     /// Words.
     pub fn new(text: impl Display) -> Cell {
-        Cell { text: text.to_string(), is_figure: false }
+        Cell { text: joined(&text.to_string()), is_figure: false }
     }
 }
 
@@ -75,7 +77,7 @@ impl Grid {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let texts =
             cells.map(|cell| cell.text.as_str()).chain(self.heads.get(column).map(String::as_str));
-        let widest = texts.map(|text| text.chars().count()).max().unwrap_or(0);
+        let widest = texts.flat_map(str::lines).map(|line| line.chars().count()).max().unwrap_or(0);
         APART + if self.holds_figures(column) { widest } else { widest.min(WORDS_LEAST) }
     }
 
@@ -119,7 +121,7 @@ impl Grid {
                 drawn.set_constraint(ColumnConstraint::ContentWidth);
             }
         }
-        let text = table.to_string();
+        let text = table.to_string().replace(NO_BREAK, " ");
         text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
 }
@@ -177,6 +179,13 @@ mod tests {
         };
         assert_eq!((parts(38), parts(37), parts(30)), (vec![3], vec![3, 3], vec![3, 3]));
         assert_eq!(parts(22).len(), 3);
+    }
+
+    #[test]
+    fn no_line_ends_between_a_figure_and_its_unit() {
+        let mut grid = Grid::new(12, ["what"]);
+        grid.add_row(["it takes 15 ms now"]);
+        assert!(grid.to_string().ends_with(" it takes\n 15 ms now"), "{grid}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod open;
 pub mod order;
 pub mod partition;
 pub mod plural;
+pub mod prose;
 pub mod quantities;
 mod rows;
 pub mod streams;

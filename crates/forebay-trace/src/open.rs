@@ -55,7 +55,7 @@ pub fn open_counting(
     }
     let Unpacked { packing, head, content } = unpack_counting(path, consumed)?;
     if head.is_empty() && is_pipe(path) {
-        return Err(from_pipe(path, "nothing, or nothing more, from a pipe", "a trace"));
+        return Err(from_pipe(path, "nothing, or nothing more: a pipe is read once", "a trace"));
     }
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));

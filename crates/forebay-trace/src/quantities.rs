@@ -13,7 +13,8 @@ pub fn significant(value: f64) -> String {
     }
     match value.abs() {
         0.0..1e-9 => "0".to_owned(),
-        0.0..0.009995 => format!("{value:.2e}"),
+        0.0..0.0009995 => format!("{value:.2e}"),
+        0.0..0.009995 => format!("{value:.5}"),
         0.0..0.09995 => format!("{value:.4}"),
         0.0..0.9995 => format!("{value:.3}"),
         0.0..9.995 => format!("{value:.2}"),
@@ -40,7 +41,7 @@ fn in_unit(value: f64, units: &[(f64, &str)], shown: impl Fn(f64) -> String) -> 
 pub fn seconds(s: f64) -> String {
     match s.abs() {
         0.0 => "0 s".to_owned(),
-        36_000.0.. => in_unit(s, &[(3600.0, "h")], significant),
+        9_999.5.. => in_unit(s, &[(3600.0, "h")], significant),
         _ => in_unit(s, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")], significant),
     }
 }
@@ -108,15 +109,17 @@ mod tests {
     fn three_digits_whatever_the_size() {
         let shown = [1234.4, 999.6, 123.4, 12.34, 1.234, 0.1234, 0.01234, 0.001234, 0.0, -1.5];
         let expected =
-            ["1234", "1000", "123", "12.3", "1.23", "0.123", "0.0123", "1.23e-3", "0", "-1.50"];
+            ["1234", "1000", "123", "12.3", "1.23", "0.123", "0.0123", "0.00123", "0", "-1.50"];
         assert_eq!(shown.map(significant), expected);
         // Rounding never makes a fourth digit.
         assert_eq!([9.996, 99.96, 0.99951].map(significant), ["10.0", "100", "1.00"]);
+        let small = [0.009996, 0.0009996, 0.0009994, -0.00004];
+        assert_eq!(small.map(significant), ["0.0100", "0.00100", "9.99e-4", "-4.00e-5"]);
     }
 
     #[test]
     fn units_follow_the_size() {
-        let times = [0.0, 2e-7, 2e-5, 0.0123, 0.9996, 59.94, 733.4, 35_999.0, 86_400.0];
+        let times = [0.0, 2e-7, 2e-5, 0.0123, 0.9996, 59.94, 733.4, 9_999.0, 9_999.6, 86_400.0];
         let expected = [
             "0 s",
             "0.200 µs",
@@ -125,7 +128,8 @@ mod tests {
             "1.00 s",
             "59.9 s",
             "733 s",
-            "35999 s",
+            "9999 s",
+            "2.78 h",
             "24.0 h",
         ];
         assert_eq!(times.map(seconds), expected);

@@ -122,6 +122,71 @@ fn what_the_rows_hold_is_what_the_names_say() {
 }
 
 #[test]
+fn a_date_in_the_first_row_needs_no_unit() {
+    for (text, columns) in [
+        (
+            "timestamp,op,offset,len\n2026-01-31 12:00:00,R,0,512\n2026-01-31 12:00:01.5,W,4,4\n",
+            "at:date,op,offset,len,skip=1",
+        ),
+        (
+            "# made\n\ndatetime;op;offset;len\n\n\"2026-01-31T12:00:00.000Z\";R;0;512\n2026-01-31T13:00:01.500+01:00;W;4;4\n",
+            "at:date,op,offset,len,sep=semicolon,skip=3",
+        ),
+        (
+            "time op offset len\n2026-01-31T12:00:00 R 0 512\n2026-01-31T12:00:01.5 W 4 4\n",
+            "at:date,op,offset,len,sep=blank,skip=1",
+        ),
+    ] {
+        assert_eq!(declared(text), columns, "{text}");
+        let (records, _, notes) = read(text.as_bytes(), None).unwrap();
+        assert_eq!(
+            records.iter().map(|r| r.at.0).collect::<Vec<_>>(),
+            [0, 1_500_000_000],
+            "{text}"
+        );
+        assert_eq!(notes.began, Some(Nanos(1_769_860_800_000_000_000)));
+    }
+    let told =
+        read(b"time,op,offset,len\n2026-01-31 12:00:00,R,0,4\n2026-02-31 12:00:00,R,0,4\n", None)
+            .unwrap_err();
+    assert!(
+        told.contains(
+            "line 3: got \"2026-02-31 12:00:00\" in column time, expected a date such as"
+        ),
+        "{told}"
+    );
+    // A name with a unit holds numbers.
+    let told = read(b"time_us,op,offset,len\n2026-01-31 12:00:00,R,0,4\n", None).unwrap_err();
+    assert!(told.contains("expected us such as 12.345"), "{told}");
+}
+
+#[test]
+fn a_completion_makes_a_latency() {
+    for (text, columns) in [
+        (
+            "start_time_us,end_time_us,op,offset,len\n5,12,R,0,512\n",
+            "at:us,end:us,op,offset,len,skip=1",
+        ),
+        (
+            "time,completion,op,offset,len\n2026-01-31 12:00:00,2026-01-31 12:00:00.000007,R,0,512\n",
+            "at:date,end:date,op,offset,len,skip=1",
+        ),
+        // A latency says the same by itself, and a time of no unit nothing.
+        (
+            "time_us,end_time_us,latency_us,op,offset,len\n5,9,7,R,0,512\n",
+            "at:us,_,latency:us,op,offset,len,skip=1",
+        ),
+    ] {
+        assert_eq!(declared(text), columns, "{text}");
+        assert_eq!(read(text.as_bytes(), None).unwrap().0[0].latency, Some(Nanos(7_000)), "{text}");
+    }
+    assert_eq!(
+        declared("time_us,end_time,op,offset,len\n5,9,R,0,512\n"),
+        "at:us,_,op,offset,len,skip=1"
+    );
+}
+
+#[test]
 fn columns_that_are_not_read_are_told() {
     let text = b"at_ns,op,offset,len,host,latency,a,b,c,d\n5,R,4,4,1,2,3,4,5,6\n";
     let notes = read(text, None).unwrap().2;
@@ -129,6 +194,10 @@ fn columns_that_are_not_read_are_told() {
     let expected = "; not read: \"host\", \"latency\", \"a\", \"b\", \"c\" and 1 more";
     assert!(told.ends_with(expected), "{told}");
     assert!(!declared("at_ns,op,offset,len\n5,R,4,4\n").contains("not read"));
+    // As pandas writes its index.
+    let notes = read(b",at_ns,op,offset,len\n0,5,R,4,4\n", None).unwrap().2;
+    let told = notes.sentences().join("\n");
+    assert!(told.ends_with("; not read: column 1, which has no name"), "{told}");
 }
 
 #[test]
@@ -160,7 +229,7 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
         (
             "timestamp,op,offset,size",
             "t.csv, line 1: got a header of \"timestamp,op,offset,size\", expected the unit of \"timestamp\" at its end: \
-             _ns, _us, _ms or _s; or write --columns at:UNIT,op,offset,len,skip=1, with ns, us, ms or s for the UNIT of at",
+             _ns, _us, _ms or _s; or write --columns at:UNIT,op,offset,len,skip=1, with ns, us, ms, s or date for the UNIT of at",
         ),
         (
             "time_us;rw;block;blocks",

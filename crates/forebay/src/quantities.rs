@@ -63,8 +63,8 @@ mod tests {
         );
         assert_eq!([50.0, 1000.0, 0.094].map(millis), ["50 ms", "1 s", "94 µs"]);
         assert_eq!(
-            (seconds(410.0), significant(0.001), significant(20.0)),
-            ("410 s".into(), "1.00e-3".into(), "20".into())
+            (seconds(410.0), significant(0.0001), significant(0.001), significant(20.0)),
+            ("410 s".into(), "1.00e-4".into(), "0.001".into(), "20".into())
         );
         let changes = [(88.0, 100.0), (103.4, 100.0), (100.0, 100.0), (1.0, 0.0)];
         let expected = ["-12 %", "+3.4 %", "+0 %", "no baseline"];

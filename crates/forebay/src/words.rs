@@ -3,7 +3,7 @@
 //! A key ends with its unit (docs/schema.md), `read_p99_ms`, or with a limit behind it, `flash_used_bytes_max`; where it lies within others they stand before it,
 //! `recommended.size_mib`; behind a colon stands which of several it is, `size_share:4096_bytes`.
 
-use forebay_trace::quantities::{bytes, joules, percent, seconds, significant};
+use forebay_trace::quantities::{bound, bytes, joules, percent, seconds, significant};
 
 use crate::plan::amount;
 
@@ -56,6 +56,7 @@ const CALLED: &[(&str, &str)] = &[
     ("elapsed_s", "time to answer"),
     ("fraction", "promised share"),
     ("makespan_s", "first arrival to last completion"),
+    ("mean_inter_arrival_ms", "mean gap between arrivals"),
     ("mean_iops", "mean rate"),
     ("mrc_mean_error", "mean difference of miss ratios"),
     ("recommended.lru_miss_ratio", "missed by the recommended cache"),
@@ -78,7 +79,7 @@ fn unit(what: &str) -> (Option<&str>, Counted) {
     let last = what.rsplit(['_', '.']).find(|word| !LIMITS.contains(word)).unwrap_or(what);
     match UNITS.iter().find(|(unit, _)| *unit == last && last.len() < what.len()) {
         Some((unit, counted)) => (Some(unit), *counted),
-        None if SHARES.contains(&last) => (None, Counted::Share),
+        None if SHARES.contains(&last) || what.contains("_share_") => (None, Counted::Share),
         None if last == "held" => (None, Counted::Held),
         None => (None, Counted::Plain),
     }
@@ -120,6 +121,8 @@ pub fn shown(key: &str, value: f64) -> String {
             format!("{value:.0}")
         }
         Counted::Plain => significant(value),
+        // So is a bound.
+        Counted::Time(each_s) if parts(key).0 == "bound_ms" => bound(value * each_s * 1e3),
         Counted::Time(each_s) => seconds(value * each_s),
         Counted::Size(each) => bytes(value * each),
         // A promise is said with all its digits.
@@ -166,7 +169,7 @@ mod tests {
             ("mean_size_bytes", "mean size"),
             ("size_share:4096_bytes", "requests of 4 KiB"),
             ("sequential_share_by_stream", "sequential share by stream"),
-            ("mean_inter_arrival_ms", "mean inter arrival"),
+            ("mean_inter_arrival_ms", "mean gap between arrivals"),
             ("stream_weight:a_b<c", "requests of a_b<c"),
             ("state_weight:1/16", "requests in part 1/16"),
             ("bound_ms", "bound"),
@@ -194,12 +197,14 @@ mod tests {
             ("size_share:4096_bytes", 0.25, "25.0 %"),
             ("state_weight:1/16", 0.25, "25.0 %"),
             ("fraction", 0.999, "99.9 %"),
+            ("sequential_share_by_stream", 0.65, "65.0 %"),
             ("capacity_iops", 4740.0, "4740 IOPS"),
             ("energy_j", 4110.0, "4.11 kJ"),
             ("requests", 75_711.0, "75711"),
             ("variation", 21.04, "21.0"),
             ("flash_used_bytes_max", 7168.0, "7 KiB"),
             ("pace_percent", 62.5, "62.5 %"),
+            ("bound_ms", 10_000.0, "10 s"),
             ("bound_held", 1.0, "yes"),
             ("bound_held", 0.0, "no"),
             ("commits", 1e9, "1000000000"),

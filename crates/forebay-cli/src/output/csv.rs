@@ -1,7 +1,8 @@
 //! An answer as CSV: its table, one row a line, columns called as in JSON.
 //!
 //! The table is the answer's list under the first of [`TABLES`]; an answer without one is a table of one row. An entry that has
-//! [`ROWS`] of its own is a row for each of them, what it says itself before. Fields of structures within a row are columns called
+//! rows of its own ([`WITHIN`]) is a row for each of them, what it says itself before. In the place of the list may stand a structure
+//! with rows. Fields of structures within a row are columns called
 //! `outer.inner`; a list of plain values is one value, parted by blanks; other lists are left out, and JSON has them. Absent values are
 //! empty. Quoting as in RFC 4180.
 
@@ -9,9 +10,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// What lists of rows are called.
-const TABLES: [&str; 7] = [ROWS, "ranking", "points", "features", "runs", "traces", "backs"];
-/// What an entry's own are called.
+const TABLES: [&str; 8] =
+    [ROWS, "ranking", "points", "features", "runs", "traces", "backs", "by_thread"];
 const ROWS: &str = "rows";
+/// What an entry's own are called.
+const WITHIN: [&str; 2] = [ROWS, "exports"];
 
 /// JSON that keeps the order of its fields.
 enum Node {
@@ -28,7 +31,8 @@ pub(super) fn of(json: &str) -> serde_json::Result<String> {
         let (_, found) = answer.iter().find(|(key, _)| key == name)?;
         match found {
             Node::List(entries) => Some(entries.iter().flat_map(rows_of).collect::<Vec<_>>()),
-            _ => None,
+            Node::Fields(fields) => Some(own(fields)?.1.iter().map(flat).collect()),
+            Node::Leaf(_) => None,
         }
     });
     let rows = table.unwrap_or_else(|| {
@@ -53,19 +57,27 @@ pub(super) fn of(json: &str) -> serde_json::Result<String> {
     Ok(std::iter::once(header).chain(rows.iter().map(line)).collect::<Vec<_>>().join("\n"))
 }
 
-/// The rows that an entry of a table is.
-fn rows_of(entry: &Node) -> Vec<Vec<(String, String)>> {
-    let fields = match entry {
-        Node::Fields(fields) => fields.as_slice(),
-        _ => &[],
-    };
-    let own = flat(entry);
-    match fields.iter().find(|(name, _)| name == ROWS) {
-        Some((_, Node::List(rows))) => {
-            rows.iter().map(|row| [own.clone(), flat(row)].concat()).collect()
+/// What an entry's own rows are called, and they.
+fn own(fields: &[(String, Node)]) -> Option<(&str, &[Node])> {
+    fields.iter().find_map(|(name, value)| match value {
+        Node::List(rows) if WITHIN.contains(&name.as_str()) => {
+            Some((name.as_str(), rows.as_slice()))
         }
-        _ => vec![own],
-    }
+        _ => None,
+    })
+}
+
+/// The rows that an entry of a table is. Columns of exports are called `exports.name`.
+fn rows_of(entry: &Node) -> Vec<Vec<(String, String)>> {
+    let itself = flat(entry);
+    let Node::Fields(fields) = entry else { return vec![itself] };
+    let Some((name, rows)) = own(fields) else { return vec![itself] };
+    let row = |row: &Node| {
+        let mut cells = itself.clone();
+        flatten(if name == ROWS { "" } else { name }, row, &mut cells);
+        cells
+    };
+    rows.iter().map(row).collect()
 }
 
 /// The columns of a row.
@@ -179,6 +191,10 @@ mod tests {
             {"trace": "b", "rows": [], "epochs": 8},
             {"trace": "c", "rows": [{"plan": "z"}], "epochs": 9}]}"#;
         assert_eq!(of(json).unwrap(), "trace,epochs,plan,w\na,7,x,1\na,7,y,2\nc,9,z,");
+        let json = r#"{"backs": [{"name": "a", "exports": [{"name": "x"}, {"name": "y"}], "disks": [{}]}]}"#;
+        assert_eq!(of(json).unwrap(), "name,exports.name\na,x\na,y");
+        let json = r#"{"requests": 5, "by_thread": {"threads": 2, "rows": [{"label": "x"}, {"label": "y"}]}}"#;
+        assert_eq!(of(json).unwrap(), "label\nx\ny");
     }
 
     #[test]

@@ -28,6 +28,15 @@ pub(super) fn parts(runs: &[RunResult], least: Option<&LeastTime>) -> Vec<String
     parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
+/// What is not shown where it did not happen.
+const UNUSUAL: [&str; 5] = [
+    "requests failed",
+    "I/Os failed",
+    "requests moved to fit",
+    "requests cut to fit",
+    "requests left out",
+];
+
 /// Figures down, policies across.
 fn figures(runs: &[RunResult]) -> String {
     let rows: &[Row] = &[
@@ -42,13 +51,13 @@ fn figures(runs: &[RunResult]) -> String {
         ("I/Os failed", |run| run.figures.ios_failed.to_string()),
         ("makespan", |run| seconds(run.figures.makespan_s)),
         ("busy time", |run| seconds(run.figures.busy_s)),
-        ("transfer bound", |run| seconds(run.figures.transfer_bound_s)),
+        ("transfer alone", |run| seconds(run.figures.transfer_bound_s)),
         ("seek", |run| seconds(run.figures.seek_s)),
         ("rotation", |run| seconds(run.figures.rotation_s)),
         ("head movements", |run| run.figures.head_movements.to_string()),
         ("seek sweeps", |run| significant(run.figures.seek_sweeps)),
-        ("avg seek tracks", |run| format!("{:.0}", run.figures.avg_seek_tracks)),
-        ("seek stddev tracks", |run| format!("{:.0}", run.figures.seek_stddev_tracks)),
+        ("mean seek", |run| format!("{:.0} tracks", run.figures.avg_seek_tracks)),
+        ("seeks deviate by", |run| format!("{:.0} tracks", run.figures.seek_stddev_tracks)),
         ("read mean", |run| or_none(run.figures.read_mean_ms, millis)),
         ("read p50", |run| or_none(run.figures.read_p50_ms, millis)),
         ("read p99", |run| or_none(run.figures.read_p99_ms, millis)),
@@ -63,19 +72,20 @@ fn figures(runs: &[RunResult]) -> String {
         ("since admission: p99", |run| or_none(run.figures.wait_p99_ms, millis)),
         ("since admission: longest", |run| millis(run.figures.longest_wait_ms)),
         ("energy", |run| joules(run.figures.energy_j)),
-        ("moved", |run| run.changed.requests_moved.to_string()),
-        ("cut", |run| run.changed.requests_cut.to_string()),
-        ("clipped", |run| run.changed.requests_clipped.to_string()),
+        ("requests moved to fit", |run| run.changed.requests_moved.to_string()),
+        ("requests cut to fit", |run| run.changed.requests_cut.to_string()),
+        ("requests left out", |run| run.changed.requests_clipped.to_string()),
         ("latencies imputed", |run| percent(run.imputed_share)),
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
-    let policies = runs.iter().map(|run| run.policy.clone());
+    let policies = runs.iter().map(|run| output::in_lines(&run.policy));
     let mut table = output::table([device].into_iter().chain(policies));
-    let failed = runs.iter().any(|run| run.figures.ios_failed + run.figures.failed > 0);
-    for (name, show) in rows.iter().filter(|(name, _)| failed || !name.ends_with(" failed")) {
-        let cells = runs.iter().map(|run| right(show(run)));
-        table.add_row(std::iter::once(Cell::new(name)).chain(cells));
+    for (name, show) in rows {
+        let figures: Vec<String> = runs.iter().map(show).collect();
+        if !UNUSUAL.contains(name) || figures.iter().any(|figure| figure != "0") {
+            table.add_row(std::iter::once(Cell::new(name)).chain(figures.into_iter().map(right)));
+        }
     }
     table.to_string()
 }
@@ -218,8 +228,8 @@ fn streams(runs: &[RunResult]) -> String {
     const ROWS: [Row; 2] =
         [("under way", |of| significant(of.busy_share)), ("p99", |of| or_none(of.p99_ms, millis))];
     let Some(first) = runs.first() else { return String::new() };
-    let mut table =
-        output::table(["stream", ""].into_iter().chain(runs.iter().map(|run| run.policy.as_str())));
+    let policies = runs.iter().map(|run| output::in_lines(&run.policy));
+    let mut table = output::table(["stream".into(), String::new()].into_iter().chain(policies));
     for share in first.figures.streams.iter().take(SHOWN) {
         for (index, (what, show)) in ROWS.iter().enumerate() {
             let name = if index == 0 { share.stream.as_str() } else { "" };

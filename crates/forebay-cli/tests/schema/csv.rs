@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 /// The list that is the table of an answer, by its verb; the others are one row.
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
+    ("describe", "by_thread"),
     ("simulate", "runs"),
     ("advise", "ranking"),
     ("cache", "points"),
@@ -83,9 +84,20 @@ fn expected(verb: &str, answer: &Value) -> Vec<BTreeMap<String, String>> {
     let Some((_, list)) = TABLES.iter().find(|(named, _)| *named == verb) else {
         return vec![row(answer)];
     };
+    match &answer[list]["rows"] {
+        _ if answer[list].is_null() => return vec![row(answer)],
+        Value::Array(rows) => return rows.iter().map(row).collect(),
+        _ => {}
+    }
     let entries = answer[list].as_array().unwrap();
-    let each = entries.iter().flat_map(|entry| match &entry["rows"] {
-        Value::Array(rows) => rows.iter().map(|inner| [row(entry), row(inner)]).collect(),
+    let named = |value: &Value| {
+        let mut found = BTreeMap::new();
+        leaves("exports", value, &mut found);
+        found
+    };
+    let each = entries.iter().flat_map(|entry| match (&entry["rows"], &entry["exports"]) {
+        (Value::Array(rows), _) => rows.iter().map(|inner| [row(entry), row(inner)]).collect(),
+        (_, Value::Array(rows)) => rows.iter().map(|inner| [row(entry), named(inner)]).collect(),
         _ => vec![[row(entry), BTreeMap::new()]],
     });
     each.map(|[outer, inner]| outer.into_iter().chain(inner).collect()).collect()

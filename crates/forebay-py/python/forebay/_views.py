@@ -2,21 +2,22 @@
 
 from html import escape
 
+from ._forebay import key_words, shown_value
+
 #: Figures of a run that are shown, by their keys.
-SHOWN = {"busy_s": "busy, s", "makespan_s": "until all is done, s", "read_mean_ms": "read mean, ms",
-         "read_p99_ms": "read p99, ms", "write_mean_ms": "write mean, ms", "write_p99_ms": "write p99, ms"}
+SHOWN = ("busy_s", "makespan_s", "read_mean_ms", "read_p99_ms", "write_mean_ms", "write_p99_ms")
 
 
-def _figure(value) -> str:
-    return "–" if value is None else f"{value:,.4g}"
+def _figure(key: str, value) -> str:
+    return "–" if value is None else shown_value(key, value)
 
 
 def result_html(result) -> str:
     """A sentence, and a table of the runs."""
-    heads = "".join(f"<th>{head}</th>" for head in ("policy", *SHOWN.values()))
+    heads = "".join(f"<th>{head}</th>" for head in ("policy", *map(key_words, SHOWN)))
     rows = "".join(
         f"<tr><th>{escape(run['policy'])}</th>"
-        + "".join(f"<td>{_figure(run.get(key))}</td>" for key in SHOWN) + "</tr>"
+        + "".join(f"<td>{_figure(key, run.get(key))}</td>" for key in SHOWN) + "</tr>"
         for run in result.runs)
     return (f"<p>{escape(result.headline)}.</p>"
             f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")

@@ -8,7 +8,7 @@ use forebay_core::Op;
 use crate::columns::cursor::Separator;
 use crate::columns::names::PARTS;
 use crate::columns::op_words::{OpCode, OpWords};
-use crate::columns::unit::{TIME_UNITS, TimeUnit, length_unit_bytes};
+use crate::columns::unit::{DATE, TIME_UNITS, TimeUnit, length_unit_bytes};
 use crate::rows::LEN_BYTES_MAX;
 
 /// What stands in a column.
@@ -43,7 +43,7 @@ pub(crate) enum Role {
 /// Columns of a text and their units, as `--columns` and the presets declare them.
 ///
 /// A declaration is a list of columns in their order, parted by commas: `at`, `end` and `latency`
-/// with a unit of time (`at:us`), `offset` and `len` with a unit of length (bytes if none), `op` with
+/// with a unit of time (`at:us`; of `at` and `end` also `date`), `offset` and `len` with a unit of length (bytes if none), `op` with
 /// its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume` (several make one name),
 /// `thread`, `process`, `name` or `stream`, `flags`, and `_` for what is not read. Columns behind the
 /// last one are not read. Settings are `sep=comma|tab|semicolon|blank`, `skip=LINES`, and for what a
@@ -112,12 +112,13 @@ impl Columns {
         self
     }
 
-    /// The unit of arrivals, if there is one.
+    /// The unit that arrivals are counted in, if there is one: dates have none.
     pub(crate) fn at_unit(&self) -> Option<TimeUnit> {
-        self.roles.iter().find_map(|role| match role {
+        let unit = self.roles.iter().find_map(|role| match role {
             Role::At(unit) | Role::End(unit) => Some(*unit),
             _ => None,
-        })
+        });
+        unit.filter(|unit| !unit.is_date())
     }
 
     fn parse(text: &str) -> Result<Columns, Wrong> {
@@ -243,6 +244,10 @@ fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
             TIME_UNITS.iter().map(|unit| format!("{name}:{}", unit.name)).collect();
         unit.and_then(TimeUnit::named).ok_or((got, names.join(", ")))
     };
+    let moment = || match unit {
+        Some("date") => Ok(DATE),
+        _ => time().map_err(|(got, names)| (got, format!("{names}, {name}:date"))),
+    };
     let length = || match unit {
         None => Ok(1),
         Some(unit) => length_unit_bytes(unit).ok_or((
@@ -255,8 +260,8 @@ fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
         Some(unit) => wrong(format!("{unit:?} behind {name}"), format!("{name} alone")),
     };
     match name {
-        "at" => time().map(Role::At),
-        "end" => time().map(Role::End),
+        "at" => moment().map(Role::At),
+        "end" => moment().map(Role::End),
         "latency" => time().map(Role::Latency),
         "offset" => length().map(Role::Offset),
         "len" => length().map(Role::Len),

@@ -8,7 +8,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) struct TimeUnit {
     /// What a declaration calls it.
     pub(crate) name: &'static str,
-    /// Nanoseconds in it, a power of ten.
+    /// Nanoseconds in it, a power of ten; none in a date.
     pub(crate) ns: u64,
 }
 
@@ -22,7 +22,14 @@ pub(crate) const TIME_UNITS: &[TimeUnit] = &[
     TimeUnit { name: "filetime", ns: 100 },
 ];
 
+/// Dates in the place of counts.
+pub(crate) const DATE: TimeUnit = TimeUnit { name: "date", ns: 0 };
+
 impl TimeUnit {
+    pub(crate) fn is_date(self) -> bool {
+        self.ns == 0
+    }
+
     pub(crate) fn named(name: &str) -> Option<TimeUnit> {
         TIME_UNITS.iter().copied().find(|unit| unit.name == name)
     }

@@ -3,6 +3,7 @@
 use forebay_core::{Flags, Op};
 
 use crate::columns::cursor::{Cursor, Fault};
+use crate::columns::date;
 use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::spec::Role;
 use crate::columns::unit::TimeUnit;
@@ -15,6 +16,7 @@ pub(crate) fn expected(role: &Role) -> String {
         Role::At(unit) | Role::End(unit) | Role::Latency(unit) => match unit.name {
             "s" => "seconds such as 12.000345, below 2^64 ns".into(),
             "ticks" | "filetime" => "100 ns ticks below 2^64 ns".into(),
+            "date" => "a date such as 2026-01-31 12:00:00.000345, from 1970 to 2262".into(),
             "ns" => "whole nanoseconds below 2^64; with decimals the unit is another".into(),
             name => format!("{name} such as 12.345, below 2^64 ns"),
         },
@@ -38,6 +40,9 @@ pub(crate) fn number(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
 
 #[inline(always)]
 pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, Fault> {
+    if unit.is_date() {
+        return date::ns(cursor.field()?).ok_or(Fault::Field);
+    }
     match cursor.decimal() {
         Some((whole, billionths)) => as_ns(unit, whole, billionths),
         None => slow_time(cursor.field()?, unit),

@@ -5,6 +5,7 @@ use std::fmt;
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
 use crate::grid::{Cell, Grid, right};
 use crate::plural::counted;
+use crate::prose;
 use crate::quantities::{self, or_none, significant};
 
 /// How wide a page is.
@@ -17,40 +18,59 @@ impl Description {
     /// The main figures as tables of at most so many columns, about a screen of lines; threads, where they were asked
     /// for, take more lines.
     pub fn table(&self, columns: u16) -> String {
-        let mut parts = vec![self.headline(), self.directions(columns).to_string()];
-        parts.push(self.order());
+        let wrapped = |lines: Vec<String>| {
+            let lines = lines.iter().map(|line| prose::wrapped(line, usize::from(columns)));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let mut parts = vec![wrapped(self.headline())];
+        parts.push(self.directions(columns).to_string());
+        parts.push(wrapped(self.order()));
         parts.push(scales(&self.arrivals, columns).to_string());
         parts.push(self.stream_table(columns).to_string());
         if self.by_volume.len() > 1 {
             parts.push(self.volume_table(columns).to_string());
         }
         parts.extend(self.by_thread.iter().map(|threads| threads.table(columns)));
-        parts.extend(self.losses());
+        parts.extend(self.losses().into_iter().map(|line| wrapped(vec![line])));
         parts.join("\n\n")
     }
 
-    fn headline(&self) -> String {
+    fn headline(&self) -> Vec<String> {
         let exact = match self.footprint_exact {
             true => String::new(),
             false => format!(" ± {:.2} %", 100.0 * self.footprint_error_share),
         };
-        format!(
-            "{} trace: {} in {} ({} per second, {}), {}, {}\n\
-             {} by {}, {}, {}, {}; touches {}{exact}",
+        let alone = self.records.saturating_sub(self.requests + self.trims);
+        let alone = match alone < self.flushes {
+            true => format!(" ({alone} by {})", if alone == 1 { "itself" } else { "themselves" }),
+            false => String::new(),
+        };
+        let mut requests = format!(
+            "{} trace: {} in {} ({} per second, {})",
             self.format,
             counted(self.requests, "request"),
             quantities::seconds(self.duration_s),
             number(self.mean_iops),
             rate(self.mean_bytes_per_s),
-            counted(self.flushes, "flush"),
-            counted(self.trims, "trim"),
-            counted(self.streams, "stream"),
-            self.stream_by,
-            counted(self.threads, "thread"),
-            counted(self.processes, "process"),
-            counted(self.volumes, "volume"),
-            bytes(self.footprint_bytes),
-        )
+        );
+        if self.flushes > 0 {
+            requests += &format!(", {}{alone}", counted(self.flushes, "flush"));
+        }
+        if self.trims > 0 {
+            requests += &format!(", {}", counted(self.trims, "trim"));
+        }
+        vec![
+            requests,
+            format!(
+                "{} by {}, {}, {}, {}; touches {}{exact}",
+                counted(self.streams, "stream"),
+                self.stream_by,
+                counted(self.threads, "thread"),
+                counted(self.processes, "process"),
+                counted(self.volumes, "volume"),
+                bytes(self.footprint_bytes),
+            ),
+        ]
     }
 
     fn directions(&self, columns: u16) -> Grid {
@@ -90,25 +110,33 @@ impl Description {
         table
     }
 
-    fn order(&self) -> String {
-        format!(
-            "sequential: {} as the disk sees it, {} within streams, {} within threads\n\
-             runs: {} requests on average, {} within a stream; seeks: {}, half over {}\n\
-             gaps: {} on average, p99 {}, variation {}\n\
-             outstanding: {} on average, {} at most",
-            percent(self.sequential_share),
-            percent(self.sequential_share_by_stream),
-            percent(self.sequential_share_by_thread),
-            number(self.runs.mean_requests),
-            number(self.stream_runs.mean_requests),
-            self.seeks.count,
-            self.seeks.p50_bytes.map_or("-".to_owned(), bytes),
-            time(self.inter_arrival.mean_ms),
-            time(self.inter_arrival.p99_ms),
-            number(self.inter_arrival.variation),
-            number(self.concurrency.mean_outstanding),
-            self.concurrency.max_outstanding.map_or("-".to_owned(), |n| n.to_string()),
-        )
+    fn order(&self) -> Vec<String> {
+        vec![
+            format!(
+                "sequential: {} as the disk sees it, {} within streams, {} within threads",
+                percent(self.sequential_share),
+                percent(self.sequential_share_by_stream),
+                percent(self.sequential_share_by_thread),
+            ),
+            format!(
+                "runs: {} requests on average, {} within a stream; seeks: {}, half over {}",
+                number(self.runs.mean_requests),
+                number(self.stream_runs.mean_requests),
+                self.seeks.count,
+                self.seeks.p50_bytes.map_or("-".to_owned(), bytes),
+            ),
+            format!(
+                "gaps: {} on average, p99 {}, variation {}",
+                time(self.inter_arrival.mean_ms),
+                time(self.inter_arrival.p99_ms),
+                number(self.inter_arrival.variation),
+            ),
+            format!(
+                "outstanding: {} on average, {} at most",
+                number(self.concurrency.mean_outstanding),
+                self.concurrency.max_outstanding.map_or("-".to_owned(), |n| n.to_string()),
+            ),
+        ]
     }
 
     fn stream_table(&self, columns: u16) -> Grid {
@@ -157,7 +185,7 @@ impl Description {
             "rows skipped: {}, late rows mended: {}",
             self.rows_skipped, self.rows_late
         )];
-        lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        lines.extend(self.warnings.iter().map(|warning| format!("note: {warning}")));
         lines
     }
 }

@@ -77,18 +77,19 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     }
 }
 
-/// A text up to the end of the first line that is not blank.
+/// A text up to the end of its first row: the second line that is neither blank nor a remark.
 fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
-    let mut begin = Vec::new();
-    let is_blank =
-        |text: &[u8]| text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_ascii().is_empty();
-    while is_blank(&begin) && begin.len() < LINE_BYTES_MAX {
-        let most = (LINE_BYTES_MAX - begin.len()) as u64;
+    let (mut begin, mut lines) = (Vec::new(), 0);
+    while lines < 2 && begin.len() < LINE_BYTES_MAX {
+        let (from, most) = (begin.len(), (LINE_BYTES_MAX - begin.len()) as u64);
         let read = (&mut input.content).take(most).read_until(b'\n', &mut begin);
         let read = read.map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
         if read == 0 {
             break;
         }
+        let line = begin.get(from..).unwrap_or_default();
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
+        lines += u32::from(!line.is_empty() && line.first() != Some(&b'#'));
     }
     Ok(begin)
 }

@@ -140,8 +140,15 @@ fn guarded<T>(
     Err(damaged(path, got, "a whole Parquet file: is it cut off or damaged?"))
 }
 
+/// What the Parquet crate has to say, without the words that each of its layers begins with.
 fn shorten_message(message: &str) -> String {
-    let plain: String = message.chars().filter(|c| !c.is_control()).take(120).collect();
+    const LAYERS: [&str; 4] =
+        ["Parquet error: ", "Parquet argument error: ", "External: ", "EOF: "];
+    let mut said = message;
+    while let Some(rest) = LAYERS.iter().find_map(|layer| said.strip_prefix(layer)) {
+        said = rest;
+    }
+    let plain: String = said.chars().filter(|c| !c.is_control()).take(120).collect();
     format!("a Parquet error ({plain})")
 }
 

@@ -20,6 +20,9 @@ pub(super) const AT: [&str; 12] = [
     "start_time",
     "issue_time",
 ];
+/// Times of completion.
+pub(super) const END: [&str; 6] =
+    ["end", "end_time", "completion", "completion_time", "complete_time", "completed"];
 /// Times from arrival to completion.
 pub(super) const LATENCY: [&str; 4] = ["latency", "response_time", "duration", "response"];
 /// First bytes.

@@ -3,6 +3,8 @@
 //! The bound on features is the paper's own worst case (**model**, section V.C). All others are Forebay's, and those
 //! that a trace does not keep to by itself give way to what its own resamples differ by.
 
+use forebay_trace::quantities::{percent, significant};
+
 use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
 use super::measure::DeviationKind;
 use crate::quantities;
@@ -24,12 +26,28 @@ const CHANGING_SHARE_MAX: f64 = 0.15;
 /// From here on a deviation is told as how many times the first figure the second is.
 const TIMES_MIN: f64 = 9.0;
 
-/// What a figure and its bound are counted in.
-#[derive(Clone, Copy, Debug)]
-enum Unit {
-    Relative,
-    Points,
-    Plain,
+impl DeviationKind {
+    /// A deviation with its sign and unit: "+5.67 points", "-12.6 %", "12.0 times".
+    pub fn shown(self, deviation: f64) -> String {
+        let sign = if deviation > 0.0 { "+" } else { "" };
+        match (self, percent(deviation)) {
+            _ if !deviation.is_finite() => "from nothing".to_string(),
+            (DeviationKind::Relative, _) if deviation >= TIMES_MIN => {
+                format!("{} times", significant(deviation + 1.0))
+            }
+            (_, nothing) if nothing.starts_with('0') && !nothing.contains('.') => {
+                self.in_unit(&nothing)
+            }
+            (_, shown) => format!("{sign}{}", self.in_unit(&shown)),
+        }
+    }
+
+    fn in_unit(self, percentage: &str) -> String {
+        match self {
+            DeviationKind::Relative => percentage.to_string(),
+            DeviationKind::Points => percentage.replace('%', "points"),
+        }
+    }
 }
 
 /// A figure held against its bound.
@@ -38,7 +56,8 @@ pub struct BoundCheck {
     pub(super) what: String,
     pub(super) found: f64,
     pub(super) allowed: f64,
-    unit: Unit,
+    /// How it is counted; of a distance a number.
+    kind: Option<DeviationKind>,
 }
 
 impl BoundCheck {
@@ -49,23 +68,15 @@ impl BoundCheck {
 
     /// The bound, in the figure's unit.
     pub fn bound(&self) -> String {
-        match self.unit {
-            Unit::Relative => format!("{:.1} %", self.allowed * 100.0),
-            Unit::Points => format!("{:.1} points", self.allowed * 100.0),
-            Unit::Plain => format!("{:.3}", self.allowed),
+        match self.kind {
+            Some(kind) => kind.in_unit(&quantities::percent(self.allowed)),
+            None => quantities::significant(self.allowed),
         }
     }
 
     /// How far the figure is off.
     pub(super) fn shown(&self) -> String {
-        let found = self.found;
-        match self.unit {
-            Unit::Relative if !found.is_finite() => "from nothing".to_string(),
-            Unit::Relative if found >= TIMES_MIN => format!("{:.1} times", found + 1.0),
-            Unit::Relative => format!("{:+.1} %", found * 100.0),
-            Unit::Points => format!("{:+.1} points", found * 100.0),
-            Unit::Plain => format!("{found:.3}"),
-        }
+        self.kind.map_or_else(|| significant(self.found), |kind| kind.shown(self.found))
     }
 
     /// Above 1 where it does not hold.
@@ -76,7 +87,7 @@ impl BoundCheck {
     /// A distance within `bound`, or within what the first trace is from `itself` if that is farther.
     fn distance(what: &str, found: f64, itself: f64) -> BoundCheck {
         let allowed = itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX);
-        BoundCheck { what: what.to_string(), found, allowed, unit: Unit::Plain }
+        BoundCheck { what: what.to_string(), found, allowed, kind: None }
     }
 }
 
@@ -86,17 +97,14 @@ fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Bound
     let end = if found < 0.0 { quantity.a_low } else { quantity.a_high };
     let to_end = (end / quantity.a - 1.0).abs();
     let allowed = if widened && to_end.is_finite() { bound.max(to_end) } else { bound };
-    BoundCheck { what, found, allowed, unit: Unit::Relative }
+    BoundCheck { what, found, allowed, kind: Some(DeviationKind::Relative) }
 }
 
 impl Feature {
     /// Against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let held = within(words(&self.name), &self.quantity, FEATURE_MAX, false);
-        match self.deviation_kind {
-            DeviationKind::Points => BoundCheck { unit: Unit::Points, ..held },
-            DeviationKind::Relative => held,
-        }
+        BoundCheck { kind: Some(self.deviation_kind), ..held }
     }
 }
 
@@ -140,7 +148,7 @@ impl Card {
     pub fn miss_ratio_check(&self) -> BoundCheck {
         let what = "mean error of the miss ratio".to_string();
         let allowed = self.mrc_mean_error_itself.clamp(MRC_MAX, CHANGING_MRC_MAX);
-        BoundCheck { what, found: self.mrc_mean_error, allowed, unit: Unit::Plain }
+        BoundCheck { what, found: self.mrc_mean_error, allowed, kind: None }
     }
 }
 
@@ -178,15 +186,24 @@ mod tests {
 
     #[test]
     fn a_figure_and_its_bound_are_told_in_one_unit() {
-        let told = |found: f64, unit| {
-            let held = BoundCheck { what: String::new(), found, allowed: 0.067, unit };
+        let (relative, points) = (Some(DeviationKind::Relative), Some(DeviationKind::Points));
+        let told = |found: f64, kind| {
+            let held = BoundCheck { what: String::new(), found, allowed: 0.067, kind };
             (held.shown(), held.bound())
         };
         let pair = |shown: &str, bound: &str| (shown.to_string(), bound.to_string());
-        assert_eq!(told(-0.05, Unit::Relative), pair("-5.0 %", "6.7 %"));
-        assert_eq!(told(11.0, Unit::Relative).0, "12.0 times");
-        assert_eq!(told(f64::INFINITY, Unit::Relative).0, "from nothing");
-        assert_eq!(told(0.05, Unit::Points), pair("+5.0 points", "6.7 points"));
-        assert_eq!(told(0.05, Unit::Plain), pair("0.050", "0.067"));
+        assert_eq!(told(-0.05, relative), pair("-5.00 %", "6.7 %"));
+        assert_eq!(told(11.0, relative).0, "12.0 times");
+        assert_eq!(told(f64::INFINITY, relative).0, "from nothing");
+        assert_eq!(told(0.05, points), pair("+5.00 points", "6.7 points"));
+        assert_eq!(
+            (told(0.00001, relative).0, told(-0.00001, points).0),
+            ("0 %".into(), "0 points".into())
+        );
+        assert_eq!(
+            (told(0.0051, relative).0, told(9.0, points).0),
+            ("+0.51 %".into(), "+900 points".into())
+        );
+        assert_eq!(told(0.0051, None), pair("0.00510", "0.067"));
     }
 }

@@ -121,7 +121,7 @@ impl Price {
             ),
         };
         format!(
-            "{} IOPS keep the promise {}, the least found. {others}. Nothing keeps it below {} IOPS.",
+            "{} IOPS keep the promise {}, the least found. {others}. Below {} IOPS no order of requests keeps it.",
             self.least.capacity_iops,
             self.least.way.how(),
             self.floor_iops

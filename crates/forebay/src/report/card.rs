@@ -2,6 +2,8 @@
 //! pictures. A figure is green or red by the bound that the verdict holds it against ([`BoundCheck`]), and
 //! neither where the verdict does not ask it.
 
+use forebay_trace::quantities::or_none;
+
 use super::axis::{Axis, plain};
 use super::page::{document, header, section};
 use super::table::{Mark, TableRow, headings, table};
@@ -61,22 +63,10 @@ fn aspects(card: &Card) -> String {
         .map(|aspect| {
             let holds = coloured(if aspect.holds { "yes" } else { "no" }, Some(aspect.holds));
             let bound = escape(&aspect.bound);
-            (
-                Mark::Plain,
-                vec![escape(aspect.aspect), holds, escape(&in_words(card, &aspect.worst)), bound],
-            )
+            (Mark::Plain, vec![escape(aspect.aspect), holds, escape(&aspect.worst), bound])
         })
         .collect();
     table(&headings(&["B stands in for A in", "does it", "worst", "allowed"]), &rows)
-}
-
-/// What is worst, its feature in words.
-fn in_words(card: &Card, worst: &str) -> String {
-    let named =
-        card.features.iter().find(|feature| worst.split(' ').next() == Some(feature.name.as_str()));
-    named.map_or(worst.to_string(), |feature| {
-        worst.replacen(&feature.name, &words(&feature.name), 1)
-    })
 }
 
 /// Green where something `holds`, red where not.
@@ -95,15 +85,7 @@ fn row(
     held: Option<BoundCheck>,
     shown: &dyn Fn(f64) -> String,
 ) -> TableRow {
-    let unit = match kind {
-        DeviationKind::Relative => "%",
-        DeviationKind::Points => "points",
-    };
-    let signed = |share: f64| {
-        let sign = if share > 0.0 { "+" } else { "" };
-        format!("{sign}{}\u{a0}{unit}", significant(share * 100.0))
-    };
-    let deviation = quantity.deviation.map_or(NONE.to_string(), signed);
+    let deviation = or_none(quantity.deviation, |deviation| typeset(&kind.shown(deviation)));
     let deviation = coloured(&deviation, held.as_ref().map(BoundCheck::holds));
     let bound = held.map_or(NONE.to_string(), |held| escape(&held.bound()));
     let interval = format!("{} – {}", shown(quantity.a_low), shown(quantity.a_high));
@@ -278,11 +260,9 @@ mod tests {
     #[test]
     fn no_key_of_json_is_on_the_page() {
         let mut card = card();
-        card.verdict.aspects[0].worst = "mean_size_bytes +5.0 %".to_string();
         card.features[0].name = "mean_size_bytes".to_string();
         (card.features[0].quantity.a, card.features[0].quantity.b) = (65_536.0, 4096.0);
         let page = page(&card);
-        assert!(page.contains(">mean size +5.0 %</td>"), "{}", aspects(&card));
         assert!(page.contains(">mean size</th><td>64\u{a0}KiB</td><td>4\u{a0}KiB</td>"));
         let body = page.split("</style>").nth(1).unwrap();
         for key in ["_bytes", "_ms", "_share", "state_weight", "stream_weight"] {

@@ -1,8 +1,8 @@
 //! A header line as a declaration of columns: `time_us,op,offset,size` is `at:us,op,offset,len,skip=1`.
 //!
-//! Names are those of [`Titles`]. The header must name the time with its unit, the operation, the place and the length. Nothing is
-//! guessed: what no name tells (the unit of `timestamp`, of `block`) is refused, with the declaration to write. What is read is
-//! exactly what that declaration says, and a note tells it.
+//! Names are those of [`Titles`]. The header must name the time with its unit, the operation, the place and the length; a time
+//! that is a date in the first row needs no unit. Nothing is guessed: what no name tells (the unit of `timestamp`, of `block`) is
+//! refused, with the declaration to write. What is read is exactly what that declaration says, and a note tells it.
 //!
 //! Fields are parted by comma, tab, semicolon or blanks, as [`Columns`] has them. Blank lines and remarks (`#`) before the header mean
 //! nothing.
@@ -11,10 +11,11 @@ use std::path::Path;
 
 use crate::columns::Columns;
 use crate::columns::cursor::{Cursor, Separator};
-use crate::columns::unit::TIME_UNITS;
+use crate::columns::date;
+use crate::columns::unit::{DATE, TIME_UNITS};
 use crate::error::{Place, TraceError};
 use crate::formats::titles::{
-    AT, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles, VOLUME,
+    AT, END, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles, VOLUME,
 };
 use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
@@ -69,10 +70,12 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let is_remark = |line: &[u8]| line.first() == Some(&b'#');
     let (line, number) =
         lines.find(|(line, _)| !line.trim_ascii().is_empty() && !is_remark(line))?;
+    let first = lines.map(|(line, _)| line).find(|line| !line.trim_ascii().is_empty());
     let mut told = None;
     for (separator, word) in SEPARATORS {
-        let Some(names) = names(line, separator) else { continue };
-        let said = Names { titles: Titles::new(names.iter().map(String::as_str)), names };
+        let Some(names) = fields(line, separator) else { continue };
+        let first = first.and_then(|row| fields(row, separator)).unwrap_or_default();
+        let said = Names { titles: Titles::new(names.iter().map(String::as_str)), names, first };
         match said.declare(number, word) {
             Some(Ok(header)) => return Some(Ok(header)),
             unsure => told = told.or(unsure),
@@ -82,24 +85,26 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
 }
 
 /// The fields of a line; none if there are too few or too many of them, or text that is none.
-fn names(line: &[u8], separator: Separator) -> Option<Vec<String>> {
+fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     let line = [line.trim_ascii_end(), b"\n"].concat();
     let mut cursor = Cursor::new(&line, separator);
-    let mut names = Vec::new();
+    let mut fields = Vec::new();
     cursor.first();
     loop {
-        names.push(std::str::from_utf8(cursor.field().ok()?).ok()?.to_owned());
+        fields.push(std::str::from_utf8(cursor.field().ok()?).ok()?.to_owned());
         if cursor.next().is_err() {
             break;
         }
     }
-    (2..=COLUMNS_MAX).contains(&names.len()).then_some(names)
+    (2..=COLUMNS_MAX).contains(&fields.len()).then_some(fields)
 }
 
 /// The names of columns.
 struct Names {
     titles: Titles,
     names: Vec<String>,
+    /// What stands below them in the first row; nothing if there is none.
+    first: Vec<String>,
 }
 
 /// A declaration in the making, and what is missing for it.
@@ -144,7 +149,7 @@ impl Names {
     fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
         let titles = &self.titles;
         let any = |names: &[&str]| titles.any(names, |_| true);
-        let at = titles.time(&AT, |unit| unit.is_some()).or(titles.time(&AT, |_| true));
+        let at = self.moment(&AT).or_else(|| Some((titles.time(&AT, |_| true)?.0, None)));
         let [offset, len] = titles.extents();
         let offset = offset.or_else(|| Some((any(&OFFSET_UNSURE)?, None)))?;
         let len = len.or_else(|| Some((any(&LEN_UNSURE)?, None)));
@@ -175,6 +180,8 @@ impl Names {
         }
         if let Some((column, Some(ns))) = titles.time(&LATENCY, |unit| unit.is_some()) {
             said.put(column, format!("latency:{}", unit_name(ns)));
+        } else if let Some((column, Some(unit))) = at.and_then(|_| self.moment(&END)) {
+            said.put(column, format!("end:{unit}"));
         }
         if let Some(column) = any(&VOLUME) {
             said.put(column, "volume");
@@ -192,21 +199,32 @@ impl Names {
         })
     }
 
-    fn time(&self, at: Option<(usize, Option<u64>)>, said: &mut Declaration) {
+    /// The column of moments that one of `names` calls, with what its unit is called: the name tells it, or the first row, if that
+    /// is a date.
+    fn moment(&self, names: &[&str]) -> Option<(usize, Option<&'static str>)> {
+        if let Some((column, Some(ns))) = self.titles.time(names, |unit| unit.is_some()) {
+            return Some((column, Some(unit_name(ns))));
+        }
+        let (column, _) = self.titles.time(names, |_| true)?;
+        let field = self.first.get(column)?;
+        date::ns(field.as_bytes()).map(|_| (column, Some(DATE.name)))
+    }
+
+    fn time(&self, at: Option<(usize, Option<&str>)>, said: &mut Declaration) {
         match at {
             None => said.set(
                 "every=1ms",
                 "a name for the time (time_us, timestamp_ms, ...)",
                 "the time between requests for 1ms",
             ),
-            Some((column, Some(ns))) => said.put(column, format!("at:{}", unit_name(ns))),
+            Some((column, Some(unit))) => said.put(column, format!("at:{unit}")),
             Some((column, None)) => {
                 said.put(column, "at:UNIT");
                 said.wanted.push(format!(
                     "the unit of {} at its end: _ns, _us, _ms or _s",
                     self.name(column)
                 ));
-                said.instead.push("ns, us, ms or s for the UNIT of at");
+                said.instead.push("ns, us, ms, s or date for the UNIT of at");
             }
         }
     }
@@ -269,7 +287,13 @@ impl Names {
         let mut columns: Columns = text.parse().ok()?;
         columns.titles = self.names.iter().take(columns.roles.len()).cloned().collect();
         let unread = said.words.iter().enumerate().filter(|(_, word)| word.is_none());
-        let unread: Vec<String> = unread.map(|(column, _)| self.name(column)).collect();
+        let named =
+            |column: usize| self.names.get(column).is_some_and(|name| !name.trim().is_empty());
+        let unread = unread.map(|(column, _)| match named(column) {
+            true => self.name(column),
+            false => format!("column {}, which has no name", column + 1),
+        });
+        let unread: Vec<String> = unread.collect();
         let more = unread.len().saturating_sub(UNREAD_SHOWN);
         let mut note = format!("the header names the columns, read as --columns {text}");
         if !unread.is_empty() {

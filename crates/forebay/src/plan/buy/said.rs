@@ -23,9 +23,10 @@ pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'
         spare => format!(", and {} to spare", spare),
     };
     let money = best.price.zip(best.currency.as_ref());
-    let money = money.map_or("; nobody said what they cost".to_string(), |(amount, currency)| {
-        format!(", for {} {currency}", amount_of(amount))
-    });
+    let money = money
+        .map_or("; what they cost is not known (--prices)".to_string(), |(amount, currency)| {
+            format!(", for {} {currency}", amount_of(amount))
+        });
     let watts =
         best.mean_power_w.map_or(String::new(), |watts| format!(", at {} W", significant(watts)));
     let growth = match question.growth {

@@ -1,0 +1,87 @@
+//! Dates with a time of day, as pandas, Polars and DuckDB write them: `2026-01-31 12:00:00.000345`, with a `T` in the place of the
+//! blank, and behind it `Z`, `UTC`, `+01`, `+0100` or `+01:00`. Without one of these it is universal time. Leap seconds are the
+//! second that follows them.
+
+use chrono::{DateTime, NaiveDateTime};
+
+/// Where date and time of day meet.
+const BETWEEN: usize = "2026-01-31".len();
+/// No date has more bytes: nine decimals and a zone.
+const BYTES_MAX: usize = 40;
+
+/// Nanoseconds from the beginning of 1970 to a date; none if it is no date, lies before that, or beyond 2262.
+pub(crate) fn ns(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field).ok().filter(|text| text.len() <= BYTES_MAX)?;
+    let between = *field.get(BETWEEN)?;
+    let (day, time) = (text.get(..BETWEEN)?, text.get(BETWEEN + 1..)?);
+    // Only digits where a calendar would take blanks and signs as well.
+    if !matches!(between, b' ' | b'T')
+        || !field.first()?.is_ascii_digit()
+        || !time.as_bytes().first()?.is_ascii_digit()
+    {
+        return None;
+    }
+    let universal =
+        time.strip_suffix('Z').or(time.strip_suffix(" UTC")).or(time.strip_suffix("UTC"));
+    let is_zoned = universal.is_none() && time.contains(['+', '-']);
+    let text = format!("{day}T{}", universal.unwrap_or(time));
+    let ns = match is_zoned {
+        true => {
+            DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%#z").ok()?.timestamp_nanos_opt()
+        }
+        false => NaiveDateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f")
+            .ok()?
+            .and_utc()
+            .timestamp_nanos_opt(),
+    };
+    u64::try_from(ns?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-01-31 12:00:00 UTC.
+    const NOON_NS: u64 = 1_769_860_800_000_000_000;
+
+    #[test]
+    fn dates_are_read_as_others_write_them() {
+        for (text, expected) in [
+            ("2026-01-31 12:00:00", NOON_NS),
+            ("2026-01-31T12:00:00", NOON_NS),
+            ("2026-01-31 12:00:00.000345", NOON_NS + 345_000),
+            ("2026-01-31T12:00:00.123456789Z", NOON_NS + 123_456_789),
+            ("2026-01-31 12:00:00 UTC", NOON_NS),
+            ("2026-01-31 13:00:00+01", NOON_NS),
+            ("2026-01-31 13:30:00.5+01:30", NOON_NS + 500_000_000),
+            ("2026-01-31 07:00:00-0500", NOON_NS),
+            ("1970-01-01 00:00:00.000000001", 1),
+        ] {
+            assert_eq!(ns(text.as_bytes()), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_is_none() {
+        for text in [
+            "",
+            "2026-01-31",
+            "2026-01-31 ",
+            "2026-02-30 12:00:00",
+            "2026-01-31 24:00:00",
+            "2026-01-31  12:00:00",
+            "+026-01-31 12:00:00",
+            "2026-01-31 12:00:00 CET",
+            "2026-01-31 12:00:00+",
+            "2026-01-31x12:00:00",
+            "1969-12-31 23:59:59",
+            "2300-01-01 00:00:00",
+            "31.01.2026 12:00:00",
+            "1769860800",
+            "2026-01-31 12:00:00.000000000000000000000000000000000",
+            "2026-01-3é 12:00:00",
+        ] {
+            assert_eq!(ns(text.as_bytes()), None, "{text}");
+        }
+    }
+}
