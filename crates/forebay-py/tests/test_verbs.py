@@ -419,7 +419,7 @@ def test_results_show_themselves_in_notebooks(trace):
     assert "busy time" in result.headline
     shown = result._repr_html_()
     assert shown.startswith(f"<p>{result.headline}.</p>") and shown.count("<tr>") == 3
-    assert "<th>busy time</th>" in shown and re.search(r"<td>[\d.]+ ms</td>", shown), shown
+    assert "<th>busy time</th>" in shown and re.search(r"<td>[\d.]+\xa0s</td>", shown), shown
     assert repr(result) == "forebay.Result(2 runs)"
     assert repr(forebay.simulate(trace, device="fixed:300", policies="noop")) == "forebay.Result(1 run)"
     advice = forebay.advise(trace)
