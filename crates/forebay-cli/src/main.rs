@@ -147,7 +147,7 @@ fn verbs() -> Command {
 
 /// What the arguments ask for; help is an error of clap's.
 fn parsed() -> Result<Cli, clap::Error> {
-    let mut command = command();
+    let mut command = command().term_width(output::columns().min(output::COLUMNS));
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     match help::asked(&mut command, &matches) {
         Some(help) => Err(help),

@@ -299,7 +299,10 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
         let named = |note: &String| format!("{}: {note}", device.name);
         device.notes.iter().map(named).collect::<Vec<_>>()
     };
-    let mut told: Vec<String> = devices.iter().flat_map(notes).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    let devices: Vec<&&OpenDevice> =
+        devices.iter().filter(|device| seen.insert(device.name.as_str())).collect();
+    let mut told: Vec<String> = devices.iter().flat_map(|device| notes(device)).collect();
     let guessed = devices.iter().filter_map(|device| device.sources.told(&device.name));
     let guessed: Vec<String> = guessed.collect();
     if !guessed.is_empty() {

@@ -225,6 +225,9 @@ fn times_are_in_the_unit_of_their_type_or_name() {
     let found: Vec<_> = found.iter().map(|record| record.latency.map(|time| time.0)).collect();
     assert_eq!(found, [Some(2_000_000_000), None, Some(3_000_000_000)]);
     let unknown: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    // A latency need not be there: one without a unit is not read.
+    let found = read(&table(&[("response_time", unknown.clone())]), PLAIN).unwrap();
+    assert!(found.iter().all(|record| record.latency.is_none()) && found.len() == 3);
     let said = renamed("at_ns", "time", unknown).unwrap_err();
     assert!(said.contains("column time") && said.contains("NAME_ns"), "{said}");
 }

@@ -223,9 +223,10 @@ impl Curve {
             false => String::new(),
         };
         format!(
-            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}, and {} find nearly that.{own}",
+            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}{}, and {} find nearly that.{own}",
             self.size(recommended.size_blocks),
             percent(1.0 - recommended.lru_miss_ratio),
+            if self.sampled_one_in > 1 { "about " } else { "" },
             percent(self.findable()),
             self.size(self.nearly_all())
         )

@@ -52,9 +52,10 @@ fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
         return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
     }
     let zero = canonical::zero(&table);
-    let open_unit = found::open_unit(&table.columns);
+    let unsure =
+        [found::open_unit(&table.columns), found::unread_latency(table.batches.schema().fields())];
     let mut rows = Rows::<canonical::Canonical>::new(table)?;
-    rows.notes.warnings.extend(open_unit);
+    rows.notes.warnings.extend(unsure.into_iter().flatten());
     Ok(Box::new(Ordered::by_clock(rows, zero)))
 }
 

@@ -99,8 +99,27 @@ fn headline(results: &[RunResult], total_is: &str) -> String {
             total(best),
             super::text::percent(less),
             first.policy,
-            tail(best)
+            tails(best, first)
         ),
+    }
+}
+
+/// Both tails of a run beside those of the first: what is gained in one may be paid in the other.
+fn tails(run: &RunResult, first: &RunResult) -> String {
+    let kinds = [
+        ("reads", run.figures.read_p99_ms, first.figures.read_p99_ms),
+        ("writes", run.figures.write_p99_ms, first.figures.write_p99_ms),
+    ];
+    let told: Vec<String> = kinds
+        .iter()
+        .filter_map(|(kind, ms, of_first)| {
+            let (ms, of_first) = (millis_or_none(Some((*ms)?)), millis_or_none(Some((*of_first)?)));
+            Some(format!("of {kind} within {ms} ({}: {of_first})", first.policy))
+        })
+        .collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("; 99 % {}", told.join(", ")),
     }
 }
 

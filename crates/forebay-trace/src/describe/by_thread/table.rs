@@ -3,6 +3,7 @@
 use super::rows::{ByThread, Figures};
 use crate::describe::table::{number, percent, printable, rate, row, size, time};
 use crate::grid::Grid;
+use crate::prose;
 use crate::quantities;
 
 /// Letters that show activity.
@@ -40,15 +41,15 @@ impl ByThread {
             0 => String::new(),
             hidden => format!("\n{hidden} more threads have no row: --limit, --all."),
         };
-        format!(
-            "What threads ask for (weight: their share of the requests):\n\n{}\n\n\
-             When, and where (seq.: sequential; gap: from one request to the next; quarters: of all\n\
-             volumes, one after another; fluctuation and activity: in {} periods of {}):\n\n{}{hidden}",
-            what,
+        let told = |text: &str| prose::wrapped(text, usize::from(columns));
+        let asked = told("What threads ask for (weight: their share of the requests):");
+        let come = told(&format!(
+            "When, and where (seq.: sequential; gap: from one request to the next; quarters: of all volumes, one after \
+             another; fluctuation and activity: in {} periods of {}):",
             self.periods,
             quantities::seconds(self.period_s),
-            when,
-        )
+        ));
+        format!("{asked}\n\n{what}\n\n{come}\n\n{when}{hidden}")
     }
 }
 

@@ -271,7 +271,7 @@ impl Schema for Canonical {
             .ok_or_else(|| missing("offset", "another of places: lba, sector, ..."))?;
         let len = found::bytes(fields, &titles::LEN)
             .ok_or_else(|| missing("len", "another of lengths: size, sectors, ..."))?;
-        let latency = found::time(fields, &titles::LATENCY)
+        let latency = found::latency(fields)
             .map(|found| Ok((found.name, columns.times(found, true)?)))
             .transpose()?;
         let flags = match columns.has("flags") {

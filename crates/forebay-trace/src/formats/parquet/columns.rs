@@ -148,8 +148,7 @@ impl<'a> Columns<'a> {
                 self.scaled(name, Int64Array::from(ticks), ns_of(*unit))?
             }
             kind => {
-                let expected =
-                    "a timestamp, or numbers whose unit ends the name: NAME_ns, _us, _ms, _s";
+                let expected = "a timestamp, or numbers whose unit ends the name: call it NAME_ns, _us, _ms or _s";
                 let unit = found.unit.ok_or_else(|| self.type_error(name, kind, expected))?;
                 match kind.is_floating() && unit > 1 {
                     true => self.decimals(name, column, unit)?,

@@ -3,7 +3,7 @@
 use arrow_schema::{DataType, Fields};
 
 use super::shown;
-use crate::formats::titles::Titles;
+use crate::formats::titles::{LATENCY, Titles};
 
 /// A column that plays a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,27 @@ fn titles(fields: &Fields) -> Titles {
 pub(super) fn time<'a>(fields: &'a Fields, names: &[&str]) -> Option<Found<'a>> {
     let (column, unit) = titles(fields).time(names, |_| true)?;
     Some(Found { name: fields.get(column)?.name(), unit })
+}
+
+/// The column of latencies, if its name or its type tells their unit.
+pub(super) fn latency(fields: &Fields) -> Option<Found<'_>> {
+    time(fields, &LATENCY).filter(|found| found.unit.is_some() || tells_unit(fields, found.name))
+}
+
+/// What to say of latencies that are not read, for nothing tells their unit.
+pub(super) fn unread_latency(fields: &Fields) -> Option<String> {
+    let found = time(fields, &LATENCY).filter(|_| latency(fields).is_none())?;
+    Some(format!(
+        "nothing tells the unit of the column {}, and it is not read; call it {} or {} if it holds latencies",
+        shown(found.name),
+        shown(&format!("{}_us", found.name)),
+        shown(&format!("{}_ms", found.name))
+    ))
+}
+
+fn tells_unit(fields: &Fields, name: &str) -> bool {
+    let kind = fields.find(name).map(|(_, field)| field.data_type());
+    matches!(kind, Some(DataType::Timestamp(..) | DataType::Duration(_)))
 }
 
 /// The column of bytes that one of `names` calls.
@@ -65,4 +86,26 @@ pub(super) fn is_text(kind: &DataType) -> bool {
 /// Whether a column holds numbers.
 pub(super) fn is_number(kind: &DataType) -> bool {
     kind.is_integer() || kind.is_floating()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::{Field, TimeUnit};
+
+    #[test]
+    fn a_latency_that_tells_no_unit_is_left_and_told() {
+        let fields = |name: &str, kind| Fields::from(vec![Field::new(name, kind, true)]);
+        let bare = fields("response_time", DataType::Float64);
+        assert!(latency(&bare).is_none());
+        let told = unread_latency(&bare).unwrap();
+        assert!(told.contains("response_time") && told.contains("response_time_us"), "{told}");
+        for (name, kind) in
+            [("latency_us", DataType::Int64), ("latency", DataType::Duration(TimeUnit::Nanosecond))]
+        {
+            let told = fields(name, kind);
+            assert!(latency(&told).is_some() && unread_latency(&told).is_none(), "{name}");
+        }
+        assert_eq!(unread_latency(&fields("len", DataType::Int64)), None);
+    }
 }
