@@ -34,20 +34,19 @@ pub(super) fn judge(result: &mut PlayResult) {
         ));
     }
     if let Some(why) = result.ended_early {
+        let end = match why {
+            "time is up" => "It ended when its time was up".to_string(),
+            why => format!("It ended early ({why})"),
+        };
         said.push(match result.figures.unfinished {
-            0 => format!("It ended early ({why}); all that had arrived was finished."),
-            1 => format!("It ended early ({why}); one request had arrived and was not finished."),
-            more => {
-                format!(
-                    "It ended early ({why}); {more} requests had arrived and were not finished."
-                )
-            }
+            0 => format!("{end}; all that had arrived was finished."),
+            1 => format!("{end}; one request had arrived and was not finished."),
+            more => format!("{end}; {more} requests had arrived and were not finished."),
         });
     }
     said.extend(rates(result));
     said.push(format!(
-        "{}, {} replay through {}: one request in a hundred issued more than {} after its \
-         time.",
+        "{}, {} replay{}: one request in a hundred issued more than {} after its time.",
         match (result.result, result.targets.iter().any(|target| target.direct == Some(false))) {
             ("emulated", _) => "Emulated in wall time",
             (_, true) => "Measured with the page cache in between",
@@ -58,7 +57,10 @@ pub(super) fn judge(result: &mut PlayResult) {
             Replay::Closed => "closed",
             Replay::Dependent => "dependent",
         },
-        result.driver,
+        match result.driver {
+            "emulated" => String::new(),
+            driver => format!(" through {driver}"),
+        },
         millis(late)
     ));
     result.verdict = said;
