@@ -85,15 +85,15 @@ fn text(card: &Card, all: bool) -> String {
         )),
     ];
     let figures = figures(card);
-    let shown = figures.iter().filter(|figure| all || figure.says_most).count();
-    parts.push(table(card, figures.iter().filter(|figure| all || figure.says_most)));
-    match figures.len() - shown {
-        0 => parts.push(distances(card)),
-        more => parts.push(output::wrapped(&format!(
-            "{} more: --all; with pictures -o card.html.",
-            counted(more as u64, "figure")
-        ))),
-    }
+    let shown: Vec<_> = figures.iter().filter(|figure| all || figure.says_most).collect();
+    parts.push(table(card, &shown));
+    parts.push(match all {
+        true => distances(card),
+        false => output::wrapped(&format!(
+            "{} more, and distances: --all; with pictures -o card.html.",
+            counted((figures.len() - shown.len()) as u64, "figure")
+        )),
+    });
     let notes = card.left_out.iter().chain(&card.cautions);
     parts.extend(notes.map(|note| output::wrapped(&format!("! {note}"))));
     parts.join("\n\n")
@@ -153,7 +153,7 @@ fn figures(card: &Card) -> Vec<Figure<'_>> {
     features.chain(dispersion).chain(responses).collect()
 }
 
-fn table<'a>(card: &Card, figures: impl Iterator<Item = &'a Figure<'a>>) -> String {
+fn table(card: &Card, figures: &[&Figure<'_>]) -> String {
     let own = format!("A's own {:.0} %", card.level * 100.0);
     let mut table = output::table(["figure", "A", "B", "deviation", &own]);
     for Figure { name, key, quantity, kind, .. } in figures {

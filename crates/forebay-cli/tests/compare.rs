@@ -51,7 +51,10 @@ fn a_handful_of_figures_is_shown_and_all_if_asked_for() {
     let told = |all: &[&str]| ends(forebay(&["compare"]).args(all).args([&trace, &trace]), 0).0;
     let (few, all) = (told(&[]), told(&["--all"]));
     assert!(few.lines().count() < 40, "{few}");
-    assert!(few.contains("figures more: --all; with pictures -o card.html."), "{few}");
+    assert!(
+        few.contains("figures more, and distances: --all; with pictures -o card.html."),
+        "{few}"
+    );
     for said in ["\n mean size ", "\n mean on samsung-830 ", "\n p99 on 990-pro "] {
         assert!(few.contains(said) && all.matches(said).count() == 1, "{said}: {few}{all}");
     }

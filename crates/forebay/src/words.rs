@@ -121,11 +121,10 @@ pub fn shown(key: &str, value: f64) -> String {
             format!("{value:.0}")
         }
         Counted::Plain => significant(value),
-        // So is a bound.
+        // What was chosen is said with all its digits: a bound, and a promise.
         Counted::Time(each_s) if parts(key).0 == "bound_ms" => bound(value * each_s * 1e3),
         Counted::Time(each_s) => seconds(value * each_s),
         Counted::Size(each) => bytes(value * each),
-        // A promise is said with all its digits.
         Counted::Share if key.ends_with("fraction") => amount::percent(value),
         Counted::Share => percent(value),
         Counted::Percent => percent(value / 100.0),

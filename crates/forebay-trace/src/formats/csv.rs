@@ -88,8 +88,7 @@ fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
             break;
         }
         let line = begin.get(from..).unwrap_or_default();
-        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
-        lines += u32::from(!line.is_empty() && line.first() != Some(&b'#'));
+        lines += u32::from(header::says(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)));
     }
     Ok(begin)
 }

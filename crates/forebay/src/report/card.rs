@@ -85,7 +85,7 @@ fn row(
     held: Option<BoundCheck>,
     shown: &dyn Fn(f64) -> String,
 ) -> TableRow {
-    let deviation = or_none(quantity.deviation, |deviation| typeset(&kind.shown(deviation)));
+    let deviation = typeset(&or_none(quantity.deviation, |deviation| kind.shown(deviation)));
     let deviation = coloured(&deviation, held.as_ref().map(BoundCheck::holds));
     let bound = held.map_or(NONE.to_string(), |held| escape(&held.bound()));
     let interval = format!("{} – {}", shown(quantity.a_low), shown(quantity.a_high));
@@ -250,6 +250,8 @@ mod tests {
         assert!(features(&card).contains("<span class=\"gain\">+4.90\u{a0}%</span>"));
         deviate(&mut card, -0.051);
         assert!(features(&card).contains("<span class=\"loss\">−5.10\u{a0}%</span>"));
+        card.features[0].quantity.deviation = None;
+        assert!(features(&card).contains(&format!("<span class=\"loss\">{NONE}</span>")));
         card.responses[0].p999_ms.deviation = Some(3.0);
         let page = responses(&card);
         assert!(page.contains("<td>+300\u{a0}%</td>") && !page.contains("loss"), "{page}");

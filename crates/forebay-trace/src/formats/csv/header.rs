@@ -63,14 +63,18 @@ impl Unsure {
     }
 }
 
+/// Whether a line is neither blank nor a remark.
+pub(super) fn says(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    !line.is_empty() && line.first() != Some(&b'#')
+}
+
 /// What the first line of a text says; nothing if it does not name the columns of requests.
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
-    let is_remark = |line: &[u8]| line.first() == Some(&b'#');
-    let (line, number) =
-        lines.find(|(line, _)| !line.trim_ascii().is_empty() && !is_remark(line))?;
-    let first = lines.map(|(line, _)| line).find(|line| !line.trim_ascii().is_empty());
+    let (line, number) = lines.find(|(line, _)| says(line))?;
+    let first = lines.map(|(line, _)| line).find(|line| says(line));
     let mut told = None;
     for (separator, word) in SEPARATORS {
         let Some(names) = fields(line, separator) else { continue };
