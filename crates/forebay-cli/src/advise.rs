@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use forebay::advise::{
-    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
-    redundancy,
+    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, Standing, advise, default_device,
+    default_flash, redundancy,
 };
 use forebay::devices;
 use forebay::report;
@@ -169,18 +169,25 @@ fn remedies(advice: &Advice) -> String {
     let mut table = output::table([
         "",
         "remedy",
-        "needs",
+        "with",
         &format!("{} {}", advice.total_is, total.name()),
         "saved %",
         &format!("read p99 {}", read.name()),
         &format!("write p99 {}", write.name()),
     ]);
     for remedy in &tried {
-        let part = if remedy.kind == RemedyKind::Defragmentation { "*" } else { "" };
+        let with = match remedy.kind {
+            RemedyKind::Scheduling => remedy.policy.clone(),
+            _ => remedy.needs().unwrap_or("-".to_string()).replace(" of flash", " flash"),
+        };
         table.add_row([
-            Cell::new(if remedy.recommended { ">" } else { "" }),
-            Cell::new(format!("{}{part}", remedy.kind.name())),
-            Cell::new(remedy.needs().unwrap_or("-".to_string()).replace(" of flash", " flash")),
+            Cell::new(match advice.standing(remedy) {
+                Standing::Recommended => ">",
+                Standing::ForToday => "*",
+                Standing::PassedOver => "",
+            }),
+            Cell::new(remedy.kind.name()),
+            Cell::new(with),
             total.pair(total_pair(remedy)),
             saved(remedy),
             read.pair(read_pair(remedy)),
@@ -188,16 +195,20 @@ fn remedies(advice: &Advice) -> String {
         ]);
     }
     let mut said = format!("Each remedy against {} on the same requests", advice.baseline);
-    if tried.iter().any(|remedy| remedy.recommended) {
-        said += "; > is recommended";
-    }
-    if advice.recommended.as_ref().is_some_and(|chosen| *chosen != advice.baseline) {
-        said += "; in brackets what it saves beyond the scheduler that is recommended";
-    }
     let is_part = |remedy: &&&Remedy| remedy.kind == RemedyKind::Defragmentation;
     if let Some(remedy) = tried.iter().find(is_part) {
         let requests = remedy.requests;
-        said += &format!("; * on the last {requests}, which it was not learnt from");
+        said += &format!(", of defragmentation the last {requests}, which it was not learnt from");
+    }
+    let stands = |standing| tried.iter().any(|remedy| advice.standing(remedy) == standing);
+    if stands(Standing::Recommended) {
+        said += "; > is recommended";
+    }
+    if stands(Standing::ForToday) {
+        said += "; * is what Linux has today";
+    }
+    if advice.recommended.as_ref().is_some_and(|chosen| *chosen != advice.baseline) {
+        said += "; in brackets what it saves beyond the recommended scheduler";
     }
     format!("{}:\n\n{table}\n\n{}", wrapped(&said), reasons.join("\n"))
 }
@@ -316,6 +327,7 @@ fn ranking(advice: &Advice) -> String {
     let write = Unit::of(advice.ranking.iter().filter_map(|ranked| ranked.write_p99_ms));
     let tails = [format!("read p99 {}", read.name()), format!("write p99 {}", write.name())];
     header.extend(tails.iter().map(String::as_str));
+    header.push("longest");
     let mut table = output::table(header);
     for ranked in &advice.ranking {
         let mark = match advice.is_for_today(&ranked.policy) {
@@ -339,6 +351,7 @@ fn ranking(advice: &Advice) -> String {
         row.push(
             write.tail(ranked.write_p99_ms, ranked.write_p99_low_ms.zip(ranked.write_p99_high_ms)),
         );
+        row.push(right(or_none(ranked.longest_ms, millis)));
         table.add_row(row);
     }
     if !compared {
@@ -351,7 +364,7 @@ fn ranking(advice: &Advice) -> String {
          both runs together, which decides)",
         advice.baseline,
         marked("; > is the best", any(&|policy| advice.recommended.as_deref() == Some(policy))),
-        marked("; * is for today", any(&|policy| advice.is_for_today(policy))),
+        marked("; * is the best that Linux has", any(&|policy| advice.is_for_today(policy))),
     );
     format!("{}:\n\n{table}", wrapped(&said))
 }

@@ -19,6 +19,18 @@ pub fn verb<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
+/// "one, two and three".
+pub fn listed(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names[..] {
+        [ref most @ .., before, last] => {
+            let first: String = most.iter().map(|name| format!("{name}, ")).collect();
+            format!("{first}{before} and {last}")
+        }
+        ref few => few.concat(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +42,9 @@ mod tests {
         assert_eq!([1, 3].map(|n| counted(n, "switch")), ["1 switch", "3 switches"]);
         assert_eq!([1, 3].map(|n| counted(n, "flush")), ["1 flush", "3 flushes"]);
         assert_eq!(counted(2, "query"), "2 queries");
+        let told = |names: &[&str]| listed(names);
+        assert_eq!([told(&[]), told(&["a"])], ["", "a"]);
+        assert_eq!([told(&["a", "b"]), told(&["a", "b", "c"])], ["a and b", "a, b and c"]);
         assert_eq!((verb(1, "is", "are"), verb(0, "is", "are")), ("is", "are"));
     }
 }

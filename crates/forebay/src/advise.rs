@@ -41,7 +41,7 @@ mod trial;
 
 pub use available::{From, Today};
 use choice::Choice;
-pub use choice::Prefer;
+pub use choice::{PassedOver, Prefer};
 pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
@@ -108,7 +108,7 @@ pub struct Ranked {
     /// to here.
     pub write_p99_high_ms: Option<f64>,
     /// Why it is not the one to use; none of that one, and where there are too few requests to compare.
-    pub passed_over: Option<String>,
+    pub passed_over: Option<PassedOver>,
 }
 
 /// What kind of answer it is, as far as schedulers go; other remedies say it each for itself.
@@ -127,6 +127,17 @@ pub enum Verdict {
     TooShort,
     /// The trace does not say when requests came.
     NoTimes,
+}
+
+/// What is to be done with a remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is recommended.
+    Recommended,
+    /// It is what Linux has, until what is recommended can be had.
+    ForToday,
+    /// Nothing.
+    PassedOver,
 }
 
 /// The answer.
@@ -382,6 +393,22 @@ impl Advice {
     pub fn is_for_today(&self, policy: &str) -> bool {
         let is_best = self.recommended.as_deref() == Some(policy);
         !is_best && self.today.as_ref().is_some_and(|today| today.policy == policy)
+    }
+
+    /// What is to be done with a remedy: one of what is free, and one of what needs flash.
+    pub fn standing(&self, remedy: &Remedy) -> Standing {
+        let is_ours =
+            self.recommended.as_deref().is_some_and(|policy| From::of(policy) == From::Forebay);
+        let is_queues = |one: &Remedy| one.kind == RemedyKind::QueueSizes && one.recommended;
+        match remedy.kind {
+            _ if !remedy.recommended => Standing::PassedOver,
+            RemedyKind::QueueSizes if is_ours => Standing::ForToday,
+            // Other queues are recommended over every scheduler of Linux's.
+            RemedyKind::Scheduling if !is_ours && self.remedies.iter().any(is_queues) => {
+                Standing::PassedOver
+            }
+            _ => Standing::Recommended,
+        }
     }
 
     /// Why each remedy is recommended, or not, or was not tried; those with one reason together.

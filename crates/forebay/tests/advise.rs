@@ -74,7 +74,7 @@ fn scattered_bursts_want_an_elevator() {
                echo 1024 | sudo tee /sys/block/sdX/queue/nr_requests";
     assert_eq!(today.now, set);
     let why = |policy| advice.ranking.iter().find(|one| one.policy == policy).unwrap();
-    let why = |policy| why(policy).passed_over.clone().unwrap_or_default();
+    let why = |policy| why(policy).passed_over.as_ref().map_or(String::new(), ToString::to_string);
     let forebay = why("forebay");
     assert!(forebay.starts_with("worse than clook as far as can be told: read p99"), "{forebay}");
     assert!(why("noop").starts_with("beaten by clook: "), "{}", why("noop"));
@@ -96,9 +96,10 @@ fn queues_of_other_sizes_are_tried() {
     let sizes = remedy(&tried, RemedyKind::QueueSizes);
     let (reason, today) = (&sizes.reason, &tried.today.as_ref().unwrap().policy);
     let scheduler = sizes.policy.split(':').next().unwrap();
-    assert!(reason.starts_with(&format!("{scheduler} with {}: ", sizes.queues)), "{reason}");
-    let held = format!("with {today} and the queues as they ship: not better");
-    assert!(reason.contains(&held), "{reason}");
+    let held =
+        format!("{scheduler} with {} against {today} with the queues as they ship: ", sizes.queues);
+    assert!(reason.starts_with(&held), "{reason}");
+    assert!(reason.contains(". Leave them so: not better under"), "{reason}");
     assert!(sizes.total_s.is_some() && !sizes.recommended && sizes.flash_bytes == 0);
     assert!(!tried.headline.contains("queue_depth"), "{}", tried.headline);
 }
@@ -333,7 +334,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert_eq!(advice.today.as_ref().unwrap().policy, "none");
     assert!(advice.headline.ends_with("nothing is sure to beat it."), "{}", advice.headline);
     // Schedulers that come to the same share a sentence.
-    let same = advice.findings.iter().filter(|told| told.contains("come to the same as none"));
+    let same = advice.findings.iter().filter(|told| told.contains("cannot be told from none"));
     assert_eq!(same.count(), 1, "{:?}", advice.findings);
     assert!(!advice.cautions.iter().any(|told| told.contains("was faster")));
     // On a disk as asked for it is told that the recording's device was faster.
@@ -465,10 +466,8 @@ fn flash_is_held_against_the_baseline_too() {
     let writes = (0..2_000u64).map(|n| write(n * 10_000 + 2_500, 1, scattered(n), 4 * KIB));
     let advice = advice(reads.chain(writes).collect());
     let offloading = remedy(&advice, RemedyKind::Offloading);
-    let recommended = advice.recommended.as_deref().unwrap();
-    for policy in [recommended, "none"] {
-        assert!(offloading.reason.contains(&format!("with {policy}")), "{}", offloading.reason);
-    }
+    let over = |gain: Option<f64>| gain.unwrap() > 0.1;
+    assert!(over(offloading.gain_share) && over(offloading.gain_over_free_share), "{offloading:?}");
     assert!(advice.headline.contains("less than none"), "{}", advice.headline);
     assert!(advice.cautions.iter().any(|caution| caution.contains("d7-p5520's times depend on")));
 }
@@ -541,8 +540,8 @@ fn readers_that_take_turns_want_a_shallow_queue() {
     let today = advice.today.as_ref().unwrap();
     assert_eq!((&today.policy, today.queues), (&sizes.policy, sizes.queues));
     let lines = format!(
-        "echo {} | sudo tee /sys/block/sdX/queue/scheduler; echo {depth} | sudo tee \
-         /sys/block/sdX/device/queue_depth",
+        "echo {} | sudo tee /sys/block/sdX/queue/scheduler\n    echo {depth} | sudo tee \
+         /sys/block/sdX/device/queue_depth\n",
         sizes.policy
     );
     assert!(advice.findings.iter().any(|told| told.contains(&lines)), "{lines}");

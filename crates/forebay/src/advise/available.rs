@@ -101,8 +101,8 @@ impl Today {
         format!(
             "To set {} until the next start:\n    {}\nFor good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",
             self.name(),
-            self.now,
-            self.for_good
+            self.now.replace("; ", "\n    "),
+            self.for_good.replace(", ATTR", ", \\\n      ATTR")
         )
     }
 }

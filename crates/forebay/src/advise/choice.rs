@@ -16,6 +16,8 @@
 //! chosen and than all that can be had and nothing beats, and 3 % worse than the first two in no figure that the
 //! preference looks at. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
 
+mod passed_over;
+
 use serde::Serialize;
 
 use super::available::From;
@@ -23,6 +25,8 @@ use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up};
 use crate::quantities::{millis, seconds};
 use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
+
+pub use passed_over::PassedOver;
 
 /// Flash has to make figures better by this share in the mean.
 const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
@@ -346,11 +350,11 @@ impl<'a> Choice<'a> {
         Some(&self.runs[best])
     }
 
-    /// All figures of a run that count.
-    pub(super) fn all_figures(&self, run: &RunResult) -> String {
-        let one = |figure: &Figure| {
-            Some(format!("{} {}", figure.name(run), figure.told(figure.of(run)?)))
-        };
+    /// All figures of a run that count, against the baseline's.
+    pub(super) fn against_baseline(&self, run: &RunResult) -> String {
+        let at = self.runs.iter().position(|other| other.policy == run.policy);
+        let at = at.unwrap_or(self.baseline);
+        let one = |figure: &Figure| self.told(*figure, at, self.baseline);
         self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     }
 
@@ -369,53 +373,6 @@ impl<'a> Choice<'a> {
             self.is_less(*figure, run, self.baseline) || self.is_less(*figure, self.baseline, run)
         };
         self.figures.iter().any(less)
-    }
-
-    /// Why `policy` is not the one to use, where `chosen` is.
-    pub(super) fn passed_over(&self, policy: &str, chosen: &str) -> Option<String> {
-        let at = |policy: &str| self.runs.iter().position(|run| run.policy == policy);
-        let (run, chosen) = (at(policy)?, at(chosen)?);
-        if run == chosen {
-            return None;
-        }
-        let against =
-            |figure: Figure, other: usize| self.told(figure, run, other).unwrap_or_default();
-        if let Some(figure) = self.beats(chosen, run) {
-            return Some(format!(
-                "beaten by {}: {}",
-                self.runs[chosen].policy,
-                against(figure, chosen)
-            ));
-        }
-        if !self.can_be_had(run) {
-            return Some("no longer available".to_string());
-        }
-        let mut others = (0..self.runs.len()).filter(|other| self.can_be_had(*other));
-        let beaten = others.find_map(|other| Some((other, self.beats(other, run)?)));
-        if let Some((other, figure)) = beaten {
-            return Some(format!(
-                "beaten by {}: {}",
-                self.runs[other].policy,
-                against(figure, other)
-            ));
-        }
-        let worse = self.figures.iter().find(|figure| self.is_less(**figure, chosen, run));
-        Some(match worse {
-            Some(figure) => format!("nothing beats it, but {}", against(*figure, chosen)),
-            None if self.is_near(run, chosen) => {
-                format!("cannot be told from {}", self.runs[chosen].policy)
-            }
-            None => self.less_in_all(run, chosen),
-        })
-    }
-
-    /// Why a run is not chosen that no figure alone keeps out.
-    fn less_in_all(&self, run: usize, chosen: usize) -> String {
-        format!(
-            "worse than {} as far as can be told: {}",
-            self.policy(chosen),
-            self.held_against(run, chosen)
-        )
     }
 
     /// Which is best in what: (the preference, the scheduler, its figure), of those that can be had; of all figures that

@@ -9,10 +9,10 @@ use super::available::served;
 use super::choice::Choice;
 use super::judge::{TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
 use super::sensitivity::{self, Sensitivity};
-use super::{From, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
+use super::{From, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
 use crate::input::Input;
-use crate::quantities::{bytes, change, counted, millis, percent, seconds, significant};
+use crate::quantities::{bytes, counted, millis, percent, seconds, significant};
 use crate::simulate::{Replay, RunResult, Setup};
 
 /// Everything the words are about.
@@ -360,7 +360,7 @@ impl Case<'_> {
         let is_ours = From::of(chosen) == From::Forebay && *chosen != self.baseline().policy;
         findings.extend(is_ours.then(|| served(chosen)));
         findings.extend(self.trade());
-        findings.extend(self.comparison());
+        findings.extend(self.others());
         findings.extend(self.plain.and_then(|plain| plain.told(self.total_words())));
         let runs = [self.baseline, self.chosen];
         findings.extend(sensitivity::told(self.sensitivity, runs, self.total_words()));
@@ -400,19 +400,18 @@ impl Case<'_> {
         let (drive, policy, busy) =
             (self.drive(), &self.baseline().policy, seconds(figures.busy_s));
         if self.setup.replay == Replay::Open && figures.makespan_s > duration_s * 1.05 + 1.0 {
-            let queue = "so they queue and latencies are mostly queueing";
+            let come = format!("requests come for {}", seconds(duration_s));
+            let queue = "Requests queue, and latencies are mostly waiting";
             if keeps_up(self.baseline(), self.span_s) {
                 return format!(
-                    "The {drive} falls behind: the requests of {} are done after {}, of which it is busy {busy} under \
-                     {policy}, {queue}. {floor}.",
-                    seconds(duration_s),
+                    "The {drive} falls behind: {come}, and under {policy} the last is done after {}, of which it is \
+                     busy for {busy}. {queue}. {floor}.",
                     seconds(figures.makespan_s),
                 );
             }
             return format!(
-                "The {drive} cannot keep up: the requests of {} keep it busy for {busy} under {policy}, {queue}. \
-                 {floor}.",
-                seconds(duration_s),
+                "The {drive} cannot keep up: {come}, and under {policy} it is busy with them for {busy}. {queue}. \
+                 {floor}."
             );
         }
         let over_s = match self.setup.replay {
@@ -439,7 +438,7 @@ impl Case<'_> {
         }
         let written_back = match figures.write_back_s {
             0.0 => String::new(),
-            s => format!(" {} of that time empties the drive's write cache.", seconds(s)),
+            s => format!(" Emptying the drive's write cache takes {} of it.", seconds(s)),
         };
         format!(
             "Under {} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {} full sweeps): \
@@ -494,81 +493,18 @@ impl Case<'_> {
             })
             .collect();
         Some(format!(
-            "Of the head movement that a request itself waits for, {} of {} goes from one stream to another. The \
-             costliest pairs: {}.",
-            percent(between),
+            "Requests wait {} for the head to move, {} of it from one stream to another. The costliest pairs: {}.",
             seconds(moving),
+            percent(between),
             pairs.join("; "),
         ))
     }
 
-    /// Why a scheduler is not the one to use.
-    fn why_not(&self, policy: &str) -> String {
-        let ranked = self.ranking.iter().find(|ranked| ranked.policy == policy);
-        let why = ranked.and_then(|ranked| ranked.passed_over.as_ref());
-        why.map_or(String::new(), |why| format!("; {why}"))
-    }
-
-    /// A sentence for each scheduler that changes something against the baseline, and one for all that do not.
-    fn comparison(&self) -> Vec<String> {
-        let baseline = self.baseline();
-        let others = self.results.iter().filter(|result| result.policy != baseline.policy);
-        let (same, others): (Vec<_>, Vec<_>) = others.partition(|run| self.is_as(run, baseline));
-        let mut told: Vec<String> = others.into_iter().map(|run| self.one(run)).collect();
-        if !same.is_empty() {
-            let same: Vec<&str> = same.iter().map(|run| run.policy.as_str()).collect();
-            let verb = if same.len() == 1 { "comes" } else { "come" };
-            let figures = self.figures_of(baseline);
-            told.push(format!(
-                "{} {verb} to the same as {}: {figures}.",
-                same.join(", "),
-                baseline.policy
-            ));
-        }
-        told
-    }
-
-    /// Whether two runs are told alike, in the other tail too.
-    fn is_as(&self, run: &RunResult, other: &RunResult) -> bool {
-        let tails = |run: &RunResult| [run.figures.read_p99_ms, run.figures.write_p99_ms];
-        let told = |run| self.told_tails(tails(run)).into_iter().map(|(_, ms)| millis(ms));
-        self.figures_of(run) == self.figures_of(other) && told(run).eq(told(other))
-    }
-
-    /// A run's figures as they are told.
-    fn figures_of(&self, run: &RunResult) -> String {
-        format!(
-            "{}, 99 % of {} within {}, the longest {}",
-            seconds(run.total_s()),
-            self.tail().name(),
-            millis(self.tail().ms(run)),
-            run.figures.longest_ms().map_or("-".to_string(), millis)
-        )
-    }
-
-    /// A scheduler against the baseline.
-    fn one(&self, result: &RunResult) -> String {
-        let baseline = self.baseline();
-        let (now, before) = (&result.figures, &baseline.figures);
-        let movement = match before.head_movements {
-            0 => String::new(),
-            _ => format!(
-                ", {} ({})",
-                counted(now.head_movements, "head movement"),
-                change(now.head_movements as f64, before.head_movements as f64)
-            ),
-        };
-        format!(
-            "{}: {} ({}){movement}, 99 % of {} within {} ({}), the longest {}{}.",
-            result.policy,
-            seconds(result.total_s()),
-            change(result.total_s(), baseline.total_s()),
-            self.tail().name(),
-            millis(self.tail().ms(result)),
-            change(self.tail().ms(result), self.tail().ms(baseline)),
-            now.longest_ms().map_or("-".to_string(), millis),
-            self.why_not(&result.policy),
-        )
+    /// Why other schedulers are not the one to use.
+    fn others(&self) -> Option<String> {
+        let why = self.ranking.iter().map(|ranked| (&ranked.policy, &ranked.passed_over));
+        let why = why.filter_map(|(policy, why)| Some((policy.as_str(), why.as_ref()?)));
+        PassedOver::all_told(&why.collect::<Vec<_>>())
     }
 }
 

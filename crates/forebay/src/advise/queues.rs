@@ -106,15 +106,14 @@ impl Trial<'_> {
         let shown = best.or(choice.nearest_other()).unwrap_or(today);
         let one = tried.iter().find(|one| one.run.result.policy == shown.policy);
         let held = format!(
-            "{}: {}, against {} with {} and the queues as they ship",
+            "{} against {} with the queues as they ship: {}",
             shown.policy,
-            choice.all_figures(shown),
-            choice.all_figures(today),
-            today.policy
+            today.policy,
+            choice.against_baseline(shown),
         );
         let reason = match best {
             Some(_) => format!("{held}."),
-            None => format!("{held}: {}. Leave them so.", choice.why_not_over_baseline(shown)),
+            None => format!("{held}. Leave them so: {}.", choice.why_not_over_baseline(shown)),
         };
         let outcome = Remedy::outcome(kind, shown, self.baseline);
         let policy = one.map_or(&today.policy, |one| &one.policy).clone();

@@ -203,7 +203,8 @@ pub(crate) fn advice() -> Advice {
         read_p99_high_ms: Some(2e6),
         write_p99_low_ms: None,
         write_p99_high_ms: None,
-        passed_over: (result.policy != "deadline").then(|| "beaten by deadline".to_string()),
+        passed_over: (result.policy != "deadline")
+            .then(|| super::PassedOver::Alike { to: "deadline".to_string() }),
     };
     let mut ranking: Vec<Ranked> = results.iter().map(ranked).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));

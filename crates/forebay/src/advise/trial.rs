@@ -8,7 +8,7 @@ use std::ops::Range;
 use forebay_core::Device;
 
 use super::choice::{Choice, Prefer};
-use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, Tail, is_at_ease};
+use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::resampled;
 use super::sizing::Sizing;
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::jobs::{Tell, side_by_side};
 use crate::progress::{GoOn, Told};
-use crate::quantities::{bytes, change, counted, millis, percent, seconds};
+use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
@@ -145,24 +145,13 @@ impl Trial<'_> {
         let recommended = free.policy != baseline.policy;
         let reason = match recommended {
             true => format!(
-                "{}, against {} with {}.",
-                self.totals(free),
-                self.totals(baseline),
-                baseline.policy
+                "{} is the best that can be had, by --prefer {}.",
+                free.policy,
+                self.prefer.name()
             ),
             false => format!("No scheduler is recommended over {}.", baseline.policy),
         };
         Remedy { recommended, reason, ..Remedy::outcome(RemedyKind::Scheduling, free, baseline) }
-    }
-
-    fn totals(&self, run: &RunResult) -> String {
-        let tail = Tail::of(self.baseline);
-        format!(
-            "{} and 99 % of {} within {}",
-            seconds(run.total_s()),
-            tail.name(),
-            millis(tail.ms(run))
-        )
     }
 
     fn bed(&self) -> Bed<'_> {
@@ -238,7 +227,7 @@ impl Trial<'_> {
         let run = &ran.result;
         let mut why = None;
         let mut evidence = format!(
-            "of the blocks used, a cache of all {footprint} would find {}, this one {} (LRU, from \
+            "Of the blocks used, a cache of all {footprint} would find {}, this one {} (LRU, from \
              the miss-ratio curve)",
             percent(sizing.hit_share_max),
             percent(sizing.hit_share)
@@ -272,17 +261,8 @@ impl Trial<'_> {
         let (free, baseline) = (self.free, self.baseline);
         let against = against.or_else(|| self.against_flash(ran));
         let run = &ran.result;
-        let mut held = format!("against {} with {}", self.totals(free), free.policy);
-        if free.policy != baseline.policy {
-            held += &format!(" and {} with {}", self.totals(baseline), baseline.policy);
-        }
-        let reason = format!(
-            "{}, {held} ({} {}): {evidence}.{}",
-            self.totals(run),
-            run.replay.total_name(),
-            change(run.total_s(), free.total_s()),
-            against.as_ref().map_or(String::new(), |why| format!(" {why}.")),
-        );
+        let why = against.as_ref().map_or(String::new(), |why| format!(" {why}."));
+        let reason = format!("{evidence}.{why}");
         Remedy {
             flash_bytes: needed,
             gain_over_free_share: Some(1.0 - run.total_s() / free.total_s().max(1e-9) + 0.0),

@@ -1,5 +1,6 @@
 //! The verdict: for what the second trace may stand in for the first, and for what not.
 
+use forebay_trace::plural::listed;
 use serde::Serialize;
 
 use super::bounds::BoundCheck;
@@ -87,15 +88,6 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
     }
 }
 
-/// One, two and three.
-fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => (*only).to_string(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::card::{Feature, Quantity};
@@ -115,11 +107,5 @@ mod tests {
         assert_eq!((judged.worst.as_str(), judged.bound.as_str()), ("f -4.00 %", "5 %"));
         assert!(!judge("one", &[held(0.0), held(0.2)]).unwrap().holds);
         assert!(judge("none", &[]).is_none());
-    }
-
-    #[test]
-    fn names_are_listed_as_in_a_sentence() {
-        assert_eq!(listed(&["a"]), "a");
-        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
     }
 }

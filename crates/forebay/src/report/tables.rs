@@ -6,7 +6,7 @@ use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
     rate, ratio, seconds, significant,
 };
-use crate::advise::{Advice, Redundancy, Redundant, Remedy, RemedyKind};
+use crate::advise::{Advice, Redundancy, Redundant, Remedy, RemedyKind, Standing};
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::{Figures, StreamShare};
 use forebay_trace::describe::Description;
@@ -36,7 +36,11 @@ pub(super) fn remedies(advice: &Advice) -> String {
         "read p99",
         "write p99",
     ]);
-    let mark = |remedy: &Remedy| Mark::best("recommended", remedy.recommended);
+    let mark = |remedy: &Remedy| match advice.standing(remedy) {
+        Standing::Recommended => Mark::Best("recommended"),
+        Standing::ForToday => Mark::Badge("to set today"),
+        Standing::PassedOver => Mark::Plain,
+    };
     let rows: Vec<_> =
         advice.remedies.iter().map(|remedy| (mark(remedy), remedy_cells(remedy))).collect();
     format!(

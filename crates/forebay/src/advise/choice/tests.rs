@@ -121,7 +121,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("mq-deadline".into())));
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance, SPAN_S);
-    let why = |policy| choice.passed_over(policy, "bid").unwrap();
+    let why = |policy| choice.passed_over(policy, "bid").unwrap().to_string();
     assert_eq!(why("anticipatory"), "no longer available");
     assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80 ms against 60 ms");
     assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "bid"));
@@ -149,7 +149,7 @@ fn what_may_well_be_worse_is_not_chosen() {
     assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("none".into())));
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance, SPAN_S);
-    let why = choice.passed_over("mq-deadline", "bid").unwrap();
+    let why = choice.passed_over("mq-deadline", "bid").unwrap().to_string();
     assert!(why.starts_with("worse than bid as far as can be told: busy time"), "{why}");
 }
 
@@ -220,9 +220,12 @@ fn each_that_is_passed_over_is_told_why() {
     ];
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance, SPAN_S);
-    let why = |policy| choice.passed_over(policy, "bid").unwrap();
+    let why = |policy| choice.passed_over(policy, "bid").unwrap().to_string();
     assert_eq!(why("none"), "beaten by bid: busy time 400 s against 200 s");
-    assert_eq!(why("mq-deadline"), "nothing beats it, but busy time 390 s against 200 s");
+    assert_eq!(
+        why("mq-deadline"),
+        "better than bid in one figure, worse in another: busy time 390 s against 200 s"
+    );
     assert_eq!(why("forebay"), "cannot be told from bid");
     assert_eq!(choice.passed_over("bid", "bid"), None);
     let best: Vec<_> =

@@ -1,0 +1,174 @@
+//! Why a scheduler is not the one to use, of each alone and of all in one sentence.
+
+use std::fmt;
+
+use forebay_trace::plural::{listed, verb};
+use serde::{Serialize, Serializer};
+
+use super::Choice;
+
+/// Why a scheduler is not the one to use. Figures are told in words, its own against the other's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PassedOver {
+    /// Another is better in a figure and worse in none.
+    Beaten {
+        /// The other.
+        by: String,
+        /// That figure of both.
+        figure: String,
+    },
+    /// No system that is still kept up has it.
+    NotToBeHad,
+    /// Nothing beats it, and the one to use is better in a figure.
+    Worse {
+        /// The one to use.
+        than: String,
+        /// That figure of both.
+        figure: String,
+    },
+    /// It cannot be told from the one to use, which is simpler.
+    Alike {
+        /// The one to use.
+        to: String,
+    },
+    /// Worse in all that the preference looks at together, though chance may be all of each.
+    WorseTogether {
+        /// The one to use.
+        than: String,
+        /// Those figures of both.
+        figures: String,
+    },
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PassedOver::Beaten { by, figure } => write!(to, "beaten by {by}: {figure}"),
+            PassedOver::NotToBeHad => to.write_str("no longer available"),
+            PassedOver::Worse { than, figure } => {
+                write!(to, "better than {than} in one figure, worse in another: {figure}")
+            }
+            PassedOver::Alike { to: other } => write!(to, "cannot be told from {other}"),
+            PassedOver::WorseTogether { than, figures } => {
+                write!(to, "worse than {than} as far as can be told: {figures}")
+            }
+        }
+    }
+}
+
+impl Serialize for PassedOver {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl PassedOver {
+    /// All that are passed over, those of one reason together: "bid beats none (...) and bfq (...)"; none of none.
+    pub(in crate::advise) fn all_told(all: &[(&str, &PassedOver)]) -> Option<String> {
+        let mut reasons: Vec<(Reason<'_>, Vec<String>)> = Vec::new();
+        for (policy, why) in all {
+            let (reason, told) = Reason::of(policy, why);
+            match reasons.iter_mut().find(|(other, _)| *other == reason) {
+                Some((_, policies)) => policies.push(told),
+                None => reasons.push((reason, vec![told])),
+            }
+        }
+        reasons.sort_by_key(|(reason, _)| *reason == Reason::NotToBeHad);
+        let told: Vec<String> = reasons.iter().map(|(reason, all)| reason.told(all)).collect();
+        (!told.is_empty()).then(|| format!("Why not another: {}.", told.join("; ")))
+    }
+}
+
+/// What several can have in common.
+#[derive(PartialEq, Eq)]
+enum Reason<'a> {
+    Beaten(&'a str),
+    Worse(&'a str),
+    Alike(&'a str),
+    NotToBeHad,
+}
+
+impl<'a> Reason<'a> {
+    /// The reason of one, and that one with its figures.
+    fn of(policy: &str, why: &'a PassedOver) -> (Reason<'a>, String) {
+        let with = |figures: &str| format!("{policy} ({figures})");
+        match why {
+            PassedOver::Beaten { by, figure } => (Reason::Beaten(by), with(figure)),
+            PassedOver::Worse { than, figure } => (Reason::Worse(than), with(figure)),
+            PassedOver::WorseTogether { than, figures } => (Reason::Worse(than), with(figures)),
+            PassedOver::Alike { to } => (Reason::Alike(to), policy.to_string()),
+            PassedOver::NotToBeHad => (Reason::NotToBeHad, policy.to_string()),
+        }
+    }
+
+    fn told(&self, policies: &[String]) -> String {
+        let is = verb(policies.len() as u64, "is", "are");
+        let policies = listed(policies);
+        match self {
+            Reason::Beaten(by) => format!("{by} beats {policies}"),
+            Reason::Worse(than) => format!("nothing beats {policies}, but {than} is better there"),
+            Reason::Alike(to) => format!("{policies} cannot be told from {to}"),
+            Reason::NotToBeHad => format!("{policies} {is} no longer to be had"),
+        }
+    }
+}
+
+impl Choice<'_> {
+    /// Why `policy` is not the one to use, where `chosen` is; none of that one.
+    pub(in crate::advise) fn passed_over(&self, policy: &str, chosen: &str) -> Option<PassedOver> {
+        let at = |policy: &str| self.runs.iter().position(|run| run.policy == policy);
+        let (run, chosen) = (at(policy)?, at(chosen)?);
+        if run == chosen {
+            return None;
+        }
+        let name = |run: usize| self.policy(run).to_string();
+        let figure = |figure, other: usize| self.told(figure, run, other).unwrap_or_default();
+        let beaten = |other: usize| {
+            let by = self.beats(other, run)?;
+            Some(PassedOver::Beaten { by: name(other), figure: figure(by, other) })
+        };
+        if let Some(beaten) = beaten(chosen) {
+            return Some(beaten);
+        }
+        if !self.can_be_had(run) {
+            return Some(PassedOver::NotToBeHad);
+        }
+        let mut others = (0..self.runs.len()).filter(|other| self.can_be_had(*other));
+        if let Some(beaten) = others.find_map(beaten) {
+            return Some(beaten);
+        }
+        let than = name(chosen);
+        Some(match self.figures.iter().find(|figure| self.is_less(**figure, chosen, run)) {
+            Some(worse) => PassedOver::Worse { than, figure: figure(*worse, chosen) },
+            None if self.is_near(run, chosen) => PassedOver::Alike { to: than },
+            None => PassedOver::WorseTogether { than, figures: self.held_against(run, chosen) },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_of_one_reason_are_told_together() {
+        let (by, figure) = ("bid".to_string(), "busy time 4 s against 2 s".to_string());
+        let beaten = PassedOver::Beaten { by: by.clone(), figure: figure.clone() };
+        let worse = PassedOver::Worse { than: by.clone(), figure };
+        let alike = PassedOver::Alike { to: by };
+        let all = [
+            ("cfq", &PassedOver::NotToBeHad),
+            ("none", &beaten),
+            ("bfq", &worse),
+            ("kyber", &beaten),
+            ("forebay", &alike),
+        ];
+        assert_eq!(
+            PassedOver::all_told(&all).unwrap(),
+            "Why not another: bid beats none (busy time 4 s against 2 s) and kyber (busy time 4 s against 2 s); nothing \
+             beats bfq (busy time 4 s against 2 s), but bid is better there; forebay cannot be told from bid; cfq is no \
+             longer to be had."
+        );
+        assert_eq!(PassedOver::all_told(&[]), None);
+    }
+}
