@@ -15,6 +15,11 @@ use crate::output::{self, Format, wrapped};
 use crate::report_file::ReportFile;
 use crate::stdin;
 
+/// A size that finds less of what can be found is not drawn: most sizes are far smaller than any that helps.
+const SHARE_TO_SPEAK_OF: f64 = 0.02;
+/// Fewer bars say less than the table.
+const BARS_MIN: usize = 8;
+
 /// Find how large a cache should be, and what caches of every size would find
 ///
 /// One pass over the trace answers for every size: what a cache that evicts the least recently used block (LRU)
@@ -85,11 +90,10 @@ fn shown(curve: &Curve, asked: bool) -> String {
     }
     let table = if points.is_empty() { String::new() } else { format!("{table}\n\n") };
     let said = output::emphasised(&wrapped(&curve.told()));
-    let most = curve.points.last().map(|point| curve.size(point.size_blocks)).unwrap_or_default();
-    let line = glance(curve, &format!("found, from one block to {most}: "));
+    let line = glance(curve).unwrap_or_default();
     let estimated = curve.estimated().into_iter().map(|told| format!("\n{}", wrapped(&told)));
     format!(
-        "{said}\n\n{table}{line}\n{}{}",
+        "{said}\n\n{table}{line}{}{}",
         wrapped(&format!(
             "{} of {}{} of {}. --format csv and json have every size.",
             counted(curve.accesses, "use"),
@@ -101,9 +105,19 @@ fn shown(curve: &Curve, asked: bool) -> String {
     )
 }
 
-/// The whole curve behind `title`, in one line.
-fn glance(curve: &Curve, title: &str) -> String {
-    let room = output::columns().saturating_sub(title.chars().count()).max(1);
-    let points = curve.points.iter().step_by(curve.points.len().div_ceil(room).max(1));
-    format!("{title}{}", output::sparkline(points.map(CurvePoint::lru_hit_ratio)))
+/// The curve in one line, from the least size that finds anything to speak of; nothing where there is no room for it.
+fn glance(curve: &Curve) -> Option<String> {
+    let least = curve.findable() * SHARE_TO_SPEAK_OF;
+    let points: Vec<&CurvePoint> =
+        curve.points.iter().skip_while(|point| point.lru_hit_ratio() < least).collect();
+    let (first, last) = (points.first()?, points.last()?);
+    let size = |point: &CurvePoint| curve.size(point.size_blocks);
+    let found = |point: &CurvePoint| percent(point.lru_hit_ratio());
+    let title = format!("found, from {} to {}: {} ", size(first), size(last), found(first));
+    let end = format!(" {}", found(last));
+    let room = output::columns().saturating_sub(title.chars().count() + end.chars().count());
+    let is_worth = room >= BARS_MIN && points.len() >= BARS_MIN && curve.findable() > 0.0;
+    let bars = points.iter().step_by(points.len().div_ceil(room.max(1)));
+    let bars = output::sparkline(bars.map(|point| point.lru_hit_ratio() / last.lru_hit_ratio()));
+    is_worth.then(|| format!("{title}{bars}{end}\n"))
 }

@@ -191,9 +191,10 @@ fn glance(arrivals: &ArrivalTimes, promises: &Promises) -> anyhow::Result<String
         "IOPS from 90 % of the requests (left) to all of them; the right half is the last hundredth:",
     )];
     for (within, curve) in promises.within.iter().zip(&curves) {
-        let heights = curve.iter().map(|point| point.1 as f64 / most);
+        let (Some(least), Some(last)) = (curve.first(), curve.last()) else { continue };
+        let bars = output::sparkline(curve.iter().map(|point| point.1 as f64 / most));
         let within = bound(within.as_millis_f64());
-        lines.push(format!("{within:>9} {}", output::sparkline(heights)));
+        lines.push(format!("{within:>9}  {:>6} {bars} {}", least.1, last.1));
     }
     Ok(lines.join("\n"))
 }

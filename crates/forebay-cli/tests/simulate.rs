@@ -208,7 +208,7 @@ fn advice_on_a_trace_without_names_shows_what_is_free_apart_from_what_costs() {
     let [.., mut advise] = folder.verbs(&trace);
     let (text, _) = ends(&mut advise, 0);
     assert!(
-        text.contains("\n >  defragmentation*  ") && text.contains("* on the last 2250"),
+        text.contains("\n >  defragmentation  ") && text.contains("defragmentation the last 2250"),
         "{text}"
     );
     let report = fs::read_to_string(folder.path("report.html")).unwrap();

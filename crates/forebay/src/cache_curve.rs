@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
-use crate::quantities::{bytes, percent};
+use crate::quantities::{bytes, counted, percent};
 
 /// Points of a curve, beside the sizes asked for.
 const POINTS: u32 = 64;
@@ -192,16 +192,16 @@ impl Curve {
         let mut told = Vec::new();
         if self.sampled_one_in > 1 {
             told.push(format!(
-                "LRU is estimated on one in {} blocks, {} of them; they stand for the number of uses to {}",
+                "Estimated from one block in {}, {} in all. From these it counts the uses to within {}.",
                 self.sampled_one_in,
-                self.sampled_blocks,
+                counted(self.sampled_blocks, "block"),
                 percent(self.sample_error_share)
             ));
         }
         let others = self.points.iter().filter_map(|point| point.s3fifo_sampled_one_in);
         if let Some(most) = others.max().filter(|&one_in| one_in > 1) {
             told.push(format!(
-                "S3-FIFO of caches with very many blocks is simulated in miniature, on one in {most} of them at the least"
+                "S3-FIFO with very many blocks is estimated from a smaller cache and one block in {most}, or more."
             ));
         }
         told

@@ -20,7 +20,9 @@ pub struct Sizing {
     pub block_bytes: u32,
     /// All blocks used: more than this no cache can hold.
     pub footprint_bytes: u64,
-    /// The smallest size worth its flash.
+    /// The smallest cache that finds most of what the largest would, as `forebay cache` recommends it.
+    pub least_bytes: u64,
+    /// The flash for that: it and room for blocks on their way to the disk.
     pub size_mib: u64,
     /// Blocks used that it finds, as a share.
     pub hit_share: f64,
@@ -60,7 +62,7 @@ impl Sizing {
             true => counted(of / u64::from(self.block_bytes), "block"),
             false => bytes(of as f64),
         };
-        let (all, some) = (size(self.footprint_bytes), size(self.size_mib << 20));
+        let (all, some) = (size(self.footprint_bytes), size(self.least_bytes));
         if self.hit_share_max == 0.0 {
             return format!(
                 "By order alone: no block is used twice, so no cache finds anything, however large \
@@ -86,11 +88,11 @@ impl Sizing {
         let (size, misses) = found.unwrap_or((0, accesses));
         let size = size as u64 * curve.sample().one_in();
         let share = |hits: u64| hits as f64 / accesses.max(1) as f64;
-        // A cache keeps a little more flash than it uses, for blocks on their way to the disk.
         let blocks = size + (size / 32).max(32);
         Sizing {
             block_bytes,
             footprint_bytes: curve.blocks() * u64::from(block_bytes),
+            least_bytes: size * u64::from(block_bytes),
             size_mib: (blocks * u64::from(block_bytes)).div_ceil(1 << 20),
             hit_share: share(accesses - misses),
             hit_share_max: share(hits_max),
@@ -111,6 +113,7 @@ mod tests {
         }
         (5000..105_000).for_each(|key| _ = curve.access(key));
         let sizing = Sizing::from(&curve, 4096);
+        assert_eq!(sizing.least_bytes, 1000 * 4096);
         assert_eq!(sizing.size_mib, (1032u64 * 4096).div_ceil(1 << 20));
         assert_eq!((sizing.hit_share, sizing.hit_share_max), (0.495, 0.495));
         let once = Sizing::from(&MissRatioCurve::default(), 4096);

@@ -227,9 +227,11 @@ impl Trial<'_> {
         let run = &ran.result;
         let mut why = None;
         let mut evidence = format!(
-            "Of the blocks used, a cache of all {footprint} would find {}, this one {} (LRU, from \
-             the miss-ratio curve)",
+            "Of the blocks of {} used, a cache of all {footprint} would find {}, one of {} {} (LRU, from the miss-ratio \
+             curve), to which room is added for blocks on their way to the disk",
+            bytes(sizing.block_bytes.into()),
             percent(sizing.hit_share_max),
+            bytes(sizing.least_bytes as f64),
             percent(sizing.hit_share)
         );
         match run.placement.get("hit_share") {
