@@ -9,7 +9,7 @@ use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
 use forebay::report::{self, PowerPage};
 use forebay_core::Nanos;
 use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, millis, significant};
+use forebay_trace::quantities::{bound, millis, percent, significant};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -159,11 +159,11 @@ fn told(trace: &str, power: &Found, question: &Question) -> String {
 /// Power, pools and broken promises by plan.
 fn plans(power: &Found) -> String {
     let heads =
-        ["plan", "mean W", "saving", "mean pools", "most pools", "disk spin-ups", "late", "broken"];
+        ["plan", "mean W", "saved", "mean pools", "most pools", "disk spin-ups", "late", "broken"];
     table(&heads.map(String::from), &power.rows, |row| {
         vec![
             significant(row.mean_power_w),
-            format!("{} times", significant(row.saving_ratio)),
+            percent(row.saved()),
             significant(row.mean_pools),
             row.max_pools.to_string(),
             row.disk_spin_ups.to_string(),

@@ -33,18 +33,30 @@ impl Power {
             );
         };
         match best.plan {
-            "all-on" => format!(
-                "Leave all {} on: no plan that keeps {promise} in every epoch draws less.",
-                pools(best.max_pools)
-            ),
+            "all-on" => {
+                let all = match best.max_pools {
+                    1 => "the one pool".to_string(),
+                    count => format!("all {}", pools(count)),
+                };
+                let needs_less =
+                    |row: &&Row| row.broken_epochs == 0 && row.energy_j < best.energy_j;
+                let unless = match self.rows.iter().any(|row| needs_less(&row)) {
+                    true => " but oracle, which would have to know what comes",
+                    false => "",
+                };
+                format!("Leave {all} on: no plan keeps {promise} in every epoch with less{unless}.")
+            }
             plan => format!(
-                "{} ({plan}): {} W on average, {} less than all on, and {promise} in every epoch.",
+                "{} ({plan}): {} W on average, {} than all on, and {promise} in every epoch.",
                 match plan {
                     "static" => format!("Keep {} on", pools(best.max_pools)),
                     _ => "Switch pools by what past epochs needed".to_string(),
                 },
                 significant(best.mean_power_w),
-                quantities::percent(best.saved())
+                match best.saved() {
+                    saved if saved < 0.0 => format!("{} more", quantities::percent(-saved)),
+                    saved => format!("{} less", quantities::percent(saved)),
+                }
             ),
         }
     }
@@ -92,7 +104,7 @@ impl Power {
                 saved if saved < 0.0 => format!("takes {} more", quantities::percent(-saved)),
                 saved => format!("saves {}", quantities::percent(saved)),
             };
-            format!("{} {saves} ({} W) {broken}", row.plan, significant(row.mean_power_w))
+            format!("{} {saves}, drawing {} W, {broken}", row.plan, significant(row.mean_power_w))
         });
         let each: Vec<String> = each.collect();
         format!(
