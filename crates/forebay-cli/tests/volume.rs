@@ -103,6 +103,19 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
 }
 
 #[test]
+fn what_was_played_is_kept_however_little_it_is() {
+    let folder = Folder::new();
+    drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 3);
+    let trace = trace.to_str().unwrap();
+    let played = json(&mut forebay(&folder, &["play", trace, "--volume", "v", "--map", "wrap"]));
+    assert!(played["notes"].to_string().contains("all that was written is durable"), "{played}");
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert!(status["written_bytes"].as_u64().unwrap() > 0, "{status}");
+}
+
+#[test]
 fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     let folder = Folder::new();
     drives(&folder, 12);
