@@ -1,5 +1,7 @@
 //! `forebay store simulate`: what reorganising costs those who put.
 
+use std::ops::ControlFlow;
+
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use forebay::devices;
@@ -179,8 +181,10 @@ impl Simulating {
             let (doing, of) =
                 (format!("putting on {}", arrangement.name()), self.arrangement.len());
             progress.within(doing, nth as f64, Some(of as f64));
-            let compared = compare(&disks, &config, load, &[arrangement], time)
-                .map_err(|trouble| anyhow!("{}, {}: {trouble}", device.name, arrangement.name()))?;
+            let compared = compare(&disks, &config, load, &[arrangement], time, &mut || {
+                ControlFlow::Continue(())
+            })
+            .map_err(|trouble| anyhow!("{}, {}: {trouble}", device.name, arrangement.name()))?;
             all.extend(compared);
         }
         drop(progress);
