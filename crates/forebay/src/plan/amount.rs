@@ -47,9 +47,9 @@ impl Fraction {
     }
 }
 
-/// A share in percent, as many digits as it has, up to six: 99.95 %.
+/// A share in percent, as many digits as it has, up to ten: 99.95 %.
 pub fn percent(share: f64) -> String {
-    let digits = format!("{:.6}", share * 100.0);
+    let digits = format!("{:.10}", share * 100.0);
     format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 

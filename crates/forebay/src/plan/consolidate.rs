@@ -98,11 +98,16 @@ impl Shared {
         };
         let each = match self.every_client_iops > self.merged_iops {
             true => format!(
-                "Client {} ({}) then gets only {}; {} IOPS keep the promise to each.",
+                "Client {} ({}) then gets only {}; {} IOPS keep the promise to each.{}",
                 self.worst_client,
                 name_of(&self.worst_trace),
                 share_found(self.worst_fraction()),
-                self.every_client_iops
+                self.every_client_iops,
+                match self.every_client_iops > self.sum_iops {
+                    true =>
+                        " That is more than they need apart: do not let them share, or shape each by itself (Q1s).",
+                    false => "",
+                }
             ),
             false => "Each client then gets its share too.".to_string(),
         };
