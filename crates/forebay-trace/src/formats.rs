@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 use crate::error::TraceError;
 use crate::trace::Reader;
-use crate::unpack::Packing;
+use crate::unpack::{Consumed, Packing};
 
 /// A file to be read.
 pub struct Input {
@@ -33,6 +33,8 @@ pub struct Input {
     pub packing: Packing,
     /// Its content, unpacked.
     pub content: Box<dyn BufRead + Send>,
+    /// What was read of the file, which `content` counts; who reads it in another way counts that here.
+    pub consumed: Consumed,
 }
 
 /// A format that can be read.
@@ -228,7 +230,12 @@ pub(crate) mod tests {
 
     fn input(text: &[u8]) -> Input {
         let content = Box::new(Cursor::new(text.to_vec()));
-        Input { path: "trace".into(), packing: Packing::Plain, content }
+        Input {
+            path: "trace".into(),
+            packing: Packing::Plain,
+            content,
+            consumed: Consumed::default(),
+        }
     }
 
     /// Reads a whole text.

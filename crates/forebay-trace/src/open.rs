@@ -29,8 +29,8 @@ pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceErr
     open_counting(path, from, Consumed::default())
 }
 
-/// As [`open`], adding the bytes of the file that are read to `consumed`; of Parquet and of sets
-/// only what they are recognised by is counted.
+/// As [`open`], telling `consumed` of the bytes of the file that are read; of sets only what they are recognised by is
+/// counted, and Parquet by its rows.
 pub fn open_counting(
     path: &Path,
     from: Option<&str>,
@@ -53,14 +53,14 @@ pub fn open_counting(
         Err(source) => return Err(TraceError::Io { path: path.to_path_buf(), source }),
         Ok(_) => {}
     }
-    let Unpacked { packing, head, content } = unpack_counting(path, consumed)?;
+    let Unpacked { packing, head, content } = unpack_counting(path, Consumed::clone(&consumed))?;
     if head.is_empty() && is_pipe(path) {
         return Err(from_pipe(path, "nothing, or nothing more: a pipe is read once", "a trace"));
     }
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
-    let input = Input { path: path.to_path_buf(), packing, content };
+    let input = Input { path: path.to_path_buf(), packing, content, consumed };
     let (reader, doubt) = match from {
         Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
         Some(From::Format(format)) => ((format.open)(input)?, doubt(format, &head)),

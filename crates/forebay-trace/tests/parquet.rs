@@ -343,3 +343,22 @@ fn rows_are_counted_over_all_of_the_file() {
     let said = long(-1).unwrap_err();
     assert!(said.contains(&format!("row {}: got \"-1\"", ROWS - 9)), "{said}");
 }
+
+#[test]
+fn how_much_was_read_is_told_by_rows() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    let consumed = forebay_trace::unpack::Consumed::default();
+    let mut reader = forebay_trace::open::open_counting(&path, None, consumed.clone()).unwrap();
+    let (mut batch, mut told) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).unwrap();
+        if batch.is_empty() {
+            break;
+        }
+        told.push(consumed.load(std::sync::atomic::Ordering::Relaxed));
+    }
+    // Putting rows in order of time reads ahead.
+    assert!(told.is_sorted() && (1..bytes).contains(&told[0]), "{told:?}");
+    assert!(told.last().is_some_and(|last| last.abs_diff(bytes) <= 1), "{told:?} of {bytes}");
+}

@@ -13,6 +13,7 @@ pub mod hadoop;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use ::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use ::parquet::file::metadata::KeyValue;
@@ -24,7 +25,7 @@ use crate::open::{from_pipe, is_pipe};
 use crate::order::Ordered;
 use crate::rows::shorten;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
-use crate::unpack::Packing;
+use crate::unpack::{Consumed, Packing};
 use columns::Columns;
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
@@ -43,7 +44,7 @@ pub(crate) fn open_table(
     batches: Box<dyn RecordBatchReader + Send>,
 ) -> Result<Box<dyn Reader>, TraceError> {
     let columns = batches.schema().fields().iter().map(|f| f.name().clone()).collect();
-    either(Table { path, columns, metadata, batches })
+    either(Table { path, columns, metadata, batches, told: None })
 }
 
 fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
@@ -92,9 +93,18 @@ struct Table {
     columns: Vec<String>,
     metadata: Vec<(String, String)>,
     batches: Box<dyn RecordBatchReader + Send>,
+    /// Where reading is told of, and bytes of the file for each row.
+    told: Option<(Consumed, f64)>,
 }
 
 impl Table {
+    /// So many rows were read.
+    fn tell(&self, rows: u64) {
+        if let Some((consumed, row_bytes)) = &self.told {
+            consumed.store((rows as f64 * row_bytes) as u64, Ordering::Relaxed);
+        }
+    }
+
     fn open(input: Input) -> Result<Table, TraceError> {
         if input.packing != Packing::Plain {
             return Err(damaged(
@@ -110,16 +120,19 @@ impl Table {
         }
         let file =
             File::open(&path).map_err(|source| TraceError::Io { path: path.clone(), source })?;
-        let (columns, metadata, batches) = guarded(&path, || {
+        let bytes = file.metadata().map_or(0, |found| found.len());
+        let (columns, metadata, rows, batches) = guarded(&path, || {
             let options = ArrowReaderOptions::new();
             let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)?;
             let columns = builder.schema().fields().iter().map(|f| f.name().clone()).collect();
             let metadata = builder.metadata().file_metadata().key_value_metadata().cloned();
-            Ok((columns, metadata, builder.with_batch_size(BATCH).build()?))
+            let rows = builder.metadata().file_metadata().num_rows();
+            Ok((columns, metadata, rows, builder.with_batch_size(BATCH).build()?))
         })?;
         let said = |kv: KeyValue| Some((kv.key, kv.value?));
         let metadata = metadata.into_iter().flatten().filter_map(said).collect();
-        Ok(Table { path, columns, metadata, batches: Box::new(batches) })
+        let told = Some((input.consumed, bytes as f64 / rows.max(1) as f64));
+        Ok(Table { path, columns, metadata, batches: Box::new(batches), told })
     }
 
     /// The value of a metadata key.
@@ -190,6 +203,7 @@ impl<S: Schema> Reader for Rows<S> {
             let columns = Columns::new(&self.table.path, self.row, &rows);
             self.schema.records(&columns, &mut self.dictionary, batch)?;
             self.row += rows.num_rows() as u64;
+            self.table.tell(self.row);
             let read = batch.len();
             batch.retain(|r| r.len > 0 || r.op == forebay_core::Op::Flush);
             self.notes.rows_skipped += (read - batch.len()) as u64;

@@ -63,6 +63,7 @@ fn who_names_the_units_is_warned_once() {
         path: "trace".into(),
         packing: crate::unpack::Packing::Plain,
         content: Box::new(std::io::Cursor::new(text)),
+        consumed: crate::unpack::Consumed::default(),
     };
     let inner = crate::formats::presets::open("spc", input(text)).unwrap();
     let doubt = Doubt { refused: Refused::None, ..Doubt::of("spc") };
@@ -79,6 +80,7 @@ fn declared_units_that_no_drive_could_have_are_refused_unless_they_are_sure() {
             path: "trace".into(),
             packing: crate::unpack::Packing::Plain,
             content: Box::new(std::io::Cursor::new(text.to_vec())),
+            consumed: crate::unpack::Consumed::default(),
         };
         let inner = crate::formats::presets::open_columns(&columns, input).unwrap();
         let checked = Checked::new(inner, Path::new("trace"), Doubt::declared(&columns));
