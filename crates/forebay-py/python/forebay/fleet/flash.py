@@ -81,8 +81,8 @@ def _found(
         f"{size(half['all_gib'])} find {percent(half['found_per_s'] / whole['found_per_s'])} of all that flash can find; "
         f"all of it takes {size(whole['all_gib'])}: {percent(whole['found_share'])} of {number(all_per_s)} blocks of "
         f"{block_kib:g} KiB a second.",
-        f"It pays most on {first['volume']}: {number(first['found_per_gib_s'])} blocks a second for each GiB of the first "
-        f"{size(first['its_gib'])}; the last step, on {whole['volume']}, gains {number(whole['found_per_gib_s'])} a second for each GiB.",
+        f"It pays most on volume {first['volume']}: {number(first['found_per_gib_s'])} blocks a second for each GiB of the first "
+        f"{size(first['its_gib'])}; the last step, on volume {whole['volume']}, gains {number(whole['found_per_gib_s'])} a second for each GiB.",
     ]
     said += [
         f"With {size(of['budget_gib'])} {number(of['found_per_s'])} blocks a second are found, on "

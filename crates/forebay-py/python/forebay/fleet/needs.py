@@ -120,7 +120,7 @@ def _who_gets_less(
     if not short:
         return [f"{said}."]
     verb = "gets" if len(short) == 1 else "get"
-    return [f"{said}; then {plural(len(short), 'volume')} {verb} less, {short[0][1]} least: {percent(short[0][0])}."]
+    return [f"{said}; then {plural(len(short), 'volume')} {verb} less; volume {short[0][1]} gets least: {percent(short[0][0])}."]
 
 
 def _most(rows: list[Row]) -> list[str]:

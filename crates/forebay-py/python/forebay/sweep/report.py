@@ -145,7 +145,7 @@ def _headline(rows: list[Row], failed: list[Row]) -> str:
     about = f"about {traces:,} trace" + ("" if traces == 1 else "s")
     if not failed:
         return f"All {_cells(len(rows))} {about} have an answer: {each}." if len(rows) > 1 else f"The cell has its answer: {each}."
-    return f"{len(rows) - len(failed):,} of {_cells(len(rows))} {about} have an answer, {len(failed):,} failed: {each}."
+    return f"{_cells(len(rows))} {about} ({each}): {len(rows) - len(failed):,} have an answer, {len(failed):,} failed."
 
 
 def _took(done: list[Row]) -> str:

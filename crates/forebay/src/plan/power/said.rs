@@ -41,10 +41,12 @@ impl Power {
                 let needs_less =
                     |row: &&Row| row.broken_epochs == 0 && row.energy_j < best.energy_j;
                 let unless = match self.rows.iter().any(|row| needs_less(&row)) {
-                    true => " but oracle, which would have to know what comes",
+                    true => "; oracle would, which has to know what comes",
                     false => "",
                 };
-                format!("Leave {all} on: no plan keeps {promise} in every epoch with less{unless}.")
+                format!(
+                    "Leave {all} on: no other plan keeps {promise} in every epoch with less{unless}."
+                )
             }
             plan => format!(
                 "{} ({plan}): {} W on average, {} than all on, and {promise} in every epoch.",
