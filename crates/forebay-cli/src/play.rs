@@ -78,7 +78,7 @@ pub(crate) struct Play {
     #[arg(long, value_name = "FILE")]
     tape: Option<PathBuf>,
     /// Play nothing: make this tape's calls to a fresh policy, which must answer the same
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "target", "emulate", "tape"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "target", "map_volume", "volume", "emulate", "flash", "policy", "length", "tape"])]
     check_tape: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,

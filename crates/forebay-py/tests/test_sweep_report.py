@@ -73,7 +73,7 @@ def test_a_page_of_a_sweep(tmp_path):
     # The folder alone has the same.
     report(tmp_path / "answers", tmp_path / "folder.html", figure="capacity_iops", along="fraction")
     body, said = read(tmp_path / "folder.html")
-    assert "4 of 8 cells" in said and "plan: least capacity is least at promised share 90 % (" in said
+    assert "8 cells about 2 traces" in said and "plan: least capacity is least at promised share 90 % (" in said
 
 
 def test_medians_are_drawn_over_what_was_chosen(tmp_path):
