@@ -3,9 +3,10 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, folded, header, paragraphs, section, tiles};
+use super::page::{document, folded, header, section, tiles};
 use super::pictures::figure;
 use super::plot::{Caption, Plot, Shape, in_both};
+use super::prose::{called, paragraphs};
 use super::table::{Mark, headings, table};
 use super::text::{NONE, bytes, count, percent, ratio};
 use crate::cache_curve::{Curve, CurvePoint};
@@ -32,7 +33,7 @@ pub(super) fn page(curve: &Curve) -> String {
     body += &paragraphs("Keep in mind", "cautions", &curve.estimated());
     body += &section("How it is counted", HOW);
     body += &folded("All sizes of the curve", &sizes(curve, &curve.points));
-    document(&curve.trace, &body)
+    document(&called("Cache", &[&curve.trace]), &body)
 }
 
 const HOW: &str = "<p>One pass over the trace answers for every size. Each block that a read or a write touches counts as one use, \
@@ -216,7 +217,9 @@ mod tests {
         let points = [(1, 1.0, None), (64, 0.7, Some(0.65)), (256, 0.6, None), (1000, 0.5, None)];
         let page = page(&curve(&points, Some(256)));
         let document = parse(&page);
-        assert!(page.contains("Take a cache of 1 MiB") && page.contains("recommended: 1\u{a0}MiB"));
+        assert!(
+            page.contains("Take a cache of 1\u{a0}MiB") && page.contains("recommended: 1\u{a0}MiB")
+        );
         // Among the handful and among all.
         let best = document.descendants().filter(|node| node.attribute("class") == Some("best"));
         let named: Vec<_> = best.map(|row| row.first_element_child().unwrap().text()).collect();

@@ -2,12 +2,13 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
+use super::prose::{called, paragraphs, said};
 use super::table::{Mark, TableRow, table};
 use super::tables::within;
-use super::text::{bound, count, escape, name, ratio, seconds, significant};
+use super::text::{bound, count, name, ratio, seconds, significant};
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
 use crate::plan::devices;
@@ -46,7 +47,7 @@ pub(super) fn page(page: &CapacityPage<'_>) -> String {
         + &prices(page)
         + &paragraphs("Keep in mind", "cautions", &cautions(page.arrivals))
         + &about();
-    document(&trace, &body)
+    document(&called("Capacity", &[&trace]), &body)
 }
 
 fn cautions(arrivals: &ArrivalTimes) -> Vec<String> {
@@ -150,8 +151,8 @@ fn prices(page: &CapacityPage<'_>) -> String {
 
 /// The devices' section.
 fn counted(page: &CapacityPage<'_>, part: &DevicesPart<'_>) -> String {
-    let paragraph = |text: &String| format!("<p>{}</p>", escape(text));
-    let said: String = part.said.iter().map(paragraph).collect();
+    let paragraph = |text: &String| format!("<p>{}</p>", said(text));
+    let told: String = part.said.iter().map(paragraph).collect();
     let notes: String = part.notes.iter().map(paragraph).collect();
     let fractions = page.promises.fractions.len();
     let shares = part.rows.iter().take(fractions);
@@ -164,7 +165,7 @@ fn counted(page: &CapacityPage<'_>, part: &DevicesPart<'_>) -> String {
     };
     let lines: Vec<TableRow> = part.rows.chunks(fractions.max(1)).map(line).collect();
     let title = format!("How many {} it takes", name(part.device));
-    section(&title, &format!("{said}{}{notes}", table(&heads, &lines)))
+    section(&title, &format!("{told}{}{notes}", table(&heads, &lines)))
 }
 
 /// A bound as it was given.
@@ -259,7 +260,7 @@ mod tests {
         }
         // Who cannot see a picture is told where each line begins and ends.
         assert!(
-            page.contains(" within 1\u{a0}s: 90 IOPS at 99 %, 99 at the end.</desc>"),
+            page.contains(" within 1\u{a0}s: 90\u{a0}IOPS at 99\u{a0}%, 99 at the end.</desc>"),
             "{body}"
         );
         assert!(page.contains("99.95\u{a0}%") && page.contains("90\u{a0}%"));
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_headline_says_what_the_last_hundredth_costs() {
-        let said = "within 1\u{a0}s take 90 IOPS, all of them 99: 1.10 times as many";
+        let said = "within 1\u{a0}s take 90\u{a0}IOPS, all of them 99: 1.10 times as many";
         assert!(html("t").contains(said));
     }
 }

@@ -6,6 +6,7 @@ use forebay_trace::quantities::or_none;
 
 use super::axis::{Axis, plain};
 use super::page::{document, header, section};
+use super::prose::{called, said};
 use super::table::{Mark, TableRow, headings, table};
 use super::text::{
     NONE, bytes, count, escape, millis, name, percent, seconds, significant, typeset,
@@ -22,14 +23,14 @@ pub(super) fn page(card: &Card) -> String {
     body += &section("For what", &aspects(card));
     let notes: Vec<&String> = card.left_out.iter().chain(&card.cautions).collect();
     if !notes.is_empty() {
-        let all: String = notes.iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect();
+        let all: String = notes.iter().map(|note| format!("<p>{}</p>\n", said(note))).collect();
         body += &section("Keep in mind", &format!("<div class=\"cautions\">{all}</div>"));
     }
     body += &pictures(card);
     body += &responses(card);
     body += &section("Distances", &distances(card));
     body += &section("Features", &features(card));
-    document(&format!("{} and {}", card.a.trace, card.b.trace), &body)
+    document(&called("Comparison", &[&card.a.trace, &card.b.trace]), &body)
 }
 
 fn head(card: &Card) -> String {

@@ -7,9 +7,10 @@ use forebay_core::Nanos;
 use super::axis::Axis;
 use super::bars::{self, Bar, Part};
 use super::capacity::{capacity, price};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
+use super::prose::{called, paragraphs};
 use super::table::{Mark, headings, named, table};
 use super::text::{bound, count, name, percent, seconds, significant};
 use crate::names;
@@ -62,7 +63,7 @@ pub(super) fn page(page: &ConsolidatePage<'_>) -> String {
     body += &section("What each client gets of its own", &shares(found));
     body += &paragraphs("Keep in mind", "cautions", &found.cautions);
     body += &section("How it is found", HOW);
-    document(&format!("{clients} clients"), &body)
+    document(&called("Consolidation", &[&format!("{clients} clients")]), &body)
 }
 
 const HOW: &str = "<p>A server of constant rate takes the same time for every request; what it cannot answer in time it puts aside. \

@@ -6,9 +6,10 @@ use super::axis::Axis;
 use super::bars::{self, Bar};
 use super::charts::{legend, series_class};
 use super::claims::{self, ClaimGroup};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot, in_both};
+use super::prose::{paragraphs, said};
 use super::table::{Mark, table};
 use super::text::{NONE, bytes, count, escape, name, significant};
 use crate::plan::amount::percent;
@@ -162,7 +163,7 @@ fn cell(cell: &PlainCell) -> String {
         }
         PlainCell::Figure(figure) => significant(*figure),
         PlainCell::Text(text) => name(text),
-        PlainCell::Said { said } => format!("<span class=\"said\">{}</span>", escape(said)),
+        PlainCell::Said { said: text } => format!("<span class=\"said\">{}</span>", said(text)),
         PlainCell::None => NONE.to_string(),
     }
 }
@@ -173,7 +174,7 @@ fn tabled(of: &PlainTable) -> String {
     let rows: Vec<_> = shown.map(|row| (Mark::Plain, row.iter().map(cell).collect())).collect();
     let paragraph = |text: &str| match text {
         "" => String::new(),
-        text => format!("<p class=\"small\">{}</p>", escape(text)),
+        text => format!("<p class=\"small\">{}</p>", said(text)),
     };
     let more = match of.rows.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),

@@ -2,12 +2,13 @@
 //! each tier.
 
 use super::bars::{self, Bar};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::Caption;
+use super::prose::{called, paragraphs, said};
 use super::table::{Mark, headings, table};
 use super::tables::gain;
-use super::text::{NONE, bound, count, escape, ratio, seconds};
+use super::text::{NONE, bound, count, ratio, seconds};
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::sla::{Division, Kept, Price, Way};
@@ -39,11 +40,11 @@ pub(super) fn page(page: &SlaPage<'_>) -> String {
     body += &section(&title, &tiers(&price.least));
     if let Some((checked, told)) = price.checked.as_ref().zip(price.checked_told()) {
         let title = format!("The tiers at the {} IOPS asked for", count(checked.capacity_iops));
-        body += &section(&title, &format!("<p>{}</p>{}", escape(&told), tiers(checked)));
+        body += &section(&title, &format!("<p>{}</p>{}", said(&told), tiers(checked)));
     }
     body += &paragraphs("Keep in mind", "cautions", &price.cautions);
     body += &section("How it is found", HOW);
-    document(&trace, &body)
+    document(&called("Promise", &[&trace]), &body)
 }
 
 const HOW: &str = "<p>The load is split recursively: what the server of one tier cannot answer in time goes to the next tier’s. Separate \

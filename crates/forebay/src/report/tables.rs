@@ -1,6 +1,7 @@
 //! The tables of runs: ranking, pairs of streams, streams, the trace, all figures.
 
 use super::load::directions;
+use super::prose::said;
 use super::table::{Mark, headings, table, with_bar};
 use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
@@ -18,7 +19,7 @@ const STREAMS_MAX: usize = 20;
 /// the requests that its own figures are of.
 pub(super) fn remedies(advice: &Advice) -> String {
     let reason = |(kinds, reason): &(String, &str)| {
-        format!("<p><b>{}</b>: {}</p>\n", escape(kinds), escape(reason))
+        format!("<p><b>{}</b>: {}</p>\n", escape(kinds), said(reason))
     };
     let reasons: String = advice.reasons().iter().map(reason).collect();
     let reasons = format!("<div class=\"findings reasons\">{reasons}</div>");
@@ -110,7 +111,7 @@ pub(super) fn redundancy(redundancy: &Redundancy) -> String {
         ]
     };
     let rows: Vec<_> = redundancy.tried.iter().map(|one| (mark(one), cells(one))).collect();
-    format!("<p class=\"told\">{}</p>{}", escape(&redundancy.said), table(&heads, &rows))
+    format!("<p class=\"told\">{}</p>{}", said(&redundancy.said), table(&heads, &rows))
 }
 
 /// Every scheduler, that with the least total time first; as they are listed where they cannot be compared.
