@@ -39,7 +39,7 @@ pub(super) fn page(curve: &Curve) -> String {
 const HOW: &str = "<p>One pass over the trace answers for every size. Each block that a read or a write touches counts as one use, \
     in the order of the trace; times play no part. LRU evicts the block that was used longest ago, and what it finds \
     is known for all sizes at once. S3-FIFO is simulated, at the sizes that were asked for. The size that is \
-    recommended is the smallest that finds four fifths of what the largest cache does: the last fifth costs most.</p>";
+    recommended is the smallest that finds four fifths of what the largest cache does.</p>";
 
 fn recommended(curve: &Curve) -> String {
     let Some(size) = curve.recommended else { return String::new() };
@@ -71,7 +71,7 @@ fn begins(curve: &Curve) -> usize {
     curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
 }
 
-/// A line of the picture: (bytes, share of the blocks used).
+/// A line of the picture: (bytes, share of the uses).
 type Line = Vec<(f64, f64)>;
 
 /// What caches of each size miss, as a picture. Nothing where no block was used.
@@ -84,14 +84,15 @@ fn missed(curve: &Curve) -> String {
         id: "missed",
         title: "Blocks missed by caches of each size",
         description: &format!(
-            "The share of the blocks used that a cache of each size does not hold. {}",
+            "The share of the uses of blocks that a cache of each size does not hold, first uses among them. {}",
             curve.told()
         ),
     };
     let lines = lines(curve, drawn);
     let draw = |caption: &Caption<'_>, shape: Shape| falling(curve, drawn, caption, shape.size());
     let names = legend(lines.iter().map(|(name, _)| *name), &[]);
-    let said = "<b>Missed</b>: the share of the blocks used that have to come from the disk";
+    let said = "<b>Missed</b>: the share of the uses that the cache does not hold; a block’s first use, be it read or written, is \
+        always one";
     let picture = in_both(&caption, draw);
     picture
         .map_or(String::new(), |picture| section(caption.title, &(names + &figure(&picture, said))))
