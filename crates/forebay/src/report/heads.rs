@@ -191,9 +191,9 @@ impl Ground {
         let crossed = crossed.map(u64::from).sum::<u64>() as f64;
         let (lowest, highest) = reached(within.iter());
         match within.len() {
-            0 => "no I/Os".to_string(),
+            0 => "no reads and no writes".to_string(),
             all => format!(
-                "{} I/Os at cylinders {} to {}, {} apart on average",
+                "{} reads and writes at cylinders {} to {}, {} apart on average",
                 count(all as u64),
                 count(lowest.into()),
                 count(highest.into()),
@@ -346,8 +346,8 @@ mod tests {
         assert_eq!(spots.len(), 10);
         assert!(spots[0].contains("write of 64\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
         let told = ground.told(&points);
-        assert_eq!(told, "10 I/Os at cylinders 10 to 19, 1.00 apart on average");
-        assert_eq!(ground.told(&points[..5]), "no I/Os");
+        assert_eq!(told, "10 reads and writes at cylinders 10 to 19, 1.00 apart on average");
+        assert_eq!(ground.told(&points[..5]), "no reads and no writes");
         let long = Ground { from_s: 0.0, to_s: 5000.0, ..ground };
         let svg = long.path(&CAPTION, &points, &[]);
         assert!((NAMED_MAX / 2..=NAMED_MAX).contains(&svg.matches("class=\"spot\"").count()));

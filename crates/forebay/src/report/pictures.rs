@@ -48,8 +48,8 @@ pub(super) fn heads(
         rows += &head_row(&ground, what, true, &shown, streams);
     }
     let about = format!(
-        "<p class=\"small\">The drive has {} cylinders; the pictures show those in use. Point at a picture to \
-         see which I/Os they are of.</p>",
+        "<p class=\"small\">The drive has {} cylinders; the pictures show those in use. Flushes and trims move no heads and \
+         are left out. Point at a picture to see which I/Os it is of.</p>",
         count(cylinders.into())
     );
     section("Where the heads are", &(about + &rows))
