@@ -13,8 +13,10 @@ mod capacity;
 mod card;
 mod charts;
 mod claims;
+mod closer;
 mod consolidate;
 mod costed;
+mod figures;
 mod heads;
 mod load;
 mod page;
@@ -292,7 +294,11 @@ mod tests {
         assert!(told("reads-d").contains("99\u{a0}% within: noop "), "{}", told("reads-d"));
         assert!(told("arrivals-d").contains(" a second on average, "), "{}", told("arrivals-d"));
         assert!(told("spent-d").contains("noop: ") && told("spent-slim-d") == told("spent-d"));
-        assert!(told("heads-0-d").contains(" reads and writes at cylinders "), "{}", told("heads-0-d"));
+        assert!(
+            told("heads-0-d").contains(" reads and writes at cylinders "),
+            "{}",
+            told("heads-0-d")
+        );
     }
 
     /// Where a sheet of paper ends, what names something goes with it.

@@ -9,6 +9,7 @@ use super::prose::{called, paragraphs, said};
 use super::table::{Mark, TableRow, table};
 use super::tables::within;
 use super::text::{bound, count, name, ratio, seconds, significant};
+use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
 use crate::plan::devices;
@@ -63,8 +64,19 @@ fn head(page: &CapacityPage<'_>, trace: &str) -> String {
     header(("calm", "Capacity"), &headline(page), &about)
 }
 
-/// What the last hundredth costs, under the bound where it costs most.
+/// What was asked: how many devices it takes, or the capacity of shares below all; and of all requests what the last
+/// hundredth costs, under the bound where it costs most.
 fn headline(page: &CapacityPage<'_>) -> String {
+    if let Some(part) = &page.devices {
+        let number =
+            |row: &devices::Row| (row.within_ms, row.fraction, row.devices.map(|n| n as u64));
+        return takes(part.rows.iter().map(number), part.device);
+    }
+    if page.rows.iter().all(|row| row.fraction < 1.0) {
+        let whole = page.rows.iter().filter(|row| row.volume.is_none());
+        let price = |row: &Row| (row.within_ms, row.fraction, Some(row.capacity_iops));
+        return takes(whole.map(price), "IOPS");
+    }
     let within = page.promises.within.iter().map(|within| bound(within.as_millis_f64()));
     let knees = within.zip(&page.curves).filter_map(|(within, curve)| {
         let most = curve.iter().find(|point| point.0 == 0.99)?.1;
@@ -83,6 +95,28 @@ fn headline(page: &CapacityPage<'_>) -> String {
     }
 }
 
+/// Promises that the headline says.
+const SAID_MAX: usize = 6;
+
+/// How much each promise takes, of (milliseconds, share, how much).
+fn takes(rows: impl Iterator<Item = (f64, f64, Option<u64>)>, unit: &str) -> String {
+    let rows: Vec<_> = rows.collect();
+    let one = |(nth, (within_ms, share, much)): (usize, &(f64, f64, Option<u64>))| {
+        let (of, unit) = match nth {
+            0 => (" of the requests", format!(" {unit}")),
+            _ => ("", String::new()),
+        };
+        let much = match much {
+            Some(much) => format!("{}{unit}", count(*much)),
+            None => "more than were allowed".to_string(),
+        };
+        format!("{}{of} within {} take {much}", amount::percent(*share), bound(*within_ms))
+    };
+    let said: Vec<String> = rows.iter().take(SAID_MAX).enumerate().map(one).collect();
+    let more = if rows.len() > SAID_MAX { "; the others stand below" } else { "" };
+    format!("{}{more}.", said.join(", "))
+}
+
 fn curves(page: &CapacityPage<'_>) -> String {
     let names: Vec<String> = page
         .promises
@@ -99,7 +133,7 @@ fn curves(page: &CapacityPage<'_>) -> String {
                 Some(format!(
                     " {name}: {} IOPS at {}, {} at the end.",
                     count(first.1),
-                    crate::plan::amount::percent(first.0),
+                    amount::percent(first.0),
                     count(curve.last()?.1)
                 ))
             });
@@ -108,14 +142,22 @@ fn curves(page: &CapacityPage<'_>) -> String {
                 ends.collect::<String>()
             );
             let caption = Caption { id, title: &title, description: &description };
-            figure(&curve(&caption, &page.curves, *from), &format!("<b>Capacity</b>, {what}"))
+            let lines = (names.as_slice(), page.curves.as_slice());
+            figure(&curve(&caption, lines, *from), &format!("<b>Capacity</b>, {what}"))
         })
         .collect();
     let legend = legend(names.iter().map(String::as_str), &[]);
     section("What the last requests cost", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
 }
 
-fn curve(caption: &Caption<'_>, curves: &[Vec<(f64, u64)>], from: f64) -> String {
+/// Points of a line that say their figures.
+const SPOTS_MAX: usize = 21;
+
+fn curve(
+    caption: &Caption<'_>,
+    (names, curves): (&[String], &[Vec<(f64, u64)>]),
+    from: f64,
+) -> String {
     const SIZE: (f64, f64) = (560.0, 340.0);
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
@@ -123,11 +165,15 @@ fn curve(caption: &Caption<'_>, curves: &[Vec<(f64, u64)>], from: f64) -> String
     let x = Axis::between(from * 100.0, 100.0, left, right);
     let y = Axis::linear(highest * 1.05, bottom, top);
     let mut plot = Plot::new(caption, SIZE, (x, "requests in time, %"), (y, "IOPS"));
-    for (index, curve) in curves.iter().enumerate() {
+    for (index, (whose, curve)) in names.iter().zip(curves).enumerate() {
         let points = curve.iter().filter(|point| point.0 >= from);
         let points: Vec<(f64, f64)> =
             points.map(|&(fraction, iops)| (fraction * 100.0, iops as f64)).collect();
         plot.line(&points, &format!("series {}", series_class(index)));
+        plot.spots(&points, SPOTS_MAX, |(share, iops)| {
+            let share = amount::percent(share / 100.0);
+            format!("{share} {whose}: {}\u{a0}IOPS", count(iops as u64))
+        });
     }
     plot.finish()
 }
@@ -268,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_headline_says_what_the_last_hundredth_costs() {
-        let said = "within 1\u{a0}s take 90\u{a0}IOPS, all of them 99: 1.10 times as many";
+        let said = "within 1\u{a0}s take 90\u{a0}IOPS, all of them 99: 1.10\u{a0}times as many";
         assert!(html("t").contains(said));
     }
 }

@@ -1,5 +1,6 @@
 //! The page itself: what stands where.
 
+use super::figures;
 use super::load::load;
 use super::pictures;
 use super::prose::{called, kept_together, paragraphs, said};
@@ -75,7 +76,7 @@ pub(super) fn page(advice: &Advice) -> String {
     if !advice.runs.is_empty() {
         let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
         let all: Vec<&RunResult> = advice.runs.iter().chain(with_flash).collect();
-        body += &folded("All figures of all runs", &tables::figures(&all));
+        body += &folded("All figures of all runs", &figures::figures(&all));
     }
     document(&called("Advice", &[&advice.trace]), &body)
 }

@@ -51,13 +51,22 @@ pub(super) fn called(what: &str, of: &[&str]) -> String {
     format!("{what}: {}", of.join(" and "))
 }
 
-/// A paragraph; in it, lines that can be copied, which are indented, stand apart.
+/// What begins a line that can be copied.
+const INDENT: &str = "    ";
+
+/// A paragraph; in it, lines that can be copied stand apart, those in a row together.
 fn prose(text: &str) -> String {
-    let line = |line: &str| match line.strip_prefix("    ") {
-        Some(command) => format!("<pre><code>{}</code></pre>\n", escape(command)),
-        None => format!("<p>{}</p>\n", said(line)),
+    let lines: Vec<&str> = text.lines().collect();
+    let is_copied = |line: &str| line.starts_with(INDENT);
+    let part = |part: &[&str]| -> String {
+        let copied: Option<Vec<String>> =
+            part.iter().map(|line| line.strip_prefix(INDENT).map(escape)).collect();
+        match copied {
+            Some(lines) => format!("<pre><code>{}</code></pre>\n", lines.join("\n")),
+            None => part.iter().map(|line| format!("<p>{}</p>\n", said(line))).collect(),
+        }
     };
-    text.lines().map(line).collect()
+    lines.chunk_by(|a, b| is_copied(a) == is_copied(b)).map(part).collect()
 }
 
 pub(super) fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
@@ -83,6 +92,14 @@ mod tests {
             "<p class=\"2 s\">in 3\u{a0}s, <code>sleep 3 s</code> or 4\u{a0}ms</p>5\u{a0}%"
         );
         assert_eq!(kept_together(""), "");
+    }
+
+    #[test]
+    fn lines_in_a_row_are_copied_together() {
+        let text = "Do:\n    a 1 %\n      b\nor\n    c";
+        let shown = "<p>Do:</p>\n<pre><code>a 1 %\n  b</code></pre>\n<p>or</p>\n<pre><code>c</code></pre>\n";
+        assert_eq!(prose(text), shown);
+        assert_eq!(prose(""), "");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every run that was made is in it, and the one that is marked is the one that the headline names.
 
+use super::figures;
 use super::load::load;
 use super::page::{contenders, document, folded, header, section};
 use super::pictures;
@@ -143,7 +144,7 @@ pub(super) fn page(page: &RunsPage<'_>) -> String {
     }
     body += &section("The trace", &tables::trace(page.description));
     let all: Vec<&RunResult> = results.iter().collect();
-    body += &folded("All figures of all runs", &tables::figures(&all));
+    body += &folded("All figures of all runs", &figures::figures(&all));
     document(&called("Simulation", &[page.trace]), &body)
 }
 

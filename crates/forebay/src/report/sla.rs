@@ -34,7 +34,12 @@ pub(super) fn page(page: &SlaPage<'_>) -> String {
         ("Load", format!("{} requests in {}", count(requests), seconds(duration))),
         ("Promise", promise.join(", ")),
     ];
-    let mut body = header(("good", "What the promise costs"), &price.told(), &about);
+    let verdict = match price.checked.as_ref().map(|checked| checked.kept) {
+        None => ("good", "What the promise costs"),
+        Some(true) => ("good", "It keeps the promise"),
+        Some(false) => ("bad", "It does not keep the promise"),
+    };
+    let mut body = header(verdict, &price.answer(), &about);
     body += &section("Ways to keep it", &(picture(price) + &ways(price)));
     let title = format!("The tiers at {} IOPS", count(price.least.capacity_iops));
     body += &section(&title, &tiers(&price.least));
@@ -97,12 +102,6 @@ fn ways(price: &Price) -> String {
     table(&heads, &tried(price).into_iter().map(row).collect::<Vec<_>>())
 }
 
-/// A share that was found, so exactly that it can be held against a promise.
-fn share(found: f64) -> String {
-    let digits = format!("{:.4}", found * 100.0);
-    format!("{}\u{a0}%", digits.trim_end_matches('0').trim_end_matches('.'))
-}
-
 fn tiers(division: &Division) -> String {
     let heads = headings(&["tier", "promised", "answered", "kept", "its share, IOPS"]);
     let row = |tier: &Kept| {
@@ -110,7 +109,7 @@ fn tiers(division: &Division) -> String {
         let cells = vec![
             format!("within {}", bound(tier.within_ms)),
             amount::percent(tier.fraction),
-            share(tier.achieved_fraction),
+            amount::share_found(tier.achieved_fraction),
             format!("<span class=\"{class}\">{kept}</span>"),
             tier.share(division.way).map_or_else(String::from, count),
         ];

@@ -165,6 +165,9 @@ impl<'a> Page<'a> {
         }
         for figure in self.all("figure") {
             self.holds(figure.attribute("tabindex") == Some("0"), "cannot be reached", figure);
+            let mut titles = figure.descendants().filter(|node| node.has_tag_name("title"));
+            let says = titles.any(|title| !title.parent().unwrap().has_tag_name("svg"));
+            self.holds(says, "nothing in it says what it is", figure);
         }
         for node in self.document.descendants() {
             let order = node.attribute("tabindex");
