@@ -252,8 +252,16 @@ mod tests {
         told(path).0
     }
 
-    /// The page, and the rows that it tells of.
     fn told(path: &str) -> (String, Vec<Row>) {
+        page_of(path, &["0.9", "0.9995", "1"])
+    }
+
+    fn of(fractions: &[&str]) -> (String, Vec<Row>) {
+        page_of("t", fractions)
+    }
+
+    /// The page, and the rows that it tells of.
+    fn page_of(path: &str, fractions: &[&str]) -> (String, Vec<Row>) {
         let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
         let arrivals = ArrivalTimes {
             lengths: (512, 512),
@@ -262,7 +270,7 @@ mod tests {
             volumes: Vec::new(),
             notes: forebay_trace::Notes::default(),
         };
-        let fractions = ["0.9", "0.9995", "1"].iter().map(|text| text.parse().unwrap()).collect();
+        let fractions = fractions.iter().map(|text| text.parse().unwrap()).collect();
         let promises = Promises { within: vec![Nanos(1_000_000_000)], fractions };
         let doubt = Doubt { bootstrap: Some(Bootstrap { level: 0.9, seed: 1 }), hold_out: None };
         let rows = table(&arrivals, &promises, doubt, |_: &crate::progress::Told| ()).unwrap();
@@ -310,6 +318,24 @@ mod tests {
             "{body}"
         );
         assert!(page.contains("99.95\u{a0}%") && page.contains("90\u{a0}%"));
+    }
+
+    #[test]
+    fn the_headline_answers_what_was_asked() {
+        let rows = [(50.0, 0.9, Some(3)), (50.0, 0.99, Some(1300)), (100.0, 0.99, None)];
+        let said = "90 % of the requests within 50\u{a0}ms take 3 drives, 99 % within 50\u{a0}ms take 1\u{202f}300, \
+                    99 % within 100\u{a0}ms take more than were allowed.";
+        assert_eq!(takes(rows.into_iter(), "drives"), said);
+        let many = takes([rows[0]; SAID_MAX + 1].into_iter(), "drives");
+        assert!(
+            many.matches("take").count() == SAID_MAX && many.ends_with("; the others stand below.")
+        );
+        // Shares below all have prices of their own; of all, the last hundredth is told.
+        assert!(
+            of(&["0.9", "0.99"]).0.contains(
+                "<h1 class=\"sentence\">90\u{a0}% of the requests within 1\u{a0}s take 69"
+            )
+        );
     }
 
     #[test]
