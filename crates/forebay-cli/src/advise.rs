@@ -138,7 +138,7 @@ fn text(advice: &Advice) -> String {
     }
     lines.extend(advice.findings.iter().map(|finding| paragraph(finding)));
     lines.push(String::new());
-    lines.extend(advice.cautions.iter().map(|caution| wrapped(&format!("! {caution}"))));
+    lines.push(output::cautions(&advice.cautions));
     lines.join("\n")
 }
 

@@ -84,12 +84,16 @@ impl Array {
             )?);
             drop(progress);
         }
-        for caution in devices::cautions(&[&device]) {
-            say!("{caution}");
-        }
+        let cautions = devices::cautions(&[&device]);
         match asked.format {
-            Format::Json | Format::Csv => output::print_data(asked.format, &Rows { rows: scores }),
-            Format::Table => Ok(output::print(&said(&device.name, asked.drives, &scores))?),
+            Format::Json | Format::Csv => {
+                cautions.iter().for_each(|caution| say!("{caution}"));
+                output::print_data(asked.format, &Rows { rows: scores })
+            }
+            Format::Table => {
+                let said = said(&device.name, asked.drives, &scores);
+                Ok(output::print(&output::with_cautions(&said, &cautions))?)
+            }
         }
     }
 }

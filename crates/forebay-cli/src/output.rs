@@ -66,6 +66,17 @@ pub(crate) fn wrapped(text: &str) -> String {
     prose::wrapped(text, columns().min(PROSE_COLUMNS))
 }
 
+/// What to keep in mind, a paragraph each.
+pub(crate) fn cautions(cautions: &[String]) -> String {
+    let told = cautions.iter().map(|caution| wrapped(&format!("! {caution}")));
+    told.collect::<Vec<_>>().join("\n")
+}
+
+/// An answer, and behind it what to keep in mind.
+pub(crate) fn with_cautions(answer: &str, all: &[String]) -> String {
+    if all.is_empty() { answer.to_string() } else { format!("{answer}\n\n{}", cautions(all)) }
+}
+
 /// A policy as the head of a column: one with many parameters has a line for each.
 pub(crate) fn in_lines(policy: &str) -> String {
     match policy.chars().count() {

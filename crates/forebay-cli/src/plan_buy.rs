@@ -223,8 +223,7 @@ fn shown(answer: &Answer) -> String {
     }
     let refused = answer.refused.iter().map(|said| wrapped(said));
     parts.extend(Some(refused.collect::<Vec<_>>().join("\n")).filter(|said| !said.is_empty()));
-    let notes = answer.cautions.iter().map(|said| wrapped(&format!("! {said}")));
-    parts.extend(Some(notes.collect::<Vec<_>>().join("\n")).filter(|said| !said.is_empty()));
+    parts.extend(Some(output::cautions(&answer.cautions)).filter(|said| !said.is_empty()));
     if let Some(configuration) = &answer.configuration {
         for (title, text) in [
             ("What makes the drives to try it on (setup.sh):", &configuration.setup),

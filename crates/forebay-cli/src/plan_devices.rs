@@ -85,10 +85,8 @@ impl Devices {
             Format::Table => {
                 let said: Vec<String> = said.iter().map(|text| wrapped(text)).collect();
                 let table = shown(rows, &asked.promises, &device.name, self.devices_max);
-                let notes: Vec<String> =
-                    notes.iter().map(|note| wrapped(&format!("! {note}"))).collect();
-                let (said, notes) = (said.join("\n"), notes.join("\n"));
-                output::print(&format!("{said}\n\n{table}\n\n{notes}"))?;
+                let answer = format!("{}\n\n{table}", said.join("\n"));
+                output::print(&output::with_cautions(&answer, &notes))?;
             }
         }
         Ok(())

@@ -146,6 +146,7 @@ impl Serve {
             .into());
         }
         let path = self.what.clone();
+        let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let on = match &self.emulate {
             Some(name) => {
                 On::Emulated { path, device: Box::new(devices::open(name)?), flash: None }
@@ -162,6 +163,7 @@ impl Serve {
         }
         let base = Back::of(self.export.as_deref().unwrap_or_default(), on);
         let back = Back {
+            name: self.export.clone().unwrap_or(file),
             policy: self.policy.clone().unwrap_or(base.policy.clone()),
             depth: self.depth.unwrap_or(base.depth),
             page_cache: self.buffered,

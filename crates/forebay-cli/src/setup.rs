@@ -1,12 +1,14 @@
 //! `forebay completions` and `forebay man`: what an installation puts beside the command, from the parser of its arguments.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::Shell;
+use clap_mangen::roff::{Roff, roman};
 use forebay_trace::TraceError;
+use forebay_trace::write::{Draft, Kept};
 
 use crate::{command, output, verbs};
 
@@ -40,7 +42,60 @@ impl Man {
             forebay::Error::output(TraceError::Io { path: self.folder.clone(), source })
         };
         fs::create_dir_all(&self.folder).map_err(told)?;
-        clap_mangen::generate_to(verbs(), &self.folder).map_err(told)?;
+        let mut pages = Vec::new();
+        let mut verbs = verbs();
+        verbs.build();
+        pages_of(&verbs, &mut pages)?;
+        for (name, page) in pages {
+            let mut draft = Draft::new(&self.folder.join(name), &Kept::default())
+                .map_err(forebay::Error::output)?;
+            draft
+                .write_all(&page)
+                .map_err(|error| draft.failed(error))
+                .map_err(forebay::Error::output)?;
+            draft.publish().map_err(forebay::Error::output)?;
+        }
         Ok(())
     }
+}
+
+/// The pages of a verb, and of the verbs within it, with their files' names.
+fn pages_of(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    for inner in verb.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        pages_of(inner, pages)?;
+    }
+    let (man, mut page) = (clap_mangen::Man::new(verb.clone()), Vec::new());
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    // The values of options stand in it, which the generator leaves out.
+    let usage = verb.clone().render_usage().to_string();
+    section("SYNOPSIS", usage.trim_start_matches("Usage:").trim(), &mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if verb.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if let Some(examples) = verb.get_after_long_help().or(verb.get_after_help()) {
+        let examples = examples.to_string();
+        section(
+            "EXAMPLES",
+            examples.trim_start_matches("Examples:").trim_matches('\n'),
+            &mut page,
+        )?;
+    }
+    if verb.get_version().or(verb.get_long_version()).is_some() {
+        man.render_version_section(&mut page)?;
+    }
+    pages.push((man.get_filename(), page));
+    Ok(())
+}
+
+/// A section whose lines stay as they are.
+fn section(name: &str, text: &str, page: &mut Vec<u8>) -> io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [name]).control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line.trim_start())]);
+    }
+    roff.control("fi", []).to_writer(page)
 }

@@ -1,5 +1,7 @@
 //! `forebay store simulate`: what reorganising costs those who put.
 
+use std::ops::ControlFlow;
+
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use forebay::devices;
@@ -14,7 +16,7 @@ use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds};
 
 use crate::options::span;
-use crate::output::{self, Format, Rows, say};
+use crate::output::{self, Format, Rows, say, wrapped};
 use crate::progress::Progress;
 
 /// Find by simulation how much reorganising slows puts: the store's own code on models of disks
@@ -179,16 +181,17 @@ impl Simulating {
             let (doing, of) =
                 (format!("putting on {}", arrangement.name()), self.arrangement.len());
             progress.within(doing, nth as f64, Some(of as f64));
-            let compared = compare(&disks, &config, load, &[arrangement], time)
-                .map_err(|trouble| anyhow!("{}, {}: {trouble}", device.name, arrangement.name()))?;
+            let compared = compare(&disks, &config, load, &[arrangement], time, &mut || {
+                ControlFlow::Continue(())
+            })
+            .map_err(|trouble| anyhow!("{}, {}: {trouble}", device.name, arrangement.name()))?;
             all.extend(compared);
         }
         drop(progress);
-        for caution in devices::cautions(&[&device]) {
-            say!("{caution}");
-        }
+        let cautions = devices::cautions(&[&device]);
         match self.format {
             Format::Json | Format::Csv => {
+                cautions.iter().for_each(|caution| say!("{caution}"));
                 let rows: Vec<Row> = all.iter().flat_map(Compared::rows).collect();
                 output::print_data(self.format, &Rows { rows })
             }
@@ -197,10 +200,8 @@ impl Simulating {
                     predict(&disks, &config, load).map_err(|trouble| anyhow!("{trouble}"))?;
                 let told = self.told(&device.name, load, &all);
                 let parking = self.parking(&all);
-                Ok(output::print(&format!(
-                    "{told}\n\n{}{parking}",
-                    output::wrapped(&foretold(&predicted, &all))
-                ))?)
+                let said = format!("{told}\n\n{}{parking}", wrapped(&foretold(&predicted, &all)));
+                Ok(output::print(&output::with_cautions(&said, &cautions))?)
             }
         }
     }
@@ -258,7 +259,7 @@ impl Simulating {
             quantities::seconds(between_s),
             quantities::seconds(pays_s)
         );
-        format!("\n{}", output::wrapped(&said))
+        format!("\n{}", wrapped(&said))
     }
 
     fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {
@@ -298,11 +299,10 @@ impl Simulating {
                 format!("{slowed} ({})", compared.arrangement.name())
             })
             .collect();
-        format!(
-            "Sorting makes puts take longer by {}.\n\
-         {}, {} of {device}: {} puts of {} by {} at a time, each {} before it is\n\
-         answered; {} from an answer to the next put.\n\n{table}",
-            slowed.join(", "),
+        let sorting = format!("Sorting makes puts take longer by {}.", slowed.join(", "));
+        let how = format!(
+            "{}, {} of {device}: {} puts of {} by {} at a time, each {} before it is answered; {} from an answer to \
+             the next put.",
             if self.wall { "Emulated in real time" } else { "Simulated" },
             self.disks,
             load.puts(),
@@ -310,6 +310,7 @@ impl Simulating {
             load.writers,
             if self.to_cache { "in a disk's cache" } else { "durable" },
             load.host,
-        )
+        );
+        format!("{}\n{}\n\n{table}", wrapped(&sorting), wrapped(&how))
     }
 }

@@ -18,7 +18,7 @@ use forebay::plan::amount::share_found;
 use forebay::words;
 use forebay_trace::grid::{Cell, Grid, right};
 use forebay_trace::plural::counted;
-use forebay_trace::quantities::{self, bound, millis, percent, rate, significant};
+use forebay_trace::quantities::{self, bound, millis, or_none, percent, rate, significant};
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};
@@ -153,7 +153,7 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     }
     for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
         let share = share_found(one.kept_in_time as f64 / one.kept as f64);
-        let (name, iops, within) = (&one.name, one.keep_iops, bound(one.within_ms));
+        let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let told =
             format!("{name}: {share} of what {iops} IOPS within {within} cover were in time.");
         text += &(output::wrapped(&told) + "\n");
@@ -183,9 +183,9 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
                 significant((one.reads - then.reads) as f64 / span_s),
                 significant((one.writes - then.writes) as f64 / span_s),
                 rate(bytes as f64 / span_s),
-                millis(one.recent_p50_ms),
-                millis(one.recent_p99_ms),
-                millis(one.recent_longest_ms),
+                or_none(one.recent_p50_ms, millis),
+                or_none(one.recent_p99_ms, millis),
+                or_none(one.recent_longest_ms, millis),
                 one.failed.to_string(),
             ],
         ));
@@ -312,9 +312,9 @@ mod tests {
             clients: 255,
             reads: 100_000 + count,
             read_bytes: (100_000 + count) << 20,
-            recent_p99_ms: 12_345.6,
+            recent_p99_ms: Some(12_345.6),
             keep_iops: 300,
-            within_ms: 10.0,
+            within_ms: Some(10.0),
             kept: 1000,
             kept_in_time: 999,
             ..ExportFigures::default()

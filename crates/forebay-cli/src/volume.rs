@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use forebay_core::stack::array::{Geometry, Kind, LEVELS, Level};
-use forebay_trace::plural::{counted, verb};
+use forebay_trace::plural::{counted, listed, verb};
 use forebay_trace::quantities;
 use forebay_volume::{Create, Opened};
 use serde::Serialize;
@@ -296,13 +296,20 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
             format!("{degraded} of its units lack a drive: run `forebay volume check`.")
         }
         (missing, ..) => format!(
-            "Drive{} {} missing: nothing is lost; give it another (`forebay volume replace`).",
-            if missing.len() == 1 { "" } else { "s" },
+            "{} missing. Nothing is lost, {}: replace {} (`forebay volume replace`).",
             match missing {
-                [one] => format!("{one} is"),
-                many =>
-                    format!("{} are", many.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")),
-            }
+                [one] => format!("Drive {one} is"),
+                many => {
+                    let numbers: Vec<String> = many.iter().map(u8::to_string).collect();
+                    format!("Drives {} are", listed(&numbers))
+                }
+            },
+            match spare_drives(opened, missing.len()) {
+                0 => "but no other drive may fail".to_string(),
+                1 => "and one more drive may fail".to_string(),
+                more => format!("and {more} more drives may fail"),
+            },
+            if missing.len() == 1 { "it" } else { "them" },
         ),
     };
     let mut table = output::table(["volume", &shown.volume]);
@@ -334,6 +341,13 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         ("records on each drive", size(shown.records_bytes_a_drive)),
     ];
     table.add_rows(rows.into_iter().map(|(name, value)| [name.to_string(), value]));
-    let said = if said.is_empty() { String::new() } else { format!("{said} ") };
-    Ok(output::print(&format!("{said}{state}\n\n{table}"))?)
+    let said = output::wrapped(format!("{said} {state}").trim_start());
+    Ok(output::print(&format!("{said}\n\n{table}"))?)
+}
+
+/// Drives that may fail beside so many without loss, as far as the leanest unit goes.
+fn spare_drives(opened: &Opened, missing: usize) -> usize {
+    let used = opened.census.units.iter().filter(|(_, units)| *units > 0);
+    let least = used.map(|(level, _)| level.tolerates()).min();
+    least.unwrap_or(missing).saturating_sub(missing)
 }

@@ -94,7 +94,7 @@ fn manual_pages_have_options_and_examples() {
     ends(forebay(&["man"]).arg(folder.root()), 0);
     let page = fs::read_to_string(folder.path("forebay-plan-capacity.1")).unwrap();
     let plain = page.replace('\\', "");
-    for part in ["--within", "Examples:", "forebay plan capacity mine.parquet --within 10ms"] {
+    for part in ["--within", ".SH EXAMPLES", "forebay plan capacity mine.parquet --within 10ms"] {
         assert!(plain.contains(part), "no {part}: {plain}");
     }
     let whole = fs::read_to_string(folder.path("forebay.1")).unwrap();

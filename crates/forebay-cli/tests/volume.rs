@@ -102,6 +102,23 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
 }
 
+/// A run that ends early leaves the volume no time to make anything durable by itself.
+#[test]
+fn what_was_played_is_kept_though_it_ends_early() {
+    let folder = Folder::new();
+    drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let row =
+        |n: u64| format!("{},write,{},65536,0,0,1000000,,,,\n", n * 10_000_000_000, n * 65_536);
+    let trace = folder.file("slow.csv", HEADER.to_string() + &(0..2).map(row).collect::<String>());
+    let short = ["play", trace.to_str().unwrap(), "--volume", "v", "--for", "50ms"];
+    let played = json(&mut forebay(&folder, &short));
+    assert_eq!((&played["requests"], &played["ended_early"]), (&1.into(), &"time is up".into()));
+    assert!(played["notes"].to_string().contains("all that was written is durable"), "{played}");
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert!(status["written_bytes"].as_u64().unwrap() > 0, "{status}");
+}
+
 #[test]
 fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     let folder = Folder::new();

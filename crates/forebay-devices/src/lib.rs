@@ -340,6 +340,12 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     }
     let (name, changes) = name_and_changes(name)?;
     let (path, text) = file_called(name)?;
+    if file::kind(&text) == Kind::Ssd {
+        return Err(SpecError(format!(
+            "'{name}': got a solid-state drive, expected a disk; `forebay devices` lists them"
+        ))
+        .into());
+    }
     read_spec_changed(&path, &text, changes.as_ref())
 }
 

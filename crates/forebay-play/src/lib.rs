@@ -20,6 +20,7 @@ mod watch;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use forebay_core::catalog::{build_placed, is_array, is_placement};
 use forebay_core::stack::Blocks;
@@ -31,6 +32,7 @@ use forebay::input::Input;
 use forebay::progress::Meter;
 use forebay::replayed::{Replayed, Setup};
 use forebay::tape::{Blank, Header, Tape};
+use forebay_trace::quantities::seconds;
 
 pub use error::Error;
 pub use on::{Driver, On, OnVolume, Real};
@@ -40,7 +42,7 @@ pub use result::{ErrorCount, PlayResult, TargetFigures};
 pub use watch::News;
 
 use error::unfit;
-use on::Prepared;
+use on::{LiveLanes, Prepared};
 use watch::{Limits, Watched};
 
 /// The policy that leaves requests as they are: first in, first out, nothing merged.
@@ -119,6 +121,18 @@ fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Err
     )))
 }
 
+/// Makes durable what a run left in a volume's memory; says how long that took, or that it failed.
+fn flushed(policy: &mut dyn Policy, lanes: &mut LiveLanes) -> String {
+    let began = Instant::now();
+    match forebay_volume::flush(policy, lanes) {
+        Ok(()) => format!(
+            "The volume was flushed at the end, in {}: all that was written is durable.",
+            seconds(began.elapsed().as_secs_f64())
+        ),
+        Err(error) => format!("Not all that was written is kept: {error}."),
+    }
+}
+
 /// Plays on what is prepared.
 fn played(
     input: &Input,
@@ -158,6 +172,7 @@ fn played(
     let makespan = run(&mut *policy, &mut lanes, &mut workload, &mut watch)
         .map_err(|source| Error::Driver { driver, source })?;
     let cpu = CpuTime::used().since(before);
+    notes.extend(is_volume.then(|| flushed(&mut *policy, &mut lanes)));
     let workload = workload.workload;
     if let Some(error) = workload.failed() {
         return Err(forebay::Error::from(error).into());

@@ -167,7 +167,7 @@ impl Played<'_> {
             wanted_iops: (self.plan.setup.replay != Replay::Closed)
                 .then(|| rate(watch.late.all.count(), watch.wanted))
                 .flatten(),
-            achieved_iops: figures.requests as f64 / figures.makespan_s.max(1e-9),
+            achieved_iops: achieved(figures.requests, figures.makespan_s, watch.wanted),
             cpu_user_s: self.cpu.user.as_secs_f64(),
             cpu_system_s: self.cpu.system.as_secs_f64(),
             requests_partial: partial(&self.placement),
@@ -237,6 +237,12 @@ fn errors<F: FnMut(&News)>(watch: &Watched<'_, F>) -> Vec<ErrorCount> {
         .collect();
     errors.sort_by_key(|error| std::cmp::Reverse(error.ios));
     errors
+}
+
+/// Requests a second from the first that was wanted to the last answer: no more than were wanted, had all been answered.
+fn achieved(count: u64, makespan_s: f64, wanted: Option<(Nanos, Nanos)>) -> f64 {
+    let first_s = wanted.map_or(0.0, |(first, _)| first.as_secs_f64());
+    (count.max(2) - 1) as f64 / (makespan_s - first_s).max(1e-9) * f64::from(count > 0)
 }
 
 /// Requests a second between the first and the last of `count`.

@@ -111,10 +111,12 @@ pub(crate) fn store_simulate<'py>(
         ..Config::default()
     };
     let models = vec![opened.model; disks.into()];
-    let rows = detached(py, |_| {
+    let rows = detached(py, |signals| {
         let mut rows: Vec<Row> = Vec::new();
         for arrangement in arrangements {
-            match compare(&models, &config, load, &[arrangement], Time::Virtual) {
+            match compare(&models, &config, load, &[arrangement], Time::Virtual, &mut || {
+                signals.go_on()
+            }) {
                 Ok(compared) => rows.extend(compared.iter().flat_map(|compared| compared.rows())),
                 Err(trouble) => return Ok(Err(trouble)),
             }

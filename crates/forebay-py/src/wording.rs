@@ -1,14 +1,15 @@
 //! Messages that name options of the command, as a call names its arguments: `--map-volume` is `map_volume=`, and
 //! `--replay open` is `replay=open`. Whatever else begins with two dashes stays as it is.
 
-/// Options that messages name, and what arguments are called in their place.
-const ARGUMENTS: [(&str, &str); 22] = [
-    ("buffered", "buffered"),
+/// Options that messages name, and what stands in their place: an argument, or one with its value where an option has none.
+const ARGUMENTS: [(&str, &str); 28] = [
+    ("buffered", "buffered=True"),
     ("check-tape", "check_tape"),
     ("columns", "columns"),
     ("configure", "configure"),
     ("depth", "depth"),
     ("device", "device"),
+    ("devices-max", "devices_max"),
     ("disks", "disks"),
     ("driver", "driver"),
     ("emulate", "emulate"),
@@ -16,19 +17,24 @@ const ARGUMENTS: [(&str, &str); 22] = [
     ("flash", "flash"),
     ("from", "from_"),
     ("growth", "growth"),
+    ("intensity", "intensity"),
     ("map", "map"),
     ("map-volume", "map_volume"),
+    ("overwrite", "overwrite=True"),
+    ("prefer", "prefer"),
     ("prices", "prices"),
     ("promise", "promises"),
+    ("realtime", "realtime=True"),
     ("replay", "replay"),
     ("tape", "tape"),
     ("target", "target"),
     ("to", "to"),
     ("volume", "volume"),
+    ("without-disk", "without_disk=True"),
 ];
 
-/// What follows an option that stands without a value.
-const NO_VALUES: [&str; 4] = ["or", "and", "which", "needs"];
+/// Words of small letters alone that are the value of the option before them.
+const VALUES: [&str; 5] = ["open", "closed", "dependent", "scale", "wrap"];
 
 /// `text` with options as arguments.
 pub(crate) fn as_called(text: &str) -> String {
@@ -55,11 +61,12 @@ pub(crate) fn as_called(text: &str) -> String {
 
 /// What is left after an argument's name: a message about it goes on with a colon, else it has its value.
 fn valued<'a>(after: &'a str, said: &mut String) -> &'a str {
-    if after.starts_with(':') {
+    if after.starts_with(':') || said.ends_with("=True") {
         return after;
     }
     said.push('=');
     let word = after.strip_prefix(' ').unwrap_or_default();
-    let first = word.split(' ').next().unwrap_or_default();
-    if first.is_empty() || NO_VALUES.contains(&first) { after } else { word }
+    let first = word.split([' ', ';', ',', '.', ')']).next().unwrap_or_default();
+    let is_word = first.chars().all(|letter| letter.is_ascii_lowercase());
+    if is_word && !VALUES.contains(&first) { after } else { word }
 }

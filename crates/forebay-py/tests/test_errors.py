@@ -147,3 +147,14 @@ def test_a_folder_that_is_not_there_is_an_os_error(trace, tmp_path):
         forebay.convert(trace, tmp_path / "absent" / "out.csv")
     with pytest.raises(OSError, match="cannot write the report"):
         forebay.advise(trace, device="fixed:300", report=tmp_path / "absent" / "report.html")
+
+
+def test_options_in_messages_are_named_as_arguments(tmp_path):
+    there = tmp_path / "there"
+    there.write_bytes(bytes(4096))
+    with pytest.raises(forebay.Error, match=r"say overwrite=True if that is meant$"):
+        forebay.play(TERASORT, target=there, for_="1s")
+    with pytest.warns(forebay.TraceWarning, match=r"a lower intensity= or a faster device= says more"):
+        forebay.compare(TERASORT, TERASORT)
+    with pytest.raises(forebay.Error, match=r"^flash=sata250: got a mechanical disk.* as in flash=d7-p5520$"):
+        forebay.simulate(TERASORT, device="sata250", flash="sata250", policies="noop")

@@ -134,7 +134,8 @@ def test_flash_goes_where_a_gibibyte_finds_most(tmp_path):
     assert b["found_per_s"] == pytest.approx((9900 + 9000) / 100, rel=0.02)
     small, large = found.more["budgets"]
     assert set(small["volumes"]) == {"a", "b"} and large["found_per_s"] == pytest.approx(b["found_per_s"])
-    assert small["found_per_s"] < large["found_per_s"]
+    # What is left for b holds 31 of its 1000 blocks, used in turn: LRU finds none of them.
+    assert small["found_per_s"] == pytest.approx(a["found_per_s"])
     is_whole(found, tmp_path / "flash.html")
     assert "<svg" in (tmp_path / "flash.html").read_text()
 

@@ -64,6 +64,12 @@ def test_advise_while_it_reads(interrupter, endless):
         forebay.advise(endless)
 
 
+def test_store_simulate(interrupter):
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        forebay.store_simulate("st1000nm0011", total_mb=100_000)
+
+
 def test_threads_share_a_trace(trace):
     answers = []
     work = [lambda: answers.append(forebay.describe(trace))] * 4

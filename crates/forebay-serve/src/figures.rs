@@ -109,20 +109,20 @@ pub struct ExportFigures {
     pub written_bytes: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// Of reads and writes of the last five to ten seconds.
-    pub recent_p50_ms: f64,
+    /// Of reads and writes of the last five to ten seconds; none where none ended in them.
+    pub recent_p50_ms: Option<f64>,
     /// The same.
-    pub recent_p99_ms: f64,
+    pub recent_p99_ms: Option<f64>,
     /// The same.
-    pub recent_longest_ms: f64,
+    pub recent_longest_ms: Option<f64>,
     /// Of all reads and writes: seconds in sum.
     pub latency_s: f64,
     /// Reads and writes by the longest they took: milliseconds, and how many took no longer.
     pub latency_buckets: Vec<(f64, u64)>,
     /// What it is promised: requests a second, 0 for nothing.
     pub keep_iops: u64,
-    /// And within how long.
-    pub within_ms: f64,
+    /// And within how long; none where nothing is promised.
+    pub within_ms: Option<f64>,
     /// Reads and writes that are kept, and those of them that took no longer.
     pub kept: u64,
     /// The same.
@@ -245,7 +245,7 @@ fn disks(tally: &Tally) -> Vec<DiskFigures> {
 impl ExportFigures {
     fn of(tally: &ExportTally) -> ExportFigures {
         let recent = tally.recent();
-        let ms = |us: u64| us as f64 / 1e3;
+        let ms = |us: u64| (!recent.is_empty()).then_some(us as f64 / 1e3);
         let until = |bound: f64| (bound, tally.latency_us.count_between(0, (bound * 1e3) as u64));
         ExportFigures {
             recent_p50_ms: ms(recent.value_at_quantile(0.5)),
@@ -290,7 +290,9 @@ impl Figures {
             ("promised_iops", "gauge", "Requests a second that it is promised.", |one| {
                 one.keep_iops as f64
             }),
-            ("promised_within_seconds", "gauge", "Within how long.", |one| one.within_ms / 1e3),
+            ("promised_within_seconds", "gauge", "Within how long.", |one| {
+                one.within_ms.unwrap_or(0.0) / 1e3
+            }),
             ("kept_total", "counter", "Reads and writes that the promise covers.", |one| {
                 one.kept as f64
             }),

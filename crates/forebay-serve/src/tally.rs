@@ -83,7 +83,7 @@ impl ExportTally {
             (figures.kept, figures.kept_in_time) = (0, 0);
         }
         figures.keep_iops = iops;
-        figures.within_ms = within.map_or(0.0, |within| within.0 as f64 / 1e6);
+        figures.within_ms = within.map(|within| within.0 as f64 / 1e6);
         self.within = within;
     }
 

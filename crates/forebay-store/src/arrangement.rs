@@ -1,5 +1,7 @@
 //! How disks are arranged: what the paper compares.
 
+use std::ops::ControlFlow;
+
 use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
@@ -7,7 +9,7 @@ use crate::config::{Config, Transformation};
 use crate::engine::StageChange;
 use crate::load::Load;
 use crate::operation::Trouble;
-use crate::simulated::{Simulated, Time, simulate_in};
+use crate::simulated::{Simulated, Time, simulate_while};
 
 /// How disks are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,29 +162,30 @@ impl Changed {
     }
 }
 
-/// Puts a load on each of these arrangements.
+/// Puts a load on each of these arrangements, for as long as `go_on` says so, which is asked often.
 ///
 /// # Errors
-/// [`Trouble`] where the disks could not take it.
+/// [`Trouble`] where the disks could not take it; [`Trouble::Closed`] where `go_on` said no.
 pub fn compare<D: Device + Clone>(
     devices: &[D],
     config: &Config,
     load: Load,
     arrangements: &[Arrangement],
     time: Time,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<Vec<Compared>, Trouble> {
-    let compared = |&arrangement: &Arrangement| {
+    let mut compared = |&arrangement: &Arrangement| {
         let (transformation, chunk) = match arrangement {
             Arrangement::Enhanced => (Transformation::Enhanced, None),
             Arrangement::Basic => (Transformation::Basic, None),
             Arrangement::Raid0 { chunk_bytes } => (Transformation::Basic, Some(chunk_bytes)),
         };
-        let run = |transformation| {
+        let mut run = |transformation| {
             let config = Config { transformation, ..config.clone() };
-            simulate_in(time, devices.to_vec(), chunk, config, load)
+            simulate_while(time, devices.to_vec(), chunk, config, load, go_on)
         };
         let (logged, transformed) = (run(Transformation::None)?, run(transformation)?);
         Ok(Compared { arrangement, logged, transformed })
     };
-    arrangements.iter().map(compared).collect()
+    arrangements.iter().map(&mut compared).collect()
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::ControlFlow;
 
-use forebay_core::{Device, Nanos};
-use forebay_live::{Clock, Emulated, Store, Striped, VirtualClock, WallClock, run};
+use forebay_core::{Device, Nanos, Observer};
+use forebay_live::{Clock, Emulated, Store, Striped, VirtualClock, WallClock, Watch, run};
 
 use crate::config::Config;
 use crate::engine::{Figures, StageChange};
@@ -145,9 +146,49 @@ pub fn simulate_in<D: Device>(
     config: Config,
     load: Load,
 ) -> Result<Simulated, Trouble> {
+    simulate_while(
+        time,
+        devices,
+        raid0_chunk_bytes,
+        config,
+        load,
+        &mut || ControlFlow::Continue(()),
+    )
+}
+
+/// The same for as long as `go_on` says so, which is asked often.
+///
+/// # Errors
+/// [`Trouble::Closed`] where it said no; else as [`simulate`].
+pub(crate) fn simulate_while<D: Device>(
+    time: Time,
+    devices: Vec<D>,
+    raid0_chunk_bytes: Option<u64>,
+    config: Config,
+    load: Load,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<Simulated, Trouble> {
+    let watch = While { go_on, is_stopped: false };
     match time {
-        Time::Virtual => by(VirtualClock::default(), devices, raid0_chunk_bytes, config, load),
-        Time::Wall => by(WallClock::start(), devices, raid0_chunk_bytes, config, load),
+        Time::Virtual => {
+            by(VirtualClock::default(), devices, raid0_chunk_bytes, config, load, watch)
+        }
+        Time::Wall => by(WallClock::start(), devices, raid0_chunk_bytes, config, load, watch),
+    }
+}
+
+/// Stops a run once it is told to.
+struct While<'a> {
+    go_on: &'a mut dyn FnMut() -> ControlFlow<()>,
+    is_stopped: bool,
+}
+
+impl Observer for While<'_> {}
+
+impl Watch for While<'_> {
+    fn stops(&mut self, _wall: Nanos) -> bool {
+        self.is_stopped = self.is_stopped || (self.go_on)().is_break();
+        self.is_stopped
     }
 }
 
@@ -170,6 +211,7 @@ fn by<D: Device, C: Clock>(
     raid0_chunk_bytes: Option<u64>,
     config: Config,
     load: Load,
+    mut watch: While<'_>,
 ) -> Result<Simulated, Trouble> {
     let least = devices.iter().map(Device::capacity).min().unwrap_or(0);
     let capacity_bytes = least.min(CAPACITY_MAX) / 4096 * 4096;
@@ -190,15 +232,18 @@ fn by<D: Device, C: Clock>(
     let (settled, lanes) = match raid0_chunk_bytes {
         Some(chunk) => {
             let mut lanes = Striped::new(lanes, chunk);
-            let end = run(&mut policy, &mut lanes, &mut writers, &mut ()).unwrap_or_else(failed);
+            let end = run(&mut policy, &mut lanes, &mut writers, &mut watch).unwrap_or_else(failed);
             (end, lanes.into_lanes())
         }
         None => {
             let mut lanes = lanes;
-            let end = run(&mut policy, &mut lanes, &mut writers, &mut ()).unwrap_or_else(failed);
+            let end = run(&mut policy, &mut lanes, &mut writers, &mut watch).unwrap_or_else(failed);
             (end, lanes)
         }
     };
+    if watch.is_stopped {
+        return Err(Trouble::Closed);
+    }
     if let Some(trouble) = writers.trouble {
         return Err(trouble);
     }

@@ -3,7 +3,7 @@
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::TraceError;
-use crate::plural::counted;
+use crate::plural::{counted, verb};
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,10 @@ pub struct Notes {
 impl Notes {
     /// What a user is told once a trace was read: rows skipped, and every warning.
     pub fn sentences(&self) -> Vec<String> {
-        let skipped =
-            (self.rows_skipped > 0).then(|| counted(self.rows_skipped, "row") + " skipped");
+        let skipped = (self.rows_skipped > 0).then(|| {
+            let which = verb(self.rows_skipped, "which is no request", "which are no requests");
+            format!("{} skipped, {which} for data", counted(self.rows_skipped, "row"))
+        });
         skipped.into_iter().chain(self.warnings.iter().cloned()).collect()
     }
 }

@@ -215,6 +215,28 @@ fn a_word_of_the_header_names_the_column_of_a_bad_row() {
 }
 
 #[test]
+fn dates_that_are_not_read_are_told_how_to_be_written() {
+    for (text, got) in [
+        ("date,time,op,offset,size\n2024-01-31,12:00:00.5,R,0,8\n", "12:00:00.5"),
+        ("time,op,offset,size\n01/02/2024 10:00:00,R,0,8\n", "01/02/2024 10:00:00"),
+        ("time,op,offset,size\n2024-02-30 10:00:00,R,0,8\n", "2024-02-30 10:00:00"),
+    ] {
+        let told = read(text.as_bytes(), None).unwrap_err();
+        let expected = format!(
+            "expected dates in \"time\" as 2026-01-31 12:00:00.000345 (a day that there is, year first; day and time in one \
+             column), not as \"{got}\""
+        );
+        assert!(told.contains(&expected), "{told}");
+    }
+    // A number, negative ones and those with an exponent too, lacks a unit alone.
+    for number in ["5", "-5", "1e-3", "x"] {
+        let told = read(format!("time,op,offset,size\n{number},R,0,8\n").as_bytes(), None);
+        let told = told.unwrap_err();
+        assert!(told.contains("expected the unit of \"time\""), "{told}");
+    }
+}
+
+#[test]
 fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
     for (text, written) in [
         ("time_us,op,lba,size\n5,R,8,8\n", "--columns at:us,op,offset:sectors,len:UNIT,skip=1"),

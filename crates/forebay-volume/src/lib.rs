@@ -18,4 +18,4 @@ pub use error::Error;
 pub use find::{Found, drives_in, find, find_cached, is_drive};
 pub use grow::{grow, replace};
 pub use moved::{Moved, Tell};
-pub use open::{Opened, Policied, Shape, check, over, status};
+pub use open::{Opened, Policied, Shape, check, flush, over, status};

@@ -1,4 +1,4 @@
-//! Opening a volume: to look at it, to mend it.
+//! Opening a volume: to look at it, to mend it; and making durable what was written to one.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -126,8 +126,7 @@ pub(crate) fn opening(
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
-    let told = Rc::new(RefCell::new(None));
-    let mut once = Once { is_asked: false, told: Rc::clone(&told) };
+    let (mut once, told) = Once::of(Op::Open);
     run(&mut policy, &mut *lanes, &mut once, &mut Counting::new(all_bytes, tell))?;
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
@@ -153,10 +152,36 @@ fn lanes(targets: Vec<Target>) -> Result<Box<dyn Lanes>, Error> {
     }
 }
 
-/// A single request: to open.
+/// Makes durable what was written through `policy`, a volume on `lanes`, once a run has ended there: what that left
+/// unanswered goes on beside it.
+///
+/// # Errors
+/// Where a drive, or the driver, fails.
+pub fn flush(policy: &mut (impl Policy + ?Sized), lanes: &mut impl Lanes) -> Result<(), Error> {
+    let (mut once, told) = Once::of(Op::Flush);
+    run(policy, lanes, &mut once, &mut ())?;
+    match *told.borrow() {
+        Some(Ok(())) => Ok(()),
+        outcome => Err(Error::Volume(format!("it could not be flushed: {outcome:?}"))),
+    }
+}
+
+/// A single request, which moves no data.
 struct Once {
+    op: Op,
     is_asked: bool,
     told: Rc<RefCell<Option<Outcome>>>,
+}
+
+impl Once {
+    /// No other request has its number.
+    const ID: u64 = 1 << 48;
+
+    /// With what it will be answered.
+    fn of(op: Op) -> (Once, Rc<RefCell<Option<Outcome>>>) {
+        let told = Rc::new(RefCell::new(None));
+        (Once { op, is_asked: false, told: Rc::clone(&told) }, told)
+    }
 }
 
 impl Workload for Once {
@@ -168,16 +193,18 @@ impl Workload for Once {
         Request {
             at: Nanos::ZERO,
             offset: 0,
-            id: 0,
+            id: Once::ID,
             len: 0,
             stream: 0,
             lane: 0,
-            op: Op::Open,
+            op: self.op,
             flags: Flags::NONE,
         }
     }
     fn finished(&mut self, _now: Nanos, done: &Done, _slots: &mut dyn Slots) {
-        *self.told.borrow_mut() = Some(done.outcome);
+        if done.request.id == Once::ID {
+            *self.told.borrow_mut() = Some(done.outcome);
+        }
     }
     fn is_over(&self) -> bool {
         self.is_asked && self.told.borrow().is_some()

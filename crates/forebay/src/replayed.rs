@@ -109,6 +109,8 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
 pub(crate) struct DeviceRequests<'a> {
     records: Records<'a>,
     layout: VolumeLayout,
+    /// What was changed before the last request that was read.
+    before: Changed,
     next: u64,
     wanted: Range<u64>,
     /// When the first wanted one arrives; the others' times run from there.
@@ -123,13 +125,14 @@ impl<'a> DeviceRequests<'a> {
     ) -> DeviceRequests<'a> {
         // The whole trace keeps its own beginning.
         let begins = (wanted.start == 0).then_some(Nanos::ZERO);
-        DeviceRequests { records, layout, next: 0, wanted, begins }
+        DeviceRequests { records, layout, before: Changed::default(), next: 0, wanted, begins }
     }
 
     #[inline]
     fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
         while self.next < self.wanted.end {
             let record = self.records.next()?;
+            self.before = self.layout.changed();
             let Some(mut request) = self.layout.place(&record, self.next) else { continue };
             self.next += 1;
             if self.next > self.wanted.start {
@@ -204,6 +207,8 @@ impl<'a> Replayed<'a> {
     /// What was done so far to requests that did not fit.
     pub fn changed(&self) -> Changed {
         match &self.kind {
+            // One is read ahead, which a run that ends early never takes.
+            Kind::Open(open) if open.peek().is_some() => open.source().before,
             Kind::Open(open) => open.source().layout.changed(),
             Kind::Closed(_, changed) => *changed,
             Kind::Dependent(dependent) => dependent.source().0.layout.changed(),

@@ -139,10 +139,32 @@ fn slow_sequential_readers_want_long_slices() {
     let total = advice_on(two_readers(9_200), Prefer::Total);
     assert_eq!(total.verdict, Verdict::Recommended, "{}", total.headline);
     assert_eq!((best(&total), total.recommended.as_deref().unwrap()), ("bfq", "bfq"));
+    assert!(!tells_the_price(&total));
     // Slices make the other reader wait.
     let reads = advice_on(two_readers(9_200), Prefer::Reads);
     assert_eq!(reads.recommended.as_deref(), Some("mq-deadline"), "{}", reads.headline);
     assert!(reads.findings.iter().any(|finding| finding.contains("least disk busy time bfq (")));
+}
+
+/// The rule looks at the total and tails: a mean or median that gets longer is told first, and no other.
+fn tells_the_price(advice: &Advice) -> bool {
+    let figures = |policy: &str| {
+        let run = advice.runs.iter().find(|run| run.policy == policy).unwrap();
+        let figures = &run.figures;
+        let means = [("mean read", figures.read_mean_ms), ("mean write", figures.write_mean_ms)];
+        let medians =
+            [("median read", figures.read_p50_ms), ("median write", figures.write_p50_ms)];
+        means.into_iter().chain(medians)
+    };
+    let (chosen, told) = (advice.recommended.as_deref().unwrap(), &advice.findings[0]);
+    let mut any = false;
+    for ((what, is), (_, was)) in figures(chosen).zip(figures("none")) {
+        let is_longer = is.zip(was).is_some_and(|(is, was)| is > 1.03 * was);
+        assert_eq!(told.contains(&format!("the {what} takes ")), is_longer, "{told}");
+        any |= is_longer;
+    }
+    assert_eq!(told.starts_with(&format!("The price of {chosen}, against none: the ")), any);
+    any
 }
 
 /// Two readers that think less than CFQ, BFQ and `forebay` wait: they let each read on for a whole turn.
@@ -370,7 +392,7 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
     let input = Input::read(&path, None, Default::default(), |_| ()).unwrap();
-    let (device, flash) = (devices::open("st1000nm0011").unwrap(), default_flash().unwrap());
+    let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
     let mut told = Vec::new();
     let mut with = |jobs: usize| {
         let asked = Asked { jobs, ..Asked::default() };
@@ -378,6 +400,7 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
         let mut keep = |now: &Told| told.push(now.done_share);
         let advice = advise(&input, &device, String::new(), &flash, setup, asked, &mut keep);
         let advice = advice.unwrap();
+        assert!(tells_the_price(&advice), "{:?}", advice.findings);
         let heads: Vec<_> = advice.pictures.runs.iter().map(|(_, run)| &run.head.points).collect();
         let heads = format!("{heads:?}");
         let mut json = serde_json::to_value(&advice).unwrap();

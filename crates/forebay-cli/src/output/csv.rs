@@ -3,8 +3,9 @@
 //! The table is the answer's list under the first of [`TABLES`]; an answer without one is a table of one row. An entry that has
 //! rows of its own ([`WITHIN`]) is a row for each of them, what it says itself before. In the place of the list may stand a structure
 //! with rows. Fields of structures within a row are columns called
-//! `outer.inner`; a list of plain values is one value, parted by blanks; other lists are left out, and JSON has them. Absent values are
-//! empty. Quoting as in RFC 4180.
+//! `outer.inner`; a list of plain values is one value, parted by blanks; the entries of a list of
+//! [`NUMBERED`] have columns `name.1` and so on; other lists are left out, and JSON has them. Absent values are empty.
+//! Quoting as in RFC 4180.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -15,6 +16,9 @@ const TABLES: [&str; 8] =
 const ROWS: &str = "rows";
 /// What an entry's own are called.
 const WITHIN: [&str; 2] = [ROWS, "exports"];
+
+/// Lists within a row that have few entries, and are part of its answer.
+const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
 
 /// JSON that keeps the order of its fields.
 enum Node {
@@ -96,7 +100,16 @@ fn flatten(name: &str, value: &Node, cells: &mut Vec<(String, String)>) {
                 _ => None,
             };
             let words: Option<Vec<String>> = list.iter().map(leaf).collect();
-            cells.extend(words.map(|words| (name.to_string(), words.join(" "))));
+            let last = name.rsplit('.').next().unwrap_or(name);
+            match words {
+                Some(words) => cells.push((name.to_string(), words.join(" "))),
+                None if NUMBERED.contains(&last) => {
+                    for (at, value) in list.iter().enumerate() {
+                        flatten(&format!("{name}.{}", at + 1), value, cells);
+                    }
+                }
+                None => {}
+            }
         }
         Node::Fields(fields) => {
             for (inner, value) in fields {
@@ -195,6 +208,15 @@ mod tests {
         assert_eq!(of(json).unwrap(), "name,exports.name\na,x\na,y");
         let json = r#"{"requests": 5, "by_thread": {"threads": 2, "rows": [{"label": "x"}, {"label": "y"}]}}"#;
         assert_eq!(of(json).unwrap(), "label\nx\ny");
+    }
+
+    #[test]
+    fn the_entries_of_a_short_list_have_columns_with_their_numbers() {
+        let json = r#"{"rows": [
+            {"w": 1, "write_ms": [[1, 2], [3]], "in": {"tiers": [{"kept": true}, {"kept": false}]}},
+            {"w": 2, "write_ms": [], "in": {"tiers": [{"kept": null}]}}]}"#;
+        let expected = "w,write_ms.1,write_ms.2,in.tiers.1.kept,in.tiers.2.kept,write_ms\n1,1 2,3,true,false,\n2,,,,,";
+        assert_eq!(of(json).unwrap(), expected);
     }
 
     #[test]

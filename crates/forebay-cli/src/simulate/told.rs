@@ -28,8 +28,17 @@ pub(super) fn parts(runs: &[RunResult], least: Option<&LeastTime>) -> Vec<String
     parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
-/// What is not shown where it did not happen.
-const UNUSUAL: [&str; 5] = [
+/// What is not shown where it did not happen, or is of an arm that the device does not have.
+const UNUSUAL: [&str; 14] = [
+    "flushes",
+    "trims",
+    "seek",
+    "rotation",
+    "head movements",
+    "full sweeps",
+    "mean seek",
+    "seek deviation",
+    "latencies imputed",
     "requests failed",
     "I/Os failed",
     "requests moved to fit",
@@ -55,9 +64,9 @@ fn figures(runs: &[RunResult]) -> String {
         ("seek", |run| seconds(run.figures.seek_s)),
         ("rotation", |run| seconds(run.figures.rotation_s)),
         ("head movements", |run| run.figures.head_movements.to_string()),
-        ("seek sweeps", |run| significant(run.figures.seek_sweeps)),
+        ("full sweeps", |run| significant(run.figures.seek_sweeps)),
         ("mean seek", |run| format!("{:.0} tracks", run.figures.avg_seek_tracks)),
-        ("seeks deviate by", |run| format!("{:.0} tracks", run.figures.seek_stddev_tracks)),
+        ("seek deviation", |run| format!("{:.0} tracks", run.figures.seek_stddev_tracks)),
         ("read mean", |run| or_none(run.figures.read_mean_ms, millis)),
         ("read p50", |run| or_none(run.figures.read_p50_ms, millis)),
         ("read p99", |run| or_none(run.figures.read_p99_ms, millis)),
@@ -76,14 +85,15 @@ fn figures(runs: &[RunResult]) -> String {
         ("requests cut to fit", |run| run.changed.requests_cut.to_string()),
         ("requests left out", |run| run.changed.requests_clipped.to_string()),
         ("latencies imputed", |run| percent(run.imputed_share)),
-        ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
+        ("simulator's requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
     let policies = runs.iter().map(|run| output::in_lines(&run.policy));
     let mut table = output::table([device].into_iter().chain(policies));
     for (name, show) in rows {
         let figures: Vec<String> = runs.iter().map(show).collect();
-        if !UNUSUAL.contains(name) || figures.iter().any(|figure| figure != "0") {
+        let is_none = |figure: &String| figure.split(' ').next() == Some("0");
+        if !UNUSUAL.contains(name) || !figures.iter().all(is_none) {
             table.add_row(std::iter::once(Cell::new(name)).chain(figures.into_iter().map(right)));
         }
     }

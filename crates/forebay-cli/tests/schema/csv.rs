@@ -25,6 +25,9 @@ const TABLES: [(&str, &str); 17] = [
     ("top", "backs"),
 ];
 
+/// Lists whose entries have columns with their numbers.
+const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
+
 /// What no two runs have alike.
 const OF_A_RUN: [&str; 2] = ["simulated_requests_per_s", "openings"];
 
@@ -68,7 +71,15 @@ fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
         }
         Value::Array(items) => {
             let words: Option<Vec<String>> = items.iter().map(plain).collect();
-            found.extend(words.map(|words| (at.to_string(), words.join(" "))));
+            let is_numbered = NUMBERED.iter().any(|name| at.rsplit('.').next() == Some(name));
+            match words {
+                Some(words) => _ = found.insert(at.to_string(), words.join(" ")),
+                None if is_numbered => {
+                    let mut inner = |(n, item)| leaves(&format!("{at}.{}", n + 1), item, found);
+                    items.iter().enumerate().for_each(&mut inner);
+                }
+                None => {}
+            }
         }
         other => found.extend(plain(other).map(|text| (at.to_string(), text))),
     }

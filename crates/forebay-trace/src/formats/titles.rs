@@ -6,7 +6,7 @@
 //! offsets and lengths are bytes; a time needs a type that says its unit, or is refused.
 
 /// Times of arrival.
-pub(super) const AT: [&str; 12] = [
+pub(super) const AT: [&str; 18] = [
     "elapsed",
     "elapsed_time",
     "request_time",
@@ -19,10 +19,25 @@ pub(super) const AT: [&str; 12] = [
     "arrival_time",
     "start_time",
     "issue_time",
+    "issue",
+    "issued",
+    "submit_time",
+    "submit",
+    "submitted",
+    "arrived",
 ];
 /// Times of completion.
-pub(super) const END: [&str; 6] =
-    ["end", "end_time", "completion", "completion_time", "complete_time", "completed"];
+pub(super) const END: [&str; 9] = [
+    "end",
+    "end_time",
+    "completion",
+    "completion_time",
+    "complete_time",
+    "completed",
+    "complete",
+    "finish_time",
+    "finished",
+];
 /// Times from arrival to completion.
 pub(super) const LATENCY: [&str; 4] = ["latency", "response_time", "duration", "response"];
 /// First bytes.

@@ -14,7 +14,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 
 use self::group::Group;
-use super::{Draft, Writer};
+use super::{Draft, Writer, io_error};
 use crate::error::TraceError;
 use crate::table;
 use crate::trace::{Dictionary, Notes, Record};
@@ -106,7 +106,7 @@ fn failed(path: &std::path::Path, error: ParquetError) -> TraceError {
         },
         other => std::io::Error::other(other),
     };
-    TraceError::Io { path: path.to_path_buf(), source }
+    io_error(path, source)
 }
 
 impl Writer for Parquet {

@@ -3,11 +3,11 @@
 use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
 use forebay_trace::describe::printable;
-use forebay_trace::plural::verb;
+use forebay_trace::plural::{listed, verb};
 
 use super::available::served;
 use super::choice::Choice;
-use super::judge::{TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
+use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
 use super::sensitivity::{self, Sensitivity};
 use super::{From, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
@@ -353,7 +353,8 @@ impl Case<'_> {
         if self.verdict == Verdict::TooShort {
             return std::iter::once(self.load()).chain(self.one_sided()).collect();
         }
-        let mut findings = vec![self.load(), self.head_movement()];
+        let mut findings: Vec<String> = self.price().into_iter().collect();
+        findings.extend([self.load(), self.head_movement()]);
         findings.extend(self.fights());
         findings.extend(self.today.map(Today::told));
         let chosen = &self.chosen.policy;
@@ -366,6 +367,27 @@ impl Case<'_> {
         findings.extend(sensitivity::told(self.sensitivity, runs, self.total_words()));
         findings.extend(self.one_sided());
         findings
+    }
+
+    /// What the chosen scheduler makes worse that the rule does not look at: the mean and the median.
+    fn price(&self) -> Option<String> {
+        let (was, is) = (&self.baseline().figures, &self.chosen.figures);
+        let pairs = [
+            ("mean read", was.reads, was.read_mean_ms, is.read_mean_ms),
+            ("median read", was.reads, was.read_p50_ms, is.read_p50_ms),
+            ("mean write", was.writes, was.write_mean_ms, is.write_mean_ms),
+            ("median write", was.writes, was.write_p50_ms, is.write_p50_ms),
+        ];
+        let worse = pairs.into_iter().filter_map(|(what, requests, was, is)| {
+            let (was, is) = (was?, is?);
+            let is_worse = requests >= TOO_FEW && is > was * (1.0 + SHARE_THAT_MATTERS);
+            is_worse.then(|| format!("the {what} takes {} instead of {}", millis(is), millis(was)))
+        });
+        let worse: Vec<String> = worse.collect();
+        (!worse.is_empty()).then(|| {
+            let (chosen, baseline) = (&self.chosen.policy, &self.baseline().policy);
+            format!("The price of {chosen}, against {baseline}: {}.", listed(&worse))
+        })
     }
 
     /// A trace that only reads, or only writes.

@@ -39,11 +39,13 @@ def flash(
     # All volumes count over the same time, the whole fleet's.
     counts, _ = windows(traces, 1000.0, output=output, **options)
     spans = max(max(of, default=0) + 1 for of in counts.values())
+    curves: dict[str, list[Point]] = {}
     steps, all_blocks_per_s = [], 0.0
     for name, _, answer in asked.answers:
         per_s = answer["accesses"] / spans
         all_blocks_per_s += per_s
         curve = [(point["size_mib"] / 1024, per_s * (1 - point["lru_miss_ratio"])) for point in answer["points"]]
+        curves[name] = curve
         for (from_gib, from_gain), (to_gib, to_gain) in _pairs(hull(curve)):
             slope = (to_gain - from_gain) / (to_gib - from_gib)
             steps.append((-slope, name, to_gib, to_gib - from_gib, to_gain - from_gain))
@@ -62,11 +64,12 @@ def flash(
                 "found_share": gain / max(all_blocks_per_s, 1e-12),
             }
         )
-    return _found(asked, rows, all_blocks_per_s, budgets_gib, block_kib).report(report)
+    budgets = [_budget(rows, curves, budget) for budget in budgets_gib or ()]
+    return _found(asked, rows, all_blocks_per_s, budgets, block_kib).report(report)
 
 
 def _found(
-    asked: Asked, rows: list[Row], all_per_s: float, budgets_gib: Sequence[float] | None, block_kib: float
+    asked: Asked, rows: list[Row], all_per_s: float, budgets: list[dict[str, Any]], block_kib: float
 ) -> Finding:
     if not rows:
         said = ["No flash finds anything: no volume uses a block twice."]
@@ -75,12 +78,12 @@ def _found(
     half = next(row for row in rows if row["found_per_s"] >= whole["found_per_s"] / 2)
     first = rows[0]
     said = [
-        f"Half of all that flash can find takes {size(half['all_gib'])}, all of it {size(whole['all_gib'])}: "
-        f"{percent(whole['found_share'])} of {number(all_per_s)} blocks of {block_kib:g} KiB a second.",
+        f"{size(half['all_gib'])} find {percent(half['found_per_s'] / whole['found_per_s'])} of all that flash can find; "
+        f"all of it takes {size(whole['all_gib'])}: {percent(whole['found_share'])} of {number(all_per_s)} blocks of "
+        f"{block_kib:g} KiB a second.",
         f"It pays most on {first['volume']}: {number(first['found_per_gib_s'])} blocks a second for each GiB of the first "
-        f"{size(first['its_gib'])}; the last step, on {whole['volume']}, gains {number(whole['found_per_gib_s'])}.",
+        f"{size(first['its_gib'])}; the last step, on {whole['volume']}, gains {number(whole['found_per_gib_s'])} a second for each GiB.",
     ]
-    budgets = [_budget(rows, budget) for budget in budgets_gib or ()]
     said += [
         f"With {size(of['budget_gib'])} {number(of['found_per_s'])} blocks a second are found, on "
         f"{plural(len(of['volumes']), 'volume')}."
@@ -136,16 +139,25 @@ def _pairs(points: list[Point]) -> list[tuple[Point, Point]]:
     return list(zip(points[:-1], points[1:], strict=True))
 
 
-def _budget(rows: list[Row], budget_gib: float) -> dict[str, Any]:
-    """The steps that fit, from the best on; what is left goes into part of the next."""
+def _budget(rows: list[Row], curves: dict[str, list[Point]], budget_gib: float) -> dict[str, Any]:
+    """The steps that fit, from the best on; what is left goes into part of the next.
+
+    What is found is that of the curves, not of their hulls: within a step it may be far less than the step's share.
+    """
     volumes: dict[str, float] = {}
-    left, found = budget_gib, 0.0
+    left = budget_gib
     for row in rows:
         before = volumes.get(row["volume"], 0.0)
         taken = min(row["its_gib"] - before, left)
         if taken <= 0:
             break
         volumes[row["volume"]] = before + taken
-        found += taken * row["found_per_gib_s"]
         left -= taken
+    found = sum(_found_with(curves[name], gib) for name, gib in volumes.items())
     return {"budget_gib": budget_gib, "found_per_s": found, "volumes": volumes}
+
+
+def _found_with(curve: list[Point], gib: float) -> float:
+    """What the largest cache of the curve finds that is no larger than this."""
+    # Sums of steps are off by roundings.
+    return max((found for size_gib, found in curve if size_gib <= gib * (1 + 1e-9)), default=0.0)

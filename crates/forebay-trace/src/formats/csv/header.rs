@@ -22,6 +22,9 @@ use crate::rows::shorten;
 
 /// Columns of a header: one of more tells nothing that a declaration would not tell better.
 const COLUMNS_MAX: usize = 128;
+/// What dates are read.
+const DATES_READ: &str =
+    "2026-01-31 12:00:00.000345 (a day that there is, year first; day and time in one column)";
 /// Names of columns that are not read, in a note.
 const UNREAD_SHOWN: usize = 5;
 /// What parts columns, and how a declaration says so. Commas need no word.
@@ -224,13 +227,32 @@ impl Names {
             Some((column, Some(unit))) => said.put(column, format!("at:{unit}")),
             Some((column, None)) => {
                 said.put(column, "at:UNIT");
-                said.wanted.push(format!(
-                    "the unit of {} at its end: _ns, _us, _ms or _s",
-                    self.name(column)
-                ));
-                said.instead.push("ns, us, ms, s or date for the UNIT of at");
+                match self.calendar(column) {
+                    Some(wanted) => {
+                        said.wanted.push(wanted);
+                        said.instead.push("date for the UNIT of at once they are so");
+                    }
+                    None => {
+                        said.wanted.push(format!(
+                            "the unit of {} at its end: _ns, _us, _ms or _s",
+                            self.name(column)
+                        ));
+                        said.instead.push("ns, us, ms, s or date for the UNIT of at");
+                    }
+                }
             }
         }
+    }
+
+    /// What to say of a date or a time of day in the first row, which is read in no such form; nothing of a number.
+    fn calendar(&self, column: usize) -> Option<String> {
+        let field = self.first.get(column)?.trim();
+        let begins = field.starts_with(|first: char| first.is_ascii_digit());
+        let is_one = begins && field.contains(['-', '/', ':']) && field.parse::<f64>().is_err();
+        is_one.then(|| {
+            let (name, field) = (self.name(column), shorten(field.as_bytes()));
+            format!("dates in {name} as {DATES_READ}, not as {field}")
+        })
     }
 
     fn bytes(&self, word: &str, (column, unit): (usize, Option<u64>), said: &mut Declaration) {

@@ -214,7 +214,7 @@ pub(super) fn row(
         drives_for_bytes: found.iter().map(|one| one.for_bytes).sum(),
         drives_for_redundancy: found.iter().map(|one| one.for_redundancy).sum(),
         drives_for_time: found.iter().map(|one| one.for_time).sum(),
-        binds: binds(&found),
+        binds: binds(&found, kind.layout.width()),
         survives: kind.layout.survives(),
         clients: shares(clients, sharing, &found),
         one_less: match (&found[..], sharing) {
@@ -234,16 +234,18 @@ pub(super) fn row(
 }
 
 /// What decides, for all groups.
-fn binds(found: &[Found]) -> Option<Binds> {
-    let each: Option<Vec<Binds>> = found.iter().map(binds_of).collect();
+/// What decides in a layout of so many drives at least.
+fn binds(found: &[Found], least: usize) -> Option<Binds> {
+    let each: Option<Vec<Binds>> = found.iter().map(|one| binds_of(one, least)).collect();
     let each = each?;
     let first = *each.first()?;
     Some(if each.iter().all(|one| *one == first) { first } else { Binds::Several })
 }
 
-fn binds_of(found: &Found) -> Option<Binds> {
+fn binds_of(found: &Found, least: usize) -> Option<Binds> {
     let (drives, held) = (found.drives?, found.for_redundancy?);
-    let is_by_time = found.for_time == Some(drives);
+    // That the fewest drives there can be are fast enough decides nothing.
+    let is_by_time = found.for_time == Some(drives) && drives > least;
     if drives > held {
         return Some(Binds::Time);
     }
@@ -336,22 +338,23 @@ mod tests {
 
     #[test]
     fn what_binds_is_what_asks_for_as_many() {
-        for (numbers, decides) in [
-            ((1, 6, 6, 6), Binds::Several),
-            ((1, 6, 7, 7), Binds::Time),
-            ((3, 3, 1, 3), Binds::Bytes),
-            ((3, 8, 6, 8), Binds::Redundancy),
-            ((1, 1, 1, 1), Binds::Several),
+        for (least, numbers, decides) in [
+            (6, (1, 6, 6, 6), Binds::Redundancy),
+            (2, (1, 6, 6, 6), Binds::Several),
+            (6, (1, 6, 7, 7), Binds::Time),
+            (1, (3, 3, 1, 3), Binds::Bytes),
+            (6, (3, 8, 6, 8), Binds::Redundancy),
+            (1, (1, 1, 1, 1), Binds::Bytes),
             // With the data as they are it takes more than either alone.
-            ((2, 3, 2, 4), Binds::Time),
+            (2, (2, 3, 2, 4), Binds::Time),
         ] {
             let (bytes, redundancy, time, drives) = numbers;
             let one = found(bytes, redundancy, time, drives);
-            assert_eq!(binds(&[one]), Some(decides), "{numbers:?}");
+            assert_eq!(binds(&[one], least), Some(decides), "{numbers:?}");
         }
         let two = [found(3, 3, 1, 3), found(1, 1, 2, 2)];
-        assert_eq!(binds(&two), Some(Binds::Several));
-        assert_eq!(binds(&[found(1, 1, 1, 1), Found::default()]), None);
+        assert_eq!(binds(&two, 1), Some(Binds::Several));
+        assert_eq!(binds(&[found(1, 1, 1, 1), Found::default()], 1), None);
     }
 
     #[test]

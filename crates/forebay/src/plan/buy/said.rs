@@ -85,6 +85,9 @@ fn percent(share: f64) -> String {
 /// What decides the number.
 fn why(best: &Row) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
+    if (best.drives_for_redundancy, best.drives_for_time) == (Some(1), Some(1)) {
+        return "One holds the bytes and is fast enough.".to_string();
+    }
     let decides = match best.binds {
         Some(Binds::Bytes) => "the bytes decide",
         Some(Binds::Redundancy) => "the redundancy decides",
