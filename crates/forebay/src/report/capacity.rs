@@ -142,8 +142,10 @@ fn curves(page: &CapacityPage<'_>) -> String {
                 ends.collect::<String>()
             );
             let caption = Caption { id, title: &title, description: &description };
-            let lines = (names.as_slice(), page.curves.as_slice());
-            figure(&curve(&caption, lines, *from), &format!("<b>Capacity</b>, {what}"))
+            figure(
+                &curve(&caption, &names, &page.curves, *from),
+                &format!("<b>Capacity</b>, {what}"),
+            )
         })
         .collect();
     let legend = legend(names.iter().map(String::as_str), &[]);
@@ -153,11 +155,7 @@ fn curves(page: &CapacityPage<'_>) -> String {
 /// Points of a line that say their figures.
 const SPOTS_MAX: usize = 21;
 
-fn curve(
-    caption: &Caption<'_>,
-    (names, curves): (&[String], &[Vec<(f64, u64)>]),
-    from: f64,
-) -> String {
+fn curve(caption: &Caption<'_>, names: &[String], curves: &[Vec<(f64, u64)>], from: f64) -> String {
     const SIZE: (f64, f64) = (560.0, 340.0);
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
