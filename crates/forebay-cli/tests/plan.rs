@@ -553,7 +553,7 @@ fn devices_are_counted() {
     };
     let text = said(&["--within", "50ms,1ms", "--price", "9.5"]);
     let kept = "200 IOPS keep 100 % within 50 ms; 1 fixed:100 does not (50.00 %), 2 fixed:100 do: the \
-                time decides, for 19.00.";
+                time decides, for 19.00 in the currency of the price.";
     assert!(text.starts_with(kept), "{text}");
     let never = "10000 IOPS keep 100 % within 1 ms; no number of fixed:100 does: one that is idle \
                  answers only 0.00 % in time";

@@ -1,4 +1,4 @@
-//! Sentences in lines of a terminal: none ends between a figure and its unit.
+//! Sentences in lines, of a terminal or of a page: none ends between a figure and its unit.
 
 /// What no line ends before, behind a figure.
 const UNITS: [&str; 24] = [
@@ -9,7 +9,7 @@ const UNITS: [&str; 24] = [
 pub(crate) const NO_BREAK: char = '\u{a0}';
 
 /// `text` with a blank at which no line ends between each figure and its unit.
-pub(crate) fn joined(text: &str) -> String {
+pub fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     for word in text.split_inclusive([' ', '\n']) {
         let unit = word.trim_end_matches(|c: char| " \n.,:;)".contains(c));

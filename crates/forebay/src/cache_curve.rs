@@ -129,7 +129,7 @@ pub struct Recommended {
     pub lru_miss_ratio: f64,
 }
 
-/// The share of what the largest cache finds that is enough: the last fifth costs most.
+/// The share of what the largest cache finds that is enough.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
 impl Recommended {

@@ -13,8 +13,10 @@ mod capacity;
 mod card;
 mod charts;
 mod claims;
+mod closer;
 mod consolidate;
 mod costed;
+mod figures;
 mod heads;
 mod load;
 mod page;
@@ -22,6 +24,7 @@ mod pictures;
 mod plain;
 mod plot;
 mod power;
+mod prose;
 mod runs;
 mod sla;
 mod table;
@@ -174,7 +177,7 @@ mod tests {
     fn says_the_headline_and_names_each_policy() {
         let page = html(&advice());
         let read = read(&page);
-        assert!(read.contains(&advice().headline));
+        assert!(read.contains(&forebay_trace::prose::joined(&advice().headline)));
         for policy in ["noop", "deadline", "cfq", "bid"] {
             assert!(read.contains(policy), "{policy}");
         }
@@ -272,7 +275,7 @@ mod tests {
         let page = html(&advice);
         assert!(
             page.contains(
-                "<dt>of busy time moving heads</dt><dd><span>37.5 % →</span> <b>37.5 %</b>"
+                "<dt>of busy time moving heads</dt><dd><span>37.5\u{a0}% →</span> <b>37.5\u{a0}%</b>"
             ),
             "{page}"
         );
@@ -288,10 +291,14 @@ mod tests {
             let desc = document.descendants().find(|node| node.attribute("id") == Some(id));
             desc.and_then(|desc| desc.text()).unwrap_or_default().to_string()
         };
-        assert!(told("reads-d").contains("99 % within: noop "), "{}", told("reads-d"));
+        assert!(told("reads-d").contains("99\u{a0}% within: noop "), "{}", told("reads-d"));
         assert!(told("arrivals-d").contains(" a second on average, "), "{}", told("arrivals-d"));
         assert!(told("spent-d").contains("noop: ") && told("spent-slim-d") == told("spent-d"));
-        assert!(told("heads-0-d").contains(" I/Os at cylinders "), "{}", told("heads-0-d"));
+        assert!(
+            told("heads-0-d").contains(" reads and writes at cylinders "),
+            "{}",
+            told("heads-0-d")
+        );
     }
 
     /// Where a sheet of paper ends, what names something goes with it.

@@ -128,6 +128,16 @@ impl Price {
         )
     }
 
+    /// What was asked: whether the capacity keeps the promise, where one was given, and what it costs.
+    pub fn answer(&self) -> String {
+        let Some(checked) = &self.checked else { return self.told() };
+        let kept = match checked.kept {
+            true => format!("keep the promise {}", checked.way.how()),
+            false => "do not keep the promise".to_string(),
+        };
+        format!("{} IOPS {kept}. {}", checked.capacity_iops, self.told())
+    }
+
     /// What becomes of the promise at the capacity that was asked for, in sentences.
     pub fn checked_told(&self) -> Option<String> {
         let checked = self.checked.as_ref()?;

@@ -1,7 +1,8 @@
 //! The report of `plan buy`: what to buy, what each thing that was tried comes to, what cannot do it, and the answer
 //! as configuration.
 
-use super::page::{document, header, paragraphs, section, tiles};
+use super::page::{document, header, section, tiles};
+use super::prose::paragraphs;
 use super::table::{Mark, headings, table};
 use super::text::{NONE, bound, bytes, count, escape, name, percent, significant};
 use crate::plan::buy::{Answer, ClientNeed, Row};
@@ -42,7 +43,7 @@ pub(super) fn page(answer: &Answer) -> String {
         );
     }
     body += &about();
-    document("what to buy", &body)
+    document("What to buy", &body)
 }
 
 /// Each line escaped by itself, for line ends are escaped too.

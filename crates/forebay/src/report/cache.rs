@@ -3,9 +3,10 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, folded, header, paragraphs, section, tiles};
+use super::page::{document, folded, header, section, tiles};
 use super::pictures::figure;
 use super::plot::{Caption, Plot, Shape, in_both};
+use super::prose::{called, paragraphs};
 use super::table::{Mark, headings, table};
 use super::text::{NONE, bytes, count, percent, ratio};
 use crate::cache_curve::{Curve, CurvePoint};
@@ -32,13 +33,13 @@ pub(super) fn page(curve: &Curve) -> String {
     body += &paragraphs("Keep in mind", "cautions", &curve.estimated());
     body += &section("How it is counted", HOW);
     body += &folded("All sizes of the curve", &sizes(curve, &curve.points));
-    document(&curve.trace, &body)
+    document(&called("Cache", &[&curve.trace]), &body)
 }
 
 const HOW: &str = "<p>One pass over the trace answers for every size. Each block that a read or a write touches counts as one use, \
     in the order of the trace; times play no part. LRU evicts the block that was used longest ago, and what it finds \
     is known for all sizes at once. S3-FIFO is simulated, at the sizes that were asked for. The size that is \
-    recommended is the smallest that finds four fifths of what the largest cache does: the last fifth costs most.</p>";
+    recommended is the smallest that finds four fifths of what the largest cache does.</p>";
 
 fn recommended(curve: &Curve) -> String {
     let Some(size) = curve.recommended else { return String::new() };
@@ -70,7 +71,7 @@ fn begins(curve: &Curve) -> usize {
     curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
 }
 
-/// A line of the picture: (bytes, share of the blocks used).
+/// A line of the picture: (bytes, share of the uses).
 type Line = Vec<(f64, f64)>;
 
 /// What caches of each size miss, as a picture. Nothing where no block was used.
@@ -83,14 +84,15 @@ fn missed(curve: &Curve) -> String {
         id: "missed",
         title: "Blocks missed by caches of each size",
         description: &format!(
-            "The share of the blocks used that a cache of each size does not hold. {}",
+            "The share of the uses of blocks that a cache of each size does not hold, first uses among them. {}",
             curve.told()
         ),
     };
     let lines = lines(curve, drawn);
     let draw = |caption: &Caption<'_>, shape: Shape| falling(curve, drawn, caption, shape.size());
     let names = legend(lines.iter().map(|(name, _)| *name), &[]);
-    let said = "<b>Missed</b>: the share of the blocks used that have to come from the disk";
+    let said = "<b>Missed</b>: the share of the uses that the cache does not hold; a block’s first use, be it read or written, is \
+        always one";
     let picture = in_both(&caption, draw);
     picture
         .map_or(String::new(), |picture| section(caption.title, &(names + &figure(&picture, said))))
@@ -216,7 +218,9 @@ mod tests {
         let points = [(1, 1.0, None), (64, 0.7, Some(0.65)), (256, 0.6, None), (1000, 0.5, None)];
         let page = page(&curve(&points, Some(256)));
         let document = parse(&page);
-        assert!(page.contains("Take a cache of 1 MiB") && page.contains("recommended: 1\u{a0}MiB"));
+        assert!(
+            page.contains("Take a cache of 1\u{a0}MiB") && page.contains("recommended: 1\u{a0}MiB")
+        );
         // Among the handful and among all.
         let best = document.descendants().filter(|node| node.attribute("class") == Some("best"));
         let named: Vec<_> = best.map(|row| row.first_element_child().unwrap().text()).collect();

@@ -2,12 +2,14 @@
 
 use super::axis::Axis;
 use super::charts::{legend, series_class};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot};
+use super::prose::{called, paragraphs, said};
 use super::table::{Mark, TableRow, table};
 use super::tables::within;
-use super::text::{bound, count, escape, name, ratio, seconds, significant};
+use super::text::{bound, count, name, ratio, seconds, significant};
+use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
 use crate::plan::devices;
@@ -46,7 +48,7 @@ pub(super) fn page(page: &CapacityPage<'_>) -> String {
         + &prices(page)
         + &paragraphs("Keep in mind", "cautions", &cautions(page.arrivals))
         + &about();
-    document(&trace, &body)
+    document(&called("Capacity", &[&trace]), &body)
 }
 
 fn cautions(arrivals: &ArrivalTimes) -> Vec<String> {
@@ -62,8 +64,19 @@ fn head(page: &CapacityPage<'_>, trace: &str) -> String {
     header(("calm", "Capacity"), &headline(page), &about)
 }
 
-/// What the last hundredth costs, under the bound where it costs most.
+/// What was asked: how many devices it takes, or the capacity of shares below all; and of all requests what the last
+/// hundredth costs, under the bound where it costs most.
 fn headline(page: &CapacityPage<'_>) -> String {
+    if let Some(part) = &page.devices {
+        let number =
+            |row: &devices::Row| (row.within_ms, row.fraction, row.devices.map(|n| n as u64));
+        return takes(part.rows.iter().map(number), part.device);
+    }
+    if page.rows.iter().all(|row| row.fraction < 1.0) {
+        let whole = page.rows.iter().filter(|row| row.volume.is_none());
+        let price = |row: &Row| (row.within_ms, row.fraction, Some(row.capacity_iops));
+        return takes(whole.map(price), "IOPS");
+    }
     let within = page.promises.within.iter().map(|within| bound(within.as_millis_f64()));
     let knees = within.zip(&page.curves).filter_map(|(within, curve)| {
         let most = curve.iter().find(|point| point.0 == 0.99)?.1;
@@ -82,6 +95,28 @@ fn headline(page: &CapacityPage<'_>) -> String {
     }
 }
 
+/// Promises that the headline says.
+const SAID_MAX: usize = 6;
+
+/// How much each promise takes, of (milliseconds, share, how much).
+fn takes(rows: impl Iterator<Item = (f64, f64, Option<u64>)>, unit: &str) -> String {
+    let rows: Vec<_> = rows.collect();
+    let one = |(nth, (within_ms, share, much)): (usize, &(f64, f64, Option<u64>))| {
+        let (of, unit) = match nth {
+            0 => (" of the requests", format!(" {unit}")),
+            _ => ("", String::new()),
+        };
+        let much = match much {
+            Some(much) => format!("{}{unit}", count(*much)),
+            None => "more than were allowed".to_string(),
+        };
+        format!("{}{of} within {} take {much}", amount::percent(*share), bound(*within_ms))
+    };
+    let said: Vec<String> = rows.iter().take(SAID_MAX).enumerate().map(one).collect();
+    let more = if rows.len() > SAID_MAX { "; the others stand below" } else { "" };
+    format!("{}{more}.", said.join(", "))
+}
+
 fn curves(page: &CapacityPage<'_>) -> String {
     let names: Vec<String> = page
         .promises
@@ -98,7 +133,7 @@ fn curves(page: &CapacityPage<'_>) -> String {
                 Some(format!(
                     " {name}: {} IOPS at {}, {} at the end.",
                     count(first.1),
-                    crate::plan::amount::percent(first.0),
+                    amount::percent(first.0),
                     count(curve.last()?.1)
                 ))
             });
@@ -107,14 +142,20 @@ fn curves(page: &CapacityPage<'_>) -> String {
                 ends.collect::<String>()
             );
             let caption = Caption { id, title: &title, description: &description };
-            figure(&curve(&caption, &page.curves, *from), &format!("<b>Capacity</b>, {what}"))
+            figure(
+                &curve(&caption, &names, &page.curves, *from),
+                &format!("<b>Capacity</b>, {what}"),
+            )
         })
         .collect();
     let legend = legend(names.iter().map(String::as_str), &[]);
     section("What the last requests cost", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
 }
 
-fn curve(caption: &Caption<'_>, curves: &[Vec<(f64, u64)>], from: f64) -> String {
+/// Points of a line that say their figures.
+const SPOTS_MAX: usize = 21;
+
+fn curve(caption: &Caption<'_>, names: &[String], curves: &[Vec<(f64, u64)>], from: f64) -> String {
     const SIZE: (f64, f64) = (560.0, 340.0);
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
@@ -122,11 +163,15 @@ fn curve(caption: &Caption<'_>, curves: &[Vec<(f64, u64)>], from: f64) -> String
     let x = Axis::between(from * 100.0, 100.0, left, right);
     let y = Axis::linear(highest * 1.05, bottom, top);
     let mut plot = Plot::new(caption, SIZE, (x, "requests in time, %"), (y, "IOPS"));
-    for (index, curve) in curves.iter().enumerate() {
+    for (index, (whose, curve)) in names.iter().zip(curves).enumerate() {
         let points = curve.iter().filter(|point| point.0 >= from);
         let points: Vec<(f64, f64)> =
             points.map(|&(fraction, iops)| (fraction * 100.0, iops as f64)).collect();
         plot.line(&points, &format!("series {}", series_class(index)));
+        plot.spots(&points, SPOTS_MAX, |(share, iops)| {
+            let share = amount::percent(share / 100.0);
+            format!("{share} {whose}: {}\u{a0}IOPS", count(iops as u64))
+        });
     }
     plot.finish()
 }
@@ -150,8 +195,8 @@ fn prices(page: &CapacityPage<'_>) -> String {
 
 /// The devices' section.
 fn counted(page: &CapacityPage<'_>, part: &DevicesPart<'_>) -> String {
-    let paragraph = |text: &String| format!("<p>{}</p>", escape(text));
-    let said: String = part.said.iter().map(paragraph).collect();
+    let paragraph = |text: &String| format!("<p>{}</p>", said(text));
+    let told: String = part.said.iter().map(paragraph).collect();
     let notes: String = part.notes.iter().map(paragraph).collect();
     let fractions = page.promises.fractions.len();
     let shares = part.rows.iter().take(fractions);
@@ -164,7 +209,7 @@ fn counted(page: &CapacityPage<'_>, part: &DevicesPart<'_>) -> String {
     };
     let lines: Vec<TableRow> = part.rows.chunks(fractions.max(1)).map(line).collect();
     let title = format!("How many {} it takes", name(part.device));
-    section(&title, &format!("{said}{}{notes}", table(&heads, &lines)))
+    section(&title, &format!("{told}{}{notes}", table(&heads, &lines)))
 }
 
 /// A bound as it was given.
@@ -205,8 +250,16 @@ mod tests {
         told(path).0
     }
 
-    /// The page, and the rows that it tells of.
     fn told(path: &str) -> (String, Vec<Row>) {
+        page_of(path, &["0.9", "0.9995", "1"])
+    }
+
+    fn of(fractions: &[&str]) -> (String, Vec<Row>) {
+        page_of("t", fractions)
+    }
+
+    /// The page, and the rows that it tells of.
+    fn page_of(path: &str, fractions: &[&str]) -> (String, Vec<Row>) {
         let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
         let arrivals = ArrivalTimes {
             lengths: (512, 512),
@@ -215,7 +268,7 @@ mod tests {
             volumes: Vec::new(),
             notes: forebay_trace::Notes::default(),
         };
-        let fractions = ["0.9", "0.9995", "1"].iter().map(|text| text.parse().unwrap()).collect();
+        let fractions = fractions.iter().map(|text| text.parse().unwrap()).collect();
         let promises = Promises { within: vec![Nanos(1_000_000_000)], fractions };
         let doubt = Doubt { bootstrap: Some(Bootstrap { level: 0.9, seed: 1 }), hold_out: None };
         let rows = table(&arrivals, &promises, doubt, |_: &crate::progress::Told| ()).unwrap();
@@ -259,15 +312,33 @@ mod tests {
         }
         // Who cannot see a picture is told where each line begins and ends.
         assert!(
-            page.contains(" within 1\u{a0}s: 90 IOPS at 99 %, 99 at the end.</desc>"),
+            page.contains(" within 1\u{a0}s: 90\u{a0}IOPS at 99\u{a0}%, 99 at the end.</desc>"),
             "{body}"
         );
         assert!(page.contains("99.95\u{a0}%") && page.contains("90\u{a0}%"));
     }
 
     #[test]
+    fn the_headline_answers_what_was_asked() {
+        let rows = [(50.0, 0.9, Some(3)), (50.0, 0.99, Some(1300)), (100.0, 0.99, None)];
+        let said = "90 % of the requests within 50\u{a0}ms take 3 drives, 99 % within 50\u{a0}ms take 1\u{202f}300, \
+                    99 % within 100\u{a0}ms take more than were allowed.";
+        assert_eq!(takes(rows.into_iter(), "drives"), said);
+        let many = takes([rows[0]; SAID_MAX + 1].into_iter(), "drives");
+        assert!(
+            many.matches("take").count() == SAID_MAX && many.ends_with("; the others stand below.")
+        );
+        // Shares below all have prices of their own; of all, the last hundredth is told.
+        assert!(
+            of(&["0.9", "0.99"]).0.contains(
+                "<h1 class=\"sentence\">90\u{a0}% of the requests within 1\u{a0}s take 69"
+            )
+        );
+    }
+
+    #[test]
     fn the_headline_says_what_the_last_hundredth_costs() {
-        let said = "within 1\u{a0}s take 90 IOPS, all of them 99: 1.10 times as many";
+        let said = "within 1\u{a0}s take 90\u{a0}IOPS, all of them 99: 1.10\u{a0}times as many";
         assert!(html("t").contains(said));
     }
 }

@@ -6,6 +6,7 @@ use forebay_trace::quantities::or_none;
 
 use super::axis::{Axis, plain};
 use super::page::{document, header, section};
+use super::prose::{called, said};
 use super::table::{Mark, TableRow, headings, table};
 use super::text::{
     NONE, bytes, count, escape, millis, name, percent, seconds, significant, typeset,
@@ -22,14 +23,14 @@ pub(super) fn page(card: &Card) -> String {
     body += &section("For what", &aspects(card));
     let notes: Vec<&String> = card.left_out.iter().chain(&card.cautions).collect();
     if !notes.is_empty() {
-        let all: String = notes.iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect();
+        let all: String = notes.iter().map(|note| format!("<p>{}</p>\n", said(note))).collect();
         body += &section("Keep in mind", &format!("<div class=\"cautions\">{all}</div>"));
     }
     body += &pictures(card);
     body += &responses(card);
     body += &section("Distances", &distances(card));
     body += &section("Features", &features(card));
-    document(&format!("{} and {}", card.a.trace, card.b.trace), &body)
+    document(&called("Comparison", &[&card.a.trace, &card.b.trace]), &body)
 }
 
 fn head(card: &Card) -> String {
@@ -131,14 +132,12 @@ fn responses(card: &Card) -> String {
                     row(title.to_string(), (quantity, DeviationKind::Relative), held, &millis)
                 })
                 .collect();
-            let overloaded = |overloaded| if overloaded { ", overloaded" } else { "" };
             let busy = format!(
-                "<p class=\"small\">Open replay under {}. Busy: A {}{}, B {}{}.</p>",
+                "<p class=\"small\">Open replay under {}. The device is busy for {} of A and {} of B.{}</p>",
                 escape(response.policy),
                 percent(response.a_busy_share),
-                overloaded(response.a_overloaded),
                 percent(response.b_busy_share),
-                overloaded(response.b_overloaded),
+                backlog(response.a_overloaded, response.b_overloaded),
             );
             let picture = card.pictures.responses.get(index).map_or(String::new(), |[a, b]| {
                 let (id, title) = (format!("response-{index}"), "Times from arrival to completion");
@@ -151,6 +150,19 @@ fn responses(card: &Card) -> String {
             )
         })
         .collect()
+}
+
+/// For which traces a device is overloaded: one that is idle half of the time may fall behind in the other half.
+fn backlog(a: bool, b: bool) -> String {
+    let whose = match (a, b) {
+        (true, true) => "both",
+        (true, false) => "A",
+        (false, true) => "B",
+        (false, false) => return String::new(),
+    };
+    format!(
+        " At times it falls behind the requests of {whose}: those figures are mostly waits in a backlog."
+    )
 }
 
 fn distances(card: &Card) -> String {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::axis::Axis;
 use super::plot::{Caption, Plot};
-use super::text::{millis, significant};
+use super::text::{millis, seconds, significant};
 
 /// Colours and dashes the style sheet tells apart.
 const SERIES_STYLES: usize = 12;
@@ -30,8 +30,8 @@ fn series_classes(index: usize, stands_out: &[bool]) -> String {
 pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> String {
     let entry = |(index, name): (usize, &str)| {
         format!(
-            "<li><svg viewBox=\"0 0 34 10\" aria-hidden=\"true\"><path class=\"{}\" \
-             d=\"M1 5H33\"/></svg>{}</li>",
+            "<li><svg viewBox=\"0 0 58 10\" aria-hidden=\"true\"><path class=\"{}\" \
+             d=\"M1 5H57\"/></svg>{}</li>",
             series_classes(index, stands_out),
             super::text::name(name)
         )
@@ -42,7 +42,10 @@ pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[boo
 /// (milliseconds, share) from left to right.
 type Points<'a> = &'a [(f64, f64)];
 
-/// Shares that a line says the latency of to whoever points there.
+/// Parts of a picture over time that say what is in them.
+pub(super) const STRIPS: usize = 60;
+
+/// Shares at which a line says its value to whoever points there.
 const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 
 /// Cumulative distributions of latency, by name: for each series (milliseconds, share), some of which stand out. `None` when none
@@ -77,14 +80,21 @@ pub(super) fn distributions(
         let finite = points.iter().filter(|point| point.0.is_finite() && point.1.is_finite());
         let points: Vec<(f64, f64)> = finite.map(|&(ms, share)| (ms, share * 100.0)).collect();
         plot.line(&points, &series_classes(index, stands_out));
-        for share in TOLD_PERCENT {
-            if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
-                let whose = whose(index);
-                plot.spot(*point, &format!("{whose}: {share} % within {}", millis(point.0)));
-            }
-        }
+        let whose = whose(index);
+        quantiles(&mut plot, &points, |share, ms| {
+            format!("{whose}: {share} % within {}", millis(ms))
+        });
     }
     Some(plot.finish())
+}
+
+/// What a line of (value, per cent of all) says where it reaches some shares.
+pub(super) fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, f64) -> String) {
+    for share in TOLD_PERCENT {
+        if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
+            plot.spot(*point, &told(share, point.0));
+        }
+    }
 }
 
 /// The span of all latencies above zero, shared by the pictures of reads and writes.
@@ -125,6 +135,15 @@ pub(super) fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<St
     plot.add(&format!("<path class=\"area\" d=\"{path}\"/>"));
     let at = plot.y.at(mean);
     plot.add(&format!("<path class=\"mark\" d=\"M{left} {at:.1}H{right}\"/>"));
+    for part in steps.chunks(steps.len().div_ceil(STRIPS)) {
+        let mean = part.iter().map(|step| step.1).sum::<f64>() / part.len() as f64;
+        let most = part.iter().map(|step| step.1).fold(0.0, f64::max);
+        let (from, to) = (part[0].0, part[part.len() - 1].0 + step_s);
+        let (mean, most) = (significant(mean), significant(most));
+        let told =
+            format!("{} to {}: {mean} requests/s, at most {most}", seconds(from), seconds(to));
+        plot.strip((from, to), &told);
+    }
     Some(plot.finish())
 }
 
@@ -182,6 +201,19 @@ mod tests {
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         let lines: Vec<_> = lines.filter(|class| class.starts_with("series")).collect();
         assert_eq!(lines, ["series s0 faint", "series s1"]);
+    }
+
+    /// Colours come again, and not everybody tells them apart.
+    #[test]
+    fn each_style_has_dashes_of_its_own() {
+        let sheet = include_str!("style.css");
+        let dashes = |index: usize| {
+            let rule = sheet.split(&format!(".{} {{", series_class(index))).nth(1).unwrap();
+            let rule = rule.split('}').next().unwrap();
+            rule.split("stroke-dasharray:").nth(1).unwrap_or_default().to_string()
+        };
+        let all: std::collections::HashSet<String> = (0..SERIES_STYLES).map(dashes).collect();
+        assert_eq!(all.len(), SERIES_STYLES);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::page::{section, unfolding};
+use super::prose::said;
 use super::table::{Mark, named, table};
 use super::text::{escape, name};
 
@@ -72,14 +73,14 @@ impl ClaimVerdict {
 
 pub(super) fn group(of: &ClaimGroup) -> String {
     let cards: String = of.claims.iter().map(card).collect();
-    let told = format!("<p class=\"told\">{}</p>", escape(&of.told));
+    let told = format!("<p class=\"told\">{}</p>", said(&of.told));
     section(&escape(&of.title), &format!("{told}<div class=\"claims\">{cards}</div>"))
 }
 
 fn card(of: &ClaimCard) -> String {
     let reason = match of.reason.as_str() {
         "" => String::new(),
-        reason => format!("<p class=\"why\">{}</p>", escape(reason)),
+        reason => format!("<p class=\"why\">{}</p>", said(reason)),
     };
     format!(
         "<article>{}<div class=\"what\"><h3>{}</h3><p class=\"small\">{}</p></div>\

@@ -1,21 +1,23 @@
 //! The report of `plan consolidate`: what clients need together and alone, how their bursts meet, and who gets what.
 
-use std::fmt::Write;
-
 use forebay_core::Nanos;
 
-use super::axis::Axis;
 use super::bars::{self, Bar, Part};
 use super::capacity::{capacity, price};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
-use super::plot::{Caption, Plot};
+use super::plot::Caption;
+use super::prose::{called, paragraphs};
 use super::table::{Mark, headings, named, table};
-use super::text::{bound, count, name, percent, seconds, significant};
+use super::text::{bound, count, name, percent, seconds};
 use crate::names;
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
-use crate::plan::consolidate::{Begin, Client, Consolidation, Shared, times};
+use crate::plan::consolidate::{Begin, Client, Consolidation, Shared};
+
+mod bursts;
+
+use bursts::bursts;
 
 /// What the page shows.
 pub struct ConsolidatePage<'a> {
@@ -31,9 +33,10 @@ pub struct ConsolidatePage<'a> {
 
 /// Colours of clients; those from the last one on share it.
 const COLOURS: usize = 9;
-/// Clients that are listed, and shifts and promises that have pictures.
+/// Clients that are listed, and promises that have pictures.
 const CLIENTS_MAX: usize = 200;
-const PICTURES_MAX: usize = 3;
+/// Clients that have a part of a bar each; the others share one.
+const PARTS_MAX: usize = 40;
 const PROMISES_MAX: usize = 4;
 
 pub(super) fn page(page: &ConsolidatePage<'_>) -> String {
@@ -62,7 +65,7 @@ pub(super) fn page(page: &ConsolidatePage<'_>) -> String {
     body += &section("What each client gets of its own", &shares(found));
     body += &paragraphs("Keep in mind", "cautions", &found.cautions);
     body += &section("How it is found", HOW);
-    document(&format!("{clients} clients"), &body)
+    document(&called("Consolidation", &[&format!("{clients} clients")]), &body)
 }
 
 const HOW: &str = "<p>A server of constant rate takes the same time for every request; what it cannot answer in time it puts aside. \
@@ -133,7 +136,18 @@ fn needs(found: &Consolidation) -> String {
             let told = format!("client {} alone: {} IOPS", called[place], count(need));
             Some(Part { class: colour(place), size: need as f64, told, label: count(need) })
         };
-        let alone = found.clients.iter().enumerate().filter_map(part).collect();
+        let mut alone: Vec<Part> =
+            found.clients.iter().enumerate().take(PARTS_MAX).filter_map(part).collect();
+        let rest = found.clients.get(PARTS_MAX..).unwrap_or(&[]);
+        let rest_iops: u64 = rest
+            .iter()
+            .filter_map(|client| Some(client.rows.get(at % promises)?.capacity_iops))
+            .sum();
+        if !rest.is_empty() {
+            let (clients, label) = (count(rest.len() as u64), count(rest_iops));
+            let told = format!("{clients} more clients, each alone: {label} IOPS in all");
+            alone.push(Part { class: colour(PARTS_MAX), size: rest_iops as f64, told, label });
+        }
         let sum = format!("{} in all", count(row.sum_iops));
         shown.push(Bar { name: promise(row), parts: alone, total: sum });
         let together = format!("{} together", count(row.merged_iops));
@@ -158,73 +172,6 @@ fn needs(found: &Consolidation) -> String {
         section(caption.title, &(legend(&found.clients) + &figure(&picture, &said)))
     };
     bars::picture(&caption, &shown, None).map_or(String::new(), draw)
-}
-
-/// How the clients' bursts meet, for the first shifts.
-fn bursts(page: &ConsolidatePage<'_>) -> String {
-    let shifts = page.shifts.iter().take(PICTURES_MAX).enumerate();
-    let all: String = shifts.filter_map(|(index, shift)| stacked(page, index, *shift)).collect();
-    if all.is_empty() {
-        return String::new();
-    }
-    section("How their bursts meet", &(legend(&page.found.clients) + &all))
-}
-
-/// Steps of time that are told apart.
-const STEPS: usize = 400;
-
-/// How long all clients take together, in seconds, and the requests in each step of it: each layer holds those of all
-/// clients before it too, so that the last one is the outline. `None` where all come at once.
-fn layers(page: &ConsolidatePage<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
-    let each = || times(page.clients, page.begin, shift).into_iter();
-    let end = each().filter_map(Iterator::last).max().unwrap_or_default().as_secs_f64();
-    if end <= 0.0 {
-        return None;
-    }
-    let mut layers = vec![[0u64; STEPS]; page.clients.len().min(COLOURS)];
-    for (client, of) in each().enumerate() {
-        for at in of {
-            let at = ((at.as_secs_f64() / end * STEPS as f64) as usize).min(STEPS - 1);
-            layers[client.min(COLOURS - 1)..].iter_mut().for_each(|layer| layer[at] += 1);
-        }
-    }
-    Some((end, layers))
-}
-
-/// Requests a second of each client over time, one upon the other.
-fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<String> {
-    const SIZE: (f64, f64) = (1140.0, 240.0);
-    let (end, layers) = layers(page, shift)?;
-    let step = end / STEPS as f64;
-    let highest = layers.last()?.iter().copied().max().unwrap_or(0) as f64 / step;
-    let (left, right) = Plot::across(SIZE.0);
-    let (bottom, top) = Plot::upwards(SIZE.1);
-    let x = Axis::linear(end, left, right);
-    let y = Axis::linear(highest * 1.05, bottom, top);
-    let title = match page.shifts.len() {
-        1 => "Requests a second of all clients".to_string(),
-        _ => format!("Requests a second of all clients, {}", apart(shift.as_secs_f64())),
-    };
-    let caption = Caption {
-        id: &format!("bursts-{index}"),
-        title: &title,
-        description: &format!(
-            "The requests a second of each client over time, stacked one upon the other: at most {} in all.",
-            significant(highest)
-        ),
-    };
-    let mut plot = Plot::new(&caption, SIZE, (x, "time, s"), (y, "requests per second"));
-    plot.zoomable();
-    for (client, layer) in layers.iter().enumerate().rev() {
-        let mut path = format!("M{left:.1} {bottom:.1}");
-        for (at, requests) in layer.iter().enumerate() {
-            let height = plot.y.at(*requests as f64 / step);
-            let to = plot.x.at((at + 1) as f64 * step);
-            let _ = write!(path, "V{height:.1}H{to:.1}");
-        }
-        plot.add(&format!("<path class=\"{}\" d=\"{path}V{bottom:.1}Z\"/>", colour(client)));
-    }
-    Some(figure(&plot.finish(), &format!("<b>{title}</b>, one upon the other")))
 }
 
 fn alone(clients: &[Client]) -> String {
@@ -299,6 +246,7 @@ fn shares(found: &Consolidation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::bursts::{STEPS, layers};
     use super::*;
     use crate::plan::capacity::Promises;
     use crate::plan::consolidate::consolidate;
@@ -339,16 +287,13 @@ mod tests {
             layer.iter().copied().enumerate().filter(|step| step.1 > 0).collect()
         };
         // From the first of each: 0, 0 and 8 s, and 0 and 4 s; the last is in the last step.
-        let (end, layers) = layers(&page, Nanos::ZERO).unwrap();
-        assert_eq!((end, layers.len()), (8.0, 2));
-        assert_eq!(at(&layers[0]), [(0, 2), (399, 1)]);
-        assert_eq!(at(&layers[1]), [(0, 3), (200, 1), (399, 1)]);
-        let (end, later) = super::layers(&page, Nanos::from_secs(6)).unwrap();
+        let (end, found) = layers(&page, Nanos::ZERO).unwrap();
+        assert_eq!((end, found.len()), (8.0, 2));
+        assert_eq!(at(&found[0]), [(0, 2), (399, 1)]);
+        assert_eq!(at(&found[1]), [(0, 3), (200, 1), (399, 1)]);
+        let (end, later) = layers(&page, Nanos::from_secs(6)).unwrap();
         assert_eq!((end, at(&later[1])), (10.0, vec![(0, 2), (240, 1), (320, 1), (399, 1)]));
-        assert!(
-            super::layers(&ConsolidatePage { clients: &clients[..0], ..page }, Nanos::ZERO)
-                .is_none()
-        );
+        assert!(layers(&ConsolidatePage { clients: &clients[..0], ..page }, Nanos::ZERO).is_none());
     }
 
     #[test]

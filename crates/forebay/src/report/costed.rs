@@ -1,6 +1,7 @@
 //! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
 
 use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
+use super::prose::called;
 use super::text::{bound, significant};
 use crate::names;
 use crate::plan::amount::percent;
@@ -37,7 +38,7 @@ pub(super) fn capacity(found: &Answer, costs: &Costs) -> String {
             heads,
             rows: rows.collect(),
         }],
-        ..page(&found.about.trace, "Speed", said, unit, &found.cautions)
+        ..page(&called("Capacity", &[&found.about.trace]), "Speed", said, unit, &found.cautions)
     };
     plain::page(&page)
 }
@@ -74,7 +75,7 @@ pub(super) fn sla(found: &Price, costs: &Costs) -> String {
     let page = PlainPage {
         tables: vec![tiers],
         ..page(
-            &found.about.trace,
+            &called("Promise", &[&found.about.trace]),
             "A promise and its price",
             vec![found.told()],
             found.meant(costs),
@@ -90,7 +91,7 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
     let heads =
         promises.map(|row| format!("{} within {}", percent(row.fraction), bound(row.within_ms)));
     let traces: Vec<&str> = found.clients.iter().map(|of| of.about.trace.as_str()).collect();
-    let called = names::clients(&traces);
+    let names = names::clients(&traces);
     let alone = PlainTable {
         title: "The speed that each client needs alone".into(),
         told: String::new(),
@@ -98,7 +99,7 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
         rows: found
             .clients
             .iter()
-            .zip(called)
+            .zip(names)
             .map(|(client, name)| {
                 let needs = client.rows.iter().map(|row| PlainCell::Figure(row.speed));
                 std::iter::once(PlainCell::Text(name)).chain(needs).collect()
@@ -127,7 +128,7 @@ pub(super) fn consolidate(found: &Consolidation, costs: &Costs) -> String {
             })
             .collect(),
     };
-    let title = format!("{} clients", found.clients.len());
+    let title = called("Consolidation", &[&format!("{} clients", found.clients.len())]);
     let unit = format!("{}.", costs.unit());
     let page = PlainPage {
         tables: vec![together, alone],

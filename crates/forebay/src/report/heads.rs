@@ -7,6 +7,8 @@
 use std::fmt::Write;
 
 use super::axis::Axis;
+use super::charts::STRIPS;
+use super::closer::{self, CLOSER_POINTS, Look};
 use super::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
 use super::table::{Mark, headings, table};
 use super::text::{bytes, count, name, seconds, significant};
@@ -22,16 +24,12 @@ const COLUMNS: usize = ((WIDTH - LEFT - RIGHT) / CELL) as usize;
 const ROWS: usize = ((HEIGHT - TOP - BOTTOM) / CELL) as usize;
 /// Shades of density, told apart by the style sheet's classes `d1` to `d4`.
 const SHADES: usize = 4;
-/// Points that a closer look shows of the baseline.
-const CLOSER_POINTS: usize = 160;
 
 /// I/Os in time order.
 pub(super) type Points<'a> = &'a [HeadPoint];
 
 /// I/Os of a closer look that say what they are.
 const NAMED_MAX: usize = 4 * CLOSER_POINTS;
-/// Parts of a whole run that say what is in them.
-const STRIPS: usize = 60;
 
 /// What both pictures of a pair share: time span, cylinders and what the darkest shade means.
 pub(super) struct Ground {
@@ -63,18 +61,16 @@ impl Ground {
         ground
     }
 
-    /// For a closer look at the middle of the shorter run, long enough for some of the
-    /// baseline's movements. `None` where the whole picture shows as much.
-    pub(super) fn closer(baseline: Points<'_>, other: Points<'_>) -> Option<Ground> {
-        let from_s = baseline.last()?.done_s().min(other.last()?.done_s()) / 2.0;
-        let first = baseline.partition_point(|point| point.done_s() < from_s);
+    /// For a closer look. `None` where the whole picture shows as much.
+    pub(super) fn closer(baseline: Points<'_>, other: Points<'_>) -> Option<(Ground, Look)> {
         if baseline.len() < 4 * CLOSER_POINTS {
             return None;
         }
-        let to_s = baseline.get(first + CLOSER_POINTS).or(baseline.last())?.done_s();
-        let shown = baseline.iter().chain(other);
-        let cylinders = reached(shown.filter(|point| (from_s..=to_s).contains(&point.done_s())));
-        (to_s > from_s).then_some(Ground { from_s, to_s, cylinders, densest: 1 })
+        let look = closer::look(baseline, other)?;
+        let Look { from_s, to_s, .. } = look;
+        let shown = [baseline, other].map(|points| closer::between(points, (from_s, to_s)));
+        let cylinders = reached(shown.into_iter().flatten());
+        Some((Ground { from_s, to_s, cylinders, densest: 1 }, look))
     }
 
     fn x(&self) -> Axis {
@@ -156,10 +152,8 @@ impl Ground {
     pub(super) fn within<'a>(&self, points: Points<'a>) -> Points<'a> {
         /// More than a picture can tell apart.
         const POINTS_MAX: usize = 2000;
-        let first = points.partition_point(|point| point.done_s() < self.from_s);
-        let (_, from) = points.split_at(first);
-        let end = from.partition_point(|point| point.done_s() <= self.to_s);
-        &from[..end.min(POINTS_MAX)]
+        let within = closer::between(points, (self.from_s, self.to_s));
+        &within[..within.len().min(POINTS_MAX)]
     }
 
     /// What lies within the span, as a line from I/O to I/O, each of which says what it is.
@@ -184,20 +178,16 @@ impl Ground {
 
     /// What there is to see, in words.
     pub(super) fn told(&self, points: Points<'_>) -> String {
-        let first = points.partition_point(|point| point.done_s() < self.from_s);
-        let end = points.partition_point(|point| point.done_s() <= self.to_s);
-        let within = points.get(first..end).unwrap_or(&[]);
-        let crossed = within.windows(2).map(|two| two[0].cylinder.abs_diff(two[1].cylinder));
-        let crossed = crossed.map(u64::from).sum::<u64>() as f64;
+        let within = closer::between(points, (self.from_s, self.to_s));
         let (lowest, highest) = reached(within.iter());
         match within.len() {
-            0 => "no I/Os".to_string(),
+            0 => "no reads and no writes".to_string(),
             all => format!(
-                "{} I/Os at cylinders {} to {}, {} apart on average",
+                "{} reads and writes at cylinders {} to {}, {} apart on average",
                 count(all as u64),
                 count(lowest.into()),
                 count(highest.into()),
-                significant(crossed / (all as f64 - 1.0).max(1.0))
+                significant(closer::apart(within))
             ),
         }
     }
@@ -346,8 +336,8 @@ mod tests {
         assert_eq!(spots.len(), 10);
         assert!(spots[0].contains("write of 64\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
         let told = ground.told(&points);
-        assert_eq!(told, "10 I/Os at cylinders 10 to 19, 1.00 apart on average");
-        assert_eq!(ground.told(&points[..5]), "no I/Os");
+        assert_eq!(told, "10 reads and writes at cylinders 10 to 19, 1.00 apart on average");
+        assert_eq!(ground.told(&points[..5]), "no reads and no writes");
         let long = Ground { from_s: 0.0, to_s: 5000.0, ..ground };
         let svg = long.path(&CAPTION, &points, &[]);
         assert!((NAMED_MAX / 2..=NAMED_MAX).contains(&svg.matches("class=\"spot\"").count()));
@@ -368,7 +358,7 @@ mod tests {
         let slow: Vec<HeadPoint> = (0..1000).map(|index| point(f64::from(index), 1)).collect();
         let fast: Vec<HeadPoint> =
             (0..1000).map(|index| point(f64::from(index) / 2.0, 1)).collect();
-        let ground = Ground::closer(&slow, &fast).unwrap();
+        let (ground, _) = Ground::closer(&slow, &fast).unwrap();
         assert!(ground.from_s < 250.0 && ground.to_s > ground.from_s && ground.to_s < 499.0);
         assert!(Ground::closer(&slow[..3], &fast).is_none());
         assert!(Ground::closer(&[], &fast).is_none());

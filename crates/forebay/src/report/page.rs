@@ -1,16 +1,15 @@
 //! The page itself: what stands where.
 
+use super::figures;
 use super::load::load;
 use super::pictures;
+use super::prose::{called, kept_together, paragraphs, said};
 use super::table;
 use super::tables;
 use super::text::{NONE, escape, name, ratio, seconds, significant};
 use crate::advise::{Advice, From, Tail, Verdict};
 use crate::quantities as said;
 use crate::simulate::RunResult;
-
-/// Paragraphs of one kind that are shown.
-const PARAGRAPHS_MAX: usize = 40;
 
 /// Two runs that are compared throughout: the baseline and the recommended one, or the best other
 /// where the baseline is recommended.
@@ -77,13 +76,13 @@ pub(super) fn page(advice: &Advice) -> String {
     if !advice.runs.is_empty() {
         let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
         let all: Vec<&RunResult> = advice.runs.iter().chain(with_flash).collect();
-        body += &folded("All figures of all runs", &tables::figures(&all));
+        body += &folded("All figures of all runs", &figures::figures(&all));
     }
-    document(&advice.trace, &body)
+    document(&called("Advice", &[&advice.trace]), &body)
 }
 
-/// A page about `trace` around its `body`.
-pub(super) fn document(trace: &str, body: &str) -> String {
+/// A page called `title` around its `body`.
+pub(super) fn document(title: &str, body: &str) -> String {
     let script = match body.contains("<figure") {
         true => {
             concat!("<script>\n", include_str!("point.js"), include_str!("zoom.js"), "</script>")
@@ -94,10 +93,11 @@ pub(super) fn document(trace: &str, body: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <meta name=\"color-scheme\" content=\"light dark\"/>\
-         <title>Forebay: {}</title>{script}<style>\n{}</style></head>\n<body><main>\n{body}</main>\
+         <title>{} – Forebay</title>{script}<style>\n{}</style></head>\n<body><main>\n{}</main>\
          <footer>Forebay {}</footer></body></html>\n",
-        name(trace),
+        name(title),
         include_str!("style.css"),
+        kept_together(body),
         env!("CARGO_PKG_VERSION"),
     )
 }
@@ -122,13 +122,13 @@ pub(super) fn unfolding(title: &str, content: &str) -> String {
 /// page is about. The terms and the words are markup, what they say is not yet.
 pub(super) fn header(
     (class, verdict): (&str, &str),
-    said: &str,
+    answer: &str,
     about: &[(&str, String)],
 ) -> String {
     let about: String = about.iter().map(|(term, text)| item(term, &escape(text))).collect();
     format!(
         "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{}</header>\n",
-        escape(said),
+        said(answer),
         listed("about", &about)
     )
 }
@@ -146,40 +146,6 @@ fn item(term: &str, text: &str) -> String {
 
 fn listed(class: &str, items: &str) -> String {
     if items.is_empty() { String::new() } else { format!("<dl class=\"{class}\">{items}</dl>") }
-}
-
-/// A paragraph; in it, lines that can be copied, which are indented, stand apart.
-fn prose(text: &str) -> String {
-    let line = |line: &str| match line.strip_prefix("    ") {
-        Some(command) => format!("<pre><code>{}</code></pre>\n", escape(command)),
-        None => format!("<p>{}</p>\n", coded(line)),
-    };
-    text.lines().map(line).collect()
-}
-
-/// `text` with what stands between backticks as code.
-fn coded(text: &str) -> String {
-    let parts: Vec<&str> = text.split('`').collect();
-    if parts.len().is_multiple_of(2) {
-        return escape(text);
-    }
-    let one = |(nth, part): (usize, &&str)| match nth % 2 {
-        0 => escape(part),
-        _ => format!("<code>{}</code>", escape(part)),
-    };
-    parts.iter().enumerate().map(one).collect()
-}
-
-pub(super) fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
-    if texts.is_empty() {
-        return String::new();
-    }
-    let shown = texts.iter().take(PARAGRAPHS_MAX);
-    let mut all: String = shown.map(|text| prose(text)).collect();
-    if texts.len() > PARAGRAPHS_MAX {
-        all += &format!("<p>And {} more.</p>", texts.len() - PARAGRAPHS_MAX);
-    }
-    section(title, &format!("<div class=\"{class}\">{all}</div>"))
 }
 
 fn head(advice: &Advice) -> String {
@@ -210,7 +176,7 @@ fn head(advice: &Advice) -> String {
     let (free, flash) = parts.unwrap_or((&advice.headline, ""));
     let flash = match flash {
         "" => String::new(),
-        text => format!("<p class=\"costs\">With {}</p>", escape(text)),
+        text => format!("<p class=\"costs\">With {}</p>", said(text)),
     };
     let load = load(&advice.description);
     format!(
@@ -219,7 +185,7 @@ fn head(advice: &Advice) -> String {
          <div><dt>Device</dt><dd>{}, {}</dd></div>\
          <div><dt>Replay</dt><dd>{replay}{faster}</dd></div><div><dt>Load</dt><dd>{load}</dd></div></dl>\
          </header>\n",
-        escape(free),
+        said(free),
         escape(&advice.trace),
         escape(&advice.device),
         escape(&advice.device_reason),

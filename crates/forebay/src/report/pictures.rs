@@ -2,10 +2,11 @@
 
 use super::bars::{self, Bar, Part};
 use super::charts;
+use super::closer::Look;
 use super::heads::{self, Ground};
 use super::page::{section, unfolding};
 use super::plot::Caption;
-use super::text::{count, name, percent, ratio, seconds};
+use super::text::{count, name, percent, ratio, seconds, significant};
 use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::Figures;
@@ -43,16 +44,35 @@ pub(super) fn heads(
     let sparse = Ground::is_sparse(a, b);
     let mut rows =
         head_row(&Ground::whole(a, b), ("heads", "the whole run"), sparse, &shown, streams);
-    if let Some(ground) = Ground::closer(a, b) {
+    if let Some((ground, look)) = Ground::closer(a, b) {
+        let policies: Vec<&str> = shown.iter().map(|(policy, _)| *policy).collect();
+        rows += &format!("<p class=\"small closer\">{}</p>", why(&look, &policies));
         let what = ("closer", "a closer look, the path from I/O to I/O");
         rows += &head_row(&ground, what, true, &shown, streams);
     }
     let about = format!(
-        "<p class=\"small\">The drive has {} cylinders; the pictures show those in use. Point at a picture to \
-         see which I/Os they are of.</p>",
+        "<p class=\"small\">The drive has {} cylinders; the pictures show those in use. Flushes and trims move no heads and \
+         are left out. Point at a picture to see its I/Os.</p>",
         count(cylinders.into())
     );
     section("Where the heads are", &(about + &rows))
+}
+
+/// Why a closer look is where it is.
+fn why(look: &Look, policies: &[&str]) -> String {
+    let digits = if look.to_s - look.from_s < 1.0 { 3 } else { 1 };
+    let when = format!("A closer look, from {:.digits$} to {:.digits$} s", look.from_s, look.to_s);
+    match (look.apart, policies) {
+        (Some([a, b]), [baseline, other]) => format!(
+            "{when}, where the heads’ paths differ most in the way that they do on the whole. From I/O to I/O they go \
+             {} cylinders on average under {}, {} under {}.",
+            significant(a),
+            name(baseline),
+            significant(b),
+            name(other)
+        ),
+        _ => format!("{when}, in the middle of the run."),
+    }
 }
 
 /// A picture of each run side by side, and below them what a closer look shows as tables.

@@ -6,9 +6,10 @@ use super::axis::Axis;
 use super::bars::{self, Bar};
 use super::charts::{legend, series_class};
 use super::claims::{self, ClaimGroup};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::{Caption, Plot, in_both};
+use super::prose::{paragraphs, said};
 use super::table::{Mark, table};
 use super::text::{NONE, bytes, count, escape, name, significant};
 use crate::plan::amount::percent;
@@ -140,7 +141,7 @@ pub enum AlongUnit {
 
 /// Rows of a table that are shown.
 const ROWS_MAX: usize = 200;
-/// Points that are told apart.
+/// Points that are seen, and those that say what they are.
 const SPOTS_MAX: usize = 300;
 
 pub(super) fn page(page: &PlainPage) -> String {
@@ -162,7 +163,7 @@ fn cell(cell: &PlainCell) -> String {
         }
         PlainCell::Figure(figure) => significant(*figure),
         PlainCell::Text(text) => name(text),
-        PlainCell::Said { said } => format!("<span class=\"said\">{}</span>", escape(said)),
+        PlainCell::Said { said: text } => format!("<span class=\"said\">{}</span>", said(text)),
         PlainCell::None => NONE.to_string(),
     }
 }
@@ -173,7 +174,7 @@ fn tabled(of: &PlainTable) -> String {
     let rows: Vec<_> = shown.map(|row| (Mark::Plain, row.iter().map(cell).collect())).collect();
     let paragraph = |text: &str| match text {
         "" => String::new(),
-        text => format!("<p class=\"small\">{}</p>", escape(text)),
+        text => format!("<p class=\"small\">{}</p>", said(text)),
     };
     let more = match of.rows.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),
@@ -257,7 +258,7 @@ impl Lines<'_> {
         };
         let y = Axis::linear(up * 1.05, bottom, top);
         let mut plot = Plot::new(caption, size, (x, &of.along), (y, &of.up));
-        // Few points are seen and named, many are a curve.
+        // Few points are seen, many are a curve.
         let are_few = all().count() <= SPOTS_MAX;
         for (index, (whose, points)) in lines.iter().enumerate() {
             let class = format!("series {}", series_class(index));
@@ -265,11 +266,10 @@ impl Lines<'_> {
             if are_few && !of.lines.is_empty() {
                 plot.dots(points, &format!("{class} spots"));
             }
-            for point in points.iter().filter(|_| are_few) {
-                let whose = if whose.is_empty() { String::new() } else { format!("{whose}, ") };
-                let (x, y) = (self.at(point.0), significant(point.1));
-                plot.spot(*point, &format!("{whose}{} {x}: {y}", of.along));
-            }
+            let whose = if whose.is_empty() { String::new() } else { format!("{whose}, ") };
+            plot.spots(points, SPOTS_MAX / lines.len(), |(x, y)| {
+                format!("{whose}{} {}: {}", of.along, self.at(x), significant(y))
+            });
         }
         plot.finish()
     }

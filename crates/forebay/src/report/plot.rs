@@ -133,7 +133,7 @@ impl Plot {
         picture.label((LEFT + right) / 2.0, height - 6.0, "name mid", x_name);
         let (middle, name) = ((TOP + bottom) / 2.0, escape(y_name));
         picture.add(&format!(
-            "<text class=\"name mid\" transform=\"translate(13 {middle:.1}) rotate(-90)\">{name}\
+            "<text class=\"name mid up\" transform=\"translate(13 {middle:.1}) rotate(-90)\">{name}\
              </text>"
         ));
         Plot { x, y, picture, is_zoomable: false }
@@ -174,6 +174,21 @@ impl Plot {
         self.add(&format!(
             "<path class=\"spot\" d=\"M{x:.1} {y:.1}h.01\"><title>{told}</title></path>"
         ));
+    }
+
+    /// What is said to whoever points at a line: at so many of its points at most, both ends among them.
+    pub(super) fn spots(
+        &mut self,
+        points: &[(f64, f64)],
+        most: usize,
+        told: impl Fn((f64, f64)) -> String,
+    ) {
+        let Some(last) = points.len().checked_sub(1) else { return };
+        let shown = points.len().min(most.max(2));
+        for nth in 0..shown {
+            let point = points[nth * last / (shown - 1).max(1)];
+            self.spot(point, &told(point));
+        }
     }
 
     /// What is said to whoever points anywhere between two values of the horizontal axis.

@@ -2,6 +2,12 @@
 // pointed at, and a line below the picture says it; a tap does so too.
 // No less-than sign and no ampersand stand here, so that the page is well-formed XML.
 document.addEventListener("DOMContentLoaded", () => {
+  // A picture that is zoomed is read where it is shown: a part by any of it, a point by where it is.
+  const isInView = (point) => {
+    const view = point.ownerSVGElement.viewBox.baseVal, box = point.getBBox();
+    const end = Math.min(box.x + box.width, view.x + view.width);
+    return end - Math.max(box.x, view.x) > (box.width > 0.1 ? 0 : -0.02);
+  };
   for (const figure of document.querySelectorAll("figure")) {
     const points = [...figure.querySelectorAll("title")].map((title) => title.parentNode);
     const all = points.filter((point) => point.localName !== "svg");
@@ -29,7 +35,8 @@ document.addEventListener("DOMContentLoaded", () => {
     figure.addEventListener("blur", () => leave(""));
     figure.addEventListener("keydown", (event) => {
       // A picture is there in two shapes, one of which is shown.
-      const shown = all.filter((point) => point.getClientRects().length !== 0);
+      const drawn = all.filter((point) => point.getClientRects().length !== 0);
+      const shown = drawn.filter(isInView);
       const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
       if (step === undefined || event.target !== figure || shown.length === 0) return;
       event.preventDefault();

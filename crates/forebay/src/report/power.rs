@@ -1,13 +1,12 @@
 //! The report of `plan power`: which plan of switching pools to take, what each draws, and what becomes of the promise.
 
 use super::bars::{self, Bar};
-use super::page::{document, header, paragraphs, section, tiles};
+use super::page::{document, header, section, tiles};
 use super::pictures::figure;
 use super::plot::Caption;
+use super::prose::{self, called, paragraphs};
 use super::table::{Mark, headings, named, table};
-use super::text::{
-    NONE, bound, count, escape, joules, millis, name, percent, seconds, significant,
-};
+use super::text::{NONE, bound, count, joules, millis, name, percent, seconds, significant};
 use crate::plan::power::{Power, Question, Row};
 
 /// What the page shows.
@@ -30,13 +29,13 @@ pub(super) fn page(page: &PowerPage<'_>) -> String {
     body += &paragraphs("Keep in mind", "cautions", &cautions);
     if let Some((_, power)) = page.traces.first() {
         let [_, _, words] = power.told(page.question);
-        body += &section("What the words mean", &format!("<p>{}</p>{HOW}", escape(&words)));
+        body += &section("What the words mean", &format!("<p>{}</p>{HOW}", prose::said(&words)));
     }
     let title = match page.traces {
         [(trace, _)] => trace.to_string(),
         several => format!("{} traces", several.len()),
     };
-    document(&title, &body)
+    document(&called("Power", &[&title]), &body)
 }
 
 const HOW: &str = "<p>Each pool holds all the data. A request goes to the first pool that answers it in time, so the last ones are \
@@ -83,7 +82,7 @@ fn of_trace(question: &Question, power: &Power, index: usize, whose: &str) -> St
     let answer = if whose.is_empty() { String::new() } else { power.answer(question) };
     let said = [answer, always, switched].map(|said| match said.as_str() {
         "" => String::new(),
-        said => format!("<p>{}</p>", escape(said)),
+        text => format!("<p>{}</p>", prose::said(text)),
     });
     let four = power.recommended().map_or(String::new(), |best| best_of(best, whose));
     let drawn = format!(

@@ -2,9 +2,11 @@
 //!
 //! Invariant: every run that was made is in it, and the one that is marked is the one that the headline names.
 
+use super::figures;
 use super::load::load;
-use super::page::{contenders, document, folded, header, paragraphs, section};
+use super::page::{contenders, document, folded, header, section};
 use super::pictures;
+use super::prose::{called, paragraphs};
 use super::table::{Mark, headings, table, with_bar};
 use super::tables::{self, gain};
 use super::text::{millis_or_none, name, ratio, seconds, significant};
@@ -142,8 +144,8 @@ pub(super) fn page(page: &RunsPage<'_>) -> String {
     }
     body += &section("The trace", &tables::trace(page.description));
     let all: Vec<&RunResult> = results.iter().collect();
-    body += &folded("All figures of all runs", &tables::figures(&all));
-    document(page.trace, &body)
+    body += &folded("All figures of all runs", &figures::figures(&all));
+    document(&called("Simulation", &[page.trace]), &body)
 }
 
 fn head(page: &RunsPage<'_>, results: &[RunResult]) -> String {

@@ -2,12 +2,13 @@
 //! each tier.
 
 use super::bars::{self, Bar};
-use super::page::{document, header, paragraphs, section};
+use super::page::{document, header, section};
 use super::pictures::figure;
 use super::plot::Caption;
+use super::prose::{called, paragraphs, said};
 use super::table::{Mark, headings, table};
 use super::tables::gain;
-use super::text::{NONE, bound, count, escape, ratio, seconds};
+use super::text::{NONE, bound, count, ratio, seconds};
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::sla::{Division, Kept, Price, Way};
@@ -33,17 +34,22 @@ pub(super) fn page(page: &SlaPage<'_>) -> String {
         ("Load", format!("{} requests in {}", count(requests), seconds(duration))),
         ("Promise", promise.join(", ")),
     ];
-    let mut body = header(("good", "What the promise costs"), &price.told(), &about);
+    let verdict = match price.checked.as_ref().map(|checked| checked.kept) {
+        None => ("good", "What the promise costs"),
+        Some(true) => ("good", "It keeps the promise"),
+        Some(false) => ("bad", "It does not keep the promise"),
+    };
+    let mut body = header(verdict, &price.answer(), &about);
     body += &section("Ways to keep it", &(picture(price) + &ways(price)));
     let title = format!("The tiers at {} IOPS", count(price.least.capacity_iops));
     body += &section(&title, &tiers(&price.least));
     if let Some((checked, told)) = price.checked.as_ref().zip(price.checked_told()) {
         let title = format!("The tiers at the {} IOPS asked for", count(checked.capacity_iops));
-        body += &section(&title, &format!("<p>{}</p>{}", escape(&told), tiers(checked)));
+        body += &section(&title, &format!("<p>{}</p>{}", said(&told), tiers(checked)));
     }
     body += &paragraphs("Keep in mind", "cautions", &price.cautions);
     body += &section("How it is found", HOW);
-    document(&trace, &body)
+    document(&called("Promise", &[&trace]), &body)
 }
 
 const HOW: &str = "<p>The load is split recursively: what the server of one tier cannot answer in time goes to the next tier’s. Separate \
@@ -96,12 +102,6 @@ fn ways(price: &Price) -> String {
     table(&heads, &tried(price).into_iter().map(row).collect::<Vec<_>>())
 }
 
-/// A share that was found, so exactly that it can be held against a promise.
-fn share(found: f64) -> String {
-    let digits = format!("{:.4}", found * 100.0);
-    format!("{}\u{a0}%", digits.trim_end_matches('0').trim_end_matches('.'))
-}
-
 fn tiers(division: &Division) -> String {
     let heads = headings(&["tier", "promised", "answered", "kept", "its share, IOPS"]);
     let row = |tier: &Kept| {
@@ -109,7 +109,7 @@ fn tiers(division: &Division) -> String {
         let cells = vec![
             format!("within {}", bound(tier.within_ms)),
             amount::percent(tier.fraction),
-            share(tier.achieved_fraction),
+            amount::share_found(tier.achieved_fraction),
             format!("<span class=\"{class}\">{kept}</span>"),
             tier.share(division.way).map_or_else(String::from, count),
         ];

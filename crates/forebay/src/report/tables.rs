@@ -1,14 +1,15 @@
-//! The tables of runs: ranking, pairs of streams, streams, the trace, all figures.
+//! The tables of runs: remedies, ranking, pairs of streams, streams, the trace.
 
 use super::load::directions;
+use super::prose::said;
 use super::table::{Mark, headings, table, with_bar};
 use super::text::{
-    NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
-    rate, ratio, seconds, significant,
+    NONE, bytes, count, escape, millis, millis_or_none, name, percent, percent_or_none, rate,
+    ratio, seconds, significant,
 };
 use crate::advise::{Advice, Redundancy, Redundant, Remedy, RemedyKind, Standing};
 use crate::simulate::{Replay, RunResult};
-use crate::statistics::{Figures, StreamShare};
+use crate::statistics::StreamShare;
 use forebay_trace::describe::Description;
 
 /// Streams that are listed.
@@ -18,7 +19,7 @@ const STREAMS_MAX: usize = 20;
 /// the requests that its own figures are of.
 pub(super) fn remedies(advice: &Advice) -> String {
     let reason = |(kinds, reason): &(String, &str)| {
-        format!("<p><b>{}</b>: {}</p>\n", escape(kinds), escape(reason))
+        format!("<p><b>{}</b>: {}</p>\n", escape(kinds), said(reason))
     };
     let reasons: String = advice.reasons().iter().map(reason).collect();
     let reasons = format!("<div class=\"findings reasons\">{reasons}</div>");
@@ -110,7 +111,7 @@ pub(super) fn redundancy(redundancy: &Redundancy) -> String {
         ]
     };
     let rows: Vec<_> = redundancy.tried.iter().map(|one| (mark(one), cells(one))).collect();
-    format!("<p class=\"told\">{}</p>{}", escape(&redundancy.said), table(&heads, &rows))
+    format!("<p class=\"told\">{}</p>{}", said(&redundancy.said), table(&heads, &rows))
 }
 
 /// Every scheduler, that with the least total time first; as they are listed where they cannot be compared.
@@ -305,65 +306,4 @@ pub(super) fn trace(d: &Description) -> String {
     let pair =
         |(term, figure): (&str, String)| format!("<div><dt>{term}</dt><dd>{figure}</dd></div>");
     format!("<dl class=\"facts\">{}</dl>", terms.into_iter().map(pair).collect::<String>())
-}
-
-type Figure = (&'static str, fn(&Figures) -> String);
-
-/// Every figure and how it is printed.
-const FIGURES: &[Figure] = &[
-    ("requests", |f| count(f.requests)),
-    ("reads", |f| count(f.reads)),
-    ("writes", |f| count(f.writes)),
-    ("flushes", |f| count(f.flushes)),
-    ("trims", |f| count(f.trims)),
-    ("requests unfinished", |f| count(f.unfinished)),
-    ("I/Os", |f| count(f.ios)),
-    ("first arrival to last completion", |f| seconds(f.makespan_s)),
-    ("disk busy", |f| seconds(f.busy_s)),
-    ("transfer floor", |f| seconds(f.transfer_bound_s)),
-    ("seeking", |f| seconds(f.seek_s)),
-    ("rotating", |f| seconds(f.rotation_s)),
-    ("transferring", |f| seconds(f.transfer_s)),
-    ("head movements", |f| count(f.head_movements)),
-    ("full sweeps over the disk", |f| significant(f.seek_sweeps)),
-    ("cylinders per movement", |f| significant(f.avg_seek_tracks)),
-    ("standard deviation, cylinders", |f| significant(f.seek_stddev_tracks)),
-    ("read latency, mean", |f| millis_or_none(f.read_mean_ms)),
-    ("read latency, p50", |f| millis_or_none(f.read_p50_ms)),
-    ("read latency, p99", |f| millis_or_none(f.read_p99_ms)),
-    ("read latency, p99.9", |f| millis_or_none(f.read_p999_ms)),
-    ("read latency, longest", |f| millis_or_none(f.read_max_ms)),
-    ("write latency, mean", |f| millis_or_none(f.write_mean_ms)),
-    ("write latency, p50", |f| millis_or_none(f.write_p50_ms)),
-    ("write latency, p99", |f| millis_or_none(f.write_p99_ms)),
-    ("write latency, p99.9", |f| millis_or_none(f.write_p999_ms)),
-    ("write latency, longest", |f| millis_or_none(f.write_max_ms)),
-    ("wait from admission, mean", |f| millis_or_none(f.wait_mean_ms)),
-    ("wait from admission, p99", |f| millis_or_none(f.wait_p99_ms)),
-    ("wait from admission, longest", |f| millis(f.longest_wait_ms)),
-    ("device time per I/O, mean", |f| millis_or_none(f.service_mean_ms)),
-    ("energy", |f| joules(f.energy_j)),
-];
-
-/// All figures of all runs.
-pub(super) fn figures(runs: &[&RunResult]) -> String {
-    let mut heads = headings(&["figure"]);
-    heads.extend(runs.iter().map(|run| name(&run.policy)));
-    let row = |label: &str, shown: &dyn Fn(&RunResult) -> String| {
-        let cells =
-            std::iter::once(label.to_string()).chain(runs.iter().map(|run| shown(run))).collect();
-        (Mark::Plain, cells)
-    };
-    let mut rows: Vec<_> =
-        FIGURES.iter().map(|(label, shown)| row(label, &|run| shown(&run.figures))).collect();
-    rows.push(row("lost between streams", &|run| seconds(run.contention.between_streams_s)));
-    rows.push(row("lost within streams", &|run| seconds(run.contention.within_streams_s)));
-    rows.push(row("requests moved", &|run| count(run.changed.requests_moved)));
-    rows.push(row("requests cut", &|run| count(run.changed.requests_cut)));
-    rows.push(row("requests left out", &|run| count(run.changed.requests_clipped)));
-    rows.push(row("latency imputed", &|run| percent(run.imputed_share)));
-    rows.push(row("simulator speed", &|run| {
-        format!("{} requests/s", significant(run.simulated_requests_per_s))
-    }));
-    table(&heads, &rows)
 }

@@ -37,6 +37,7 @@ pub(crate) fn walk(name: &str, page: &str) {
     page.tables();
     page.keys();
     page.figures();
+    page.sentences();
     page.stands_alone();
 }
 
@@ -164,6 +165,9 @@ impl<'a> Page<'a> {
         }
         for figure in self.all("figure") {
             self.holds(figure.attribute("tabindex") == Some("0"), "cannot be reached", figure);
+            let mut titles = figure.descendants().filter(|node| node.has_tag_name("title"));
+            let says = titles.any(|title| !title.parent().unwrap().has_tag_name("svg"));
+            self.holds(says, "nothing in it says what it is", figure);
         }
         for node in self.document.descendants() {
             let order = node.attribute("tabindex");
@@ -201,6 +205,18 @@ impl<'a> Page<'a> {
                     self.holds(!counts || !cell.contains('.'), head, *row);
                 }
             }
+        }
+    }
+
+    /// No line ends between a figure and its unit, and no backtick is left where code should stand.
+    fn sentences(&self) {
+        for node in self.document.descendants().filter(|node| node.is_text()) {
+            let text = node.text().unwrap_or_default();
+            if ["style", "script", "code"].iter().any(|tag| within(node, tag)) {
+                continue;
+            }
+            assert_eq!(text, forebay_trace::prose::joined(text), "{}", self.name);
+            assert!(!text.contains('`'), "{}: {text}", self.name);
         }
     }
 

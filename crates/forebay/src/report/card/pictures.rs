@@ -1,11 +1,11 @@
 //! The distributions of both traces side by side.
 
 use super::super::axis::{Axis, plain};
-use super::super::charts::{legend, series_class};
+use super::super::charts::{STRIPS, legend, quantiles, series_class};
 use super::super::page::section;
 use super::super::pictures::figure;
 use super::super::plot::{Caption, Plot};
-use super::super::text::{NONE, escape, millis, significant};
+use super::super::text::{NONE, escape, millis, percent, significant};
 use crate::compare::{Card, Dispersion, MissRatio, Quantity};
 
 /// Two lines over one axis: (x, y) of each trace.
@@ -15,6 +15,10 @@ type Lines<'a> = [&'a [(f64, f64)]; 2];
 type AxisOver = fn(f64, f64, f64, f64) -> Axis;
 
 const SIZE: (f64, f64) = (560.0, 300.0);
+/// What they are called.
+const TRACES: [&str; 2] = ["A", "B"];
+/// Points of a line that say their figures.
+const SPOTS_MAX: usize = 24;
 
 pub(super) fn pictures(card: &Card) -> String {
     let [sizes_a, sizes_b] = card.pictures.sizes.clone().map(in_bytes);
@@ -31,7 +35,7 @@ pub(super) fn pictures(card: &Card) -> String {
 
 /// Which line is whose.
 pub(super) fn both() -> String {
-    legend(["A", "B"].into_iter(), &[])
+    legend(TRACES.into_iter(), &[])
 }
 
 fn in_bytes(of_kib: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
@@ -41,6 +45,13 @@ fn in_bytes(of_kib: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 fn draw(plot: &mut Plot, lines: Lines<'_>) {
     for (index, points) in lines.iter().enumerate() {
         plot.line(points, &format!("series {}", series_class(index)));
+    }
+}
+
+/// What each line says to whoever points at it, after whose it is.
+fn told(plot: &mut Plot, lines: Lines<'_>, said: impl Fn((f64, f64)) -> String) {
+    for (whose, points) in TRACES.into_iter().zip(lines) {
+        plot.spots(points, SPOTS_MAX, |point| format!("{whose}, {}", said(point)));
     }
 }
 
@@ -77,10 +88,16 @@ pub(super) fn cumulative(
     let caption = Caption { id, title, description: &description };
     let mut plot =
         Plot::new(&caption, SIZE, (x, &format!("{unit} (logarithmic)")), (y, "requests, %"));
-    let percent = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+    let in_percent = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
         points.iter().map(|&(value, share)| (value, share * 100.0)).collect()
     };
-    draw(&mut plot, [&percent(lines[0]), &percent(lines[1])]);
+    let lines = lines.map(in_percent);
+    draw(&mut plot, [&lines[0], &lines[1]]);
+    for (whose, points) in TRACES.into_iter().zip(&lines) {
+        quantiles(&mut plot, points, |share, value| {
+            format!("{whose}: {share} % up to {}", x.said(value))
+        });
+    }
     figure(&plot.finish(), &format!("<b>{}</b>, share of the requests up to it", escape(title)))
 }
 
@@ -103,7 +120,11 @@ fn miss_ratios(card: &Card) -> String {
     let line = |of: fn(&MissRatio) -> f64| -> Vec<(f64, f64)> {
         card.mrc.iter().map(|point| (bytes(point), of(point) * 100.0)).collect()
     };
-    draw(&mut plot, [&line(|point| point.a), &line(|point| point.b)]);
+    let lines = [line(|point| point.a), line(|point| point.b)];
+    draw(&mut plot, [&lines[0], &lines[1]]);
+    told(&mut plot, [&lines[0], &lines[1]], |(bytes, missed)| {
+        format!("{}: {} % missed", x.said(bytes), significant(missed))
+    });
     let error = significant(card.mrc_mean_error);
     figure(&plot.finish(), &format!("<b>{}</b>, mean error {error}", caption.title))
 }
@@ -142,7 +163,11 @@ fn dispersions(card: &Card) -> String {
     let line = |of: fn(&Quantity) -> f64| -> Vec<(f64, f64)> {
         card.dispersion.iter().map(|scale| (scale.bin_ms as f64, of(&scale.quantity))).collect()
     };
-    draw(&mut plot, [&line(|quantity| quantity.a), &line(|quantity| quantity.b)]);
+    let lines = [line(|quantity| quantity.a), line(|quantity| quantity.b)];
+    draw(&mut plot, [&lines[0], &lines[1]]);
+    told(&mut plot, [&lines[0], &lines[1]], |(ms, found)| {
+        format!("{}: {}", millis(ms), significant(found))
+    });
     figure(&plot.finish(), &format!("<b>{}</b>, 1 for a Poisson process", caption.title))
 }
 
@@ -172,6 +197,13 @@ fn heat(card: &Card) -> String {
         shares.iter().enumerate().flat_map(step).collect()
     };
     draw(&mut plot, [&line(&heat.a), &line(&heat.b)]);
+    let part = heat.a.len().div_ceil(STRIPS).max(1);
+    for (nth, (a, b)) in heat.a.chunks(part).zip(heat.b.chunks(part)).enumerate() {
+        let (from, to) = ((nth * part) as f64 * gib, (nth * part + a.len()) as f64 * gib);
+        let [a, b] = [a, b].map(|shares| percent(shares.iter().sum()));
+        let told = format!("{} to {}\u{a0}GiB: A {a}, B {b}", significant(from), significant(to));
+        plot.strip((from, to), &told);
+    }
     let elsewhere = significant(heat.total_variation * 100.0);
     figure(&plot.finish(), &format!("<b>{}</b>, {elsewhere}\u{a0}% elsewhere", caption.title))
 }

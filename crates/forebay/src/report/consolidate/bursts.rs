@@ -1,0 +1,113 @@
+//! How the bursts of clients that share a server meet: their requests a second over time, one upon the other.
+
+use std::fmt::Write;
+
+use forebay_core::Nanos;
+
+use super::super::axis::Axis;
+use super::super::charts::STRIPS;
+use super::super::page::section;
+use super::super::pictures::figure;
+use super::super::plot::{Caption, Plot};
+use super::super::text::{seconds, significant};
+use super::{COLOURS, ConsolidatePage, apart, client_names, colour, legend};
+use crate::plan::consolidate::times;
+
+/// Shifts that have pictures.
+const PICTURES_MAX: usize = 3;
+
+/// How the clients' bursts meet, for the first shifts.
+pub(super) fn bursts(page: &ConsolidatePage<'_>) -> String {
+    let shifts = page.shifts.iter().take(PICTURES_MAX).enumerate();
+    let all: String = shifts.filter_map(|(index, shift)| stacked(page, index, *shift)).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    section("How their bursts meet", &(legend(&page.found.clients) + &all))
+}
+
+/// Steps of time that are told apart.
+pub(super) const STEPS: usize = 400;
+
+/// How long all clients take together, in seconds, and the requests in each step of it: each layer holds those of all
+/// clients before it too, so that the last one is the outline. `None` where all come at once.
+pub(super) fn layers(page: &ConsolidatePage<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
+    let each = || times(page.clients, page.begin, shift).into_iter();
+    let end = each().filter_map(Iterator::last).max().unwrap_or_default().as_secs_f64();
+    if end <= 0.0 {
+        return None;
+    }
+    let mut layers = vec![[0u64; STEPS]; page.clients.len().min(COLOURS)];
+    for (client, of) in each().enumerate() {
+        for at in of {
+            let at = ((at.as_secs_f64() / end * STEPS as f64) as usize).min(STEPS - 1);
+            layers[client.min(COLOURS - 1)..].iter_mut().for_each(|layer| layer[at] += 1);
+        }
+    }
+    Some((end, layers))
+}
+
+/// Requests a second of each client over time, one upon the other.
+fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<String> {
+    const SIZE: (f64, f64) = (1140.0, 240.0);
+    let (end, layers) = layers(page, shift)?;
+    let step = end / STEPS as f64;
+    let highest = layers.last()?.iter().copied().max().unwrap_or(0) as f64 / step;
+    let (left, right) = Plot::across(SIZE.0);
+    let (bottom, top) = Plot::upwards(SIZE.1);
+    let x = Axis::linear(end, left, right);
+    let y = Axis::linear(highest * 1.05, bottom, top);
+    let title = match page.shifts.len() {
+        1 => "Requests a second of all clients".to_string(),
+        _ => format!("Requests a second of all clients, {}", apart(shift.as_secs_f64())),
+    };
+    let caption = Caption {
+        id: &format!("bursts-{index}"),
+        title: &title,
+        description: &format!(
+            "The requests a second of each client over time, stacked one upon the other: at most {} in all.",
+            significant(highest)
+        ),
+    };
+    let mut plot = Plot::new(&caption, SIZE, (x, "time, s"), (y, "requests per second"));
+    plot.zoomable();
+    for (client, layer) in layers.iter().enumerate().rev() {
+        let mut path = format!("M{left:.1} {bottom:.1}");
+        for (at, requests) in layer.iter().enumerate() {
+            let height = plot.y.at(*requests as f64 / step);
+            let to = plot.x.at((at + 1) as f64 * step);
+            let _ = write!(path, "V{height:.1}H{to:.1}");
+        }
+        plot.add(&format!("<path class=\"{}\" d=\"{path}V{bottom:.1}Z\"/>", colour(client)));
+    }
+    strips(&mut plot, &layers, step, &client_names(&page.found.clients));
+    Some(figure(&plot.finish(), &format!("<b>{title}</b>, one upon the other")))
+}
+
+/// What each part of the time says: the requests a second, and whose most of them are.
+fn strips(plot: &mut Plot, layers: &[[u64; STEPS]], step: f64, called: &[String]) {
+    let part = STEPS.div_ceil(STRIPS);
+    for from in (0..STEPS).step_by(part) {
+        let to = (from + part).min(STEPS);
+        let lasts = (to - from) as f64 * step;
+        let up_to: Vec<u64> = layers.iter().map(|layer| layer[from..to].iter().sum()).collect();
+        let own = |at: usize| up_to[at] - at.checked_sub(1).map_or(0, |before| up_to[before]);
+        let all = up_to.last().copied().unwrap_or(0);
+        let rate = |requests: u64| significant(requests as f64 / lasts);
+        let most =
+            (0..up_to.len()).max_by_key(|at| (own(*at), usize::MAX - at)).filter(|_| all > 0);
+        let whose = most.map_or(String::new(), |at| {
+            let is_shared = at + 1 == COLOURS && called.len() > COLOURS;
+            let whose = if is_shared { "all others" } else { called[at].as_str() };
+            format!(
+                ", most of {}{whose}: {}",
+                if is_shared { "" } else { "client " },
+                rate(own(at))
+            )
+        });
+        let (begin, end) = (from as f64 * step, to as f64 * step);
+        let told =
+            format!("{} to {}: {} requests/s{whose}", seconds(begin), seconds(end), rate(all));
+        plot.strip((begin, end), &told);
+    }
+}

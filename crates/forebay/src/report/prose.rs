@@ -1,0 +1,117 @@
+//! Sentences as a page has them: none breaks between a figure and its unit, and what stands between backticks is code.
+
+use std::path::Path;
+
+use super::page::section;
+use super::text::escape;
+use forebay_trace::prose::joined;
+
+/// Paragraphs of one kind that are shown.
+const PARAGRAPHS_MAX: usize = 40;
+
+/// `text` from outside as markup, with what stands between backticks as code.
+pub(super) fn said(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return escape(text);
+    }
+    let one = |(nth, part): (usize, &&str)| match nth % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    parts.iter().enumerate().map(one).collect()
+}
+
+/// `markup` in whose texts no line ends between a figure and its unit; code, which is copied, stays as it is.
+pub(super) fn kept_together(markup: &str) -> String {
+    let mut kept = String::with_capacity(markup.len());
+    let mut is_code = false;
+    for piece in markup.split_inclusive('>') {
+        let (text, tag) = piece.split_at(piece.find('<').unwrap_or(piece.len()));
+        match is_code {
+            true => kept.push_str(text),
+            false => kept.push_str(&joined(text)),
+        }
+        kept.push_str(tag);
+        is_code = if tag.starts_with("</") {
+            is_code && tag != "</code>"
+        } else {
+            is_code || tag == "<code>"
+        };
+    }
+    kept
+}
+
+/// What a page is called among others that are open: `what` it says, and of which traces. A path is called by its last
+/// part.
+pub(super) fn called(what: &str, of: &[&str]) -> String {
+    let last =
+        |path: &&str| Path::new(path).file_name().map(|last| last.to_string_lossy().into_owned());
+    let of: Vec<String> = of.iter().map(|path| last(path).unwrap_or(path.to_string())).collect();
+    format!("{what}: {}", of.join(" and "))
+}
+
+/// What begins a line that can be copied.
+const INDENT: &str = "    ";
+
+/// A paragraph; in it, lines that can be copied stand apart, those in a row together.
+fn prose(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_copied = |line: &str| line.starts_with(INDENT);
+    let part = |part: &[&str]| -> String {
+        let copied: Option<Vec<String>> =
+            part.iter().map(|line| line.strip_prefix(INDENT).map(escape)).collect();
+        match copied {
+            Some(lines) => format!("<pre><code>{}</code></pre>\n", lines.join("\n")),
+            None => part.iter().map(|line| format!("<p>{}</p>\n", said(line))).collect(),
+        }
+    };
+    lines.chunk_by(|a, b| is_copied(a) == is_copied(b)).map(part).collect()
+}
+
+pub(super) fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
+    if texts.is_empty() {
+        return String::new();
+    }
+    let shown = texts.iter().take(PARAGRAPHS_MAX);
+    let mut all: String = shown.map(|text| prose(text)).collect();
+    if texts.len() > PARAGRAPHS_MAX {
+        all += &format!("<p>And {} more.</p>", texts.len() - PARAGRAPHS_MAX);
+    }
+    section(title, &format!("<div class=\"{class}\">{all}</div>"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_their_units_and_code_its_blanks() {
+        assert_eq!(
+            kept_together("<p class=\"2 s\">in 3 s, <code>sleep 3 s</code> or 4 ms</p>5 %"),
+            "<p class=\"2 s\">in 3\u{a0}s, <code>sleep 3 s</code> or 4\u{a0}ms</p>5\u{a0}%"
+        );
+        assert_eq!(kept_together(""), "");
+    }
+
+    #[test]
+    fn lines_in_a_row_are_copied_together() {
+        let text = "Do:\n    a 1 %\n      b\nor\n    c";
+        let shown = "<p>Do:</p>\n<pre><code>a 1 %\n  b</code></pre>\n<p>or</p>\n<pre><code>c</code></pre>\n";
+        assert_eq!(prose(text), shown);
+        assert_eq!(prose(""), "");
+    }
+
+    #[test]
+    fn backticks_in_pairs_are_code() {
+        assert_eq!(said("see `a <b>` & `c`"), "see <code>a &lt;b&gt;</code> &amp; <code>c</code>");
+        assert_eq!(said("one ` alone"), "one ` alone");
+    }
+
+    #[test]
+    fn a_page_is_called_by_its_answer_and_the_last_part_of_each_path() {
+        assert_eq!(called("Advice", &["/long/way/to/t.parquet"]), "Advice: t.parquet");
+        assert_eq!(called("Comparison", &["a/b", "c"]), "Comparison: b and c");
+        assert_eq!(called("Advice", &[""]), "Advice: ");
+    }
+}
