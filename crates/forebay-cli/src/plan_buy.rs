@@ -25,6 +25,9 @@ use crate::report_file::ReportFile;
 use crate::stdin;
 
 /// Find which drives to buy, how many and in which layout, to keep promises to clients
+///
+/// Every number of each drive in each layout is simulated until one does. For all bundled drives and layouts that takes
+/// minutes: --device and --layout name those that you would buy.
 #[derive(Args)]
 pub(crate) struct Buy {
     /// The clients' traces
