@@ -275,8 +275,12 @@ impl Unit {
         let Some(ms) = ms else { return right("-".to_string()) };
         // Resamples are counted in steps of some 2 %: more than two digits would say nothing.
         let figure = |ms: f64| match self.of_ms(ms) {
-            value if value < 9.95 => format!("{value:.1}"),
-            value => format!("{value:.0}"),
+            value if value >= 9.95 => format!("{value:.0}"),
+            value if value >= 0.995 || value <= 0.0 => format!("{value:.1}"),
+            value => {
+                let digits = 1 - value.log10().floor() as i32;
+                format!("{value:.*}", usize::try_from(digits).unwrap_or(0))
+            }
         };
         let within = interval.map(|(low, high)| format!(" ({}-{})", figure(low), figure(high)));
         right(format!("{}{}", significant(self.of_ms(ms)), within.unwrap_or_default()))

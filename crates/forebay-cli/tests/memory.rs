@@ -102,7 +102,7 @@ fn caches_and_models_of_blocks_that_never_come_back() {
     let distinct = curve["distinct_blocks"].as_f64().unwrap();
     assert!((distinct / 3e6 - 1.0).abs() < 0.01, "{distinct}");
     let (table, _) = ends(&mut bounded(250, &["cache"], &[&path]), 0);
-    assert!(table.contains("LRU is estimated on one in 2 blocks"), "{table}");
+    assert!(table.contains("Estimated from one block in 2"), "{table}");
     let fit = ["fit", "--level", "2", "-o", model.to_str().unwrap()];
     let alone = [&fit[..], &["--no-verdict"]].concat();
     ends(&mut bounded(256, &alone, &[&path]), 0);

@@ -220,6 +220,8 @@ fn dates_that_are_not_read_are_told_how_to_be_written() {
         ("date,time,op,offset,size\n2024-01-31,12:00:00.5,R,0,8\n", "12:00:00.5"),
         ("time,op,offset,size\n01/02/2024 10:00:00,R,0,8\n", "01/02/2024 10:00:00"),
         ("time,op,offset,size\n2024-02-30 10:00:00,R,0,8\n", "2024-02-30 10:00:00"),
+        ("time,op,offset,size\nJan 31 2026 12:00:00,R,0,8\n", "Jan 31 2026 12:00:00"),
+        ("time,op,offset,size\n20260131T120000,R,0,8\n", "20260131T120000"),
     ] {
         let told = read(text.as_bytes(), None).unwrap_err();
         let expected = format!(
@@ -229,7 +231,7 @@ fn dates_that_are_not_read_are_told_how_to_be_written() {
         assert!(told.contains(&expected), "{told}");
     }
     // A number, negative ones and those with an exponent too, lacks a unit alone.
-    for number in ["5", "-5", "1e-3", "x"] {
+    for number in ["5", "-5", "1e-3", "x", "0x12345", "17000000000"] {
         let told = read(format!("time,op,offset,size\n{number},R,0,8\n").as_bytes(), None);
         let told = told.unwrap_err();
         assert!(told.contains("expected the unit of \"time\""), "{told}");

@@ -389,10 +389,11 @@ pub fn advise<P: GoOn>(
 }
 
 impl Advice {
-    /// Whether `policy` is what to set today, where that is not what is recommended.
+    /// Whether `policy` is what to set today, where what is recommended is not Linux's.
     pub fn is_for_today(&self, policy: &str) -> bool {
-        let is_best = self.recommended.as_deref() == Some(policy);
-        !is_best && self.today.as_ref().is_some_and(|today| today.policy == policy)
+        let is_best = |best: &str| best == policy || From::of(best) == From::Linux;
+        !self.recommended.as_deref().is_some_and(is_best)
+            && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
 
     /// What is to be done with a remedy: one of what is free, and one of what needs flash.
@@ -523,12 +524,15 @@ fn rank(
     let base = results.iter().position(|run| run.policy == baseline.policy).unwrap_or(0);
     let with_interval = |(at, run): (usize, &RunResult)| {
         // What is saved is told of both at once: what a resample asks for is asked of both.
-        let saved = |of: fn(&Compared) -> Option<f64>| {
-            resampled.ratio((at, base), of).map(|(low, high)| (1.0 - high, 1.0 - low)).unzip()
+        let saved = |of: fn(&Compared) -> Option<f64>, scale: f64| {
+            let ratio = resampled.ratio((at, base), of);
+            ratio.map(|(low, high)| (1.0 - high * scale, 1.0 - low * scale)).unzip()
         };
-        let (gain_low_share, gain_high_share) = saved(|run| Some(run.busy_s));
-        let (read_p99_gain_low_share, read_p99_gain_high_share) = saved(|run| run.read_p99_ms);
-        let (write_p99_gain_low_share, write_p99_gain_high_share) = saved(|run| run.write_p99_ms);
+        let scale = choice::total_scale(run, baseline);
+        let (gain_low_share, gain_high_share) = saved(|run| Some(run.busy_s), scale);
+        let (read_p99_gain_low_share, read_p99_gain_high_share) = saved(|run| run.read_p99_ms, 1.0);
+        let (write_p99_gain_low_share, write_p99_gain_high_share) =
+            saved(|run| run.write_p99_ms, 1.0);
         let one = ranked(run, Some(baseline));
         let (total_low_s, total_high_s) = resampled.total(at, run.total_s()).unzip();
         let (read_p99_low_ms, read_p99_high_ms) =

@@ -6,7 +6,7 @@
 //! offsets and lengths are bytes; a time needs a type that says its unit, or is refused.
 
 /// Times of arrival.
-pub(super) const AT: [&str; 18] = [
+pub(super) const AT: [&str; 19] = [
     "elapsed",
     "elapsed_time",
     "request_time",
@@ -25,9 +25,12 @@ pub(super) const AT: [&str; 18] = [
     "submit",
     "submitted",
     "arrived",
+    "date",
 ];
+/// The same where a unit tells that it is no place.
+pub(super) const AT_WITH_UNIT: [&str; 2] = ["start", "begin"];
 /// Times of completion.
-pub(super) const END: [&str; 9] = [
+pub(super) const END: [&str; 10] = [
     "end",
     "end_time",
     "completion",
@@ -35,6 +38,7 @@ pub(super) const END: [&str; 9] = [
     "complete_time",
     "completed",
     "complete",
+    "finish",
     "finish_time",
     "finished",
 ];

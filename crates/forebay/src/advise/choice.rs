@@ -28,6 +28,13 @@ use crate::slices::{Compared, Resampled};
 
 pub use passed_over::PassedOver;
 
+/// What the ratio of two runs' busy times is multiplied by for that of their totals. Of these no slice tells a part: they are
+/// taken to be as much longer or shorter as the devices' work.
+pub(super) fn total_scale(a: &RunResult, b: &RunResult) -> f64 {
+    let busy = a.figures.busy_s / b.figures.busy_s.max(1e-9);
+    a.total_s() / b.total_s().max(1e-9) / busy.max(1e-9)
+}
+
 /// Flash has to make figures better by this share in the mean.
 const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
 
@@ -160,8 +167,10 @@ impl<'a> Choice<'a> {
     fn is_less(&self, figure: Figure, a: usize, b: usize) -> bool {
         let point = figure.of(&self.runs[a]).zip(figure.of(&self.runs[b]));
         let ratio = self.resampled.ratio((a, b), |run| figure.resampled(run));
+        let scale =
+            if figure == Figure::Total { total_scale(&self.runs[a], &self.runs[b]) } else { 1.0 };
         point.zip(ratio).is_some_and(|((is, was), (_, high))| {
-            is < was * (1.0 - SHARE_THAT_MATTERS) && high < 1.0
+            is < was * (1.0 - SHARE_THAT_MATTERS) && high * scale < 1.0
         })
     }
 
@@ -311,10 +320,26 @@ impl<'a> Choice<'a> {
 
     /// All figures of two runs that the preference looks at.
     fn held_against(&self, run: usize, other: usize) -> String {
-        let figures = self.looked_at().iter();
-        let figures: Vec<String> =
+        self.told_of(self.looked_at().iter(), run, other)
+    }
+
+    /// Those of them in which they are not told alike.
+    fn told_apart(&self, run: usize, other: usize) -> String {
+        let told =
+            |figure: &Figure, run: usize| figure.of(&self.runs[run]).map(|is| figure.told(is));
+        let apart = |figure: &&Figure| told(figure, run) != told(figure, other);
+        self.told_of(self.looked_at().iter().filter(apart), run, other)
+    }
+
+    fn told_of<'b>(
+        &self,
+        figures: impl Iterator<Item = &'b Figure>,
+        run: usize,
+        other: usize,
+    ) -> String {
+        let told: Vec<String> =
             figures.filter_map(|figure| self.told(*figure, run, other)).collect();
-        figures.join(", ")
+        told.join(", ")
     }
 
     /// Whether the first run is worth more flash than the second: better by a tenth under the preference.

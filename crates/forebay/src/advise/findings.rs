@@ -196,18 +196,23 @@ impl Case<'_> {
         self.ranking.iter().filter(|ranked| ranked.from.is_to_be_had())
     }
 
-    /// What the wrong scheduler costs; nothing where none takes longer.
+    /// What the wrong scheduler costs; nothing where none takes longer, or nobody waits for that.
     fn worst(&self) -> String {
+        if keeps_up(self.baseline(), self.span_s) {
+            return String::new();
+        }
         let Some(worst) = self.to_be_had().last() else { return String::new() };
         match -worst.gain_share.unwrap_or(0.0) {
             loss if loss < 0.005 => String::new(),
             loss => {
-                format!(
-                    "The wrong one, {}, costs {} more {}.",
-                    worst.policy,
-                    percent(loss),
-                    self.total_words()
-                )
+                let (policy, loss) = (&worst.policy, percent(loss));
+                match self.setup.replay {
+                    Replay::Closed => format!("The wrong one, {policy}, takes {loss} longer."),
+                    _ => format!(
+                        "The wrong one, {policy}, costs {loss} more {}.",
+                        self.total_words()
+                    ),
+                }
             }
         }
     }

@@ -15,7 +15,8 @@ use crate::columns::date;
 use crate::columns::unit::{DATE, TIME_UNITS};
 use crate::error::{Place, TraceError};
 use crate::formats::titles::{
-    AT, END, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles, VOLUME,
+    AT, AT_WITH_UNIT, END, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles,
+    VOLUME,
 };
 use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
@@ -156,7 +157,11 @@ impl Names {
     fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
         let titles = &self.titles;
         let any = |names: &[&str]| titles.any(names, |_| true);
-        let at = self.moment(&AT).or_else(|| Some((titles.time(&AT, |_| true)?.0, None)));
+        let at = self.moment(&AT).or_else(|| {
+            let (column, unit) = titles.time(&AT_WITH_UNIT, |unit| unit.is_some())?;
+            Some((column, Some(unit_name(unit?))))
+        });
+        let at = at.or_else(|| Some((titles.time(&AT, |_| true)?.0, None)));
         let [offset, len] = titles.extents();
         let offset = offset.or_else(|| Some((any(&OFFSET_UNSURE)?, None)))?;
         let len = len.or_else(|| Some((any(&LEN_UNSURE)?, None)));
@@ -247,8 +252,8 @@ impl Names {
     /// What to say of a date or a time of day in the first row, which is read in no such form; nothing of a number.
     fn calendar(&self, column: usize) -> Option<String> {
         let field = self.first.get(column)?.trim();
-        let begins = field.starts_with(|first: char| first.is_ascii_digit());
-        let is_one = begins && field.contains(['-', '/', ':']) && field.parse::<f64>().is_err();
+        let digits = field.bytes().filter(u8::is_ascii_digit).count();
+        let is_one = digits >= 4 && !field.starts_with("0x") && field.parse::<f64>().is_err();
         is_one.then(|| {
             let (name, field) = (self.name(column), shorten(field.as_bytes()));
             format!("dates in {name} as {DATES_READ}, not as {field}")

@@ -141,7 +141,7 @@ impl Choice<'_> {
         Some(match self.figures.iter().find(|figure| self.is_less(**figure, chosen, run)) {
             Some(worse) => PassedOver::Worse { than, figure: figure(*worse, chosen) },
             None if self.is_near(run, chosen) => PassedOver::Alike { to: than },
-            None => PassedOver::WorseTogether { than, figures: self.held_against(run, chosen) },
+            None => PassedOver::WorseTogether { than, figures: self.told_apart(run, chosen) },
         })
     }
 }
