@@ -98,14 +98,14 @@ impl Advise {
         let asked = Asked { prefer: self.prefer.into(), jobs: self.jobs.count() };
         let mut advice =
             advise(&input, &device, reason, &flash, setup, asked, |told| progress.tell(told))?;
+        drop(progress);
         if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
+            let progress = Progress::new("trying redundancy");
             let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
-            let tried = redundancy(&input, &device, drives, scheduler, setup, |name| {
-                progress.say(format!("trying {name} on {drives} drives"));
-            })?;
+            let tried =
+                redundancy(&input, &device, drives, scheduler, setup, |told| progress.tell(told))?;
             advice.redundancy = Some(tried);
         }
-        drop(progress);
         // The answer comes first: it is not lost where the page cannot be written.
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &advice)?,

@@ -68,8 +68,10 @@ impl Array {
             Update::Fresh => array::Update::Fresh,
         };
         let mut scores = Vec::new();
-        for &outstanding in &asked.outstanding {
-            let progress = Progress::new(&format!("writing {outstanding} at a time"));
+        let progress = Progress::new("writing");
+        for (nth, &outstanding) in asked.outstanding.iter().enumerate() {
+            let doing = format!("writing {outstanding} at a time");
+            progress.within(doing, nth as f64, Some(asked.outstanding.len() as f64));
             scores.push(score(
                 &device,
                 Asked {
@@ -82,8 +84,8 @@ impl Array {
                     seed: asked.seed,
                 },
             )?);
-            drop(progress);
         }
+        drop(progress);
         let cautions = devices::cautions(&[&device]);
         match asked.format {
             Format::Json | Format::Csv => {

@@ -129,6 +129,9 @@ pub struct Recommended {
     pub lru_miss_ratio: f64,
 }
 
+/// A cache that finds less than this share of the blocks used, however large, is not worth having.
+pub(crate) const FOUND_THAT_MATTERS: f64 = 0.05;
+
 /// The share of what the largest cache finds that is enough.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
@@ -218,6 +221,13 @@ impl Curve {
             return "No cache helps: no block is used twice, so there is nothing to find, however large the cache."
                 .to_string();
         };
+        if self.findable() < FOUND_THAT_MATTERS {
+            return format!(
+                "No cache is worth having: none finds more than {}{} of the blocks used.",
+                if self.sampled_one_in > 1 { "about " } else { "" },
+                percent(self.findable())
+            );
+        }
         let own = match self.is_own_block {
             true => format!(" A block of the trace is taken as {} bytes.", self.block_bytes),
             false => String::new(),

@@ -99,8 +99,12 @@ impl Today {
     /// In words: what to do. Lines to be copied are indented by four blanks.
     pub fn told(&self) -> String {
         format!(
-            "To set {} until the next start:\n    {}\nFor good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",
+            "To set {} until the next start{}:\n    {}\nFor good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",
             self.name(),
+            match self.now.contains("nvmeXn1") {
+                true => " (a SATA drive is sdX)",
+                false => "",
+            },
             self.now.replace("; ", "\n    "),
             self.for_good.replace(", ATTR", ", \\\n      ATTR")
         )

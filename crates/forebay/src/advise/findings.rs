@@ -461,7 +461,7 @@ impl Case<'_> {
     fn head_movement(&self) -> String {
         let figures = &self.baseline().figures;
         if self.device.model.cylinders() == 0 {
-            return "This device has no heads: order does not change its service time.".to_string();
+            return "This device has no heads: order changes who waits for whom, and next to nothing else.".to_string();
         }
         let written_back = match figures.write_back_s {
             0.0 => String::new(),

@@ -11,7 +11,7 @@ use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::GoOn;
+use crate::progress::{GoOn, Told};
 use crate::quantities::{bytes, change, millis, percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_on};
 
@@ -77,18 +77,26 @@ pub fn redundancy<P: GoOn>(
     drives: u16,
     scheduler: &str,
     setup: Setup,
-    mut progress: impl FnMut(&str) -> P,
+    mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Redundancy, Error> {
     let bed = Bed { disks: drives, ..Bed::of(device) };
     let filled_mib = input.extents.iter().sum::<u64>().div_ceil(1 << 20);
     let mut tried = Vec::new();
-    for (name, what, failures_survived) in TRIED {
+    let steps = input.description.records.max(1) as f64;
+    for (nth, (name, what, failures_survived)) in TRIED.into_iter().enumerate() {
         // No more than it holds, and what a parameter takes.
         let bare = format!("array:{what}:disk={scheduler}");
         let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
         let filled_mib = filled_mib.min(usable_bytes >> 20).min(u32::MAX.into());
         let policy = format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}");
-        let run = run_on(input, bed, &policy, setup, |_| progress(name))?.result;
+        let doing = format!("trying {name} on {drives} drives");
+        let mut told = Told { doing, done_share: 0.0 };
+        let tell = |done: u64| {
+            let share = (done as f64 / steps).min(1.0);
+            told.done_share = (nth as f64 + share) / TRIED.len() as f64;
+            progress(&told)
+        };
+        let run = run_on(input, bed, &policy, setup, tell)?.result;
         tried.push(redundant(name, failures_survived, usable_bytes, &run));
     }
     let (recommended, why) = judged(&tried, setup.replay.total_name());
@@ -121,6 +129,11 @@ fn tail(of: &Redundant) -> f64 {
     of.read_p99_ms.or(of.write_p99_ms).unwrap_or(0.0)
 }
 
+/// Whose tail that is.
+fn whose(of: &Redundant) -> &'static str {
+    if of.read_p99_ms.is_some() { "reads" } else { "writes" }
+}
+
 /// Whether one is better: in time without harm to the tail, or in the tail without harm to time.
 fn is_better(one: &Redundant, than: &Redundant) -> bool {
     let (time, late) = (one.total_s / than.total_s.max(1e-9), tail(one) / tail(than).max(1e-9));
@@ -134,14 +147,15 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
     let against = |one: &Redundant| {
         let (time, late) = (change(one.total_s, raid6.total_s), change(tail(one), tail(raid6)));
-        format!("{total_is} {time}, 99th percentile {late}")
+        format!("{total_is} {time}, 99th percentile of {} {late}", whose(raid6))
     };
     let chosen = if is_better(adaptive, raid6) { adaptive } else { raid6 };
     let first = match chosen.name == raid6.name {
         true => format!(
-            "use RAID 6: it holds {}, answers 99 % within {}, and takes {} of all drives together. \
+            "use RAID 6: it holds {}, answers 99 % of {} within {}, and takes {} of all drives together. \
              Levels that follow the workload do not pay: {}.",
             bytes(raid6.usable_bytes as f64),
+            whose(raid6),
             millis(tail(raid6)),
             seconds(raid6.total_s),
             against(adaptive)

@@ -12,6 +12,7 @@ use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::resampled;
 use super::sizing::Sizing;
+use crate::cache_curve::FOUND_THAT_MATTERS;
 use crate::defragment::{Defragmentation, study};
 use crate::devices::OpenDevice;
 use crate::error::Error;
@@ -21,9 +22,6 @@ use crate::progress::{GoOn, Told};
 use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
-
-/// A cache that would find fewer blocks than this, however large, is not tried.
-const HIT_SHARE_THAT_MATTERS: f64 = 0.05;
 
 /// What remedies are held against, and what they are tried on.
 pub(super) struct Trial<'a> {
@@ -208,7 +206,7 @@ impl Trial<'_> {
         progress: impl FnMut(u64) -> P,
     ) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, footprint) = (RemedyKind::Caching, bytes(sizing.footprint_bytes as f64));
-        if sizing.hit_share_max < HIT_SHARE_THAT_MATTERS {
+        if sizing.hit_share_max < FOUND_THAT_MATTERS {
             let why = format!(
                 "Not tried: even a cache that holds all {footprint} would find only {} of the blocks \
                  used; the others are used for the first time.",
@@ -237,7 +235,7 @@ impl Trial<'_> {
         match run.placement.get("hit_share") {
             Some(&share) if run.figures.reads >= TOO_FEW => {
                 evidence += &format!("; in the run it found {} of the blocks read", percent(share));
-                let is_lost = share < HIT_SHARE_THAT_MATTERS;
+                let is_lost = share < FOUND_THAT_MATTERS;
                 why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
             }
             Some(_) if run.figures.reads > 0 => {
