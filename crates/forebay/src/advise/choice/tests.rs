@@ -2,6 +2,7 @@ use forebay_core::{Done, Flags, Nanos, Observer, Op, Request};
 
 use super::*;
 use crate::advise::sample;
+use crate::simulate::Replay;
 use crate::slices::Slices;
 
 /// Within what requests come, so that no run keeps up with them.
@@ -367,4 +368,18 @@ fn what_differs_is_told_apart_from_what_linux_has_that_differs() {
     assert_eq!(differs(&[same.clone(), run("bid", 400.0, 80.0, 100.0)]), (true, false));
     assert_eq!(differs(&[same.clone(), run("kyber", 400.0, 130.0, 100.0)]), (true, true));
     assert_eq!(differs(&[same, run("anticipatory", 300.0, 80.0, 80.0)]), (false, false));
+}
+
+#[test]
+fn totals_are_taken_to_be_as_much_longer_as_the_devices_work() {
+    let run = |replay, busy_s, makespan_s| {
+        let mut run = sample::advice().runs[0].clone();
+        run.replay = replay;
+        (run.figures.busy_s, run.figures.makespan_s) = (busy_s, makespan_s);
+        run
+    };
+    let scale = |replay| total_scale(&run(replay, 50.0, 90.0), &run(replay, 100.0, 100.0));
+    // Half the work takes a tenth less time: 0.4 to 0.6 of the work would take 0.72 to 1.08 of it.
+    assert!((scale(Replay::Closed) - 1.8).abs() < 1e-9);
+    assert!((scale(Replay::Open) - 1.0).abs() < 1e-9);
 }
