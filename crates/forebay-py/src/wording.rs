@@ -68,5 +68,7 @@ fn valued<'a>(after: &'a str, said: &mut String) -> &'a str {
     let word = after.strip_prefix(' ').unwrap_or_default();
     let first = word.split([' ', ';', ',', '.', ')']).next().unwrap_or_default();
     let is_word = first.chars().all(|letter| letter.is_ascii_lowercase());
-    if is_word && !VALUES.contains(&first) { after } else { word }
+    // What a message is about, before its colon, is a value whatever its letters.
+    let is_subject = word.contains(": got ");
+    if is_word && !is_subject && !VALUES.contains(&first) { after } else { word }
 }
