@@ -144,7 +144,7 @@ impl Play {
         drop(progress);
         let told = result.changed.told().into_iter().chain(result.notes.iter().cloned());
         told.for_each(|told| say!("{told}"));
-        let tape_error = result.tape_error.clone();
+        let lost = result.flush_error.clone().or(result.tape_error.clone());
         // What was let fail with --fail was asked for.
         let failed = (self.fail.is_empty() && result.figures.ios_failed > 0)
             .then(|| format!("{} I/Os failed; the verdict says how", result.figures.ios_failed));
@@ -155,7 +155,7 @@ impl Play {
             }
             Format::Table => output::print(&table(&result))?,
         }
-        tape_error.or(failed).map_or(Ok(()), |error| Err(anyhow::anyhow!(error)))
+        lost.or(failed).map_or(Ok(()), |error| Err(anyhow::anyhow!(error)))
     }
 }
 

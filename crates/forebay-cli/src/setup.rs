@@ -1,7 +1,7 @@
 //! `forebay completions` and `forebay man`: what an installation puts beside the command, from the parser of its arguments.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
@@ -47,13 +47,8 @@ impl Man {
         verbs.build();
         pages_of(&verbs, &mut pages)?;
         for (name, page) in pages {
-            let mut draft = Draft::new(&self.folder.join(name), &Kept::default())
-                .map_err(forebay::Error::output)?;
-            draft
-                .write_all(&page)
-                .map_err(|error| draft.failed(error))
-                .map_err(forebay::Error::output)?;
-            draft.publish().map_err(forebay::Error::output)?;
+            let draft = Draft::new(&self.folder.join(name), &Kept::default());
+            draft.and_then(|draft| draft.fill(&page)).map_err(forebay::Error::output)?;
         }
         Ok(())
     }

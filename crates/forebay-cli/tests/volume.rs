@@ -120,6 +120,26 @@ fn what_was_played_is_kept_though_it_ends_early() {
 }
 
 #[test]
+fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
+    let folder = Folder::new();
+    drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 3);
+    // No drive takes more than its labels.
+    let limited = "ulimit -f 16 && exec \"$0\" play \"$1\" --volume v --map wrap --format json";
+    let binary = assert_cmd::cargo::cargo_bin!("forebay");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", limited]).arg(binary).arg(trace).current_dir(folder.root());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let lost = "not all that was written may be kept: the volume could not be flushed: ";
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("forebay: {lost}")), "{said}");
+    let played: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(played["flush_error"].as_str().unwrap().starts_with(lost), "{played}");
+}
+
+#[test]
 fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     let folder = Folder::new();
     drives(&folder, 12);

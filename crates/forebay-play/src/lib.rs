@@ -121,15 +121,15 @@ fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Err
     )))
 }
 
-/// Makes durable what a run left in a volume's memory; says how long that took, or that it failed.
-fn flushed(policy: &mut dyn Policy, lanes: &mut LiveLanes) -> String {
+/// Makes durable what a run left in a volume's memory, and says how long that took; or why it failed.
+fn flushed(policy: &mut dyn Policy, lanes: &mut LiveLanes) -> Result<String, String> {
     let began = Instant::now();
     match forebay_volume::flush(policy, lanes) {
-        Ok(()) => format!(
+        Ok(()) => Ok(format!(
             "The volume was flushed at the end, in {}: all that was written is durable.",
             seconds(began.elapsed().as_secs_f64())
-        ),
-        Err(error) => format!("Not all that was written is kept: {error}."),
+        )),
+        Err(error) => Err(format!("not all that was written may be kept: {error}")),
     }
 }
 
@@ -172,7 +172,14 @@ fn played(
     let makespan = run(&mut *policy, &mut lanes, &mut workload, &mut watch)
         .map_err(|source| Error::Driver { driver, source })?;
     let cpu = CpuTime::used().since(before);
-    notes.extend(is_volume.then(|| flushed(&mut *policy, &mut lanes)));
+    let flush_error = match is_volume.then(|| flushed(&mut *policy, &mut lanes)) {
+        Some(Ok(note)) => {
+            notes.push(note);
+            None
+        }
+        Some(Err(error)) => Some(error),
+        None => None,
+    };
     let workload = workload.workload;
     if let Some(error) = workload.failed() {
         return Err(forebay::Error::from(error).into());
@@ -205,6 +212,7 @@ fn played(
         cpu,
         placement,
         notes,
+        flush_error,
         tape,
     };
     Ok(played.result(&watch))

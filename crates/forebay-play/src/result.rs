@@ -76,6 +76,8 @@ pub struct PlayResult {
     pub tape_calls: Option<u64>,
     /// Why the tape that was to be written could not be.
     pub tape_error: Option<String>,
+    /// Why a volume could not be flushed at the end, so that not all that was written may be kept.
+    pub flush_error: Option<String>,
 }
 
 /// I/Os that failed in the same way.
@@ -133,6 +135,7 @@ pub(super) struct Played<'a> {
     pub(super) cpu: CpuTime,
     pub(super) placement: Vec<Figure>,
     pub(super) notes: Vec<String>,
+    pub(super) flush_error: Option<String>,
     pub(super) tape: Option<Result<u64, forebay::Error>>,
 }
 
@@ -176,6 +179,7 @@ impl Played<'_> {
             placement: self.placement.into_iter().collect(),
             notes: self.notes,
             tape_calls: self.tape.as_ref().and_then(|tape| tape.as_ref().ok().copied()),
+            flush_error: self.flush_error,
             tape_error: self.tape.and_then(|tape| tape.err().map(|error| error.to_string())),
             figures,
         };

@@ -124,7 +124,7 @@ fn answered<'py>(
     for told in result.changed.told().into_iter().chain(result.notes.iter().cloned()) {
         warn(py, told)?;
     }
-    if let Some(error) = &result.tape_error {
+    for error in result.flush_error.iter().chain(&result.tape_error) {
         warn(py, error.clone())?;
     }
     let said = loads(py, &json(result)?)?;

@@ -160,10 +160,12 @@ fn lanes(targets: Vec<Target>) -> Result<Box<dyn Lanes>, Error> {
 pub fn flush(policy: &mut (impl Policy + ?Sized), lanes: &mut impl Lanes) -> Result<(), Error> {
     let (mut once, told) = Once::of(Op::Flush);
     run(policy, lanes, &mut once, &mut ())?;
-    match *told.borrow() {
-        Some(Ok(())) => Ok(()),
-        outcome => Err(Error::Volume(format!("it could not be flushed: {outcome:?}"))),
-    }
+    let why = match *told.borrow() {
+        Some(Ok(())) => return Ok(()),
+        Some(Err(fault)) => fault.name(),
+        None => "no answer",
+    };
+    Err(Error::Volume(format!("the volume could not be flushed: {why}")))
 }
 
 /// A single request, which moves no data.

@@ -21,7 +21,7 @@ use crate::jobs;
 use crate::layout::VolumeLayout;
 use crate::progress::{GoOn, Told};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
-use crate::slices::{Compared, Resampled, Slices};
+use crate::slices::{Resampled, Slices};
 
 mod available;
 mod cautions;
@@ -30,6 +30,7 @@ mod findings;
 mod judge;
 mod plain;
 mod queues;
+mod ranking;
 mod redundancy;
 mod remedies;
 #[cfg(test)]
@@ -45,6 +46,8 @@ pub use choice::{PassedOver, Prefer};
 pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
+pub use ranking::Ranked;
+use ranking::rank;
 pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use sensitivity::Sensitivity;
@@ -64,52 +67,6 @@ fn resampled(slices: &[&Slices]) -> Resampled {
 
 /// The scheduler that gains are measured against: none, which leaves the order to the drive.
 pub const BASELINE: &str = "none";
-
-/// One scheduler's place.
-#[derive(Clone, Debug, Serialize)]
-pub struct Ranked {
-    /// The scheduler.
-    pub policy: String,
-    /// Total time.
-    pub total_s: f64,
-    /// Share of the baseline's total time saved, negative when it takes longer; none where there are
-    /// too few requests to compare.
-    pub gain_share: Option<f64>,
-    /// Resampled together with the baseline, in 95 % of resamples this share is saved at least,
-    pub gain_low_share: Option<f64>,
-    /// and this at most; likewise
-    pub gain_high_share: Option<f64>,
-    /// of the read latency that 99 % do not exceed at least this share,
-    pub read_p99_gain_low_share: Option<f64>,
-    /// and this at most,
-    pub read_p99_gain_high_share: Option<f64>,
-    /// and of that of writes at least this,
-    pub write_p99_gain_low_share: Option<f64>,
-    /// and this at most.
-    pub write_p99_gain_high_share: Option<f64>,
-    /// Read latency that 99 % do not exceed.
-    pub read_p99_ms: Option<f64>,
-    /// Write latency that 99 % do not exceed.
-    pub write_p99_ms: Option<f64>,
-    /// The longest latency; none without reads and writes.
-    pub longest_ms: Option<f64>,
-    /// Who offers it.
-    pub from: From,
-    /// In 95 % of resamples of the run the total time is from here
-    pub total_low_s: Option<f64>,
-    /// to here.
-    pub total_high_s: Option<f64>,
-    /// Likewise the read latency that 99 % do not exceed, from here
-    pub read_p99_low_ms: Option<f64>,
-    /// to here,
-    pub read_p99_high_ms: Option<f64>,
-    /// and that of writes, from here
-    pub write_p99_low_ms: Option<f64>,
-    /// to here.
-    pub write_p99_high_ms: Option<f64>,
-    /// Why it is not the one to use; none of that one, and where there are too few requests to compare.
-    pub passed_over: Option<PassedOver>,
-}
 
 /// What kind of answer it is, as far as schedulers go; other remedies say it each for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -507,96 +464,6 @@ fn worth_telling<'a>(
         }
     }
     told
-}
-
-/// By total time; equal ones keep the order of the list, which is simplest first. So do all where
-/// there are too few requests to compare.
-fn rank(
-    results: &[RunResult],
-    resampled: &Resampled,
-    choice: &Choice<'_>,
-    recommended: Option<&str>,
-) -> Vec<Ranked> {
-    let baseline = choice.baseline();
-    if baseline.figures.requests < judge::TOO_FEW {
-        return results.iter().map(|run| ranked(run, None)).collect();
-    }
-    let base = results.iter().position(|run| run.policy == baseline.policy).unwrap_or(0);
-    let with_interval = |(at, run): (usize, &RunResult)| {
-        // What is saved is told of both at once: what a resample asks for is asked of both.
-        let saved = |of: fn(&Compared) -> Option<f64>, scale: f64| {
-            let ratio = resampled.ratio((at, base), of);
-            ratio.map(|(low, high)| (1.0 - high * scale, 1.0 - low * scale)).unzip()
-        };
-        let scale = choice::total_scale(run, baseline);
-        let (gain_low_share, gain_high_share) = saved(|run| Some(run.busy_s), scale);
-        let (read_p99_gain_low_share, read_p99_gain_high_share) = saved(|run| run.read_p99_ms, 1.0);
-        let (write_p99_gain_low_share, write_p99_gain_high_share) =
-            saved(|run| run.write_p99_ms, 1.0);
-        let one = ranked(run, Some(baseline));
-        let (total_low_s, total_high_s) = resampled.total(at, run.total_s()).unzip();
-        let (read_p99_low_ms, read_p99_high_ms) =
-            resampled.figure(at, |run| run.read_p99_ms).unzip();
-        let (write_p99_low_ms, write_p99_high_ms) =
-            resampled.figure(at, |run| run.write_p99_ms).unzip();
-        Ranked {
-            gain_low_share: least(gain_low_share, one.gain_share),
-            gain_high_share: most(gain_high_share, one.gain_share),
-            read_p99_gain_low_share,
-            read_p99_gain_high_share,
-            write_p99_gain_low_share,
-            write_p99_gain_high_share,
-            total_low_s: least(total_low_s, Some(run.total_s())),
-            total_high_s: most(total_high_s, Some(run.total_s())),
-            read_p99_low_ms: least(read_p99_low_ms, run.figures.read_p99_ms),
-            read_p99_high_ms: most(read_p99_high_ms, run.figures.read_p99_ms),
-            write_p99_low_ms: least(write_p99_low_ms, run.figures.write_p99_ms),
-            write_p99_high_ms: most(write_p99_high_ms, run.figures.write_p99_ms),
-            passed_over: recommended.and_then(|chosen| choice.passed_over(&run.policy, chosen)),
-            ..one
-        }
-    };
-    let mut ranking: Vec<Ranked> = results.iter().enumerate().map(with_interval).collect();
-    ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
-    ranking
-}
-
-/// The lower end of an interval, the figure itself where that lies lower: resamples are counted in steps of 1 %.
-fn least(low: Option<f64>, figure: Option<f64>) -> Option<f64> {
-    Some(low?.min(figure?))
-}
-
-/// The upper end likewise.
-fn most(high: Option<f64>, figure: Option<f64>) -> Option<f64> {
-    Some(high?.max(figure?))
-}
-
-/// A run's place, its gain against `baseline`.
-fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
-    Ranked {
-        policy: result.policy.clone(),
-        total_s: result.total_s(),
-        // Adding zero turns -0.0 into 0.0.
-        gain_share: baseline
-            .map(|baseline| 1.0 - result.total_s() / baseline.total_s().max(1e-9) + 0.0),
-        read_p99_ms: result.figures.read_p99_ms,
-        write_p99_ms: result.figures.write_p99_ms,
-        longest_ms: result.figures.longest_ms(),
-        from: From::of(&result.policy),
-        gain_low_share: None,
-        gain_high_share: None,
-        read_p99_gain_low_share: None,
-        read_p99_gain_high_share: None,
-        write_p99_gain_low_share: None,
-        write_p99_gain_high_share: None,
-        total_low_s: None,
-        total_high_s: None,
-        read_p99_low_ms: None,
-        read_p99_high_ms: None,
-        write_p99_low_ms: None,
-        write_p99_high_ms: None,
-        passed_over: None,
-    }
 }
 
 /// What to set on Linux: nothing where all that it has comes to the same.
