@@ -23,7 +23,7 @@ pub fn reader(format: &str, bytes: &[u8]) -> Result<Box<dyn Reader>, TraceError>
 pub fn read_at(format: &str, path: PathBuf, bytes: &[u8]) -> Result<Box<dyn Reader>, TraceError> {
     let listed = FORMATS.iter().find(|listed| listed.name == format).expect("a listed format");
     let content = Box::new(Cursor::new(bytes.to_vec()));
-    (listed.open)(Input { path, packing: Packing::Plain, content })
+    (listed.open)(Input::new(path, Packing::Plain, content))
 }
 
 /// What a whole trace came to.

@@ -37,6 +37,13 @@ pub struct Input {
     pub consumed: Consumed,
 }
 
+impl Input {
+    /// Content whose reading nobody follows.
+    pub fn new(path: PathBuf, packing: Packing, content: Box<dyn BufRead + Send>) -> Input {
+        Input { path, packing, content, consumed: Consumed::default() }
+    }
+}
+
 /// A format that can be read.
 pub struct Format {
     /// What `--from` and [`crate::Notes::format`] call it.
@@ -228,14 +235,9 @@ pub(crate) mod tests {
 
     type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
 
-    fn input(text: &[u8]) -> Input {
-        let content = Box::new(Cursor::new(text.to_vec()));
-        Input {
-            path: "trace".into(),
-            packing: Packing::Plain,
-            content,
-            consumed: Consumed::default(),
-        }
+    /// A text to be read.
+    pub(crate) fn input(text: &[u8]) -> Input {
+        Input::new("trace".into(), Packing::Plain, Box::new(Cursor::new(text.to_vec())))
     }
 
     /// Reads a whole text.

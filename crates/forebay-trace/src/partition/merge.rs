@@ -16,7 +16,7 @@ use crate::formats::Input;
 use crate::formats::parquet::open_rows;
 use crate::order::Ordered;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
-use crate::unpack::{Consumed, Unpacked, unpack};
+use crate::unpack::{Unpacked, unpack};
 
 /// Opens the finished folder `folder` as one trace.
 pub(crate) fn read(folder: &Path) -> Result<Box<dyn Reader>, TraceError> {
@@ -56,12 +56,7 @@ impl Source {
     fn open(folder: &Path, part: Part) -> Result<Source, TraceError> {
         let path = folder.join(&part.file);
         let Unpacked { packing, content, .. } = unpack(&path)?;
-        let reader = open_rows(Input {
-            path: path.clone(),
-            packing,
-            content,
-            consumed: Consumed::default(),
-        })?;
+        let reader = open_rows(Input::new(path.clone(), packing, content))?;
         let (batch, streams) = (Vec::new(), Vec::new());
         Ok(Source { path, part, reader, batch, place: 0, requests: 0, streams })
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::formats::tests::{drain, message, read};
+use crate::formats::tests::{drain, input, message, read};
 use crate::formats::{FORMATS, Input};
 
 type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
@@ -59,13 +59,7 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn who_names_the_units_is_warned_once() {
     let text = rows((0..70_000).map(|n| n * 2_000_000 + drawn(n) % 1_900_000), 512);
-    let input = |text: Vec<u8>| Input {
-        path: "trace".into(),
-        packing: crate::unpack::Packing::Plain,
-        content: Box::new(std::io::Cursor::new(text)),
-        consumed: crate::unpack::Consumed::default(),
-    };
-    let inner = crate::formats::presets::open("spc", input(text)).unwrap();
+    let inner = crate::formats::presets::open("spc", input(&text)).unwrap();
     let doubt = Doubt { refused: Refused::None, ..Doubt::of("spc") };
     let checked = Checked::new(inner, Path::new("trace"), doubt);
     let (records, _, notes) = drain(Box::new(checked)).unwrap();
@@ -76,13 +70,7 @@ fn who_names_the_units_is_warned_once() {
 fn declared_units_that_no_drive_could_have_are_refused_unless_they_are_sure() {
     let told = |columns: &str, text: &[u8]| {
         let columns: Columns = columns.parse().unwrap();
-        let input = Input {
-            path: "trace".into(),
-            packing: crate::unpack::Packing::Plain,
-            content: Box::new(std::io::Cursor::new(text.to_vec())),
-            consumed: crate::unpack::Consumed::default(),
-        };
-        let inner = crate::formats::presets::open_columns(&columns, input).unwrap();
+        let inner = crate::formats::presets::open_columns(&columns, input(text)).unwrap();
         let checked = Checked::new(inner, Path::new("trace"), Doubt::declared(&columns));
         drain(Box::new(checked)).map(|(_, _, notes)| notes.warnings.len())
     };
