@@ -206,6 +206,11 @@ check:
 	cargo fmt --check
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --workspace --all-targets -- -D warnings
+	@if command -v c++ >/dev/null; then \
+	  cargo clippy --bins --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings; \
+	else \
+	  echo "!!! no C++ compiler for the fuzzer's engine: the fuzz targets are NOT CHECKED"; \
+	fi
 
 # The Python package, built into an environment of its own as `pip install .` would, but quickly.
 py:

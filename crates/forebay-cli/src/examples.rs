@@ -143,7 +143,10 @@ const EACH: &[Examples] = &[
         "devices",
         &["forebay devices", "forebay devices st1000nm0011", "forebay devices --format json"],
     ),
-    ("policies", &["forebay policies", "forebay policies --format csv"]),
+    (
+        "policies",
+        &["forebay policies", "forebay policies bid cfq", "forebay policies --format csv"],
+    ),
     ("completions", &["forebay completions bash > forebay.bash"]),
     ("man", &["forebay man man1"]),
 ];

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use forebay::devices::{self, OpenDevice};
-use forebay::listings::{ListedDevice, policies};
+use forebay::listings::{ListedDevice, ListedPolicy, policies_named};
 use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, Parameter, SHAPER_PARAMETERS, SHAPERS,
     YARDSTICKS,
@@ -46,9 +46,12 @@ impl Devices {
     }
 }
 
-/// List the policies and their parameters
+/// List the policies and their parameters, or describe those that are named
 #[derive(Args)]
 pub(crate) struct Policies {
+    /// Policies to describe, with what each parameter does
+    #[arg(value_name = "POLICY")]
+    names: Vec<String>,
     /// How to print the list
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -56,8 +59,13 @@ pub(crate) struct Policies {
 
 impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let found = policies_named(&self.names).map_err(forebay::Error::from)?;
         if self.format != Format::Table {
-            return output::print_data(self.format, &Rows { rows: policies() });
+            return output::print_data(self.format, &Rows { rows: found });
+        }
+        if !self.names.is_empty() {
+            let told: Vec<String> = found.iter().map(told).collect();
+            return Ok(output::print(&told.join("\n\n"))?);
         }
         let mut table = output::table(["policy", "what it does"]);
         table.add_rows(POLICIES.iter().chain(PLACEMENTS).chain(ARRAYS).map(row));
@@ -65,7 +73,8 @@ impl Policies {
         table.add_row(["(schedulers)".to_string(), shown(BLOCK_PARAMETERS)]);
         table.add_rows(SHAPERS.iter().map(row));
         table.add_row(["(shapers)".to_string(), shown(SHAPER_PARAMETERS)]);
-        Ok(output::print(&table.to_string())?)
+        let more = "What a policy's parameters do: forebay policies POLICY.";
+        Ok(output::print(&format!("{table}\n{more}"))?)
     }
 }
 
@@ -83,6 +92,31 @@ fn described(device: &OpenDevice) -> String {
         }
     }
     lines.iter().map(|line| output::wrapped(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// What a policy does, and each of its parameters.
+fn told(policy: &ListedPolicy) -> String {
+    let ListedPolicy { policy: name, kind, summary, parameters, .. } = policy;
+    let said = output::wrapped(&format!("{name}, {}: {summary}.", with_article(kind)));
+    let Some(first) = policy.described.first() else {
+        return format!("{said}\nIt takes no parameters.");
+    };
+    let how = output::wrapped(&format!(
+        "Give its parameters as --policy {name}:{}=VALUE, with a colon before each. Below, each stands with its default; \
+         of a choice that is the first.",
+        first.parameter
+    ));
+    let mut table = output::table(["parameter", "what it does"]);
+    let shown = parameters.iter().chain(&policy.parameters_of_kind);
+    for (shown, parameter) in shown.zip(&policy.described) {
+        table.add_row([shown.as_str(), parameter.about]);
+    }
+    format!("{said}\n{how}\n\n{table}")
+}
+
+fn with_article(kind: &str) -> String {
+    let article = if kind.starts_with('a') { "an" } else { "a" };
+    format!("{article} {kind}")
 }
 
 fn row(listed: &Listed) -> [String; 2] {

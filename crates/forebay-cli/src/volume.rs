@@ -291,7 +291,12 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     }
     let state = match (&shown.drives_missing[..], shown.degraded_units, shown.lost_units) {
         (_, _, lost) if lost > 0 => format!("{lost} of its units are lost."),
-        ([], 0, _) => "It is whole.".to_string(),
+        ([], 0, _) if shown.written_bytes == 0 => "It is whole.".to_string(),
+        ([], 0, _) => match spare_drives(opened, 0) {
+            0 => "It is whole, but no drive may fail.".to_string(),
+            1 => "It is whole, and one drive may fail.".to_string(),
+            many => format!("It is whole, and any {many} drives may fail."),
+        },
         ([], degraded, _) => {
             format!("{degraded} of its units lack a drive: run `forebay volume check`.")
         }

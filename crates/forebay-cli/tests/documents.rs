@@ -267,8 +267,13 @@ fn no_line_of_help_or_of_a_list_is_wider_than_a_page() {
         .iter()
         .flat_map(|verb| ["--help", "-h"].map(|help| [&verb[..], &[help.to_string()]].concat()))
         .collect();
-    let lists =
-        [&["policies"][..], &["devices"], &["devices", "st1000nm0011"], &["devices", "990-pro"]];
+    let lists = [
+        &["policies"][..],
+        &["policies", "bid", "array"],
+        &["devices"],
+        &["devices", "st1000nm0011"],
+        &["devices", "990-pro"],
+    ];
     asked.extend(lists.map(|words| words.iter().map(ToString::to_string).collect()));
     for words in asked {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -30,9 +30,15 @@ pub(crate) fn devices<'py>(
     dicts(py, &found.into_iter().map(ListedDevice::of).collect::<Vec<_>>())
 }
 
-/// Every policy that can be asked for, as `forebay policies --format json` has them: a list of dicts with `policy`,
-/// `kind`, `summary` and `parameters`.
+/// Every policy that can be asked for, or those that are named, as `forebay policies --format json` has them: a list of
+/// dicts with `policy`, `kind`, `summary`, `parameters`, and what each of them does in `described`.
 #[pyfunction]
-pub(crate) fn policies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    dicts(py, &listings::policies())
+#[pyo3(signature = (*names))]
+pub(crate) fn policies<'py>(
+    py: Python<'py>,
+    names: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let names: Vec<String> = names.iter().map(given::<String>).collect::<PyResult<_>>()?;
+    let found = listings::policies_named(&names).map_err(|error| raised(error.into()))?;
+    dicts(py, &found)
 }

@@ -382,6 +382,9 @@ def test_plan_buy(answer, trace, tmp_path):
 def test_what_there_is_to_name_is_data(answer):
     assert forebay.devices() == answer("devices")["rows"]
     assert forebay.policies() == answer("policies")["rows"]
+    assert forebay.policies("bid", "noop") == answer("policies", "bid", "noop")["rows"]
+    with pytest.raises(forebay.Error, match="no policy 'bids'"):
+        forebay.policies("bids")
     [one] = forebay.devices("st1000nm0011")
     assert one["device"] == "st1000nm0011" and one["assumed"]
     with pytest.raises(forebay.Error, match="no-such"):

@@ -1,8 +1,9 @@
 //! What there is to name: devices and policies, as data.
 
+use forebay_core::SpecError;
 use forebay_core::catalog::{
-    ARRAYS, BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, Parameter, SHAPER_PARAMETERS, SHAPERS,
-    YARDSTICKS,
+    ARRAYS, BLOCK_PARAMETERS, DIVERTING, Listed, PLACEMENTS, POLICIES, Parameter,
+    SHAPER_PARAMETERS, SHAPERS, YARDSTICKS,
 };
 use serde::Serialize;
 
@@ -56,29 +57,66 @@ pub struct ListedPolicy {
     pub summary: &'static str,
     /// Each as KEY=DEFAULT.
     pub parameters: Vec<String>,
-    /// Those that every policy of its kind takes.
+    /// Those that it takes as every scheduler or every shaper does.
     pub parameters_of_kind: Vec<String>,
+    /// What each of both does.
+    pub described: Vec<ListedParameter>,
+}
+
+/// What a parameter takes and does.
+#[derive(Serialize)]
+pub struct ListedParameter {
+    /// As in KEY=VALUE.
+    pub parameter: &'static str,
+    /// What it is unless it is given; in capitals where that is no value.
+    pub default: String,
+    /// What it may be, where it is a choice.
+    pub choices: &'static [&'static str],
+    /// What it does.
+    pub about: &'static str,
+}
+
+impl ListedParameter {
+    fn of(parameter: &Parameter) -> ListedParameter {
+        ListedParameter {
+            parameter: parameter.key,
+            default: parameter.default_shown(),
+            choices: parameter.choices(),
+            about: parameter.about,
+        }
+    }
 }
 
 impl ListedPolicy {
     fn of(listed: &'static Listed, kind: &'static str) -> ListedPolicy {
-        let each = |parameters: &'static [Parameter]| parameters.iter().map(Parameter::to_string);
+        let of_kind = of_kind(listed.name, kind);
+        let shown = |parameters: &mut dyn Iterator<Item = &'static Parameter>| {
+            parameters.map(Parameter::to_string).collect()
+        };
         ListedPolicy {
             policy: listed.name,
             kind,
             summary: listed.summary,
-            parameters: listed.parameters().map(Parameter::to_string).collect(),
-            parameters_of_kind: match kind {
-                SCHEDULER => each(BLOCK_PARAMETERS).collect(),
-                SHAPER => each(SHAPER_PARAMETERS).collect(),
-                _ => Vec::new(),
-            },
+            parameters: shown(&mut listed.parameters()),
+            parameters_of_kind: shown(&mut of_kind.iter()),
+            described: listed.parameters().chain(of_kind).map(ListedParameter::of).collect(),
         }
+    }
+}
+
+/// What a policy takes beside its own parameters.
+fn of_kind(name: &str, kind: &str) -> &'static [Parameter] {
+    match kind {
+        SHAPER => SHAPER_PARAMETERS,
+        SCHEDULER | YARDSTICK => BLOCK_PARAMETERS,
+        _ if DIVERTING.contains(&name) => BLOCK_PARAMETERS,
+        _ => &[],
     }
 }
 
 const SCHEDULER: &str = "scheduler";
 const SHAPER: &str = "shaper";
+const YARDSTICK: &str = "yardstick";
 
 /// Every policy that can be asked for.
 pub fn policies() -> Vec<ListedPolicy> {
@@ -86,11 +124,30 @@ pub fn policies() -> Vec<ListedPolicy> {
         (POLICIES, SCHEDULER),
         (PLACEMENTS, "placement"),
         (ARRAYS, "array"),
-        (YARDSTICKS, "yardstick"),
+        (YARDSTICKS, YARDSTICK),
         (SHAPERS, SHAPER),
     ];
     let each = kinds
         .into_iter()
         .flat_map(|(listed, kind)| listed.iter().map(move |listed| ListedPolicy::of(listed, kind)));
     each.collect()
+}
+
+/// Those policies, or all where none is named.
+///
+/// # Errors
+/// Where there is none of a name.
+pub fn policies_named(names: &[String]) -> Result<Vec<ListedPolicy>, SpecError> {
+    let all = policies();
+    if names.is_empty() {
+        return Ok(all);
+    }
+    let named = |name: &String| {
+        let found = policies().into_iter().find(|listed| listed.policy == name);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(|listed| listed.policy).collect();
+            SpecError(format!("no policy '{name}', expected one of {}", known.join(", ")))
+        })
+    };
+    names.iter().map(named).collect()
 }

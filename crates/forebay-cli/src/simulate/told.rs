@@ -4,6 +4,7 @@ use forebay::simulate::{DeviceFigures, LeastTime, Replay, RunResult};
 use forebay::statistics::StreamShare;
 use forebay::words;
 use forebay_trace::grid::{Cell, right};
+use forebay_trace::plural;
 use forebay_trace::quantities::{
     NONE, bound, bytes, joules, millis, or_none, percent, seconds, significant,
 };
@@ -65,8 +66,8 @@ fn figures(runs: &[RunResult]) -> String {
         ("rotation", |run| seconds(run.figures.rotation_s)),
         ("head movements", |run| run.figures.head_movements.to_string()),
         ("full sweeps", |run| significant(run.figures.seek_sweeps)),
-        ("mean seek", |run| format!("{:.0} tracks", run.figures.avg_seek_tracks)),
-        ("seek deviation", |run| format!("{:.0} tracks", run.figures.seek_stddev_tracks)),
+        ("mean seek", |run| tracks(run.figures.avg_seek_tracks)),
+        ("seek deviation", |run| tracks(run.figures.seek_stddev_tracks)),
         ("read mean", |run| or_none(run.figures.read_mean_ms, millis)),
         ("read p50", |run| or_none(run.figures.read_p50_ms, millis)),
         ("read p99", |run| or_none(run.figures.read_p99_ms, millis)),
@@ -98,6 +99,10 @@ fn figures(runs: &[RunResult]) -> String {
         }
     }
     table.to_string()
+}
+
+fn tracks(tracks: f64) -> String {
+    plural::counted(tracks.round() as u64, "track")
 }
 
 /// How far each run is from what no order can beat.

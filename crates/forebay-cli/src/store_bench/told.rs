@@ -116,7 +116,7 @@ pub(super) fn told(results: &Results) -> String {
         "max",
     ]);
     if let (Some(load), Some(_)) = (&results.load, &results.run) {
-        rows(&mut table, "put before", &load.figures, false);
+        rows(&mut table, "load: ", &load.figures, false);
     }
     rows(&mut table, "", &phase.figures, is_open);
     lines.push(table.to_string());
@@ -142,7 +142,7 @@ fn clients(results: &Results) -> String {
 fn headline(results: &Results, figures: &Figures) -> String {
     let asked = match results.run {
         Some(_) => format!("Workload {}", results.workload),
-        None => "Putting the records".to_string(),
+        None => "Loading the records".to_string(),
     };
     let common = figures.operations.iter().max_by_key(|row| row.count);
     let tail = common.map_or_else(String::new, |row| {
@@ -161,13 +161,13 @@ fn headline(results: &Results, figures: &Figures) -> String {
     format!("{asked}: {} operations/s{wanted}{tail}{wrong}.", significant(figures.rate_per_s))
 }
 
-fn rows(table: &mut Grid, name: &str, figures: &Figures, is_open: bool) {
+fn rows(table: &mut Grid, phase: &str, figures: &Figures, is_open: bool) {
     for row in &figures.operations {
-        let name = if name.is_empty() { row.operation } else { name };
+        let name = format!("{phase}{}", row.operation);
         let cells =
             [row.count.to_string(), significant(row.rate_per_s), rate(row.values_mb_per_s * 1e6)];
         let from = if is_open { "intended" } else { "sent" };
-        table.add_row(line(name, cells, from, row.from_intended));
+        table.add_row(line(&name, cells, from, row.from_intended));
         if is_open {
             table.add_row(line("", Default::default(), "sent", row.from_sent));
         }

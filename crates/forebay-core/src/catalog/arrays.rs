@@ -18,24 +18,36 @@ const RULES: &[&str] =
 
 /// What an array for one run is made of.
 const MADE: &[Parameter] = &[
-    Parameter::choice("level", &["raid6", "raid0", "raid5", "raid10", "raid10x3", "raid10x4"]),
-    Parameter::choice("update", &["fresh", "in-place"]),
-    Parameter::whole("chunk-kib", 64, 4),
-    Parameter::whole("chunks", 4, 1),
-    Parameter::whole("filled-mib", 0, 0),
-    Parameter::whole("ssds", 0, 0),
+    Parameter::choice("level", &["raid6", "raid0", "raid5", "raid10", "raid10x3", "raid10x4"])
+        .about("the RAID level that data are written at first"),
+    Parameter::choice("update", &["fresh", "in-place"])
+        .about("whether what is overwritten goes to a new place, or stays where it is"),
+    Parameter::whole("chunk-kib", 64, 4)
+        .about("what lies on one disk together; 4 to 1024, a multiple of 4"),
+    Parameter::whole("chunks", 4, 1)
+        .about("chunks of data in a unit, which has a level of its own; with adapt up to 5"),
+    Parameter::whole("filled-mib", 0, 0).about("so much from the start counts as written before"),
+    Parameter::whole("ssds", 0, 0)
+        .about("solid-state drives beside the disks, as --flash says; none or enough for a unit"),
 ];
 
 /// How any array follows its workload, and who says otherwise.
 const RULED: &[Parameter] = &[
-    Parameter::choice("adapt", RULES),
-    Parameter::choice("costs", &["hdd", "ssd"]),
-    Parameter::choice("first", &["level", "write"]),
-    Parameter::whole("switch-percent", 0, 0),
-    Parameter::millis("rent-ms", 0.0),
-    Parameter::millis("period-ms", 60_000.0),
-    Parameter::own("hints", "none"),
-    Parameter::own("disk", "noop"),
+    Parameter::choice("adapt", RULES)
+        .about("the rule by which units change between RAID 6 and three copies"),
+    Parameter::choice("costs", &["hdd", "ssd"])
+        .about("whether the rule reckons with the paper's costs of hard disks or of SSDs"),
+    Parameter::choice("first", &["level", "write"])
+        .about("with adapt: a new unit is at level, or at the one that its first write suits"),
+    Parameter::whole("switch-percent", 0, 0)
+        .about("with adapt: the most that switches move, of what clients move; 0: no bound"),
+    Parameter::millis("rent-ms", 0.0)
+        .about("with adapt: time of a disk that a chunk's room costs each period; 0: none"),
+    Parameter::millis("period-ms", 60_000.0).about("how often rent-ms is due"),
+    Parameter::own("hints", "none")
+        .about("levels and kinds of drive by MiB: 0-1024@raid10x3/1024-4096@ssd"),
+    Parameter::own("disk", "noop")
+        .about("each disk's scheduler, as deadline+fifo-batch=32 with + for :"),
 ];
 
 /// Every policy that makes one volume of all disks.
@@ -119,7 +131,11 @@ impl Asked {
                 lanes.disks
             ));
         }
-        let ssds = given.whole("ssds")?.min(LANES_MAX) as usize;
+        let ssds = given.whole("ssds")?;
+        if ssds > LANES_MAX {
+            return wrong(format!("ssds: got {ssds}, expected {LANES_MAX} at most"));
+        }
+        let ssds = ssds as usize;
         let flash_bytes = lanes.flash.map_or(0, |flash| flash.capacity_bytes);
         if ssds > 0 && (ssds < width || lanes.flash.is_none()) {
             return wrong(format!(

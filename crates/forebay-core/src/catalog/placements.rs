@@ -22,24 +22,40 @@ use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, PerDisk};
 
-const TRANSFER: Parameter = Parameter::own("transfer-us", "0");
-const SIZE: Parameter = Parameter::own("size-mib", "ALL");
-const DISK: Parameter = Parameter::own("disk", "mq-deadline");
-const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"]);
+const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
+    .about("what the way to the flash and back adds to a request, where it is in another machine");
+const SIZE: Parameter = Parameter::own("size-mib", "ALL")
+    .about("how much of the flash is used; all of it unless given");
+const DISK: Parameter = Parameter::own("disk", "mq-deadline")
+    .about("the disk's scheduler, as deadline+fifo-batch=32 with + for :");
+const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"])
+    .about("whether hot extents move to the flash too, and cold ones back, as below");
+
+const DEVIATION: Parameter = Parameter::whole("deviation-mib", 64, 1)
+    .about("writes about this far or farther from most of the queue go to the flash");
+
+const CUTOFF: Parameter = Parameter::whole("cutoff-kib", 4096, 1)
+    .about("a stream that moves this much in a row, or on average, writes to the disk");
+
+const PACKING: Parameter = Parameter::whole("packing-kib", 64, 0)
+    .about("a stream's writes, shorter than this on average, go to the flash; 0: none");
 
 /// Of placements with a log on the flash: whether a blank one is taken, and what tells it from others.
-const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"]);
-const ID: Parameter = Parameter::whole("id", 0, 0);
+const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"])
+    .about("where the flash keeps a log (serve): whether a blank one is taken, not refused");
+const ID: Parameter = Parameter::whole("id", 0, 0)
+    .about("a number that tells this log from that of another pair of devices");
 
 /// Of a cache, unless another is given.
 const BLOCK_KIB: u32 = 4;
 
 /// What moves between the tiers, where something does.
 const MIGRATION: &[Parameter] = &[
-    Parameter::whole("extent-kib", 1024, 4),
-    Parameter::own("period-s", "10"),
-    Parameter::whole("hot", 4, 1),
-    Parameter::whole("moves-max", 64, 1),
+    Parameter::whole("extent-kib", 1024, 4)
+        .about("what is counted and moved together; a multiple of 4"),
+    Parameter::own("period-s", "10").about("seconds between two looks at what is hot"),
+    Parameter::whole("hot", 4, 1).about("uses in about a period that make an extent hot"),
+    Parameter::whole("moves-max", 64, 1).about("extents moved in a period, each way, at most"),
 ];
 
 /// Every policy that places data, simplest first.
@@ -48,10 +64,12 @@ pub const PLACEMENTS: &[Listed] = &[
         name: "cache",
         summary: "the flash keeps blocks of the disk, evicted as a replacement policy says",
         parameters: &[&[
-            Parameter::choice("replace", &["lru", "s3fifo"]),
-            Parameter::choice("write", &["back", "through", "around"]),
+            Parameter::choice("replace", &["lru", "s3fifo"])
+                .about("which block goes: the one unused for longest, or by S3-FIFO"),
+            Parameter::choice("write", &["back", "through", "around"])
+                .about("a write is done on the flash, on both, or goes past the flash"),
             SIZE,
-            Parameter::whole("block-kib", BLOCK_KIB, 1),
+            Parameter::whole("block-kib", BLOCK_KIB, 1).about("what is kept or dropped together"),
             DISK,
             TRANSFER,
             FORMAT,
@@ -66,25 +84,19 @@ pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "tier-lba",
         summary: "writes that lie far from most of the request queue go to the flash",
-        parameters: &[
-            &[Parameter::whole("deviation-mib", 64, 1), SIZE, TRANSFER, FORMAT, ID, MIGRATE],
-            MIGRATION,
-        ],
+        parameters: &[&[DEVIATION, SIZE, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
         name: "tier-bcache",
         summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
-        parameters: &[
-            &[Parameter::whole("cutoff-kib", 4096, 1), SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE],
-            MIGRATION,
-        ],
+        parameters: &[&[CUTOFF, SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
         name: "bid-hybrid",
         summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
                   flash",
         parameters: &[
-            &[Parameter::whole("packing-kib", 64, 0), SIZE, TRANSFER, FORMAT, ID],
+            &[PACKING, SIZE, TRANSFER, FORMAT, ID],
             BID_PARAMETERS,
             &[MIGRATE],
             MIGRATION,
@@ -93,7 +105,7 @@ pub const PLACEMENTS: &[Listed] = &[
 ];
 
 /// These have the block layer's parameters too: their disks' schedulers are their own.
-const DIVERTING: &[&str] = &["tier-lba", "bid-hybrid"];
+pub const DIVERTING: &[&str] = &["tier-lba", "bid-hybrid"];
 
 /// Whether `spec` names a policy that needs a flash device, itself or beneath a shaper.
 pub fn is_placement(spec: &str) -> bool {

@@ -35,8 +35,11 @@ pub const SHAPERS: &[Listed] = &[
         parameters: &[
             &[
                 CMIN,
-                Parameter::choice("admission", &["length", "rate"]),
-                Parameter::whole("slack-min", 1, 1),
+                Parameter::choice("admission", &["length", "rate"]).about(
+                    "whether promises are made by the queue's length, or by what cmin could serve",
+                ),
+                Parameter::whole("slack-min", 1, 1)
+                    .about("the rest is served while promises can wait for so many more requests"),
             ],
             FOLLOWED,
         ],
@@ -45,12 +48,26 @@ pub const SHAPERS: &[Listed] = &[
         name: "promised",
         summary: "RTT for each stream by itself, as in cmin=300/0:delta-ms=10; 0 promises nothing; what \
                   is not kept shares by weight",
-        parameters: &[&[CMIN, Parameter::own("weight", "1")], FOLLOWED],
+        parameters: &[
+            &[
+                Parameter::own("cmin", "IOPS")
+                    .about("requests a second that a stream is promised, as 300/0; 0: none"),
+                Parameter::own("weight", "1")
+                    .about("parts of what is left over, a number for each stream as in 1/5"),
+            ],
+            FOLLOWED,
+        ],
     },
     Listed {
         name: "token-bucket",
         summary: "at most rate requests a second, and burst at once",
-        parameters: &[&[Parameter::own("rate", "IOPS"), Parameter::whole("burst", 1, 1)], FOLLOWED],
+        parameters: &[
+            &[
+                Parameter::own("rate", "IOPS").about("requests a second at most"),
+                Parameter::whole("burst", 1, 1).about("requests that may go at once after a pause"),
+            ],
+            FOLLOWED,
+        ],
     },
     Listed {
         name: "dmclock",
@@ -58,9 +75,12 @@ pub const SHAPERS: &[Listed] = &[
                   last for those past the end",
         parameters: &[
             &[
-                Parameter::own("reservation", "0"),
-                Parameter::own("weight", "1"),
-                Parameter::own("limit", "0"),
+                Parameter::own("reservation", "0")
+                    .about("requests a second that a stream gets in any case, as 100/0; 0: none"),
+                Parameter::own("weight", "1")
+                    .about("parts of what is left over, a number for each stream as in 1/5"),
+                Parameter::own("limit", "0")
+                    .about("requests a second that a stream gets at most, as 0/50; 0: no limit"),
             ],
             FOLLOWED,
         ],
@@ -70,20 +90,28 @@ pub const SHAPERS: &[Listed] = &[
 /// Parameters that every shaper takes. With `over`, it stands above another policy or placement,
 /// written with `+` for `:` (and `++` for `+`), which it gives `depth` requests at a time.
 pub const SHAPER_PARAMETERS: &[Parameter] = &[
-    Parameter::own("delta-ms", "10"),
-    Parameter::choice("dependencies", &["yes", "no"]),
-    Parameter::whole("depth", 1, 1),
-    Parameter::own("over", "NONE"),
+    Parameter::own("delta-ms", "10")
+        .about("the bound that requests are held to; a list as 20/50 where cmin is one"),
+    Parameter::choice("dependencies", &["yes", "no"])
+        .about("whether one of two requests that overlap waits for the other, if either writes"),
+    Parameter::whole("depth", 1, 1).about("requests that the device gets at a time"),
+    Parameter::own("over", "NONE")
+        .about("the policy beneath, as mq-deadline+fifo-batch=32 with + for :; not with split"),
 ];
 
-const CMIN: Parameter = Parameter::own("cmin", "IOPS");
-const DELTA_C: Parameter = Parameter::own("delta-c", "1/delta");
+const CMIN: Parameter = Parameter::own("cmin", "IOPS")
+    .about("requests a second that are promised, from forebay plan capacity; tiers as 300/40");
+const DELTA_C: Parameter =
+    Parameter::own("delta-c", "1/delta").about("requests a second for the rest, beside cmin");
 
 /// Whether rates are as they are given or follow what the server does, and between which hundredths of them.
 const FOLLOWED: &[Parameter] = &[
-    Parameter::choice("capacity", &["fixed", "measured"]),
-    Parameter::whole("pace-min-percent", 10, 1),
-    Parameter::whole("pace-max-percent", 100, 1),
+    Parameter::choice("capacity", &["fixed", "measured"])
+        .about("whether rates are as they are given, or become less while the server does less"),
+    Parameter::whole("pace-min-percent", 10, 1)
+        .about("the least that measured capacity makes of the rates"),
+    Parameter::whole("pace-max-percent", 100, 1)
+        .about("the most that it makes of them; no less than pace-min-percent, up to 10000"),
 ];
 
 /// Whether `name` is a shaper's.

@@ -42,40 +42,64 @@ enum Takes {
 pub struct Parameter {
     /// As in `key=value`.
     pub key: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
     takes: Takes,
 }
 
+type Text = &'static str;
+
 impl Parameter {
     /// One of `choices`, by default the first.
-    pub const fn choice(key: &'static str, choices: &'static [&'static str]) -> Parameter {
-        Parameter { key, takes: Takes::Choice(choices) }
+    pub const fn choice(key: Text, choices: &'static [Text]) -> Parameter {
+        Parameter { key, about: "", takes: Takes::Choice(choices) }
     }
 
     /// Milliseconds from 0 to a day; its key ends in `-ms`.
-    pub const fn millis(key: &'static str, default_ms: f64) -> Parameter {
-        Parameter { key, takes: Takes::Millis(default_ms) }
+    pub const fn millis(key: Text, default_ms: f64) -> Parameter {
+        Parameter { key, about: "", takes: Takes::Millis(default_ms) }
     }
 
     /// A whole number of at least `least`.
-    pub const fn whole(key: &'static str, default: u32, least: u32) -> Parameter {
-        Parameter { key, takes: Takes::Whole { default, least } }
+    pub const fn whole(key: Text, default: u32, least: u32) -> Parameter {
+        Parameter { key, about: "", takes: Takes::Whole { default, least } }
     }
 
     /// What its policy reads by itself; `shown` says what it is unless it is given.
-    pub const fn own(key: &'static str, shown: &'static str) -> Parameter {
-        Parameter { key, takes: Takes::Own(shown) }
+    pub const fn own(key: Text, shown: Text) -> Parameter {
+        Parameter { key, about: "", takes: Takes::Own(shown) }
+    }
+
+    /// The same, which does this.
+    pub const fn about(self, about: Text) -> Parameter {
+        Parameter { about, ..self }
+    }
+
+    /// What may be given, the first by default, where it is a choice.
+    pub const fn choices(&self) -> &'static [Text] {
+        match self.takes {
+            Takes::Choice(choices) => choices,
+            _ => &[],
+        }
+    }
+
+    /// What it is unless it is given; in capitals where that is no value.
+    pub fn default_shown(&self) -> String {
+        match self.takes {
+            Takes::Choice(choices) => choices[0].to_string(),
+            Takes::Millis(ms) => ms.to_string(),
+            Takes::Whole { default, .. } => default.to_string(),
+            Takes::Own(shown) => shown.to_string(),
+        }
     }
 }
 
 /// As help shows it: `key=default` or `key=first|other`.
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}=", self.key)?;
-        match self.takes {
-            Takes::Choice(choices) => f.write_str(&choices.join("|")),
-            Takes::Millis(ms) => write!(f, "{ms}"),
-            Takes::Whole { default, .. } => write!(f, "{default}"),
-            Takes::Own(shown) => f.write_str(shown),
+        match self.choices() {
+            [] => write!(f, "{}={}", self.key, self.default_shown()),
+            choices => write!(f, "{}={}", self.key, choices.join("|")),
         }
     }
 }

@@ -34,11 +34,15 @@ use process::{Newcomers, Process};
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("antic-expire-ms", 6.7),
-    Parameter::millis("read-expire-ms", 125.0),
-    Parameter::millis("write-expire-ms", 250.0),
-    Parameter::millis("read-batch-expire-ms", 500.0),
-    Parameter::millis("write-batch-expire-ms", 125.0),
+    Parameter::millis("antic-expire-ms", 6.7)
+        .about("how long a stream's next read or synchronous write is waited for; 0: never"),
+    Parameter::millis("read-expire-ms", 125.0)
+        .about("a read or synchronous write older than this goes first in its batch"),
+    Parameter::millis("write-expire-ms", 250.0).about("the same for other writes"),
+    Parameter::millis("read-batch-expire-ms", 500.0)
+        .about("how long reads and synchronous writes have the disk while others wait"),
+    Parameter::millis("write-batch-expire-ms", 125.0)
+        .about("how long the other writes have it while those wait"),
 ];
 
 impl Scheduler for Anticipatory {

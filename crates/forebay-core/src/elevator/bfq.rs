@@ -49,15 +49,23 @@ use wf2q::Wf2q;
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("slice-idle-ms", 8.0),
-    Parameter::millis("timeout-sync-ms", 125.0),
-    Parameter::whole("max-budget-kib", 0, 0),
-    Parameter::millis("fifo-expire-sync-ms", 125.0),
-    Parameter::millis("fifo-expire-async-ms", 250.0),
-    Parameter::whole("back-seek-max-kib", 16_384, 0),
-    Parameter::whole("back-seek-penalty", 2, 1),
-    Parameter::choice("low-latency", &["yes", "no"]),
-    Parameter::whole("requests-max", 2 * SATA_TAGS, 1),
+    Parameter::millis("slice-idle-ms", 8.0)
+        .about("how long a stream's next request is waited for; 0: never"),
+    Parameter::millis("timeout-sync-ms", 125.0)
+        .about("the longest turn of a stream; 30 times as long while low-latency favours it"),
+    Parameter::whole("max-budget-kib", 0, 0)
+        .about("the most that a stream moves in a turn; 0: what timeout-sync-ms has time for"),
+    Parameter::millis("fifo-expire-sync-ms", 125.0)
+        .about("a read or synchronous write older than this goes first in its stream's turn"),
+    Parameter::millis("fifo-expire-async-ms", 250.0).about("the same for other writes"),
+    Parameter::whole("back-seek-max-kib", 16_384, 0)
+        .about("how far back a request may lie to be taken before those ahead"),
+    Parameter::whole("back-seek-penalty", 2, 1)
+        .about("how many times as long as the way ahead the way back counts"),
+    Parameter::choice("low-latency", &["yes", "no"])
+        .about("whether streams that begin or were silent get more for a while"),
+    Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
+        .about("requests admitted at a time, reads and writes together"),
 ];
 
 impl Scheduler for Bfq {

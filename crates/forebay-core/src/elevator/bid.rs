@@ -34,11 +34,15 @@ use crate::contract::time::Nanos;
 
 /// What it takes.
 pub(crate) const PARAMETERS: &[Parameter] = &[
-    Parameter::whole("history", 8, 1),
-    Parameter::millis("wait-ms", 5.0),
-    Parameter::millis("read-deadline-ms", 500.0),
-    Parameter::millis("write-deadline-ms", 5000.0),
-    Parameter::choice("staging-limit", &["yes", "no"]),
+    Parameter::whole("history", 8, 1)
+        .about("a stream's wait is the mean of so many gaps between its requests; up to 32"),
+    Parameter::millis("wait-ms", 5.0)
+        .about("its wait until so many gaps are known; the paper's savings need some 50"),
+    Parameter::millis("read-deadline-ms", 500.0)
+        .about("what a stream has staged, with a read in it, joins the line for the disk by then"),
+    Parameter::millis("write-deadline-ms", 5000.0).about("the same where all are writes"),
+    Parameter::choice("staging-limit", &["yes", "no"])
+        .about("whether staged requests count towards the limits below; no: there are none"),
 ];
 
 impl Scheduler for Bid {

@@ -20,7 +20,9 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
 /// What it takes.
-const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)];
+const PARAMETERS: &[Parameter] =
+    &[Parameter::millis("bound-ms", 10_000.0)
+        .about("a request that has waited for this goes first")];
 
 impl Scheduler for CLook {
     const LISTED: Listed = Listed {

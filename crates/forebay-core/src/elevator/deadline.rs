@@ -1,4 +1,4 @@
-//! deadline and mq-deadline: batches in address order, broken off for requests that waited too long.
+//! deadline and mq-deadline: batches in address order, begun at requests that waited too long.
 //!
 //! Source: Linux `deadline-iosched` as described in its documentation (`read_expire` 500 ms,
 //! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads go before writes, but not more
@@ -30,17 +30,21 @@ use crate::contract::time::Nanos;
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::choice("form", &["linux", "paper"]),
-    Parameter::millis("read-expire-ms", 500.0),
-    Parameter::millis("write-expire-ms", 5000.0),
-    Parameter::whole("writes-starved", 2, 1),
-    Parameter::whole("fifo-batch", 16, 1),
+    Parameter::choice("form", &["linux", "paper"])
+        .about("as Linux has it; or as the BID paper's example, which takes the two ages alone"),
+    Parameter::millis("read-expire-ms", 500.0)
+        .about("a read older than this begins the next batch of reads"),
+    Parameter::millis("write-expire-ms", 5000.0)
+        .about("the same for writes, once it is their turn"),
+    Parameter::whole("writes-starved", 2, 1)
+        .about("batches of reads that may go before writes that wait"),
+    Parameter::whole("fifo-batch", 16, 1).about("requests of a batch, at most"),
 ];
 
 impl Scheduler for Deadline {
     const LISTED: Listed = Listed {
         name: "deadline",
-        summary: "batches in address order, broken off for requests that waited too long",
+        summary: "batches in address order, reads first; one that waited too long begins the next batch",
         parameters: &[PARAMETERS],
     };
 
@@ -60,9 +64,9 @@ const WRITE: usize = 1;
 /// The scheduler's tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineConfig {
-    /// A read older than this ends the batch.
+    /// A read older than this begins the next batch of reads.
     pub read_expire: Nanos,
-    /// A write older than this ends the batch.
+    /// A write older than this begins the next batch of writes.
     pub write_expire: Nanos,
     /// Read batches that may pass waiting writes; with 0 writes would starve reads.
     pub writes_starved: u32,

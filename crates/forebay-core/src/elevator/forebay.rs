@@ -54,11 +54,14 @@ use trails::{TrailId, Trails};
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("wait-ms", 8.0),
-    Parameter::millis("hold-ms", 200.0),
-    Parameter::millis("read-turn-ms", 300.0),
-    Parameter::millis("write-turn-ms", 300.0),
-    Parameter::millis("bound-ms", 10_000.0),
+    Parameter::millis("wait-ms", 8.0)
+        .about("the longest wait for the next request of a stream (found by address); 0: never"),
+    Parameter::millis("hold-ms", 200.0)
+        .about("how long one stream that is waited for keeps the disk while others ask"),
+    Parameter::millis("read-turn-ms", 300.0).about("the shortest turn of reads while writes wait"),
+    Parameter::millis("write-turn-ms", 300.0).about("the shortest turn of writes while reads wait"),
+    Parameter::millis("bound-ms", 10_000.0)
+        .about("no admitted request waits longer for its answer, where the device can keep that"),
 ];
 
 impl Scheduler for Forebay {
@@ -227,7 +230,8 @@ impl Forebay {
             return false;
         }
         if trail.in_flight > 0 {
-            return true; // first its answer, then its next request
+            // First its answer, then its next request.
+            return self.config.wait > Nanos::ZERO;
         }
         let ends = trail.answered + pause.until.min(self.config.wait);
         if ends <= now {

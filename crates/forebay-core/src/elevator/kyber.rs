@@ -39,9 +39,11 @@ use latency::Latencies;
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("read-target-ms", 2.0),
-    Parameter::millis("write-target-ms", 10.0),
-    Parameter::whole("requests-max", 2 * SATA_TAGS, 1),
+    Parameter::millis("read-target-ms", 2.0)
+        .about("if a tenth of the reads take longer at the device, writes get fewer places at it"),
+    Parameter::millis("write-target-ms", 10.0).about("the same the other way round"),
+    Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
+        .about("requests admitted at a time, reads and writes together"),
 ];
 
 impl Scheduler for Kyber {

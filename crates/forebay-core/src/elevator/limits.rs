@@ -6,11 +6,14 @@ use crate::contract::spec::{Spec, SpecError};
 /// What every scheduler takes. Where it has a `requests-max`, that is the default of `reads-max` and
 /// `writes-max`.
 pub const BLOCK_PARAMETERS: &[Parameter] = &[
-    Parameter::choice("merge", &["yes", "no"]),
-    Parameter::whole("reads-max", 128, 1),
-    Parameter::whole("writes-max", 128, 1),
-    Parameter::whole("request-max-kib", 512, 4),
-    Parameter::whole("bio-max-kib", 1024, 4),
+    Parameter::choice("merge", &["yes", "no"]).about("whether requests that touch become one"),
+    Parameter::whole("reads-max", 128, 1)
+        .about("reads admitted at a time; requests-max by default, where that is taken"),
+    Parameter::whole("writes-max", 128, 1)
+        .about("the same for writes; with kyber three quarters of requests-max"),
+    Parameter::whole("request-max-kib", 512, 4)
+        .about("longer requests are cut to this, merged ones stay within, and the device's"),
+    Parameter::whole("bio-max-kib", 1024, 4).about("the same before merging, where this is less"),
 ];
 
 /// Commands that a SATA drive queues. A multi-queue scheduler may hold twice as many requests

@@ -11,12 +11,17 @@ use crate::contract::spec::SpecError;
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("read-expire-ms", 500.0),
-    Parameter::millis("write-expire-ms", 5000.0),
-    Parameter::whole("writes-starved", 2, 1),
-    Parameter::whole("fifo-batch", 16, 1),
-    Parameter::choice("front-merges", &["yes", "no"]),
-    Parameter::whole("requests-max", 2 * SATA_TAGS, 1),
+    Parameter::millis("read-expire-ms", 500.0)
+        .about("a read older than this begins the next batch of reads"),
+    Parameter::millis("write-expire-ms", 5000.0)
+        .about("the same for writes, once it is their turn"),
+    Parameter::whole("writes-starved", 2, 1)
+        .about("batches of reads that may go before writes that wait"),
+    Parameter::whole("fifo-batch", 16, 1).about("requests of a batch, at most"),
+    Parameter::choice("front-merges", &["yes", "no"])
+        .about("whether a new request joins a waiting one that begins where it ends"),
+    Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
+        .about("requests admitted at a time, reads and writes together"),
 ];
 
 /// Linux's mq-deadline.

@@ -22,7 +22,8 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
 /// What it takes.
-const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1)];
+const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1)
+    .about("requests admitted at a time, reads and writes together")];
 
 impl Scheduler for NoScheduler {
     const LISTED: Listed = Listed {

@@ -21,7 +21,9 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
 /// What it takes.
-const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)];
+const PARAMETERS: &[Parameter] =
+    &[Parameter::millis("bound-ms", 10_000.0)
+        .about("a request that has waited for this goes first")];
 
 /// Shortest positioning time first.
 #[derive(Clone, Debug)]

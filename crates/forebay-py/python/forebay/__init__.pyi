@@ -618,8 +618,8 @@ class Snapshot:
 def devices(*names: _Path) -> list[dict[str, Any]]:
     """The bundled devices, or those that are named."""
 
-def policies() -> list[dict[str, Any]]:
-    """Every policy that can be asked for."""
+def policies(*names: str) -> list[dict[str, Any]]:
+    """Every policy that can be asked for, or those that are named, with their parameters."""
 
 def play(
     trace: _Source | None = None,

@@ -37,6 +37,18 @@ fn a_file_that_two_threads_read_by_turns_is_one_stream() {
 }
 
 #[test]
+fn without_waiting_nobody_is_held_back_for_an_answer() {
+    let second = |wait| {
+        let mut run = run(ForebayConfig { wait, ..ForebayConfig::default() });
+        run.depth = 2;
+        run.run(vec![read(0.0, 0, 0), read(0.2, 1, 50_000 * MIB)], |_, _| None);
+        run.given[1].at
+    };
+    assert_eq!(second(Nanos::ZERO), ms(0.2));
+    assert!(second(ms(8.0)) >= ms(1.0), "the first is answered after a millisecond");
+}
+
+#[test]
 fn waiting_ends_where_a_move_costs_less() {
     // All requests take 1 ms wherever they are: moves cost nothing, which is soon found out.
     let mut run = run(ForebayConfig::default());

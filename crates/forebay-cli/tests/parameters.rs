@@ -1,0 +1,109 @@
+//! docs/policy-parameters.md is what `forebay policies` says. `UPDATE=1` writes it anew.
+
+#![allow(clippy::unwrap_used)]
+
+mod command;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use command::{ends, forebay, json};
+use serde_json::Value;
+
+const BEGINNING: &str = "\
+# Parameters of policies
+
+A policy is given as `--policy NAME:KEY=VALUE:KEY=VALUE`, in Python and in a server's configuration too. Below, each
+parameter stands with its default; of a choice that is the first. Capitals mean that there is no default value.
+`forebay policies NAME` says the same in the terminal. What the policies do and when to take them:
+[policies.md](policies.md).
+";
+
+/// The kinds whose policies take more than their own parameters.
+const SHARED: [(&str, &str); 2] = [
+    ("scheduler", "All schedulers, and `tier-lba`, `bid-hybrid`, `sptf`"),
+    ("shaper", "All shapers"),
+];
+
+fn table(page: &mut String, shown: &[&Value], described: &[&Value]) {
+    page.push_str("\n| parameter | what it does |\n|---|---|\n");
+    for (shown, parameter) in shown.iter().zip(described) {
+        let shown = shown.as_str().unwrap().replace('|', "\\|");
+        let about = parameter["about"].as_str().unwrap();
+        writeln!(page, "| `{shown}` | {about} |").unwrap();
+    }
+}
+
+fn list<'a>(policy: &'a Value, key: &str) -> Vec<&'a Value> {
+    policy[key].as_array().unwrap().iter().collect()
+}
+
+fn page() -> String {
+    let (all, _) = json(&mut forebay(&["policies"]));
+    let rows = list(&all, "rows");
+    let mut page = BEGINNING.to_string();
+    for policy in &rows {
+        let (own, described) = (list(policy, "parameters"), list(policy, "described"));
+        if !own.is_empty() {
+            write!(page, "\n## `{}`\n", policy["policy"].as_str().unwrap()).unwrap();
+            table(&mut page, &own, &described[..own.len()]);
+        }
+    }
+    for (kind, title) in SHARED {
+        let one = rows.iter().find(|policy| policy["kind"] == kind).unwrap();
+        let (own, described) = (list(one, "parameters").len(), list(one, "described"));
+        write!(page, "\n## {title}\n").unwrap();
+        table(&mut page, &list(one, "parameters_of_kind"), &described[own..]);
+    }
+    page
+}
+
+#[test]
+fn the_page_of_parameters_is_what_the_command_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy-parameters.md");
+    let is = page();
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, is).unwrap();
+    } else {
+        let stands = fs::read_to_string(&path).unwrap();
+        assert_eq!(is, stands, "docs/policy-parameters.md: UPDATE=1 writes it anew");
+    }
+}
+
+#[test]
+fn every_parameter_says_what_it_does() {
+    let (all, _) = json(&mut forebay(&["policies"]));
+    for policy in list(&all, "rows") {
+        let own = [list(policy, "parameters"), list(policy, "parameters_of_kind")].concat();
+        let described = list(policy, "described");
+        assert_eq!(own.len(), described.len(), "{policy}");
+        for (shown, parameter) in own.iter().zip(described) {
+            let about = parameter["about"].as_str().unwrap();
+            assert!(about.len() > 10 && !about.ends_with('.'), "{parameter}");
+            let key = shown.as_str().unwrap().split('=').next();
+            assert_eq!(parameter["parameter"].as_str(), key);
+            let default = parameter["default"].as_str().unwrap();
+            let choices = list(parameter, "choices");
+            assert!(choices.is_empty() || choices[0] == default, "{parameter}");
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_is_named_is_described_and_another_is_refused() {
+    let (said, _) = ends(&mut forebay(&["policies", "bid", "fcfs"]), 0);
+    for part in [
+        "bid, a scheduler: BID-HDD",
+        "--policy bid:history=VALUE",
+        "wait-ms=5 ",
+        "staging-limit=yes|no",
+        "request-max-kib=512",
+        "fcfs, a shaper",
+        "delta-ms=10",
+    ] {
+        assert!(said.contains(part), "no {part}:\n{said}");
+    }
+    let (_, wrong) = ends(&mut forebay(&["policies", "noop", "bids"]), 2);
+    assert!(wrong.contains("no policy 'bids', expected one of noop, clook"), "{wrong}");
+}
