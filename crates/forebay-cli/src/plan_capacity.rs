@@ -230,13 +230,13 @@ fn lines(doubt: Doubt) -> Vec<Line> {
         }));
     }
     if doubt.hold_out.is_some() {
-        lines.push((": without the end", |row| {
+        lines.push((": found without the end", |row| {
             row.held_out.map_or("-".into(), |held| held.train_capacity_iops.to_string())
         }));
-        lines.push((": so answered of the end", |row| {
+        lines.push((": of the end it answers", |row| {
             row.held_out.map_or("-".into(), |held| share_found(held.held_out_fraction))
         }));
-        lines.push((": the end alone", |row| {
+        lines.push((": the end alone needs", |row| {
             let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);
             alone.map_or("-".into(), |iops| iops.to_string())
         }));

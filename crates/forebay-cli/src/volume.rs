@@ -291,7 +291,6 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     }
     let state = match (&shown.drives_missing[..], shown.degraded_units, shown.lost_units) {
         (_, _, lost) if lost > 0 => format!("{lost} of its units are lost."),
-        ([], 0, _) if shown.written_bytes == 0 => "It is whole.".to_string(),
         ([], 0, _) => match spare_drives(opened, 0) {
             0 => "It is whole, but no drive may fail.".to_string(),
             1 => "It is whole, and one drive may fail.".to_string(),
@@ -350,9 +349,8 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     Ok(output::print(&format!("{said}\n\n{table}"))?)
 }
 
-/// Drives that may fail beside so many without loss, as far as the leanest unit goes.
+/// Drives that may fail beside so many without loss, as far as the leanest unit goes; of an empty volume the first.
 fn spare_drives(opened: &Opened, missing: usize) -> usize {
-    let used = opened.census.units.iter().filter(|(_, units)| *units > 0);
-    let least = used.map(|(level, _)| level.tolerates()).min();
-    least.unwrap_or(missing).saturating_sub(missing)
+    let used = opened.census.units.iter().map(|(level, _)| level.tolerates());
+    used.min().unwrap_or(opened.census.first_level.tolerates()).saturating_sub(missing)
 }

@@ -460,7 +460,7 @@ fn where_bytes_cost_answers_are_speeds() {
     }
     for arguments in [&["sla", promise, trace][..], &["consolidate", trace], &["capacity", trace]] {
         let (text, _) = ends(plan(arguments).args(["--cost-us", "100+2/KiB"]), 0);
-        assert!(text.contains("A server of speed 1 takes 100+2/KiB us for a request"), "{text}");
+        assert!(text.contains("A server of speed 1 takes 100+2/KiB µs for a request"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         refused(
             plan(arguments).args(["--cost-us", "2+1"]),

@@ -65,6 +65,25 @@ fn contents(paths: &[PathBuf]) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn status_says_how_many_drives_may_fail_though_nothing_is_written() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let said = || {
+        let output = forebay(&folder, &["volume", "status", "v"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (away, expected) in [
+        (0, "It is whole, and any 2 drives may fail."),
+        (1, "and one more drive may fail"),
+        (2, "but no other drive may fail"),
+    ] {
+        paths[..away].iter().for_each(|path| drop(fs::remove_file(path)));
+        assert!(said().contains(expected), "{away}: {}", said());
+    }
+}
+
+#[test]
 fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);

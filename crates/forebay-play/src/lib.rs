@@ -30,7 +30,7 @@ use forebay_live::{CpuTime, Lanes, Patterned, Punctual, run};
 
 use forebay::input::Input;
 use forebay::progress::Meter;
-use forebay::replayed::{Replayed, Setup};
+use forebay::replayed::{Replay, Replayed, Setup};
 use forebay::tape::{Blank, Header, Tape};
 use forebay_trace::quantities::seconds;
 
@@ -180,11 +180,14 @@ fn played(
         Some(Err(error)) => Some(error),
         None => None,
     };
-    let workload = workload.workload;
+    let mut workload = workload.workload;
     if let Some(error) = workload.failed() {
         return Err(forebay::Error::from(error).into());
     }
     let changed = workload.changed();
+    if plan.setup.replay == Replay::Open {
+        watch.count_overdue(&mut workload);
+    }
     if changed.requests_clipped > 0 && watch.statistics.is_empty() {
         return Err(unfit(format!(
             "{}: all {} requests lie beyond the target; use --map scale or wrap",

@@ -53,7 +53,9 @@ pub struct PlayResult {
     pub lateness_host_p99_ms: Option<f64>,
     /// Time in which nothing could be issued because the target had no room for another I/O.
     pub target_full_s: f64,
-    /// Requests a second as the workload wanted them; none in closed replay, which wants none.
+    /// Of a run that ended early, in open replay: requests whose time had come and that this host had not issued.
+    pub requests_overdue: u64,
+    /// Requests a second as the workload wanted them, those overdue among them; none in closed replay, which wants none.
     pub wanted_iops: Option<f64>,
     /// Requests a second that finished.
     pub achieved_iops: f64,
@@ -167,8 +169,9 @@ impl Played<'_> {
             lateness_max_ms: watch.late.all.max().as_millis_f64(),
             lateness_host_p99_ms: watch.late.host.quantile_ms(0.99),
             target_full_s: watch.late.held_up.as_secs_f64(),
+            requests_overdue: watch.overdue,
             wanted_iops: (self.plan.setup.replay != Replay::Closed)
-                .then(|| rate(watch.late.all.count(), watch.wanted))
+                .then(|| rate(watch.late.all.count() + watch.overdue, watch.wanted))
                 .flatten(),
             achieved_iops: achieved(figures.requests, figures.makespan_s, watch.wanted),
             cpu_user_s: self.cpu.user.as_secs_f64(),

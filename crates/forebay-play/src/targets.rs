@@ -6,6 +6,7 @@ use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
 use forebay_core::Lane;
 use forebay_live::{Kind, Opening, Target};
+use forebay_trace::quantities::bytes;
 
 use crate::Plan;
 use crate::error::{Error, unfit};
@@ -61,11 +62,11 @@ pub(super) fn open(
     }
     if input.description.reads > 0 {
         targets.iter_mut().filter(|target| target.kind() == Kind::Created).for_each(|target| {
-            target.note(
-                "it was created and holds nothing: reads of what was not written before are no \
-                 disk's"
-                    .into(),
-            );
+            target.note(format!(
+                "it was created, {} long as far as the trace reaches, and holds nothing: reads of what \
+                 was not written before are no disk's",
+                bytes(target.capacity_bytes() as f64)
+            ));
         });
     }
     let flash = flash.and_then(|_| targets.pop());

@@ -38,7 +38,7 @@ pub(super) fn judge(result: &mut PlayResult) {
             "time is up" => "It ended when its time was up".to_string(),
             why => format!("It ended early ({why})"),
         };
-        said.push(match result.figures.unfinished {
+        said.push(match result.figures.unfinished + result.requests_overdue {
             0 => format!("{end}; all that had arrived was finished."),
             1 => format!("{end}; one request had arrived and was not finished."),
             more => format!("{end}; {more} requests had arrived and were not finished."),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay::statistics::Statistics;
 use forebay_core::contract::policy::Class;
-use forebay_core::{Completion, Done, Nanos, Observer, Op, Request};
+use forebay_core::{Completion, Done, Nanos, Observer, Op, Request, Workload};
 use forebay_live::{Failure, Watch};
 
 use crate::late::Late;
@@ -70,6 +70,10 @@ pub(super) struct Watched<'a, F> {
     pub(super) wanted: Option<(Nanos, Nanos)>,
     pub(super) failures: BTreeMap<(Failure, Op), u64>,
     pub(super) ending: Option<Ending>,
+    /// When it was to end early.
+    pub(super) ended: Nanos,
+    /// Requests whose time had come by then, and that were not issued.
+    pub(super) overdue: u64,
     work: Vec<Work>,
     news: News,
     told: Nanos,
@@ -91,6 +95,8 @@ impl<'a, F: FnMut(&News)> Watched<'a, F> {
             wanted: None,
             failures: BTreeMap::new(),
             ending: None,
+            ended: Nanos::ZERO,
+            overdue: 0,
             news: News::default(),
             told: Nanos::ZERO,
             limits,
@@ -102,7 +108,20 @@ impl<'a, F: FnMut(&News)> Watched<'a, F> {
     pub(super) fn work(&self) -> impl Iterator<Item = (Nanos, u64)> {
         self.work.iter().map(|work| (work.busy, work.failed))
     }
+
+    /// Counts what a host that was late had not issued yet when a run ended early. It is not played.
+    pub(super) fn count_overdue(&mut self, workload: &mut impl Workload) {
+        while self.ending.is_some() && self.overdue < OVERDUE_MAX {
+            let Some(at) = workload.peek().filter(|at| *at <= self.ended) else { break };
+            workload.take();
+            self.overdue += 1;
+            self.wanted = Some((self.wanted.map_or(at, |(first, _)| first), at));
+        }
+    }
 }
+
+/// Of a run that ends early, so many are counted at most: a trace may be without an end.
+const OVERDUE_MAX: u64 = 10_000_000;
 
 impl<F: FnMut(&News)> Observer for Watched<'_, F> {
     #[inline]
@@ -167,6 +186,7 @@ impl<F: FnMut(&News)> Watch for Watched<'_, F> {
             } else if self.limits.length.is_some_and(|length| wall >= length) {
                 self.ending = Some(Ending::TimeIsUp);
             }
+            self.ended = wall;
         }
         self.ending.is_some()
     }
@@ -175,6 +195,7 @@ impl<F: FnMut(&News)> Watch for Watched<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forebay_core::replay::{Intensity, Open};
     use forebay_core::{Flags, Mechanics};
 
     fn io(offset: u64) -> Request {
@@ -193,6 +214,27 @@ mod tests {
     fn completion(io: Request, at: Nanos) -> Completion {
         let (started, mechanics, outcome) = (Nanos::ZERO, Mechanics::default(), Ok(()));
         Completion { io, started, at, mechanics, outcome }
+    }
+
+    #[test]
+    fn what_a_late_host_had_not_issued_when_time_was_up_was_wanted_too() {
+        let stop = AtomicBool::new(false);
+        let limits = Limits { stop: &stop, length: Some(Nanos::from_secs(2)) };
+        let mut watch = Watched::new(vec![LaneKnown::Real], &[], limits, |_: &News| {});
+        let ms = Nanos::from_millis;
+        let each = (0..50).map(|n| Request { at: ms(100 * n), ..io(512 * n) });
+        let mut workload = Open::new(each, Intensity::RECORDED);
+        for _ in 0..5 {
+            let request = workload.take();
+            watch.issued(request.at, request.at + ms(700));
+        }
+        assert!(!watch.stops(ms(1999)));
+        watch.count_overdue(&mut workload);
+        assert_eq!(watch.overdue, 0, "it goes on");
+        assert!(watch.stops(ms(2000)));
+        watch.count_overdue(&mut workload);
+        assert_eq!((watch.overdue, watch.wanted), (16, Some((ms(0), ms(2000)))));
+        assert_eq!(workload.peek(), Some(ms(2100)));
     }
 
     #[test]

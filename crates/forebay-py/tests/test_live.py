@@ -30,7 +30,7 @@ def small():
 def test_a_trace_is_played_on_a_file_as_the_command_does(small, tmp_path, command):
     trace = tmp_path / "trace.parquet"
     forebay.convert(small, trace)
-    with pytest.warns(forebay.TraceWarning, match="it was created and holds nothing"):
+    with pytest.warns(forebay.TraceWarning, match="as far as the trace reaches, and holds nothing"):
         told = forebay.play(trace, target=tmp_path / "ours")
     theirs = command("play", trace, "--target", tmp_path / "theirs", "--format", "json")
     theirs = json.loads(theirs.stdout)

@@ -57,7 +57,18 @@ const ASKED: &[(&str, &str)] = &[
         "plan consolidate --cost-us",
         "plan consolidate mine.csv other.csv --within 10ms --fraction 0.9 --cost-us 100+0.5/KiB",
     ),
+    (
+        "plan capacity --device",
+        "plan capacity mine.csv --within 10ms --fraction 0.9 --device d7-p5520",
+    ),
+    ("plan capacity", "plan capacity small.spc"),
+    ("plan consolidate", "plan consolidate small.spc small.spc --within 10ms --fraction 0.9"),
     ("plan sla", "plan sla tiers.toml mine.csv"),
+    ("plan sla", "plan sla two.toml mine.csv"),
+    ("plan power", "plan power small.spc --device sata250"),
+    ("simulate", "simulate small.spc --device d7-p5520 --policy noop"),
+    ("advise", "advise mine.csv -o r.html --replay closed"),
+    ("compare", "compare small.spc small.spc"),
     ("plan sla --cost-us", "plan sla tiers.toml mine.csv --cost-us 100+0.5/KiB"),
     ("plan power", "plan power mine.csv --device st1000nm0011 --epoch 30s"),
     (
@@ -101,7 +112,10 @@ fn prepare(folder: &Folder) {
     folder.file("mine.csv", first(&rows, 2001));
     folder.file("other.csv", first(&rows, 1501));
     folder.file("small.spc", command::SPC);
-    folder.file("tiers.toml", "[[tier]]\nfraction = 0.9\nwithin_ms = 20\n");
+    let tier =
+        |fraction, within_ms| format!("[[tier]]\nfraction = {fraction}\nwithin_ms = {within_ms}\n");
+    folder.file("tiers.toml", tier(0.9, 20));
+    folder.file("two.toml", tier(0.9, 20) + &tier(1.0, 500));
     folder.file("prices.toml", "currency = \"EUR\"\non = \"2026\"\n[drive.hc550]\nprice = 3\n");
     folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
     for name in ["a", "b", "c", "d", "v"] {

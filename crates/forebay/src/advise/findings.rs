@@ -329,7 +329,7 @@ impl Case<'_> {
         let all: Vec<String> = best.iter().map(one).collect();
         let names: Vec<&str> = best.iter().map(|(prefer, _, _)| prefer.name()).collect();
         Some(format!(
-            "No scheduler is best in all: {}. `--prefer {}` picks by one of them, and passes over what another beats.",
+            "No scheduler that can be had is best in all: {}. `--prefer {}` picks by one of them, and passes over what another beats.",
             all.join(", "),
             names.join("|")
         ))
@@ -461,7 +461,9 @@ impl Case<'_> {
     fn head_movement(&self) -> String {
         let figures = &self.baseline().figures;
         if self.device.model.cylinders() == 0 {
-            return "This device has no heads: order changes who waits for whom, and next to nothing else.".to_string();
+            return "This device has no heads to move: order changes who waits for whom. Its busy time changes where requests \
+                    merge, and where more or fewer of them are under way at a time."
+                .to_string();
         }
         let written_back = match figures.write_back_s {
             0.0 => String::new(),

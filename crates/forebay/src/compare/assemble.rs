@@ -174,14 +174,14 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
     }
     for (response, both) in card.responses.iter().zip(&measured.responses) {
         let which = match (response.a_overloaded, response.b_overloaded) {
-            (true, true) => "both traces ask",
-            (true, false) => "the first trace asks",
-            (false, true) => "the second trace asks",
+            (true, true) => "both traces leave",
+            (true, false) => "the first trace leaves",
+            (false, true) => "the second trace leaves",
             (false, false) => "",
         };
         if !which.is_empty() {
             cautions.push(format!(
-                "{}: {which} for more than it can serve, so responses measure the backlog; a \
+                "{}: {which} it a backlog at the end, or no pause, so responses measure the backlog; a \
                  lower --intensity or a faster --device says more",
                 response.device
             ));

@@ -20,6 +20,8 @@ pub struct Census {
     pub members: Vec<u8>,
     /// Drives by lane.
     pub drives: Vec<DriveState>,
+    /// The level that units are written at first.
+    pub first_level: Level,
     /// Units written, by level.
     pub units: Vec<(Level, u64)>,
     /// Units that are on solid-state drives.
@@ -95,6 +97,7 @@ impl Array {
             record: self.log.sequence,
             members: self.drives.members().into_iter().filter(|number| *number > 0).collect(),
             drives: self.drives.states(),
+            first_level: self.first_level(),
             units,
             ssd_units: self.held[Kind::Ssd as usize],
             degraded_units,

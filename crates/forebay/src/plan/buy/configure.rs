@@ -362,19 +362,25 @@ impl Words<'_> {
     }
 
     fn cgroup(&self) -> String {
-        let Speed { read, write } = Speed::of(&self.kind.drive.model);
-        let mut text = format!(
-            "# MAJ:MIN is a drive's number (lsblk). Rates are of the model of one {}.\n\
-             # /sys/fs/cgroup/io.cost.model, a line for each drive\n\
-             MAJ:MIN ctrl=user model=linear rbps={} rseqiops={} rrandiops={} wbps={} wseqiops={} wrandiops={}\n",
-            plain(&self.best.drive),
-            read.bytes_per_s,
-            read.sequential_iops,
-            read.random_iops,
-            write.bytes_per_s,
-            write.sequential_iops,
-            write.random_iops,
-        );
+        let mut text = "# MAJ:MIN is a drive's number (lsblk).\n".to_string();
+        text += &match Speed::of(&self.kind.drive.model) {
+            Some(Speed { read, write }) => format!(
+                "# /sys/fs/cgroup/io.cost.model, a line for each drive; rates are of the model of one {}\n\
+                 MAJ:MIN ctrl=user model=linear rbps={} rseqiops={} rrandiops={} wbps={} wseqiops={} wrandiops={}\n",
+                plain(&self.best.drive),
+                read.bytes_per_s,
+                read.sequential_iops,
+                read.random_iops,
+                write.bytes_per_s,
+                write.sequential_iops,
+                write.random_iops,
+            ),
+            None => format!(
+                "# /sys/fs/cgroup/io.cost.model: what flash does depends on what was written to it before. Measure your\n\
+                 # {}, as with the kernel's tools/cgroup/iocost_coef_gen.py; without, the kernel takes its own figures.\n",
+                plain(&self.best.drive),
+            ),
+        };
         text += "# /sys/fs/cgroup/io.cost.qos, a line for each drive\n";
         for back in self.backs {
             let tightest =

@@ -28,7 +28,7 @@ impl Costs {
         let told = self.cost.shown();
         let is_same = self.asked == told || self.asked == self.cost.to_string();
         let of = if is_same { String::new() } else { format!(" ({})", self.asked) };
-        format!("A server of speed 1 takes {told} us for a request{of}")
+        format!("A server of speed 1 takes {told} µs for a request{of}")
     }
 
     /// The same, and what that is for a request of the mean length of `about`.
