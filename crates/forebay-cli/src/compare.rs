@@ -94,8 +94,10 @@ fn text(card: &Card, all: bool) -> String {
             counted((figures.len() - shown.len()) as u64, "figure")
         )),
     });
-    let notes = card.left_out.iter().chain(&card.cautions);
-    parts.extend(notes.map(|note| output::wrapped(&format!("! {note}"))));
+    let notes: Vec<String> = card.left_out.iter().chain(&card.cautions).cloned().collect();
+    if !notes.is_empty() {
+        parts.push(output::cautions(&notes));
+    }
     parts.join("\n\n")
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
-use forebay_play::{Driver, News, Place, Plan, PlayResult};
+use forebay_play::{AS_RECORDED, Driver, News, Place, Plan, PlayResult};
 use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::{millis, or_none, seconds, significant};
 use forebay_trace::write::Kept;
@@ -185,7 +185,10 @@ type Row = (&'static str, fn(&PlayResult) -> String);
 
 fn table(result: &PlayResult) -> String {
     let rows: &[Row] = &[
-        ("policy", |result| output::in_lines(&result.policy)),
+        ("policy", |result| match result.policy.as_str() {
+            AS_RECORDED => "requests as recorded".to_string(),
+            policy => output::in_lines(policy),
+        }),
         ("requests", |result| result.figures.requests.to_string()),
         ("reads", |result| result.figures.reads.to_string()),
         ("writes", |result| result.figures.writes.to_string()),

@@ -350,7 +350,7 @@ fn each_client_is_told_what_it_gets() {
     let (text, _) = ends(plan(&asked).args([&steady, &burst]), 0);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("Client 2 (t.spc) then gets only 0.00 %; 16 IOPS keep the promise to each."),
+        text.contains("Client 2 then gets only 0.00 %; 16 IOPS keep the promise to each."),
         "{text}"
     );
     let (_, err) = ends(plan(&asked).args([&steady, &burst]), 0);

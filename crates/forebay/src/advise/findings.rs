@@ -522,7 +522,7 @@ impl Case<'_> {
             })
             .collect();
         Some(format!(
-            "Requests wait {} for the head to move, {} of it from one stream to another. The costliest pairs: {}.",
+            "While requests wait for it the head moves for {}, {} of it from one stream to another. The costliest pairs: {}.",
             seconds(moving),
             percent(between),
             pairs.join("; "),

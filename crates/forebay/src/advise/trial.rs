@@ -234,7 +234,10 @@ impl Trial<'_> {
         );
         match run.placement.get("hit_share") {
             Some(&share) if run.figures.reads >= TOO_FEW => {
-                evidence += &format!("; in the run it found {} of the blocks read", percent(share));
+                evidence += &format!(
+                    "; in the run it found {} of the blocks read (the curve counts those written too)",
+                    percent(share)
+                );
                 let is_lost = share < FOUND_THAT_MATTERS;
                 why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
             }

@@ -27,7 +27,7 @@ use serde::Serialize;
 use self::merged::Merged;
 pub(crate) use self::merged::times;
 use super::amount::{Fraction, percent, share_found};
-use super::arrival_times::{ArrivalTimes, Span, name_of, size_caution};
+use super::arrival_times::{ArrivalTimes, Span, size_caution};
 use super::capacity::{Doubt, Promises, Row, beyond, intervals_of, once, table};
 use super::confidence::Bootstrap;
 use super::search::least_capacities;
@@ -98,9 +98,8 @@ impl Shared {
         };
         let each = match self.every_client_iops > self.merged_iops {
             true => format!(
-                "Client {} ({}) then gets only {}; {} IOPS keep the promise to each.{}",
+                "Client {} then gets only {}; {} IOPS keep the promise to each.{}",
                 self.worst_client,
-                name_of(&self.worst_trace),
                 share_found(self.worst_fraction()),
                 self.every_client_iops,
                 match self.every_client_iops > self.sum_iops {
