@@ -47,7 +47,7 @@ impl ListedDevice {
 }
 
 /// A policy, or in what a kind of them takes beside their own parameters.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct ListedPolicy {
     /// What it is called.
     pub policy: &'static str,
@@ -64,7 +64,7 @@ pub struct ListedPolicy {
 }
 
 /// What a parameter takes and does.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct ListedParameter {
     /// As in KEY=VALUE.
     pub parameter: &'static str,
@@ -119,7 +119,7 @@ const SHAPER: &str = "shaper";
 const YARDSTICK: &str = "yardstick";
 
 /// Every policy that can be asked for.
-pub fn policies() -> Vec<ListedPolicy> {
+fn policies() -> Vec<ListedPolicy> {
     let kinds: [(&'static [Listed], &str); 5] = [
         (POLICIES, SCHEDULER),
         (PLACEMENTS, "placement"),
@@ -143,7 +143,7 @@ pub fn policies_named(names: &[String]) -> Result<Vec<ListedPolicy>, SpecError> 
         return Ok(all);
     }
     let named = |name: &String| {
-        let found = policies().into_iter().find(|listed| listed.policy == name);
+        let found = all.iter().find(|listed| listed.policy == name).cloned();
         found.ok_or_else(|| {
             let known: Vec<&str> = all.iter().map(|listed| listed.policy).collect();
             SpecError(format!("no policy '{name}', expected one of {}", known.join(", ")))

@@ -42,11 +42,6 @@ impl Clock {
     }
 }
 
-/// The trace without its folder.
-pub fn name_of(trace: &str) -> &str {
-    trace.rsplit('/').next().unwrap_or(trace)
-}
-
 /// When a trace began and ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
