@@ -260,6 +260,15 @@ fn what_is_no_server_is_said_once() {
     assert!(bench(&folder, serving.address, &right).status.success());
 }
 
+/// How many records a server says it has.
+fn records(address: SocketAddr) -> u64 {
+    let mut client = BufReader::new(TcpStream::connect(address).unwrap());
+    client.get_mut().write_all(b"DBSIZE\r\n").unwrap();
+    let mut line = String::new();
+    client.read_line(&mut line).unwrap();
+    line.trim_end().strip_prefix(':').unwrap().parse().unwrap()
+}
+
 #[test]
 fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
     let folder = made();
@@ -269,16 +278,8 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
         let words = ["store", "bench", "--workload", "ingest", "--operations", "100000000"];
         let mut run = forebay(&folder, &[&words, &["--connect", &address, "--format", "json"]]);
         let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Once it has put something.
-        loop {
-            let mut client = BufReader::new(TcpStream::connect(serving.address).unwrap());
-            client.get_mut().write_all(b"DBSIZE\r\n").unwrap();
-            let mut line = String::new();
-            client.read_line(&mut line).unwrap();
-            if line.trim_end() != ":0" {
-                break;
-            }
-        }
+        // Each of its 16 clients puts one record at a time: the 17th comes after an answer to the first.
+        while records(serving.address) <= 16 {}
         if is_killed {
             serving.child.kill().unwrap();
         } else {
