@@ -107,8 +107,9 @@ audit:
 package:
 	cargo package --workspace --exclude forebay-py --locked
 
+# Many tests wait for servers: with twice as many threads as processors, others have these meanwhile.
 test: needs check
-	cargo test --workspace
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(getconf _NPROCESSORS_ONLN)))} cargo test --workspace
 	$(MAKE) py
 	$(MAKE) fuzz-short
 
@@ -136,9 +137,9 @@ proptest-long:
 	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay-live -p forebay; \
 	done
 
-# The laws of content with four times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores.
+# The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores.
 laws:
-	FOREBAY_LAWS=4 cargo test -q -p forebay-live --test laws
+	FOREBAY_LAWS=8 cargo test -q -p forebay-live --test laws
 	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test crash
 
 # A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.

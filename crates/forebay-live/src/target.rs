@@ -31,8 +31,10 @@ use crate::wire::Shape;
 const CAPACITY_MIN: u64 = 4096;
 /// Created files are whole multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// How long a lock is waited for. A killed process's ring is gone after some tens of milliseconds.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// How long a lock is waited for, and how often it is asked for. A killed process's ring is gone after some tens of
+/// milliseconds, on a machine that is busy later.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// How the note of a file without space of its own begins.
 const SPARSE: &str = "created as a sparse file";
 /// The blocks that direct I/O may need.
@@ -163,7 +165,7 @@ impl Target {
             match rustix::fs::flock(&self.file, how) {
                 Ok(()) => return Ok(true),
                 Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
-                    thread::sleep(LOCK_WAIT / 100);
+                    thread::sleep(LOCK_PAUSE);
                 }
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
                 Err(error) => return Err(error.into()),

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_live::{Opening, Target, TargetError, checksum};
 
@@ -356,20 +356,10 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     Ok(Disks { layouts, missing, targets })
 }
 
-/// How often and how long apart a lock is asked for: the kernel takes a moment to close the files of a
-/// process that was killed.
-const LOCK_TRIES: u32 = 30;
-const LOCK_PAUSE: Duration = Duration::from_millis(100);
-
 /// Keeps others from a disk.
 fn lock(target: &Target) -> Result<(), StoreError> {
-    for attempt in 0..LOCK_TRIES {
-        if target.lock(true)? {
-            return Ok(());
-        }
-        if attempt + 1 < LOCK_TRIES {
-            std::thread::sleep(LOCK_PAUSE);
-        }
+    if target.lock(true)? {
+        return Ok(());
     }
     Err(StoreError::disk(target.path(), "is in use by another process; nothing was written"))
 }

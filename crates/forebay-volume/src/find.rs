@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use forebay_core::stack::array::{Geometry, Label, Level};
 use forebay_live::{Opening, Target, checksum};
@@ -151,20 +150,10 @@ pub(crate) fn opened(
     Ok(target)
 }
 
-/// How often and how long apart a lock is asked for: the kernel takes a moment to close the files of a
-/// process that was killed.
-const LOCK_TRIES: u32 = 30;
-const LOCK_PAUSE: Duration = Duration::from_millis(100);
-
 /// Keeps others from a drive.
 pub(crate) fn lock(target: &Target, writes: bool) -> Result<(), Error> {
-    for attempt in 0..LOCK_TRIES {
-        if target.lock(writes)? {
-            return Ok(());
-        }
-        if attempt + 1 < LOCK_TRIES {
-            std::thread::sleep(LOCK_PAUSE);
-        }
+    if target.lock(writes)? {
+        return Ok(());
     }
     Err(Error::drive(target.path(), "is in use by another process; nothing was written"))
 }

@@ -17,6 +17,7 @@ mod surviving;
 use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
 use forebay_live::{Crash, Medium, Tear, Troubles, Watch, run};
 
+use array::longer;
 use oracle::{Mix, Oracle};
 use stacks::{Mends, Stack, stacks};
 
@@ -123,13 +124,13 @@ fn what_is_read_is_what_was_last_written() {
 }
 
 /// Seeds of each stack: well, with faults of the media, with only flushes that fail.
-const CUT_SEEDS: u64 = 6;
+const CUT_SEEDS: u64 = 3;
 
 #[test]
 fn what_was_durable_is_there_after_a_cut_anywhere() {
     let mut cuts = 0;
     for stack in stacks().into_iter().filter(|stack| stack.restarts) {
-        for seed in 0..3 * CUT_SEEDS {
+        for seed in 0..longer(3 * CUT_SEEDS) {
             println!("{}, seed {seed}", stack.name);
             let mut oracle = Oracle::new(mix(&stack), 0, seed);
             let mut disks = media(&stack, seed);
