@@ -256,23 +256,25 @@ fuzz: fuzz-build fuzz-run
 FUZZ_LIMIT ?= -max_total_time=$(FUZZ_SECONDS)
 FUZZ_CORPUS ?= fuzz/corpus
 
+# One target a processor.
 fuzz-run:
-	@for target in $(FUZZ_TARGETS); do \
-	  mkdir -p fuzz/artifacts/$$target; \
-	  corpus=""; \
-	  if [ -n "$(FUZZ_CORPUS)" ]; then corpus="$(FUZZ_CORPUS)/$$target"; mkdir -p $$corpus; fi; \
-	  echo "fuzzing $$target ($(FUZZ_LIMIT))"; \
-	  log=fuzz/artifacts/$$target/last.log; seeds=fuzz/artifacts/$$target/seeds; \
-	  rm -rf $$seeds; cp -r fuzz/seeds/$$target $$seeds; \
-	  if ! target/debug/fuzz-$$target $$corpus $$seeds \
-	    $(FUZZ_LIMIT) -max_len=65536 -rss_limit_mb=2048 -timeout=20 \
-	    -artifact_prefix=fuzz/artifacts/$$target/ -print_final_stats=1 >$$log 2>&1; then \
-	    tail -n 40 $$log; \
-	    echo "!!! $$target: an input that breaks it is in fuzz/artifacts/$$target"; \
-	    exit 1; \
-	  fi; \
-	  grep -E 'DONE|number_of_executed_units|peak_rss_mb' $$log | tail -n 3; \
-	done
+	@$(MAKE) --no-print-directory --output-sync=target -j $$(getconf _NPROCESSORS_ONLN) $(FUZZ_TARGETS:%=fuzz-run-%)
+
+fuzz-run-%:
+	@mkdir -p fuzz/artifacts/$*; \
+	corpus=""; \
+	if [ -n "$(FUZZ_CORPUS)" ]; then corpus="$(FUZZ_CORPUS)/$*"; mkdir -p $$corpus; fi; \
+	echo "fuzzing $* ($(FUZZ_LIMIT))"; \
+	log=fuzz/artifacts/$*/last.log; seeds=fuzz/artifacts/$*/seeds; \
+	rm -rf $$seeds; cp -r fuzz/seeds/$* $$seeds; \
+	if ! target/debug/fuzz-$* $$corpus $$seeds \
+	  $(FUZZ_LIMIT) -max_len=65536 -rss_limit_mb=2048 -timeout=20 \
+	  -artifact_prefix=fuzz/artifacts/$*/ -print_final_stats=1 >$$log 2>&1; then \
+	  tail -n 40 $$log; \
+	  echo "!!! $*: an input that breaks it is in fuzz/artifacts/$*"; \
+	  exit 1; \
+	fi; \
+	grep -E 'DONE|number_of_executed_units|peak_rss_mb' $$log | tail -n 3
 
 # Of what is shipped (profile dist). Ratios to targets and, in the same run, to Polars reading CSV and to libCacheSim's loop.
 bench:
