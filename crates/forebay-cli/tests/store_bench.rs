@@ -4,38 +4,30 @@
 #![allow(clippy::unwrap_used)]
 
 mod command;
+mod store_server;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use command::Folder;
 use serde_json::Value;
+use store_server::{DISKS, Serving, forebay, made};
 
-const DISKS: [&str; 4] = ["a", "b", "c", "d"];
-
-fn forebay(folder: &Folder, words: &[&[&str]]) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
-    command.args(words.concat()).current_dir(folder.root());
-    command
-}
-
-fn made() -> Folder {
+fn with_store() -> Folder {
     let folder = Folder::new();
-    DISKS.iter().for_each(|disk| fs::create_dir(folder.root().join(disk)).unwrap());
-    let made = forebay(&folder, &[&["store", "create", "--mb", "200"], &DISKS]).output().unwrap();
-    assert!(made.status.success());
+    made(&folder);
     folder
 }
 
 fn bench(folder: &Folder, address: SocketAddr, words: &[&str]) -> Output {
     let connect = ["store", "bench", "--connect", &address.to_string()].map(str::to_string);
     let connect: Vec<&str> = connect.iter().map(String::as_str).collect();
-    forebay(folder, &[&connect, words]).output().unwrap()
+    forebay(folder, &[&connect, words].concat()).output().unwrap()
 }
 
 fn json(output: &Output) -> Value {
@@ -51,36 +43,10 @@ fn counts(results: &Value) -> BTreeMap<String, u64> {
     rows.iter().map(row).collect()
 }
 
-/// `forebay store serve`, killed when it is let go.
-struct Serving {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Serving {
-    fn start(folder: &Folder, options: &[&str]) -> Serving {
-        let serve = ["store", "serve", "--listen", "127.0.0.1:0"];
-        let mut child =
-            forebay(folder, &[&serve, options, &DISKS]).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
-        let line = lines.find(|line| line.contains(" at ")).unwrap();
-        let address = line.split(" at ").nth(1).and_then(|rest| rest.split(';').next());
-        let address = address.unwrap_or_else(|| panic!("no address in: {line}")).parse().unwrap();
-        Serving { child, address }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn every_workload_runs_on_our_server_and_its_answers_are_right() {
-    let folder = made();
-    let serving = Serving::start(&folder, &[]);
+    let folder = with_store();
+    let serving = Serving::start(&folder);
     let small = ["--records", "300", "--operations", "400", "--clients", "4", "--format", "json"];
     for (workload, expected) in [
         ("a", ["read", "update"]),
@@ -108,8 +74,8 @@ fn every_workload_runs_on_our_server_and_its_answers_are_right() {
 
 #[test]
 fn an_open_loop_counts_from_when_an_operation_was_meant_to_begin() {
-    let folder = made();
-    let serving = Serving::start(&folder, &[]);
+    let folder = with_store();
+    let serving = Serving::start(&folder);
     // One client cannot do so many: they wait, and that counts.
     let words = ["--workload", "ingest", "--operations", "300", "--clients", "1"];
     let fast = ["--rate", "1000000", "--arrivals", "gamma", "--format", "json"];
@@ -127,10 +93,10 @@ fn an_open_loop_counts_from_when_an_operation_was_meant_to_begin() {
 
 #[test]
 fn a_store_is_asked_without_a_server_and_scanned() {
-    let folder = made();
+    let folder = with_store();
     let small = ["--records", "300", "--operations", "200", "--format", "json"];
     let bench = ["store", "bench", "--workload", "e"];
-    let output = forebay(&folder, &[&bench, &small, &DISKS]).output().unwrap();
+    let output = forebay(&folder, &[&bench, &small[..], &DISKS].concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let counts = counts(&json(&output));
     assert!(counts["scan"] > 150 && counts["insert"] > 0, "{counts:?}");
@@ -228,7 +194,7 @@ fn answers_that_are_not_true_are_found() {
 
 #[test]
 fn what_is_no_server_is_said_once() {
-    let folder = made();
+    let folder = with_store();
     let refused = |output: Output, parts: &[&str]| {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
@@ -252,7 +218,7 @@ fn what_is_no_server_is_said_once() {
     refused(bench(&folder, address, &[]), &["expected the reply of a Redis server"]);
     fs::write(folder.root().join("secret"), "word\n").unwrap();
     fs::write(folder.root().join("other"), "guess\n").unwrap();
-    let serving = Serving::start(&folder, &["--password-file", "secret"]);
+    let serving = Serving::of(&folder, &[&["--password-file", "secret"], &DISKS[..]].concat());
     refused(bench(&folder, serving.address, &[]), &["--password-file"]);
     let other = ["--password-file", "other"];
     refused(bench(&folder, serving.address, &other), &["WRONGPASS"]);
@@ -260,26 +226,19 @@ fn what_is_no_server_is_said_once() {
     assert!(bench(&folder, serving.address, &right).status.success());
 }
 
-/// How many records a server says it has.
-fn records(address: SocketAddr) -> u64 {
-    let mut client = BufReader::new(TcpStream::connect(address).unwrap());
-    client.get_mut().write_all(b"DBSIZE\r\n").unwrap();
-    let mut line = String::new();
-    client.read_line(&mut line).unwrap();
-    line.trim_end().strip_prefix(':').unwrap().parse().unwrap()
-}
-
 #[test]
 fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
-    let folder = made();
+    let folder = with_store();
     for is_killed in [true, false] {
-        let mut serving = Serving::start(&folder, &[]);
+        let mut serving = Serving::start(&folder);
         let address = serving.address.to_string();
         let words = ["store", "bench", "--workload", "ingest", "--operations", "100000000"];
-        let mut run = forebay(&folder, &[&words, &["--connect", &address, "--format", "json"]]);
+        let mut run =
+            forebay(&folder, &[&words, &["--connect", &address, "--format", "json"][..]].concat());
         let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // Each of its 16 clients puts one record at a time: the 17th comes after an answer to the first.
-        while records(serving.address) <= 16 {}
+        let records = || serving.client().ask("DBSIZE")[1..].parse::<u64>().unwrap();
+        while records() <= 16 {}
         if is_killed {
             serving.child.kill().unwrap();
         } else {
@@ -296,7 +255,9 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
         drop(serving);
         // The second round begins with an empty store.
         let again = ["store", "create", "--overwrite", "--mb", "200"];
-        assert!(forebay(&folder, &[&again, &DISKS]).output().unwrap().status.success());
+        assert!(
+            forebay(&folder, &[&again, &DISKS[..]].concat()).output().unwrap().status.success()
+        );
     }
 }
 
@@ -358,7 +319,7 @@ fn a_server_that_answers_a_byte_at_a_time_does_not_outlast_ctrl_c() {
     });
     let folder = Folder::new();
     let words = ["store", "bench", "--workload", "ingest", "--clients", "1", "--connect", &address];
-    let mut run = forebay(&folder, &[&words]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut run = forebay(&folder, &words).stdout(Stdio::piped()).spawn().unwrap();
     dripping.recv().unwrap();
     let pid = run.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());

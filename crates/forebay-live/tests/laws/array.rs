@@ -11,7 +11,7 @@ use forebay_core::{Lane, Policy};
 use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
 
 use crate::oracle::{Mix, Oracle};
-use crate::random;
+use crate::{longer, random};
 
 const CHUNK: u32 = 8192;
 
@@ -125,12 +125,6 @@ pub(crate) fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
     run(&mut policy, lanes, oracle, &mut ()).unwrap();
     assert!(policy.is_idle(), "I/Os were never answered");
     assert_eq!(oracle.outstanding(), 0, "requests were never answered");
-}
-
-/// So many, or as many times that as FOREBAY_LAWS says: `make laws` runs more than tests do.
-pub(crate) fn longer(count: u64) -> u64 {
-    let times = std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok());
-    count * times.unwrap_or(1)
 }
 
 /// What may go wrong without anybody being told.

@@ -17,7 +17,6 @@ mod surviving;
 use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
 use forebay_live::{Crash, Medium, Tear, Troubles, Watch, run};
 
-use array::longer;
 use oracle::{Mix, Oracle};
 use stacks::{Mends, Stack, stacks};
 
@@ -27,6 +26,12 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
+}
+
+/// So many, or as many times that as FOREBAY_LAWS says: `make laws` runs more than tests do.
+pub(crate) fn longer(count: u64) -> u64 {
+    let times = std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok());
+    count * times.unwrap_or(1)
 }
 
 /// Sees that no lane is asked for what policies do themselves.

@@ -12,10 +12,9 @@ use forebay_core::stack::placed::Placed;
 use forebay_core::{Flags, Op, Policy};
 use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
 
-use crate::array::longer;
 use crate::oracle::{Mix, Oracle};
-use crate::random;
 use crate::stacks::{Stack, surviving_stacks};
+use crate::{longer, random};
 
 type Script = [(Op, Flags, u64, u64)];
 
