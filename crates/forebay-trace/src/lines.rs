@@ -16,6 +16,9 @@ pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 /// Bytes behind a block that can be looked at, whatever they are.
 pub(crate) const PADDING_BYTES: usize = 64;
 
+/// Said before what is wrong with a last line that has no end.
+pub(crate) const CUT_HINT: &str = "the last line has no end, the file may be cut off; ";
+
 /// What some editors put before UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -66,6 +69,7 @@ impl Lines {
                 if seen == 0 {
                     return Ok(None);
                 }
+                self.cut = true;
                 break seen;
             }
             self.fill()?;
@@ -110,9 +114,20 @@ impl Lines {
         self.number += lines;
     }
 
-    /// Whether the last line of the last block had no end.
+    /// Whether the line handed out last is the last one and has no end. Such a line is a block of
+    /// its own.
     pub(crate) fn cut(&self) -> bool {
         self.cut
+    }
+
+    /// What to say of a last line that has no end and was read for all that.
+    pub(crate) fn cut_note(&self) -> Option<String> {
+        let number = self.number;
+        self.cut.then(|| {
+            format!(
+                "the last line, {number}, has no line end: it may be cut short, and is read as it stands"
+            )
+        })
     }
 
     /// Reads more behind what has not been handed out.

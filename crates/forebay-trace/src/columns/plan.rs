@@ -7,10 +7,12 @@ use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::TimeUnit;
-use crate::columns::values::{expected, letters, number, operation, optional_time, time};
+use crate::columns::values::{
+    expected, letters, operation, optional_number, optional_time, time,
+};
 use crate::fields::digits;
 use crate::naming::{self, Room};
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong};
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
 /// Where in a row something is wrong.
@@ -91,6 +93,17 @@ pub(crate) struct Plan {
     volumes: Names,
     streams: Names,
     room: Room,
+    /// Rows that were read in part.
+    pub(crate) odd: Odd,
+}
+
+/// Rows of which a part cannot be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Odd {
+    /// Latencies that are a difference below zero.
+    pub(crate) wrapped: u64,
+    /// Trims longer than a record can be.
+    pub(crate) long_trims: u64,
 }
 
 impl Plan {
@@ -123,6 +136,7 @@ impl Plan {
             volumes: Names::default(),
             streams: Names::default(),
             room: Room::default(),
+            odd: Odd::default(),
         }
     }
 
@@ -153,7 +167,8 @@ impl Plan {
         dictionary: &mut Dictionary,
     ) -> Result<Option<Record>, Bad> {
         let (mut at, mut end, mut latency) = (None, None, None::<u64>);
-        let (mut offset, mut offset_from, mut end_from, mut len) = (0, 0, 0, self.len);
+        let (mut offset, mut offset_from, mut end_from) = (0, 0, 0);
+        let (mut len, mut len_bad, mut empty) = (self.len, None, None);
         let (mut op, mut flags) = (self.op, Flags::NONE);
         let (mut volume, mut stream) = (Name::NONE, Name::NONE);
         cursor.first();
@@ -168,18 +183,19 @@ impl Plan {
                 Step::End(unit) => time(cursor, *unit).map(|ns| {
                     (end, end_from) = (Some(ns), from);
                 }),
-                Step::Latency(unit) => optional_time(cursor, *unit).map(|ns| latency = ns),
-                Step::Offset(unit) => number(cursor).and_then(|count| {
-                    offset_from = from;
-                    offset = count.checked_mul(*unit).ok_or(Fault::Address)?;
-                    Ok(())
+                Step::Latency(unit) => optional_time(cursor, *unit).map(|ns| {
+                    latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns));
+                    self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
                 }),
-                Step::Len(unit) => number(cursor).and_then(|count| {
-                    len = count
-                        .checked_mul(*unit)
-                        .filter(|&len| len <= LEN_BYTES_MAX)
-                        .ok_or(Fault::Length)?;
-                    Ok(())
+                Step::Offset(unit) => optional_number(cursor).map(|count| {
+                    offset_from = from;
+                    empty = if count.is_none() { Some((column, from)) } else { empty };
+                    offset = count.unwrap_or(0).saturating_mul(*unit);
+                }),
+                Step::Len(unit) => optional_number(cursor).map(|count| {
+                    len_bad = Some(Bad { column, from, fault: Fault::Length });
+                    empty = if count.is_none() { Some((column, from)) } else { empty };
+                    len = count.unwrap_or(0).saturating_mul(*unit);
                 }),
                 Step::Op(code) => operation(cursor, code).map(|found| op = found),
                 Step::Volume(part) => volume.part(*part, cursor),
@@ -192,8 +208,25 @@ impl Plan {
             let column = self.steps.len().saturating_sub(1);
             return Err(Bad { column, from: cursor.position(), fault });
         }
+        if let Some((column, from)) = empty.filter(|_| op != Some(Op::Flush)) {
+            return Err(Bad { column, from, fault: Fault::Field });
+        }
+        if let Some(bad) = len_bad.filter(|_| len > LEN_BYTES_MAX) {
+            match op {
+                Some(Op::Trim) if len <= u64::from(u32::MAX) => {}
+                Some(Op::Trim) => {
+                    self.odd.long_trims += 1;
+                    return Ok(None);
+                }
+                _ => return Err(bad),
+            }
+        }
         if offset >= END_BYTES_MAX - len {
-            return Err(Bad { column: 0, from: offset_from, fault: Fault::Address });
+            // Where an empty flush points means nothing; tracers have all bits set there.
+            if !op.is_some_and(|op| is_placeless(op, len)) {
+                return Err(Bad { column: 0, from: offset_from, fault: Fault::Address });
+            }
+            offset = 0;
         }
         let backwards = Bad { column: 0, from: end_from, fault: Fault::Backwards };
         let at = match (at, end) {

@@ -227,7 +227,7 @@ pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceErr
         preset.name, preset.titles
     );
     let mut reader =
-        ColumnReader::new(&input.path, input.content, &columns, Header::Named, preset.name, hint);
+        ColumnReader::new(&input.path, input.content, &columns, Header::Preset, preset.name, hint);
     if columns.every_ns.is_some() {
         reader = reader.timeless();
     }
