@@ -19,6 +19,11 @@ pub(crate) const PADDING_BYTES: usize = 64;
 /// Said before what is wrong with a last line that has no end.
 pub(crate) const CUT_HINT: &str = "the last line has no end, the file may be cut off; ";
 
+/// What to say of the last line, which has no end and was read for all that.
+pub(crate) fn cut_sentence(line: u64) -> String {
+    format!("the last line, {line}, has no line end: it may be cut short, and is read as it stands")
+}
+
 /// What some editors put before UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -122,12 +127,7 @@ impl Lines {
 
     /// What to say of a last line that has no end and was read for all that.
     pub(crate) fn cut_note(&self) -> Option<String> {
-        let number = self.number;
-        self.cut.then(|| {
-            format!(
-                "the last line, {number}, has no line end: it may be cut short, and is read as it stands"
-            )
-        })
+        self.cut.then(|| cut_sentence(self.number))
     }
 
     /// Reads more behind what has not been handed out.

@@ -20,7 +20,7 @@ use crate::columns::reader::{self, ColumnReader};
 use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
+use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
@@ -72,7 +72,8 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
             let named = reader::Header::Named;
             let reader =
                 ColumnReader::new(&input.path, input.content, &columns, named, "csv", hint);
-            Ok(Box::new(Ordered::new(reader.warn(note))))
+            let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(reader.warn(note)).splitting_runs(splits)))
         }
     }
 }
@@ -94,7 +95,8 @@ fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
 }
 
 fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let content = Rationed { content: input.content, left: ROW_BYTES_MAX, is_short: false };
+    let (content, left) = (input.content, ROW_BYTES_MAX);
+    let content = Rationed { content, left, is_short: false, last: b'\n' };
     let mut source = ::csv::ReaderBuilder::new().from_reader(content);
     if let Err(error) = source.byte_headers() {
         return Err(broken(&input.path, &source, error));
@@ -110,7 +112,7 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         )
         .at(&input.path, Place::Line(1), ""));
     }
-    Ok(Box::new(Ordered::new(Csv {
+    let rows = Csv {
         path: input.path,
         source,
         streams: BTreeMap::new(),
@@ -118,7 +120,9 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         room: Room::default(),
         dictionary: Dictionary::default(),
         notes: Notes { format: "csv", ..Notes::default() },
-    })))
+        ended: false,
+    };
+    Ok(Box::new(Ordered::new(rows).splitting_runs(input.split_runs)))
 }
 
 type Source = ::csv::Reader<Rationed>;
@@ -132,6 +136,8 @@ struct Rationed {
     left: usize,
     /// Whether more was asked for.
     is_short: bool,
+    /// The last byte read.
+    last: u8,
 }
 
 impl Read for Rationed {
@@ -143,6 +149,9 @@ impl Read for Rationed {
         }
         let read = self.content.read(&mut buffer[..most])?;
         self.left -= read;
+        if let Some(&last) = read.checked_sub(1).and_then(|last| buffer.get(last)) {
+            self.last = last;
+        }
         Ok(read)
     }
 }
@@ -155,9 +164,19 @@ struct Csv {
     room: Room,
     dictionary: Dictionary,
     notes: Notes,
+    ended: bool,
 }
 
 impl Csv {
+    /// Says once of the last row that it has no end, if it has none.
+    fn finish(&mut self) {
+        let is_cut = self.source.get_ref().last != b'\n';
+        if !std::mem::replace(&mut self.ended, true) && is_cut {
+            let sentence = cut_sentence(self.source.position().line());
+            self.notes.warnings.push(sentence);
+        }
+    }
+
     fn record(&mut self, row: &ByteRecord) -> Result<Record, Wrong> {
         let field = |n: usize| row.get(n).unwrap_or_default();
         let number = |n: usize| {
@@ -215,6 +234,7 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
         };
     }
     let line = error.position().map(|p| p.line());
+    let hint = if source.is_done() && source.get_ref().last != b'\n' { CUT_HINT } else { "" };
     match error.into_kind() {
         ::csv::ErrorKind::Io(source) => TraceError::Io { path, source },
         other => TraceError::Malformed {
@@ -225,7 +245,7 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
                 _ => shorten(format!("{other:?}").as_bytes()),
             },
             expected: format!("the {} fields {}", HEADER.len(), HEADER.join(",")),
-            hint: String::new(),
+            hint: hint.trim_end_matches("; ").into(),
         },
     }
 }
@@ -238,7 +258,10 @@ impl Reader for Csv {
             self.source.get_mut().left = ROW_BYTES_MAX;
             match self.source.read_byte_record(&mut row) {
                 Ok(true) => {}
-                Ok(false) => break,
+                Ok(false) => {
+                    self.finish();
+                    break;
+                }
                 Err(error) => return Err(broken(&self.path, &self.source, error)),
             }
             let record = self.record(&row).map_err(|wrong| {

@@ -50,7 +50,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Ordered::new(HpSrt::new(&input.path, input.content)?)))
+    let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(HpSrt::new(&input.path, input.content)?).splitting_runs(splits)))
 }
 
 /// The records in the order of the file.

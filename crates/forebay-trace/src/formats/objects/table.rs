@@ -99,7 +99,8 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         let path = input.path;
         return Err(TraceError::Malformed { path, place, got, expected: expected.into(), hint });
     };
-    Ok(Box::new(Ordered::new(Objects::new(Table { lines, header, rows: 0 }))))
+    let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(Objects::new(Table { lines, header, rows: 0 })).splitting_runs(splits)))
 }
 
 /// The rows in the order of the file.
