@@ -125,9 +125,9 @@ impl Lines {
         self.cut
     }
 
-    /// What to say of a last line that has no end and was read for all that.
-    pub(crate) fn cut_note(&self) -> Option<String> {
-        self.cut.then(|| cut_sentence(self.number))
+    /// What to say, once, of a last line that has no end and was read for all that.
+    pub(crate) fn cut_note(&mut self) -> Option<String> {
+        std::mem::take(&mut self.cut).then(|| cut_sentence(self.number))
     }
 
     /// Reads more behind what has not been handed out.

@@ -6,11 +6,11 @@ use crate::columns::cursor::{Cursor, Fault};
 use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
-use crate::columns::unit::TimeUnit;
+use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use crate::columns::values::{
     expected, letters, operation, optional_number, optional_time, time,
 };
-use crate::fields::digits;
+use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
@@ -401,7 +401,10 @@ impl Plan {
         let got = field_at(cursor, bad.from);
         match bad.fault {
             Fault::Field => {
-                let expected = self.roles.get(bad.column).map_or_else(String::new, expected);
+                let role = self.roles.get(bad.column);
+                let expected = role.map_or_else(String::new, |role| {
+                    expected(role) + &other_date(role, got).unwrap_or_default()
+                });
                 Wrong::new(title(bad.column), got, expected)
             }
             Fault::Ended => Wrong {
@@ -420,7 +423,13 @@ impl Plan {
                 expected: "a quote that ends the field".into(),
             },
             Fault::Name => naming::refused(title(bad.column), got),
-            Fault::Length => Wrong::new(title(bad.column), got, "at most 1 GiB a request"),
+            Fault::Length => {
+                let expected = match self.roles.get(bad.column) {
+                    Some(Role::Len(2..)) => "at most 1 GiB a request; are lengths in bytes?",
+                    _ => "at most 1 GiB a request",
+                };
+                Wrong::new(title(bad.column), got, expected)
+            }
             Fault::Address => {
                 let column = column_of(|role| matches!(role, Role::Offset(_)));
                 let column = column.unwrap_or(bad.column);
@@ -432,6 +441,18 @@ impl Plan {
             }
         }
     }
+}
+
+/// What to say of a time that does not fit its unit, and is a date of this century in another.
+fn other_date(role: &Role, field: &[u8]) -> Option<String> {
+    let (Role::At(unit) | Role::End(unit)) = role else { return None };
+    let (count, _) = decimal(field)?;
+    let is_date = |other: &&TimeUnit| {
+        let s = u128::from(count) * u128::from(other.ns) / 1_000_000_000;
+        other.ns != 100 && other.name != unit.name && (1_000_000_000..4_000_000_000).contains(&s)
+    };
+    let other = TIME_UNITS.iter().find(is_date)?;
+    Some(format!("; in {} it is a date of this century", other.name))
 }
 
 /// The field that begins at a place known to begin one.

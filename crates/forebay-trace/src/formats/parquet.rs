@@ -55,8 +55,10 @@ fn either(table: Table, splits: bool) -> Result<Box<dyn Reader>, TraceError> {
         return Ok(Box::new(Ordered::new(rows).splitting_runs(splits)));
     }
     let zero = canonical::zero(&table);
+    let schema = table.batches.schema();
+    let fields = schema.fields();
     let unsure =
-        [found::open_unit(&table.columns), found::unread_latency(table.batches.schema().fields())];
+        [found::open_unit(&table.columns), found::unread_latency(fields), found::unread(fields)];
     let mut rows = Rows::<canonical::Canonical>::new(table)?;
     rows.notes.warnings.extend(unsure.into_iter().flatten());
     Ok(Box::new(Ordered::by_clock(rows, zero).splitting_runs(splits)))

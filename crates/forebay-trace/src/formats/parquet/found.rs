@@ -3,7 +3,9 @@
 use arrow_schema::{DataType, Fields};
 
 use super::shown;
-use crate::formats::titles::{LATENCY, Titles};
+use crate::formats::titles::{
+    AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME,
+};
 
 /// A column that plays a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,36 @@ pub(super) fn unread_latency(fields: &Fields) -> Option<String> {
         shown(&format!("{}_us", found.name)),
         shown(&format!("{}_ms", found.name))
     ))
+}
+
+/// Names of columns that are not read, in a note.
+const UNREAD_SHOWN: usize = 5;
+/// What pandas calls the index that it may add.
+const INDICES: [&str; 3] = ["index", "__index_level_0__", "Unnamed: 0"];
+
+/// What to say of columns that nothing asks for.
+pub(super) fn unread(fields: &Fields) -> Option<String> {
+    let who = [&THREAD[..], &PROCESS[..], &NAME[..], &VOLUME[..], &["stream", "flags"]].concat();
+    let read: Vec<&str> = [
+        time(fields, &AT).map(|found| found.name),
+        any(fields, &OP, |_| true),
+        bytes(fields, &OFFSET).map(|found| found.name),
+        bytes(fields, &LEN).map(|found| found.name),
+        time(fields, &LATENCY).map(|found| found.name),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(who.iter().filter_map(|name| any(fields, &[name], |_| true)))
+    .chain(INDICES)
+    .collect();
+    let names = fields.iter().map(|field| field.name().as_str());
+    let unread: Vec<String> = names.filter(|name| !read.contains(name)).map(shown).collect();
+    let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
+    let more = match unread.len().saturating_sub(UNREAD_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!unread.is_empty()).then(|| format!("columns that are not read: {shown}{more}"))
 }
 
 fn tells_unit(fields: &Fields, name: &str) -> bool {
@@ -92,6 +124,21 @@ pub(super) fn is_number(kind: &DataType) -> bool {
 mod tests {
     use super::*;
     use arrow_schema::{Field, TimeUnit};
+
+    #[test]
+    fn columns_that_nothing_asks_for_are_named() {
+        let fields = |names: &[&str]| -> Fields {
+            names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
+        };
+        let all = ["at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "flags"];
+        assert_eq!(unread(&fields(&all)), None);
+        let others = ["Time_us", "OP", "lba", "sectors", "pid", "comm", "disk", "response_time", "index"];
+        assert_eq!(unread(&fields(&others)), None);
+        let told = unread(&fields(&["at_ns", "op", "offset", "len", "svctime", "host"]));
+        assert_eq!(told.as_deref(), Some("columns that are not read: \"svctime\", \"host\""));
+        let more = ["at_ns", "op", "offset", "len", "a", "b", "c", "d", "e", "f", "time_ms"];
+        assert!(unread(&fields(&more)).unwrap().ends_with("\"e\" and 2 more"));
+    }
 
     #[test]
     fn a_latency_that_tells_no_unit_is_left_and_told() {
