@@ -212,6 +212,9 @@ fn malformed(path: &Path, got: String, expected: String) -> TraceError {
 }
 
 #[cfg(test)]
+mod field_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

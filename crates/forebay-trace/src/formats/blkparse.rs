@@ -9,7 +9,7 @@ pub(crate) mod ftlsim;
 mod line;
 pub(crate) mod rwbs;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,9 @@ use line::Line;
 
 /// Least step back of the clock that is told of, in nanoseconds; processors' logs differ by less.
 const STEP_NS: u64 = 900_000_000;
+
+/// Devices that are remembered for what is said of remaps.
+const REMAPS_MAX: usize = 64;
 
 /// Longest line that is believed, in bytes.
 const LINE_MAX: u64 = 64 * 1024;
@@ -63,7 +66,7 @@ impl Reader for Blkparse {
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').filter_map(|line| line::parse(line).ok());
     let first = lines.find(|line| !matches!(line, Line::Blank | Line::Summary));
-    matches!(first, Some(Line::Event(_) | Line::Other))
+    matches!(first, Some(Line::Event(_) | Line::Remap(..) | Line::Other))
 }
 
 /// The events of the lines.
@@ -83,6 +86,9 @@ struct Lines {
     steps: u64,
     /// What the summary says of events that blktrace could not keep up with.
     skips: Option<String>,
+    /// Devices whose requests go on to others, both ends, and those that requests are queued at.
+    remaps: BTreeSet<(u32, u32)>,
+    queued: BTreeSet<u32>,
     /// Name each thread was last seen under.
     names: HashMap<u32, Box<str>>,
     /// A request whose thread's name goes before it.
@@ -103,6 +109,8 @@ impl Lines {
             back: None,
             steps: 0,
             skips: None,
+            remaps: BTreeSet::new(),
+            queued: BTreeSet::new(),
             names: HashMap::new(),
             held: None,
         }
@@ -189,6 +197,18 @@ impl Lines {
                 line - 1
             ));
         }
+        let both = |(from, to): &&(u32, u32)| {
+            from != to && self.queued.contains(from) && self.queued.contains(to)
+        };
+        let name = |device: u32| format!("{},{}", device >> 20, device & 0xf_ffff);
+        if let Some(&(from, to)) = self.remaps.iter().find(both) {
+            warnings.push(format!(
+                "requests of volume {} go on to volume {}, and the trace has both: each counts on either, so \
+                 totals count it twice; give blkparse one device",
+                name(from),
+                name(to)
+            ));
+        }
         warnings.extend(self.skips.as_ref().map(|skips| format!("blktrace lost events: {skips}")));
         if self.unknown.0 > 0 {
             warnings.push(format!(
@@ -219,7 +239,18 @@ impl Source for Lines {
                 Ok(Line::Event(parsed)) => {
                     self.any_event = true;
                     self.follow(parsed.event.time_ns);
+                    if let What::Queue(span) = &parsed.event.what
+                        && self.queued.len() < REMAPS_MAX
+                    {
+                        self.queued.insert(span.device);
+                    }
                     return Ok(Some(self.named(*parsed)));
+                }
+                Ok(Line::Remap(to, from)) => {
+                    self.any_event = true;
+                    if self.remaps.len() < REMAPS_MAX {
+                        self.remaps.insert((from, to));
+                    }
                 }
                 Ok(Line::Other) => self.any_event = true,
                 Ok(Line::Summary) => self.summary(),
@@ -313,6 +344,20 @@ mod tests {
         assert!(!notes.warnings.iter().any(|w| w.contains("lost")), "{notes:?}");
         let (_, notes) = read(&format!("{Q}Skips: 7 forward (1,234 -   0.2%)\n")).unwrap();
         assert!(notes.warnings.iter().any(|w| w.contains("lost events: \"Skips: 7 forw")), "{notes:?}");
+    }
+
+    #[test]
+    fn requests_that_go_on_to_another_device_of_the_trace_are_told_of() {
+        let upper = Q.replace("8,16", "253,0");
+        let remap = "8,16 0 2 0.1 5 A RA 900 + 8 <- (253,0) 800\n";
+        let (records, notes) = read(&format!("{upper}{remap}{Q}")).unwrap();
+        assert_eq!(records.len(), 2);
+        let told = "requests of volume 253,0 go on to volume 8,16";
+        assert!(notes.warnings.iter().any(|w| w.starts_with(told)), "{notes:?}");
+        for one in [format!("{remap}{Q}"), format!("{upper}{remap}"), format!("{upper}{Q}")] {
+            let (_, notes) = read(&one).unwrap();
+            assert!(!notes.warnings.iter().any(|w| w.contains("go on to")), "{notes:?}");
+        }
     }
 
     #[test]

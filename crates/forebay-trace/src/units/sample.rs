@@ -131,8 +131,9 @@ impl Sample {
         let certain = |finding: &Option<Finding>| {
             finding.as_ref().is_some_and(|finding| finding.evidence == Evidence::Strong)
         };
-        // Lengths that are 512 times too large are also too fast: what places say goes before.
-        if certain(&places) {
+        // Lengths that are 512 times too large are also too fast: what places say goes before, but not before the
+        // calendar.
+        if !certain(&date) && certain(&places) {
             return places;
         }
         date.or_else(|| self.times(doubt)).or(places).or_else(|| self.latencies())
