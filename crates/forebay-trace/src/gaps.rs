@@ -7,8 +7,8 @@ use crate::trace::Record;
 
 /// Least gap, in nanoseconds: an hour.
 const GAP_NS: u64 = 3_600_000_000_000;
-/// Gaps that are kept, the longest.
-const KEPT: usize = 4;
+/// Gaps beyond which a trace comes in bursts.
+const GAPS_MAX: u64 = 2;
 /// How many times as long as the rest of the trace they are.
 const TIMES: u64 = 10;
 /// Requests that are needed to tell what the rest is.
@@ -19,8 +19,11 @@ const REQUESTS_LEAST: u64 = 10;
 pub(crate) struct Gaps {
     requests: u64,
     last_ns: u64,
-    /// Nanoseconds, and how many requests come before; the longest first.
-    longest: Vec<(u64, u64)>,
+    /// How many there are, of how many nanoseconds.
+    gaps: u64,
+    gaps_ns: u64,
+    /// Nanoseconds of the longest, and how many requests come before.
+    longest: (u64, u64),
 }
 
 impl Gaps {
@@ -45,27 +48,25 @@ impl Gaps {
             if gap_ns < GAP_NS {
                 continue;
             }
-            let place = self.longest.partition_point(|&(longer, _)| longer >= gap_ns);
-            if place < KEPT {
-                self.longest.insert(place, (gap_ns, self.requests + before as u64));
-                self.longest.truncate(KEPT);
-            }
+            self.gaps += 1;
+            self.gaps_ns += gap_ns;
+            self.longest = self.longest.max((gap_ns, self.requests + before as u64));
         }
     }
 
-    /// What a user should know, if the longest gaps are nearly all of the trace.
+    /// What a user should know, if one or two gaps are nearly all of the trace.
     pub(crate) fn sentence(&self) -> Option<String> {
-        let gaps_ns: u64 = self.longest.iter().map(|(gap_ns, _)| gap_ns).sum();
-        let rest_ns = self.last_ns.saturating_sub(gaps_ns);
-        let &(longest_ns, before) = self.longest.first()?;
-        if self.requests < REQUESTS_LEAST || gaps_ns / TIMES < rest_ns {
+        let rest_ns = self.last_ns.saturating_sub(self.gaps_ns);
+        let is_most = (1..=GAPS_MAX).contains(&self.gaps) && self.gaps_ns / TIMES >= rest_ns;
+        if self.requests < REQUESTS_LEAST || !is_most {
             return None;
         }
+        let (longest_ns, before) = self.longest;
         Some(format!(
             "all of the trace but {} is {}, the longest of {} before request {} of {}: if a clock was set, or a \
              time is wrong, so are all figures per second",
             quantities::seconds(rest_ns as f64 / 1e9),
-            counted(self.longest.len() as u64, "gap"),
+            counted(self.gaps, "gap"),
             long(longest_ns),
             before + 1,
             self.requests

@@ -234,7 +234,6 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
         };
     }
     let line = error.position().map(|p| p.line());
-    let hint = if source.is_done() && source.get_ref().last != b'\n' { CUT_HINT } else { "" };
     match error.into_kind() {
         ::csv::ErrorKind::Io(source) => TraceError::Io { path, source },
         other => TraceError::Malformed {
@@ -245,7 +244,7 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
                 _ => shorten(format!("{other:?}").as_bytes()),
             },
             expected: format!("the {} fields {}", HEADER.len(), HEADER.join(",")),
-            hint: hint.trim_end_matches("; ").into(),
+            hint: String::new(),
         },
     }
 }
@@ -262,7 +261,18 @@ impl Reader for Csv {
                     self.finish();
                     break;
                 }
-                Err(error) => return Err(broken(&self.path, &self.source, error)),
+                Err(error) => {
+                    let is_short = self.source.get_ref().is_short;
+                    let ends = !is_short && matches!(self.source.read_byte_record(&mut row), Ok(false));
+                    let mut wrong = broken(&self.path, &self.source, error);
+                    if let TraceError::Malformed { hint, .. } = &mut wrong
+                        && ends
+                        && self.source.get_ref().last != b'\n'
+                    {
+                        *hint = CUT_HINT.trim_end_matches("; ").into();
+                    }
+                    return Err(wrong);
+                }
             }
             let record = self.record(&row).map_err(|wrong| {
                 let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
