@@ -118,7 +118,7 @@ impl<R: Reader> Ordered<R> {
         self.notes.rows_late += self.late;
         self.notes.began = self.zero.zip(self.first).map(|(zero, first)| zero + first);
         if self.ended {
-            self.notes.warnings.extend(self.clock.sentences());
+            self.notes.warnings.extend(self.clock.sentences(self.late));
             self.notes.warnings.extend(wrapped_sentence(self.wrapped));
         }
         if self.late > 0 {

@@ -221,12 +221,12 @@ impl Plan {
                 _ => return Err(bad),
             }
         }
-        if offset >= END_BYTES_MAX - len {
-            // Where an empty flush points means nothing; tracers have all bits set there.
-            if !op.is_some_and(|op| is_placeless(op, len)) {
-                return Err(Bad { column: 0, from: offset_from, fault: Fault::Address });
-            }
+        // Where an empty flush points means nothing; tracers have all bits set there.
+        if offset >= END_BYTES_MAX - len && op.is_some_and(|op| is_placeless(op, len)) {
             offset = 0;
+        }
+        if offset >= END_BYTES_MAX - len {
+            return Err(Bad { column: 0, from: offset_from, fault: Fault::Address });
         }
         let backwards = Bad { column: 0, from: end_from, fault: Fault::Backwards };
         let at = match (at, end) {

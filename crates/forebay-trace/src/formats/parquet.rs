@@ -91,6 +91,11 @@ trait Schema: Send + Sized {
         dictionary: &mut Dictionary,
         batch: &mut Vec<Record>,
     ) -> Result<(), TraceError>;
+
+    /// What a user should know of the rows read so far, once.
+    fn warning(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// An open Parquet file, or a table of the same form.
@@ -208,6 +213,7 @@ impl<S: Schema> Reader for Rows<S> {
             let Some(rows) = next else { break };
             let columns = Columns::new(&self.table.path, self.row, &rows);
             self.schema.records(&columns, &mut self.dictionary, batch)?;
+            self.notes.warnings.extend(self.schema.warning());
             self.row += rows.num_rows() as u64;
             self.table.tell(self.row);
             let read = batch.len();

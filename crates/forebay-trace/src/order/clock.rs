@@ -178,8 +178,10 @@ impl Clock {
     }
 
     /// What a user should know.
-    pub(super) fn sentences(&self) -> impl Iterator<Item = String> {
-        [self.wild_sentence(), self.split_sentence(), self.back_sentence()].into_iter().flatten()
+    /// Of the rows that come before earlier ones, `late` found no place any more.
+    pub(super) fn sentences(&self, late: u64) -> impl Iterator<Item = String> {
+        let back = self.back_sentence(self.moved.saturating_sub(late));
+        [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
     }
 
     fn wild_sentence(&self) -> Option<String> {
@@ -205,7 +207,7 @@ impl Clock {
         })
     }
 
-    fn back_sentence(&self) -> Option<String> {
+    fn back_sentence(&self, moved: u64) -> Option<String> {
         if self.back.is_empty() {
             return None;
         }
@@ -219,12 +221,15 @@ impl Clock {
             }
             n => format!("goes back {n} times, at first at requests {places} of the file"),
         };
-        let moved = format!(
-            "{} {} moved to before earlier rows, by up to {}",
-            counted(self.moved, "request"),
-            verb(self.moved, "was", "were"),
-            long(self.moved_ns)
-        );
+        let moved = match moved {
+            0 => "no request was moved for that".into(),
+            _ => format!(
+                "{} {} moved to before earlier rows, by up to {}",
+                counted(moved, "request"),
+                verb(moved, "was", "were"),
+                long(self.moved_ns)
+            ),
+        };
         let hint = match self.steps {
             ..=RUNS_MAX => "; if another recording begins there, or a clock was set, --split-runs puts what \
                             follows behind instead",
@@ -260,7 +265,7 @@ mod tests {
     ) -> (Vec<u64>, Vec<String>) {
         let times = rows.into_iter().map(|(at, latency)| clock.time(at, latency.map(Nanos)));
         let times = times.collect();
-        (times, clock.sentences().collect())
+        (times, clock.sentences(0).collect())
     }
 
     #[test]

@@ -69,7 +69,11 @@ impl Sample {
             Some((1, len)) => self.in_sectors(doubt, false).or_else(|| self.lens_in_bytes(doubt, len)),
             Some((offset, 1)) => self.short(doubt).or_else(|| self.places_in_bytes(doubt, offset)),
             Some((offset, len)) => self.both_in_bytes(doubt, offset, len),
-            None => self.short(doubt),
+            // Where the format states them, or the names of columns do.
+            None => self.short(doubt).or_else(|| {
+                let both = self.is_unlikely().then(|| self.both_in_bytes(doubt, 512, 512));
+                both.flatten()
+            }),
         };
         found.or_else(|| self.beyond(doubt))
     }

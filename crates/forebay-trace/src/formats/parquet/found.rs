@@ -72,6 +72,25 @@ pub(super) fn unread(fields: &Fields) -> Option<String> {
     (!unread.is_empty()).then(|| format!("columns that are not read: {shown}{more}"))
 }
 
+/// What to say of a first time that is a few days after 1970 in the unit its name tells, and a date of this century
+/// in one a thousand times as large.
+pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
+    const DATES_S: std::ops::Range<i64> = 1_100_000_000..2_200_000_000;
+    let unit = found.unit.filter(|&unit| unit <= 1_000_000)?;
+    let seconds = first_ns / 1_000_000;
+    let larger = ["us", "ms", "s"].get((unit.checked_ilog(1000)?) as usize)?;
+    DATES_S.contains(&seconds).then(|| {
+        format!(
+            "the first time in {} is {} days after 1970, and a date of {} if it counts {larger}: call the column \
+             {} if so",
+            shown(found.name),
+            first_ns / 86_400_000_000_000,
+            1970 + seconds / 31_556_952,
+            shown(&format!("time_{larger}"))
+        )
+    })
+}
+
 fn tells_unit(fields: &Fields, name: &str) -> bool {
     let kind = fields.find(name).map(|(_, field)| field.data_type());
     matches!(kind, Some(DataType::Timestamp(..) | DataType::Duration(_)))
@@ -138,6 +157,20 @@ mod tests {
         assert_eq!(told.as_deref(), Some("columns that are not read: \"svctime\", \"host\""));
         let more = ["at_ns", "op", "offset", "len", "a", "b", "c", "d", "e", "f", "time_ms"];
         assert!(unread(&fields(&more)).unwrap().ends_with("\"e\" and 2 more"));
+    }
+
+    #[test]
+    fn a_date_in_another_unit_is_told() {
+        let told = |unit, first_ns| other_date(Found { name: "time", unit }, first_ns);
+        let of_2024 = 1_716_900_000_123_456;
+        let ms = told(Some(1_000_000), of_2024).unwrap();
+        assert!(ms.contains("19 days after 1970, and a date of 2024 if it counts s:"), "{ms}");
+        assert!(told(Some(1), of_2024).unwrap().contains("counts us"));
+        assert!(told(Some(1000), of_2024).unwrap().ends_with("call the column \"time_ms\" if so"));
+        for (unit, first) in [(Some(1), of_2024 * 1000), (Some(1_000_000_000), of_2024), (None, of_2024)] {
+            assert_eq!(told(unit, first), None);
+        }
+        assert_eq!(told(Some(1), 0), None);
     }
 
     #[test]
