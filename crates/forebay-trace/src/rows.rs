@@ -40,6 +40,17 @@ pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     })
 }
 
+/// What to say of so many lines that name the columns again; nothing of none.
+pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "{} {} in the middle of the file, as where the output of another run begins",
+            counted(count, "header line"),
+            verb(count, "stands", "stand")
+        )
+    })
+}
+
 /// What is wrong with a row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {

@@ -43,6 +43,9 @@ pub(crate) struct ColumnReader {
     kept: u64,
     begun: bool,
     ended: bool,
+    /// The line of names, if there is one, and how many lines behind it are the same.
+    names: Vec<u8>,
+    names_again: u64,
     hint: String,
     dictionary: Dictionary,
     notes: Notes,
@@ -73,6 +76,8 @@ impl ColumnReader {
             kept: 0,
             begun: false,
             ended: false,
+            names: Vec::new(),
+            names_again: 0,
             hint,
             notes: Notes { format, ..Notes::default() },
         }
@@ -81,7 +86,8 @@ impl ColumnReader {
     /// Steps over what comes before the first request and finds the separator.
     fn begin(&mut self) -> Result<Separator, TraceError> {
         for _ in 0..self.skip_lines {
-            self.lines.next()?;
+            let line = self.lines.next()?.unwrap_or_default();
+            self.names = line.trim_ascii().to_vec();
         }
         loop {
             let (text, whole) = self.lines.block()?;
@@ -97,6 +103,7 @@ impl ColumnReader {
             let named = self.plan.is_titled(&cursor);
             let guessed = self.header == Header::Guessed && self.plan.has_no_number(&cursor);
             if whole > 0 && (named || guessed) && self.plan.row(&mut cursor, &mut unused).is_err() {
+                self.names = line.trim_ascii().to_vec();
                 if !named {
                     let line = shorten(line.trim_ascii());
                     self.notes.warnings.push(format!("{line} is taken for the names of columns"));
@@ -150,6 +157,7 @@ impl ColumnReader {
             return;
         }
         let Odd { wrapped, long_trims } = self.plan.odd;
+        self.notes.warnings.extend(names_again_sentence(self.names_again));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
         if long_trims > 0 {
             let trims = counted(long_trims, "trim");
@@ -177,6 +185,13 @@ impl ColumnReader {
         self.notes.warnings.push(warning.into());
         self
     }
+}
+
+/// The line that begins at a place.
+fn line_at(text: &[u8], from: usize) -> &[u8] {
+    let rest = text.get(from..).unwrap_or_default();
+    let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default()
 }
 
 /// What to do about names of columns behind so many lines.
@@ -235,6 +250,10 @@ impl Reader for ColumnReader {
                 match self.plan.row(&mut cursor, &mut self.dictionary) {
                     Ok(Some(record)) => batch.push(record),
                     Ok(None) => self.notes.rows_skipped += 1,
+                    Err(_) if self.names == line_at(text, begun.position()).trim_ascii() => {
+                        self.names_again += 1;
+                        cursor.go(begun.position() + line_at(text, begun.position()).len() + 1);
+                    }
                     Err(bad) => {
                         let wrong = self.plan.explain(bad, &cursor);
                         let again = self.plan.is_titled(&begun) || self.plan.has_no_number(&begun);

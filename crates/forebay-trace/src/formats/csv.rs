@@ -24,7 +24,7 @@ use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
-use crate::rows::{self, Wrong, shorten};
+use crate::rows::{self, Wrong, names_again_sentence, shorten};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use header::Header;
 
@@ -121,6 +121,7 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         dictionary: Dictionary::default(),
         notes: Notes { format: "csv", ..Notes::default() },
         ended: false,
+        headers_again: 0,
     };
     Ok(Box::new(Ordered::new(rows).splitting_runs(input.split_runs)))
 }
@@ -165,13 +166,17 @@ struct Csv {
     dictionary: Dictionary,
     notes: Notes,
     ended: bool,
+    headers_again: u64,
 }
 
 impl Csv {
-    /// Says once of the last row that it has no end, if it has none.
+    /// Completes the notes.
     fn finish(&mut self) {
-        let is_cut = self.source.get_ref().last != b'\n';
-        if !std::mem::replace(&mut self.ended, true) && is_cut {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.notes.warnings.extend(names_again_sentence(self.headers_again));
+        if self.source.get_ref().last != b'\n' {
             let sentence = cut_sentence(self.source.position().line());
             self.notes.warnings.push(sentence);
         }
@@ -273,6 +278,10 @@ impl Reader for Csv {
                     }
                     return Err(wrong);
                 }
+            }
+            if row.iter().eq(HEADER.map(str::as_bytes)) {
+                self.headers_again += 1;
+                continue;
             }
             let record = self.record(&row).map_err(|wrong| {
                 let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));

@@ -35,7 +35,7 @@ use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::rows::{self, LATENCY_NS_MAX, Wrong, wrapped_sentence};
+use crate::rows::{self, LATENCY_NS_MAX, Wrong, names_again_sentence, wrapped_sentence};
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
 
@@ -277,13 +277,7 @@ impl Log for Snoop {
             };
             sentences.push(format!("{lines} {say} that the tracer lost {count}"));
         }
-        if self.headers_again > 0 {
-            sentences.push(format!(
-                "{} {} in the middle of the file, as where the output of another run begins",
-                counted(self.headers_again, "header line"),
-                verb(self.headers_again, "stands", "stand")
-            ));
-        }
+        sentences.extend(names_again_sentence(self.headers_again));
         sentences.extend(wrapped_sentence(self.wrapped));
         let unread: Vec<&str> = self.layout.iter().flat_map(Layout::unread).collect();
         if !unread.is_empty() {

@@ -174,8 +174,21 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
         assert_eq!(at(&records), [0, 5 * S, 6 * S, 11 * S]);
         assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
     }
+    let canonical = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
+                     0,read,0,512,0,v,,,,,\n2000000007,read,0,512,0,v,,,,,\n";
+    for csv in [&*rows((0..20).map(|n| n * 100_001)), canonical] {
+        let (_, notes) = read(format!("{csv}{csv}"));
+        assert!(has(&notes, "1 header line stands in the middle"), "{notes:?}");
+        assert!(has(&notes, "the clock goes back by "), "{notes:?}");
+        let (_, notes) = read_as("t", format!("{csv}{csv}"), Some(SPLIT_RUNS)).unwrap();
+        assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
+        // One that has other columns is another table.
+        let other = csv.replacen("offset,len", "len,offset", 1);
+        assert!(read_as("t", format!("{csv}{other}"), None).is_err());
+    }
     let csv = rows((0..20).map(|n| n * 1_000));
-    let told = read_as("t", format!("{csv}{csv}"), None).unwrap_err();
+    let other = csv.replacen("op,", "OP,", 1);
+    let told = read_as("t", format!("{csv}{other}"), None).unwrap_err();
     assert!(told.contains("line 22") && told.contains("head -n 21 and tail -n +22"), "{told}");
 }
 
