@@ -14,7 +14,7 @@ use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::lines::{CUT_HINT, Lines};
 use crate::plural::{counted, verb};
-use crate::rows::{shorten, wrapped_sentence};
+use crate::rows::{names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 
 /// What the first line may be beside a request.
