@@ -174,7 +174,10 @@ fn a_second_run_in_a_file_is_told_and_can_be_put_behind_the_first() {
     };
     let (duration_s, err) = told(&[]);
     assert!((duration_s - 9.8).abs() < 1e-6, "{duration_s}");
-    assert!(err.contains("goes back by 9.80 s at request 51") && err.contains("--split-runs"), "{err}");
+    assert!(
+        err.contains("goes back by 9.80 s at request 51") && err.contains("--split-runs"),
+        "{err}"
+    );
     for options in [&["--split-runs"][..], &["--split-runs", "--from", "csv"]] {
         let (duration_s, err) = told(options);
         assert!((duration_s - 20.6).abs() < 1e-6, "{duration_s}");
@@ -188,7 +191,15 @@ fn a_second_run_in_a_file_is_told_and_can_be_put_behind_the_first() {
 fn what_the_units_cannot_be_is_refused_with_what_to_type() {
     let folder = Folder::new();
     let rows: String = (0..2000u64)
-        .map(|n| format!("{}.{:03}7,R,{},{}\n", 1_716_900_000 + n / 200, n % 200 * 5, n * 8192, 4096 << (n % 3)))
+        .map(|n| {
+            format!(
+                "{}.{:03}7,R,{},{}\n",
+                1_716_900_000 + n / 200,
+                n % 200 * 5,
+                n * 8192,
+                4096 << (n % 3)
+            )
+        })
         .collect();
     for (header, columns) in [
         ("time_ms,op,offset,len", "--columns at:s,op,offset,len,skip=1"),

@@ -98,7 +98,10 @@ mod tests {
         assert_eq!((read("1e-30"), read("0.0")), (Some((0, 0)), Some((0, 0))));
         assert_eq!((read("1e30"), read("1e"), read("e5"), read("1e5e5")), (None, None, None, None));
         let whole = |text: &str| super::whole(text.as_bytes());
-        assert_eq!((whole("4096.0"), whole("1.5e1"), whole("3e2")), (Some(4096), Some(15), Some(300)));
+        assert_eq!(
+            (whole("4096.0"), whole("1.5e1"), whole("3e2")),
+            (Some(4096), Some(15), Some(300))
+        );
         assert_eq!(whole("1.8446744073709551615e+19"), Some(u64::MAX));
         for bad in ["4096.5", "1e-1", "1.8446744073709551616e19", "-1.0", "", ".", "nan", "1e99"] {
             assert_eq!(whole(bad), None, "{bad}");

@@ -102,7 +102,10 @@ mod tests {
     fn a_gap_that_is_nearly_all_of_the_trace_is_told() {
         let jump = |n: u64| n + if n >= 50 { 10 * 365 * 24 * HOUR_S } else { 0 };
         let told = said((0..100).map(jump)).unwrap();
-        assert!(told.starts_with("all of the trace but 98.0 s is 1 gap, the longest of 3650 days"), "{told}");
+        assert!(
+            told.starts_with("all of the trace but 98.0 s is 1 gap, the longest of 3650 days"),
+            "{told}"
+        );
         assert!(told.contains("before request 51 of 100"), "{told}");
         assert!(said((0..100).map(|n| n + if n == 99 { HOUR_S } else { 0 })).is_some());
         assert!(said([0, 0, 0, 0, 0, 0, 0, 0, 0, 2 * HOUR_S]).is_some());

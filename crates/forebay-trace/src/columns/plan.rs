@@ -7,9 +7,7 @@ use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
-use crate::columns::values::{
-    expected, letters, operation, optional_number, optional_time, time,
-};
+use crate::columns::values::{expected, letters, operation, optional_number, optional_time, time};
 use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong, is_placeless, is_wrapped};

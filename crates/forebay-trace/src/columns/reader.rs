@@ -6,8 +6,8 @@ use std::path::Path;
 use forebay_core::Nanos;
 
 use crate::columns::cursor::{Cursor, Separator};
-use crate::columns::plain::Plain;
 use crate::columns::cut;
+use crate::columns::plain::Plain;
 use crate::columns::plan::{Odd, Plan};
 use crate::columns::spec::Columns;
 use crate::columns::split::{Bounds, NO_BOUNDS};

@@ -172,7 +172,9 @@ impl Lines {
     fn summary(&mut self) {
         let line = self.buffer.trim_ascii();
         let count = line.strip_prefix(b"Skips:").map(<[u8]>::trim_ascii_start);
-        if count.is_some_and(|count| count.first().is_some_and(u8::is_ascii_digit) && count[0] != b'0') {
+        if count
+            .is_some_and(|count| count.first().is_some_and(u8::is_ascii_digit) && count[0] != b'0')
+        {
             self.skips = Some(line::shown(line));
         }
     }
@@ -189,7 +191,8 @@ impl Lines {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some((line, back_ns)) = self.back {
-            let times = if self.steps == 1 { String::new() } else { format!(" {} times", self.steps) };
+            let times =
+                if self.steps == 1 { String::new() } else { format!(" {} times", self.steps) };
             warnings.push(format!(
                 "the clock goes back{times}, by {} at line {line}, and the events behind are laid over those \
                  before: if another recording begins there, head -n {} and tail -n +{line} make two files of it",
@@ -336,14 +339,22 @@ mod tests {
     #[test]
     fn a_second_run_and_lost_events_are_told() {
         let event = |at: &str| Q.replace("0.000000100", at);
-        let text = format!("{}{}{}Skips: 0 forward (0 -   0.0%)\n", event("1.0"), event("9.5"), event("0.0"));
+        let text = format!(
+            "{}{}{}Skips: 0 forward (0 -   0.0%)\n",
+            event("1.0"),
+            event("9.5"),
+            event("0.0")
+        );
         let (records, notes) = read(&text).unwrap();
         assert_eq!(records.len(), 3);
         let told = "the clock goes back, by 9.50 s at line 3, ";
         assert!(notes.warnings.iter().any(|w| w.starts_with(told)), "{notes:?}");
         assert!(!notes.warnings.iter().any(|w| w.contains("lost")), "{notes:?}");
         let (_, notes) = read(&format!("{Q}Skips: 7 forward (1,234 -   0.2%)\n")).unwrap();
-        assert!(notes.warnings.iter().any(|w| w.contains("lost events: \"Skips: 7 forw")), "{notes:?}");
+        assert!(
+            notes.warnings.iter().any(|w| w.contains("lost events: \"Skips: 7 forw")),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
             let reader =
                 ColumnReader::new(&input.path, input.content, &columns, named, "csv", hint);
             let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(reader.warn(note)).splitting_runs(splits)))
+            Ok(Box::new(Ordered::new(reader.warn(note)).splitting_runs(splits)))
         }
     }
 }
@@ -268,7 +268,8 @@ impl Reader for Csv {
                 }
                 Err(error) => {
                     let is_short = self.source.get_ref().is_short;
-                    let ends = !is_short && matches!(self.source.read_byte_record(&mut row), Ok(false));
+                    let ends =
+                        !is_short && matches!(self.source.read_byte_record(&mut row), Ok(false));
                     let mut wrong = broken(&self.path, &self.source, error);
                     if let TraceError::Malformed { hint, .. } = &mut wrong
                         && ends

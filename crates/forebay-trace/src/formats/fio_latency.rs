@@ -261,7 +261,10 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let log = FioLatency { values, ..FioLatency::default() };
     let dictionary = anonymous(Some("disk"));
     let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(LogReader::new(&input.path, input.content, log, dictionary)).splitting_runs(splits)))
+    Ok(Box::new(
+        Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))
+            .splitting_runs(splits),
+    ))
 }
 
 #[cfg(test)]
@@ -326,7 +329,8 @@ mod tests {
 
     #[test]
     fn values_that_are_no_latencies_are_refused_or_asked_about() {
-        let text = "0, 4096, 1, 4096, 0, 0\n1, 8192, 0, 4096, 8192, 0\n2, 4096, 1, 8192, 16384, 0\n";
+        let text =
+            "0, 4096, 1, 4096, 0, 0\n1, 8192, 0, 4096, 8192, 0\n2, 4096, 1, 8192, 16384, 0\n";
         let told = named("job_bw.1.log", text).unwrap_err();
         assert!(told.contains("values are bandwidths in KiB/s, as its name says"), "{told}");
         assert!(told.ends_with(&format!("--columns {REQUESTS}")), "{told}");
@@ -338,7 +342,8 @@ mod tests {
         assert!(records.iter().all(|record| record.latency.is_none()) && said.len() == 2);
         let ones = "0, 1, 1, 4096, 0, 0\n1, 1, 0, 4096, 8192, 0\n2, 1, 1, 8192, 16384, 0\n";
         assert!(named("job.log", ones).unwrap_err().contains("all 1"));
-        let fast = "0, 900, 1, 131072, 0, 0\n1, 900, 0, 131072, 8192, 0\n2, 999999, 1, 8192, 0, 0\n";
+        let fast =
+            "0, 900, 1, 131072, 0, 0\n1, 900, 0, 131072, 8192, 0\n2, 999999, 1, 8192, 0, 0\n";
         assert!(named("job.log", fast).unwrap_err().contains("shorter in nanoseconds"));
         assert!(named("job_lat.1.log", fast).is_ok());
         let columns: crate::Columns = REQUESTS.parse().unwrap();

@@ -301,7 +301,10 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let (log, dictionary) = (Snoop::default(), Dictionary::default());
     let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(LogReader::new(&input.path, input.content, log, dictionary)).splitting_runs(splits)))
+    Ok(Box::new(
+        Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))
+            .splitting_runs(splits),
+    ))
 }
 
 #[cfg(test)]

@@ -130,7 +130,8 @@ fn a_clock_that_is_set_is_told() {
     let back = (0..3000).map(|n| if n < 1500 { us(n) } else { us(n) - 30_000_000 });
     let (records, notes) = read(rows(back.clone()));
     assert!(records.is_sorted_by_key(|record| record.at));
-    let expected = "the clock goes back by 30.0 s at request 1501 of the file: 1500 requests were moved";
+    let expected =
+        "the clock goes back by 30.0 s at request 1501 of the file: 1500 requests were moved";
     assert!(only(&notes).starts_with(expected), "{notes:?}");
     let (records, notes) = read_as("t", rows(back), Some(SPLIT_RUNS)).unwrap();
     let (first, last) = (records[1499], records[1500]);
@@ -142,9 +143,14 @@ fn a_clock_that_is_set_is_told() {
         rows((0..3000).map(move |n| us(n) + if (from..to).contains(&n) { YEARS_US } else { 0 }))
     };
     let (_, notes) = read(ahead(1500, 1501));
-    assert!(notes.warnings.iter().any(|told| told.starts_with("1 request is stamped up to 3652 days")));
+    assert!(
+        notes.warnings.iter().any(|told| told.starts_with("1 request is stamped up to 3652 days"))
+    );
     let (_, notes) = read(ahead(1500, 3000));
-    assert!(only(&notes).contains("1 gap, the longest of 3652 days before request 1501"), "{notes:?}");
+    assert!(
+        only(&notes).contains("1 gap, the longest of 3652 days before request 1501"),
+        "{notes:?}"
+    );
     let zero = rows((0..3000).map(|n| if n == 7 { 0 } else { 20 * YEARS_US + us(n) }));
     let (_, notes) = read(zero);
     assert!(notes.warnings.iter().any(|told| told.starts_with("1 request is stamped up to")));
@@ -220,7 +226,8 @@ fn a_last_number_that_is_cut_is_left_out_or_told() {
     let header = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
     let (_, notes) = read(format!("{header}0,read,0,512,0,v,,,,,ab"));
     assert!(only(&notes).starts_with("the last line, 2, has no line end"), "{notes:?}");
-    let told = read_as("t", format!("{header}0,read,0,512,0,v,,,,,ab\n0,read,0,51"), None).unwrap_err();
+    let told =
+        read_as("t", format!("{header}0,read,0,512,0,v,,,,,ab\n0,read,0,51"), None).unwrap_err();
     assert!(told.contains("the file may be cut off"), "{told}");
 }
 
@@ -228,7 +235,10 @@ fn a_last_number_that_is_cut_is_left_out_or_told() {
 fn columns_that_are_not_read_are_told() {
     let msr = "128166385295514663,hm,0,Write,9056014336,2048,2833,9,x\n";
     let (_, notes) = read(msr.repeat(3));
-    assert_eq!(only(&notes), "the rows have 2 columns behind those of format msr, which are not read");
+    assert_eq!(
+        only(&notes),
+        "the rows have 2 columns behind those of format msr, which are not read"
+    );
     let (_, notes) = read("time,obj_id,obj_size,next_use\n5,7,100,1\n");
     assert!(notes.warnings.iter().any(|told| told == "columns that are not read: \"next_use\""));
     let (_, notes) = read("time_us,op,offset,len,await\n5,R,0,512,9\n");

@@ -131,7 +131,8 @@ impl Clock {
     fn is_step(&self, row: Row) -> bool {
         let back_ns = self.last.at_ns - row.at_ns;
         let by_completion = self.last.end_ns().zip(row.end_ns());
-        let is_explained = by_completion.is_some_and(|(last, this)| this.saturating_add(STEP_NS) > last);
+        let is_explained =
+            by_completion.is_some_and(|(last, this)| this.saturating_add(STEP_NS) > last);
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
         let least_ns = match whole(self.last.at_ns) && whole(row.at_ns) {
             true => 2 * SECOND_NS + 1,
@@ -217,7 +218,10 @@ impl Clock {
         let back = match self.steps {
             1 => format!("goes back by {} at request {places} of the file", long(most)),
             n if n as usize <= STEPS_SHOWN => {
-                format!("goes back {n} times, by up to {}, at requests {places} of the file", long(most))
+                format!(
+                    "goes back {n} times, by up to {}, at requests {places} of the file",
+                    long(most)
+                )
             }
             n => format!("goes back {n} times, at first at requests {places} of the file"),
         };
@@ -231,8 +235,10 @@ impl Clock {
             ),
         };
         let hint = match self.steps {
-            ..=RUNS_MAX => "; if another recording begins there, or a clock was set, --split-runs puts what \
-                            follows behind instead",
+            ..=RUNS_MAX => {
+                "; if another recording begins there, or a clock was set, --split-runs puts what \
+                            follows behind instead"
+            }
             _ => "",
         };
         Some(format!("the clock {back}: {moved}{hint}"))
@@ -295,7 +301,10 @@ mod tests {
         assert_eq!(said.len(), 1);
         assert!(said[0].contains("holds 3 runs"), "{said:?}");
         let (_, said) = run(times);
-        assert!(said[0].contains("goes back 2 times, by up to 6.00 s, at requests 3, 5"), "{said:?}");
+        assert!(
+            said[0].contains("goes back 2 times, by up to 6.00 s, at requests 3, 5"),
+            "{said:?}"
+        );
     }
 
     #[test]

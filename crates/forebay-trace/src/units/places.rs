@@ -66,7 +66,9 @@ impl Sample {
         let units = doubt.lengths();
         let found = match units {
             Some((1, 1)) => self.in_sectors(doubt, true),
-            Some((1, len)) => self.in_sectors(doubt, false).or_else(|| self.lens_in_bytes(doubt, len)),
+            Some((1, len)) => {
+                self.in_sectors(doubt, false).or_else(|| self.lens_in_bytes(doubt, len))
+            }
             Some((offset, 1)) => self.short(doubt).or_else(|| self.places_in_bytes(doubt, offset)),
             Some((offset, len)) => self.both_in_bytes(doubt, offset, len),
             // Where the format states them, or the names of columns do.

@@ -109,7 +109,8 @@ impl Sample {
         if let Some((before, before_len)) = volume.last.replace((offset, len)) {
             let way = offset.saturating_sub(before);
             self.runs.as_read += u64::from(way == before_len);
-            let counts_more = |one: u64, other: u64| one > 0 && one.checked_mul(SECTOR_BYTES) == Some(other);
+            let counts_more =
+                |one: u64, other: u64| one > 0 && one.checked_mul(SECTOR_BYTES) == Some(other);
             self.runs.places_in_sectors += u64::from(counts_more(way, before_len));
             self.runs.lens_in_sectors += u64::from(counts_more(before_len, way));
         }

@@ -129,7 +129,10 @@ fn bytes_read_in_sectors_are_refused_with_the_columns_to_write() {
             ("at:ms,offset:kib,len:kib,op", "at:ms,offset,len,op"),
         ] {
             let message = told(declared, &text).unwrap_err();
-            assert!(message.contains(&format!("if so, --columns {expected};")), "{step}: {message}");
+            assert!(
+                message.contains(&format!("if so, --columns {expected};")),
+                "{step}: {message}"
+            );
             assert!(message.ends_with("units=sure"), "{message}");
         }
         assert_eq!(told("at:ms,offset,len,op", &text), Ok(vec![]), "{step}");
@@ -206,7 +209,8 @@ fn seconds_since_1970_in_a_smaller_unit_are_refused_or_noted() {
     let uptime = |n: u64| (1_500_000_000 + n * 5000 + drawn(n) % 4000).to_string();
     let text = requests(2000, 8, &[1, 2], uptime);
     assert_eq!(told("at:us,offset:sectors,len:sectors,op", &text), Ok(vec![]));
-    let text = requests(2000, 8, &[1, 2], |n| (1_716_900_000_000_000_000 + n * 5_000_000).to_string());
+    let text =
+        requests(2000, 8, &[1, 2], |n| (1_716_900_000_000_000_000 + n * 5_000_000).to_string());
     assert_eq!(told("at:ns,offset:sectors,len:sectors,op", &text), Ok(vec![]));
 }
 

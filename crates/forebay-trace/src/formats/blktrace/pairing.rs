@@ -487,7 +487,8 @@ mod tests {
         assert_eq!(issued(&parts), (vec![(8, Some(16)), (8, Some(10))], 0));
         let lost = [(0, d, 8, 8), (9, d, 16, 8), (15, c, 8, 8)];
         assert_eq!(issued(&lost), (vec![(8, Some(15)), (16, None)], 0));
-        let flushes = [(0, d, 0, 0), (2, d, 0, 0), (5, c, 0, 0), (6, d, 0, 0), (7, c, 0, 0), (8, c, 0, 0)];
+        let flushes =
+            [(0, d, 0, 0), (2, d, 0, 0), (5, c, 0, 0), (6, d, 0, 0), (7, c, 0, 0), (8, c, 0, 0)];
         assert_eq!(issued(&flushes), (vec![(0, Some(5)), (0, Some(5)), (0, Some(2))], 0));
     }
 

@@ -108,7 +108,9 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         return Err(TraceError::Malformed { path, place, got, expected: expected.into(), hint });
     };
     let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(Objects::new(Table { lines, header, rows: 0 })).splitting_runs(splits)))
+    Ok(Box::new(
+        Ordered::new(Objects::new(Table { lines, header, rows: 0 })).splitting_runs(splits),
+    ))
 }
 
 /// The rows in the order of the file.

@@ -3,9 +3,7 @@
 use arrow_schema::{DataType, Fields};
 
 use super::shown;
-use crate::formats::titles::{
-    AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME,
-};
+use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 
 /// A column that plays a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +149,8 @@ mod tests {
         };
         let all = ["at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "flags"];
         assert_eq!(unread(&fields(&all)), None);
-        let others = ["Time_us", "OP", "lba", "sectors", "pid", "comm", "disk", "response_time", "index"];
+        let others =
+            ["Time_us", "OP", "lba", "sectors", "pid", "comm", "disk", "response_time", "index"];
         assert_eq!(unread(&fields(&others)), None);
         let told = unread(&fields(&["at_ns", "op", "offset", "len", "svctime", "host"]));
         assert_eq!(told.as_deref(), Some("columns that are not read: \"svctime\", \"host\""));
@@ -167,7 +166,9 @@ mod tests {
         assert!(ms.contains("19 days after 1970, and a date of 2024 if it counts s:"), "{ms}");
         assert!(told(Some(1), of_2024).unwrap().contains("counts us"));
         assert!(told(Some(1000), of_2024).unwrap().ends_with("call the column \"time_ms\" if so"));
-        for (unit, first) in [(Some(1), of_2024 * 1000), (Some(1_000_000_000), of_2024), (None, of_2024)] {
+        for (unit, first) in
+            [(Some(1), of_2024 * 1000), (Some(1_000_000_000), of_2024), (None, of_2024)]
+        {
             assert_eq!(told(unit, first), None);
         }
         assert_eq!(told(Some(1), 0), None);

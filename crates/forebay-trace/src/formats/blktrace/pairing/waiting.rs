@@ -88,7 +88,9 @@ impl Pending {
     /// Whether another request over all its sectors has completed since it was issued: if no completion of
     /// its own follows, it was the same one.
     pub(super) fn is_doubtful(&self) -> bool {
-        self.record.latency.is_none() && self.covered > 0 && self.covered >= self.end() - self.sector
+        self.record.latency.is_none()
+            && self.covered > 0
+            && self.covered >= self.end() - self.sector
     }
 
     pub(super) fn end(&self) -> u64 {
