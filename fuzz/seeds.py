@@ -158,7 +158,7 @@ def columns():
     # Headers in others' words: seven columns of every kind, separators, blanks, quotes; and one that does not tell its unit.
     seed("csv", "floats", "time_s,op,offset,len,latency_us\n0.0,R,0.0,4096.0,18446744073709551615\n"
          "1e-05,discard,1.6777216e+07,2147483648,4294967290\n2e-05,flush,18446744073709551615,0,\n"
-         "3e-05,flush,,,5\n4e-05,R,0,40")
+         "3e-05,flush,,,5\n4e-05,R,0,40,7")
     named = "timestamp_ms,LBA,len_bytes,rw,disk,tid,comm,latency_us,flags,host\n"
     named += "5,8,512,R,sda,7,java,9,SM,a\n5.5,9,4096,write,sdb,8,,,,b\n"
     seed("csv", "named", named)
