@@ -99,7 +99,7 @@ fn requests(count: u64, step: u64, lens: &[u64], time: impl Fn(u64) -> String) -
     let mut place = 0;
     let row = |n: u64| {
         let len = lens[(drawn(n) % lens.len() as u64) as usize] * step;
-        if n % 8 == 0 {
+        if n.is_multiple_of(8) {
             place = drawn(n * 3 + 1) % 20_000_000 * step;
         }
         let from = place;
