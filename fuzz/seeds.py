@@ -123,6 +123,11 @@ def blkparse():
     )
     seed("blkparse", "events", "# comment\n\n" + text)
     seed("blkparse", "summary", text + summary)
+    seed("blkparse", "reissued",
+         "8,52 3 1 0.0 226 D W 1000 + 8 [k]\n8,52 3 2 0.1 226 D W 1000 + 8 [k]\n"
+         "8,52 3 3 0.15 0 C W 1000 + 8 [0]\n8,52 3 4 0.2 226 D W 1000 + 16 [k]\n"
+         "8,52 3 5 0.3 226 D FF [k]\n8,52 3 6 0.4 0 C W 1000 + 16 [0]\n"
+         "8,52 3 7 0.5 5 A W 9 + 8 <- (253,0) 1\nSkips: 7 forward (1,234 -   0.2%)\n8,52 3 8 0.6 0 C W 1 + 1")
     seed("blkparse", "crlf-and-cut", text.replace("\n", "\r\n")[:-17])
     return text
 
@@ -151,6 +156,9 @@ def columns():
     csv += "5,flush,0,0,1,\"x\ny\",77,,,,\r\n20,trim,0,512,2,sdc,,,,9,z\n30,read,0,0,2,sdc,,,,9,z\n"
     seed("csv", "plain", csv)
     # Headers in others' words: seven columns of every kind, separators, blanks, quotes; and one that does not tell its unit.
+    seed("csv", "floats", "time_s,op,offset,len,latency_us\n0.0,R,0.0,4096.0,18446744073709551615\n"
+         "1e-05,discard,1.6777216e+07,2147483648,4294967290\n2e-05,flush,18446744073709551615,0,\n"
+         "3e-05,flush,,,5\n4e-05,R,0,40")
     named = "timestamp_ms,LBA,len_bytes,rw,disk,tid,comm,latency_us,flags,host\n"
     named += "5,8,512,R,sda,7,java,9,SM,a\n5.5,9,4096,write,sdb,8,,,,b\n"
     seed("csv", "named", named)
@@ -203,10 +211,15 @@ def logs():
     latency = "0, 203008, 0, 4096, 249856, 0\n5, 3603, 1, 8192, 1970176, 0x2004\n6, 7000000, 2, 512, 0, 1\n"
     seed("fio-latency", "plain", latency)
     seed("fio-latency", "issue-time", "0, 10, 0, 512, 0, 0, 1500\n0, 9, 3, 512, 512, 0, 1200\n")
+    seed("fio-latency", "bandwidth", "0, 40960, 1, 4096, 0, 0\n1, 81920, 0, 4096, 8192, 0\n2, 1, 2, 512, 0, 0")
     seed("fio-latency", "old", "1, 9, 0, 512, 4096\n2, 9, 0, 512, 0\n")
     bio = "TIME(s) COMM PID DISK T SECTOR BYTES {}LAT(ms)\n"
     biosnoop = bio.format("") + "0.000004 my app 1950 xvda1 W 130 4096 0.74\n1.0 ? 0 R 0 4096 0.1\n"
     seed("snoop", "biosnoop", biosnoop)
+    seed("snoop", "time-of-day", "TIMESTAMP COMM PID DISK T SECTOR BYTES LAT(ms) PATTERN\n"
+         "23:59:59.900 a 1 sda R 8 512 1.0 S\n00:00:00.100 a 1 sda R 8 512 1.0 R\n")
+    seed("snoop", "wrapped", biosnoop + "Possibly lost 12 samples\n2.0 a 1 sda R 8 512 18446744073709.55\n"
+         + bio.format("") + "0.5 a 1 sda W 8 512 -0.40\n")
     seed("snoop", "queued", bio.format("QUE(ms) ") + "1.0 a 1 sda FWFS 8 512 -1.000 0.50\n"
          "2.5 c 2 sda FF 0 0 0.2 0.5\n2.6 c 2 sda D 8 2147483648 0.2 0.5\nLost 3 samples\n")
     io = "COMM PID TYPE DEV BLOCK BYTES LATms\n"

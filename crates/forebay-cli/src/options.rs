@@ -39,6 +39,9 @@ pub(crate) struct Source {
     /// skip=LINES, every=TIME, op=read, len=BYTES
     #[arg(long, value_name = "SPEC", conflicts_with = "from")]
     columns: Option<Columns>,
+    /// Where the clock goes back, another recording begins: put each behind the one before, 1 s later
+    #[arg(long)]
+    split_runs: bool,
     /// If the trace is a model: the seed of the twin to draw from it
     #[arg(long, value_name = "N", default_value = "0")]
     model_seed: u64,
@@ -58,7 +61,11 @@ impl Source {
     /// As [`open::open`] takes it.
     pub(crate) fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?));
-        self.from.clone().or_else(columns)
+        let from = self.from.clone().or_else(columns);
+        match self.split_runs {
+            true => Some(format!("{}{}", open::SPLIT_RUNS, from.unwrap_or_default())),
+            false => from,
+        }
     }
 }
 

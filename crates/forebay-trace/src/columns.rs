@@ -19,6 +19,7 @@
 //! beyond them are dropped.
 
 pub(crate) mod cursor;
+mod cut;
 pub(crate) mod date;
 pub(crate) mod names;
 pub(crate) mod op_words;

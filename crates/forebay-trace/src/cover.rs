@@ -10,6 +10,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+/// Requests over one sector that [`Outstanding::over`] tells.
+const SHARERS_MAX: usize = 64;
+
 /// Sectors awaited by requests of one direction on one volume.
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
@@ -85,6 +88,22 @@ impl Outstanding {
             match segment.younger.pop_front() {
                 Some(next) => segment.oldest = next,
                 None => drop(self.segments.remove(&first)),
+            }
+        }
+    }
+
+    /// Calls `each` with a request that awaits some of these sectors and how many; of requests over one
+    /// sector only the first [`SHARERS_MAX`].
+    pub fn over(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64)) {
+        if start >= end {
+            return;
+        }
+        let first = self.segments.range(..=start).next_back().map_or(start, |(&first, _)| first);
+        for (&from, segment) in self.segments.range(first..end) {
+            let sectors = segment.end.min(end).saturating_sub(from.max(start));
+            if sectors > 0 {
+                let sharers = [&segment.oldest].into_iter().chain(&segment.younger);
+                sharers.take(SHARERS_MAX).for_each(|&id| each(id, sectors));
             }
         }
     }
@@ -197,6 +216,20 @@ mod tests {
         o.forget(1, 0, 16);
         assert_eq!(credits(&mut o, 0, 24), [(2, 8), (2, 8)]);
         assert_eq!(o.claims(), 0);
+    }
+
+    #[test]
+    fn those_over_some_sectors_are_told_with_how_many() {
+        let mut o = Outstanding::default();
+        o.add(1, 0, 16);
+        o.add(2, 8, 24);
+        let over = |start, end| {
+            let mut seen = BTreeMap::new();
+            o.over(start, end, |id, sectors| *seen.entry(id).or_insert(0) += sectors);
+            seen.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!((over(0, 24), over(9, 12)), (vec![(1, 16), (2, 16)], vec![(1, 3), (2, 3)]));
+        assert_eq!((over(16, 99), over(24, 99), over(5, 5)), (vec![(2, 8)], vec![], vec![]));
     }
 
     #[test]

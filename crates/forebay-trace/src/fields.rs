@@ -36,9 +36,77 @@ pub(crate) fn decimal(field: &[u8]) -> Option<(u64, u64)> {
     Some((whole, billionths))
 }
 
+/// A number that may have a power of ten behind it, as pandas writes small and large ones (`1e-05`,
+/// `1.6777216e+07`): its digits and the power of ten they are multiplied by.
+fn powered(field: &[u8]) -> Option<(u128, i32)> {
+    let end = field.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(field.len());
+    let (digits, power) = field.split_at(end);
+    let mut power = match power.get(1..) {
+        None => 0,
+        Some(power) => std::str::from_utf8(power).ok()?.parse::<i8>().map(i32::from).ok()?,
+    };
+    let (mut value, mut is_fraction, mut any) = (0u128, false, false);
+    for &byte in digits {
+        if byte == b'.' && !is_fraction {
+            is_fraction = true;
+            continue;
+        }
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        any = true;
+        value = value.checked_mul(10)?.checked_add(u128::from(digit))?;
+        power -= i32::from(is_fraction);
+    }
+    any.then_some((value, power))
+}
+
+/// A whole number in any of the forms of floating point: `4096.0`, `1e+09`.
+pub(crate) fn whole(field: &[u8]) -> Option<u64> {
+    let (value, power) = powered(field)?;
+    let scale = 10u128.checked_pow(power.unsigned_abs())?;
+    let value = match power {
+        0.. => value.checked_mul(scale)?,
+        _ if value.is_multiple_of(scale) => value / scale,
+        _ => return None,
+    };
+    u64::try_from(value).ok()
+}
+
+/// As [`decimal`], of a number that may have a power of ten behind it.
+pub(crate) fn decimal_or_power(field: &[u8]) -> Option<(u64, u64)> {
+    const BILLION: u128 = 1_000_000_000;
+    let (value, power) = powered(field)?;
+    let billionths = match power + 9 {
+        up @ 0.. => value.checked_mul(10u128.checked_pow(up.unsigned_abs())?)?,
+        down => 10u128.checked_pow(down.unsigned_abs()).map_or(0, |scale| value / scale),
+    };
+    let whole = u64::try_from(billionths / BILLION).ok()?;
+    Some((whole, (billionths % BILLION) as u64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn powers_of_ten_are_exact() {
+        let read = |text: &str| decimal_or_power(text.as_bytes());
+        assert_eq!((read("1e-05"), read("2.5E-3")), (Some((0, 10_000)), Some((0, 2_500_000))));
+        assert_eq!(read("1.6777216e+07"), Some((16_777_216, 0)));
+        assert_eq!((read("1e-30"), read("0.0")), (Some((0, 0)), Some((0, 0))));
+        assert_eq!((read("1e30"), read("1e"), read("e5"), read("1e5e5")), (None, None, None, None));
+        let whole = |text: &str| super::whole(text.as_bytes());
+        assert_eq!(
+            (whole("4096.0"), whole("1.5e1"), whole("3e2")),
+            (Some(4096), Some(15), Some(300))
+        );
+        assert_eq!(whole("1.8446744073709551615e+19"), Some(u64::MAX));
+        for bad in ["4096.5", "1e-1", "1.8446744073709551616e19", "-1.0", "", ".", "nan", "1e99"] {
+            assert_eq!(whole(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn numbers_are_exact_up_to_the_last() {

@@ -35,12 +35,14 @@ pub struct Input {
     pub content: Box<dyn BufRead + Send>,
     /// What was read of the file, which `content` counts; who reads it in another way counts that here.
     pub consumed: Consumed,
+    /// Whether a step back of the clock begins another run, which is put behind the one before.
+    pub split_runs: bool,
 }
 
 impl Input {
     /// Content whose reading nobody follows.
     pub fn new(path: PathBuf, packing: Packing, content: Box<dyn BufRead + Send>) -> Input {
-        Input { path, packing, content, consumed: Consumed::default() }
+        Input { path, packing, content, consumed: Consumed::default(), split_runs: false }
     }
 }
 

@@ -14,6 +14,7 @@ pub mod describe;
 pub mod error;
 mod fields;
 pub mod formats;
+mod gaps;
 pub mod grid;
 mod lines;
 mod naming;

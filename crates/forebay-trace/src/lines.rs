@@ -16,6 +16,14 @@ pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 /// Bytes behind a block that can be looked at, whatever they are.
 pub(crate) const PADDING_BYTES: usize = 64;
 
+/// Said before what is wrong with a last line that has no end.
+pub(crate) const CUT_HINT: &str = "the last line has no end, the file may be cut off; ";
+
+/// What to say of the last line, which has no end and was read for all that.
+pub(crate) fn cut_sentence(line: u64) -> String {
+    format!("the last line, {line}, has no line end: it may be cut short, and is read as it stands")
+}
+
 /// What some editors put before UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -66,6 +74,7 @@ impl Lines {
                 if seen == 0 {
                     return Ok(None);
                 }
+                self.cut = true;
                 break seen;
             }
             self.fill()?;
@@ -110,9 +119,15 @@ impl Lines {
         self.number += lines;
     }
 
-    /// Whether the last line of the last block had no end.
+    /// Whether the line handed out last is the last one and has no end. Such a line is a block of
+    /// its own.
     pub(crate) fn cut(&self) -> bool {
         self.cut
+    }
+
+    /// What to say, once, of a last line that has no end and was read for all that.
+    pub(crate) fn cut_note(&mut self) -> Option<String> {
+        std::mem::take(&mut self.cut).then(|| cut_sentence(self.number))
     }
 
     /// Reads more behind what has not been handed out.

@@ -23,7 +23,7 @@ const LOOKED_AT_MAX: usize = 50;
 /// folder, a tar of it, one of its files), or the folder of a finished [`partition`].
 ///
 /// The format is recognised by content; `from` names it instead, or declares the columns of a text:
-/// [`COLUMNS`] and what [`Columns`] reads. A trace whose units cannot be right is refused, see
+/// [`COLUMNS`] and what [`Columns`] reads. [`SPLIT_RUNS`] may stand before either, or alone. A trace whose units cannot be right is refused, see
 /// [`crate::units`]; where they are declared, it is only warned of.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     open_counting(path, from, Consumed::default())
@@ -36,6 +36,10 @@ pub fn open_counting(
     from: Option<&str>,
     consumed: Consumed,
 ) -> Result<Box<dyn Reader>, TraceError> {
+    let (split_runs, from) = match from.map(|from| (from, from.strip_prefix(SPLIT_RUNS))) {
+        Some((_, Some(rest))) => (true, Some(rest).filter(|rest| !rest.is_empty())),
+        _ => (false, from),
+    };
     let from = from.map(|name| From::new(path, name)).transpose()?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
@@ -60,7 +64,7 @@ pub fn open_counting(
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
-    let input = Input { path: path.to_path_buf(), packing, content, consumed };
+    let input = Input { path: path.to_path_buf(), packing, content, consumed, split_runs };
     let (reader, doubt) = match from {
         Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
         Some(From::Format(format)) => ((format.open)(input)?, doubt(format, &head)),
@@ -113,6 +117,10 @@ pub fn expect_file(path: &Path) -> Result<(), TraceError> {
 
 /// What begins the word that declares columns in place of a format's name.
 pub const COLUMNS: &str = "columns:";
+
+/// What a word that says how to read a trace begins with, if a step back of the clock begins another run, to be put behind the
+/// one before; alone, the format is recognised.
+pub const SPLIT_RUNS: &str = "split-runs:";
 
 /// How a user says what a trace is.
 enum From {
@@ -202,6 +210,9 @@ fn malformed(path: &Path, got: String, expected: String) -> TraceError {
     let hint = String::new();
     TraceError::Malformed { path: path.to_path_buf(), place: Place::File, got, expected, hint }
 }
+
+#[cfg(test)]
+mod field_tests;
 
 #[cfg(test)]
 mod tests {

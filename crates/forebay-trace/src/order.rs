@@ -2,15 +2,20 @@
 //!
 //! A record may come [`WINDOW`] records late and still find its place. One that comes later is
 //! given the time of the last record handed out, and counted. Records of equal time keep the order
-//! of the file. Times are made relative to the earliest request, and notes tell when that came by the source's clock.
+//! of the file. Times are made relative to the earliest request, and notes tell when that came by the source's clock,
+//! and what that clock did ([`clock`]). A latency that cannot be one is taken for unknown.
 
-use crate::plural::{counted, verb};
+pub(crate) mod clock;
+
 use std::collections::VecDeque;
 
 use forebay_core::Nanos;
 
 use crate::error::TraceError;
+use crate::plural::{counted, verb};
+use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use clock::Clock;
 
 /// Records held back to be sorted.
 pub const WINDOW: usize = 65_536;
@@ -28,6 +33,9 @@ pub struct Ordered<R> {
     last: Nanos,
     notes: Notes,
     late: u64,
+    clock: Clock,
+    /// Latencies that were taken for unknown.
+    wrapped: u64,
 }
 
 impl<R: Reader> Ordered<R> {
@@ -48,7 +56,17 @@ impl<R: Reader> Ordered<R> {
             last: Nanos::ZERO,
             notes,
             late: 0,
+            clock: Clock::default(),
+            wrapped: 0,
         }
+    }
+
+    /// Puts what follows a step back of the clock behind what came before, if `is_wanted`.
+    pub fn splitting_runs(mut self, is_wanted: bool) -> Ordered<R> {
+        if is_wanted {
+            self.clock.split();
+        }
+        self
     }
 
     /// Takes the next batch in.
@@ -60,6 +78,11 @@ impl<R: Reader> Ordered<R> {
         let mut newest = self.held.newest().unwrap_or(Nanos::ZERO);
         let mut sorted = true;
         for record in &mut batch {
+            record.at = Nanos(self.clock.time(record.at.0, record.latency));
+            if record.latency.is_some_and(|latency| latency.0 > LATENCY_NS_MAX) {
+                record.latency = None;
+                self.wrapped += 1;
+            }
             self.late += u64::from(record.at < self.last);
             record.at = record.at.max(self.last) - start;
             sorted &= record.at >= newest;
@@ -94,6 +117,10 @@ impl<R: Reader> Ordered<R> {
         self.notes.clone_from(self.inner.notes());
         self.notes.rows_late += self.late;
         self.notes.began = self.zero.zip(self.first).map(|(zero, first)| zero + first);
+        if self.ended {
+            self.notes.warnings.extend(self.clock.sentences(self.late));
+            self.notes.warnings.extend(wrapped_sentence(self.wrapped));
+        }
         if self.late > 0 {
             self.notes.warnings.push(format!(
                 "{} {} more than {WINDOW} rows after {} time, which was raised to that of the row \

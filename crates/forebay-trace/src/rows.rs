@@ -7,6 +7,7 @@ use std::path::Path;
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::{Place, TraceError};
+use crate::plural::{counted, verb};
 use crate::trace::Record;
 
 /// Longest request believed.
@@ -14,6 +15,41 @@ pub(crate) const LEN_BYTES_MAX: u64 = 1 << 30;
 
 /// First byte no request may reach.
 pub(crate) const END_BYTES_MAX: u64 = 1 << 63;
+
+/// Longest latency believed, in nanoseconds: a day. Tracers subtract unsigned numbers, so a
+/// completion that seems to come before its arrival gives one near 2^64.
+pub(crate) const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
+
+/// Whether a latency, counted in units of so many nanoseconds, is a difference below zero that wrapped
+/// in 64 or 32 bits. Of 32 bits only differences of up to 2^20 units are taken for one.
+#[inline(always)]
+pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
+    let below = (unit_ns << 32).wrapping_sub(latency_ns).wrapping_sub(1);
+    latency_ns > LATENCY_NS_MAX || below < unit_ns << 20
+}
+
+/// What to say of so many latencies that were taken for unknown; nothing of none.
+pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "{} below zero, or of more than a day as a difference below zero may be written, {} taken \
+             for unknown",
+            counted(count, "latency"),
+            verb(count, "is", "are")
+        )
+    })
+}
+
+/// What to say of so many lines that name the columns again; nothing of none.
+pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "{} {} in the middle of the file, as where the output of another run begins",
+            counted(count, "header line"),
+            verb(count, "stands", "stand")
+        )
+    })
+}
 
 /// What is wrong with a row.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,6 +89,12 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     if bytes.is_empty() { "nothing".into() } else { format!("\"{}{dots}\"", shown.escape_ascii()) }
 }
 
+/// Whether a request has no place: an empty flush.
+#[inline]
+pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
+    op == Op::Flush && len == 0
+}
+
 /// A record that moves data on one unnamed stream, checked against the limits. What is wrong is in column `offset` or `len`, as
 /// our own forms call them.
 #[inline]
@@ -64,6 +106,8 @@ pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, W
     if len > len_max {
         return Err(Wrong::new("len", len.to_string().as_bytes(), expected));
     }
+    // Where an empty flush points means nothing; tracers have all bits set there.
+    let offset = if is_placeless(op, len) && offset >= END_BYTES_MAX { 0 } else { offset };
     if offset >= END_BYTES_MAX - len {
         let got = offset.to_string();
         return Err(Wrong::new("offset", got.as_bytes(), "a request that ends below 2^63 bytes"));

@@ -89,6 +89,19 @@ impl<'a> Cursor<'a> {
         self.stop = position;
     }
 
+    /// How many fields are left of the line, as far as they can be read.
+    pub(crate) fn fields(mut self) -> usize {
+        let mut count = 0;
+        self.first();
+        while self.field().is_ok() {
+            count += 1;
+            if self.next().is_err() {
+                break;
+            }
+        }
+        count
+    }
+
     /// The byte it stands on; a line feed behind the text.
     #[inline(always)]
     pub(crate) fn byte(&self) -> u8 {

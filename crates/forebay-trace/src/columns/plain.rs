@@ -14,7 +14,7 @@ use crate::columns::spec::{Columns, Role};
 use crate::columns::split::{Bounds, COLUMNS_MAX, split};
 use crate::columns::swar::{key, number};
 use crate::columns::unit::TimeUnit;
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX};
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, is_wrapped};
 use crate::trace::Record;
 
 /// Where the parts of a name stand.
@@ -168,7 +168,11 @@ impl Plain {
         };
         let latency = match self.latency {
             Some((column, unit)) if row.field(column).0 < row.field(column).1 => {
-                Some(Nanos(row.time_ns(column, unit)?))
+                let ns = row.time_ns(column, unit)?;
+                if is_wrapped(ns, unit.ns) {
+                    return None;
+                }
+                Some(Nanos(ns))
             }
             _ => None,
         };

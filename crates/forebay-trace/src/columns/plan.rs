@@ -6,11 +6,11 @@ use crate::columns::cursor::{Cursor, Fault};
 use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
-use crate::columns::unit::TimeUnit;
-use crate::columns::values::{expected, letters, number, operation, optional_time, time};
-use crate::fields::digits;
+use crate::columns::unit::{TIME_UNITS, TimeUnit};
+use crate::columns::values::{expected, letters, operation, optional_number, optional_time, time};
+use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong};
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
 /// Where in a row something is wrong.
@@ -91,6 +91,17 @@ pub(crate) struct Plan {
     volumes: Names,
     streams: Names,
     room: Room,
+    /// Rows that were read in part.
+    pub(crate) odd: Odd,
+}
+
+/// Rows of which a part cannot be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Odd {
+    /// Latencies that are a difference below zero.
+    pub(crate) wrapped: u64,
+    /// Trims longer than a record can be.
+    pub(crate) long_trims: u64,
 }
 
 impl Plan {
@@ -123,6 +134,7 @@ impl Plan {
             volumes: Names::default(),
             streams: Names::default(),
             room: Room::default(),
+            odd: Odd::default(),
         }
     }
 
@@ -153,7 +165,8 @@ impl Plan {
         dictionary: &mut Dictionary,
     ) -> Result<Option<Record>, Bad> {
         let (mut at, mut end, mut latency) = (None, None, None::<u64>);
-        let (mut offset, mut offset_from, mut end_from, mut len) = (0, 0, 0, self.len);
+        let (mut offset, mut offset_from, mut end_from) = (0, 0, 0);
+        let (mut len, mut len_bad, mut empty) = (self.len, None, None);
         let (mut op, mut flags) = (self.op, Flags::NONE);
         let (mut volume, mut stream) = (Name::NONE, Name::NONE);
         cursor.first();
@@ -168,18 +181,19 @@ impl Plan {
                 Step::End(unit) => time(cursor, *unit).map(|ns| {
                     (end, end_from) = (Some(ns), from);
                 }),
-                Step::Latency(unit) => optional_time(cursor, *unit).map(|ns| latency = ns),
-                Step::Offset(unit) => number(cursor).and_then(|count| {
-                    offset_from = from;
-                    offset = count.checked_mul(*unit).ok_or(Fault::Address)?;
-                    Ok(())
+                Step::Latency(unit) => optional_time(cursor, *unit).map(|ns| {
+                    latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns));
+                    self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
                 }),
-                Step::Len(unit) => number(cursor).and_then(|count| {
-                    len = count
-                        .checked_mul(*unit)
-                        .filter(|&len| len <= LEN_BYTES_MAX)
-                        .ok_or(Fault::Length)?;
-                    Ok(())
+                Step::Offset(unit) => optional_number(cursor).map(|count| {
+                    offset_from = from;
+                    empty = if count.is_none() { Some((column, from)) } else { empty };
+                    offset = count.unwrap_or(0).saturating_mul(*unit);
+                }),
+                Step::Len(unit) => optional_number(cursor).map(|count| {
+                    len_bad = Some(Bad { column, from, fault: Fault::Length });
+                    empty = if count.is_none() { Some((column, from)) } else { empty };
+                    len = count.unwrap_or(0).saturating_mul(*unit);
                 }),
                 Step::Op(code) => operation(cursor, code).map(|found| op = found),
                 Step::Volume(part) => volume.part(*part, cursor),
@@ -191,6 +205,23 @@ impl Plan {
         if let Err(fault) = cursor.end_line() {
             let column = self.steps.len().saturating_sub(1);
             return Err(Bad { column, from: cursor.position(), fault });
+        }
+        if let Some((column, from)) = empty.filter(|_| op != Some(Op::Flush)) {
+            return Err(Bad { column, from, fault: Fault::Field });
+        }
+        if let Some(bad) = len_bad.filter(|_| len > LEN_BYTES_MAX) {
+            match op {
+                Some(Op::Trim) if len <= u64::from(u32::MAX) => {}
+                Some(Op::Trim) => {
+                    self.odd.long_trims += 1;
+                    return Ok(None);
+                }
+                _ => return Err(bad),
+            }
+        }
+        // Where an empty flush points means nothing; tracers have all bits set there.
+        if offset >= END_BYTES_MAX - len && op.is_some_and(|op| is_placeless(op, len)) {
+            offset = 0;
         }
         if offset >= END_BYTES_MAX - len {
             return Err(Bad { column: 0, from: offset_from, fault: Fault::Address });
@@ -368,7 +399,10 @@ impl Plan {
         let got = field_at(cursor, bad.from);
         match bad.fault {
             Fault::Field => {
-                let expected = self.roles.get(bad.column).map_or_else(String::new, expected);
+                let role = self.roles.get(bad.column);
+                let expected = role.map_or_else(String::new, |role| {
+                    expected(role) + &other_date(role, got).unwrap_or_default()
+                });
                 Wrong::new(title(bad.column), got, expected)
             }
             Fault::Ended => Wrong {
@@ -387,7 +421,13 @@ impl Plan {
                 expected: "a quote that ends the field".into(),
             },
             Fault::Name => naming::refused(title(bad.column), got),
-            Fault::Length => Wrong::new(title(bad.column), got, "at most 1 GiB a request"),
+            Fault::Length => {
+                let expected = match self.roles.get(bad.column) {
+                    Some(Role::Len(2..)) => "at most 1 GiB a request; are lengths in bytes?",
+                    _ => "at most 1 GiB a request",
+                };
+                Wrong::new(title(bad.column), got, expected)
+            }
             Fault::Address => {
                 let column = column_of(|role| matches!(role, Role::Offset(_)));
                 let column = column.unwrap_or(bad.column);
@@ -399,6 +439,18 @@ impl Plan {
             }
         }
     }
+}
+
+/// What to say of a time that does not fit its unit, and is a date of this century in another.
+fn other_date(role: &Role, field: &[u8]) -> Option<String> {
+    let (Role::At(unit) | Role::End(unit)) = role else { return None };
+    let (count, _) = decimal(field)?;
+    let is_date = |other: &&TimeUnit| {
+        let s = u128::from(count) * u128::from(other.ns) / 1_000_000_000;
+        other.ns != 100 && other.name != unit.name && (1_000_000_000..4_000_000_000).contains(&s)
+    };
+    let other = TIME_UNITS.iter().find(is_date)?;
+    Some(format!("; in {} it is a date of this century", other.name))
 }
 
 /// The field that begins at a place known to begin one.

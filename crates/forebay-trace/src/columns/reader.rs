@@ -6,19 +6,23 @@ use std::path::Path;
 use forebay_core::Nanos;
 
 use crate::columns::cursor::{Cursor, Separator};
+use crate::columns::cut;
 use crate::columns::plain::Plain;
-use crate::columns::plan::Plan;
+use crate::columns::plan::{Odd, Plan};
 use crate::columns::spec::Columns;
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
-use crate::lines::Lines;
-use crate::rows::shorten;
+use crate::lines::{CUT_HINT, Lines};
+use crate::plural::{counted, verb};
+use crate::rows::{names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 
 /// What the first line may be beside a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// Names that begin with that of the first column.
+    /// Names that begin with that of the first column, which a preset has.
+    Preset,
+    /// The names that the declaration was made from.
     Named,
     /// Anything without a number where numbers are declared.
     Guessed,
@@ -38,6 +42,10 @@ pub(crate) struct ColumnReader {
     every_ns: u64,
     kept: u64,
     begun: bool,
+    ended: bool,
+    /// The line of names, if there is one, and how many lines behind it are the same.
+    names: Vec<u8>,
+    names_again: u64,
     hint: String,
     dictionary: Dictionary,
     notes: Notes,
@@ -67,6 +75,9 @@ impl ColumnReader {
             every_ns: columns.every_ns.unwrap_or(0),
             kept: 0,
             begun: false,
+            ended: false,
+            names: Vec::new(),
+            names_again: 0,
             hint,
             notes: Notes { format, ..Notes::default() },
         }
@@ -75,7 +86,8 @@ impl ColumnReader {
     /// Steps over what comes before the first request and finds the separator.
     fn begin(&mut self) -> Result<Separator, TraceError> {
         for _ in 0..self.skip_lines {
-            self.lines.next()?;
+            let line = self.lines.next()?.unwrap_or_default();
+            self.names = line.trim_ascii().to_vec();
         }
         loop {
             let (text, whole) = self.lines.block()?;
@@ -91,13 +103,68 @@ impl ColumnReader {
             let named = self.plan.is_titled(&cursor);
             let guessed = self.header == Header::Guessed && self.plan.has_no_number(&cursor);
             if whole > 0 && (named || guessed) && self.plan.row(&mut cursor, &mut unused).is_err() {
+                self.names = line.trim_ascii().to_vec();
                 if !named {
                     let line = shorten(line.trim_ascii());
                     self.notes.warnings.push(format!("{line} is taken for the names of columns"));
                 }
                 self.lines.pass(end + 1, 1);
             }
+            self.plan.odd = Odd::default();
             return Ok(separator);
+        }
+    }
+
+    /// Says of a preset's rows that they have more columns than it knows.
+    fn note_columns_behind(&mut self, separator: Separator) -> Result<(), TraceError> {
+        let known = self.columns.roles.len();
+        if self.header != Header::Preset || self.lines.block()?.1 == 0 {
+            return Ok(());
+        }
+        let (text, _) = self.lines.block()?;
+        let more = Cursor::new(text, separator).fields().saturating_sub(known) as u64;
+        if more > 0 {
+            self.notes.warnings.push(format!(
+                "the rows have {} behind those of format {}, which {} not read",
+                counted(more, "column"),
+                self.notes.format,
+                verb(more, "is", "are")
+            ));
+        }
+        Ok(())
+    }
+
+    /// A last line without an end is read as it stands, unless its last number shows that it is cut.
+    fn judge_cut(&mut self, batch: &mut Vec<Record>) {
+        let Some((last, before)) = batch.split_last() else { return };
+        let fits = self.columns.roles.last().is_none_or(|role| cut::fits(role, last, before));
+        if fits {
+            self.notes.warnings.extend(self.lines.cut_note());
+            return;
+        }
+        batch.pop();
+        let title = self.columns.titles.last().map_or("", String::as_str);
+        self.notes.warnings.push(format!(
+            "the last line, {}, has no line end, and its {title} does not fit the rows before: the \
+             file is cut short, and the line is left out",
+            self.lines.number()
+        ));
+    }
+
+    /// Completes the notes.
+    fn finish(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let Odd { wrapped, long_trims } = self.plan.odd;
+        self.notes.warnings.extend(names_again_sentence(self.names_again));
+        self.notes.warnings.extend(wrapped_sentence(wrapped));
+        if long_trims > 0 {
+            let trims = counted(long_trims, "trim");
+            self.notes.warnings.push(format!(
+                "{trims} of 4 GiB or more {} left out: no request of a trace can be that long",
+                verb(long_trims, "is", "are")
+            ));
         }
     }
 
@@ -120,6 +187,22 @@ impl ColumnReader {
     }
 }
 
+/// The line that begins at a place.
+fn line_at(text: &[u8], from: usize) -> &[u8] {
+    let rest = text.get(from..).unwrap_or_default();
+    let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default()
+}
+
+/// What to do about names of columns behind so many lines.
+fn named_again(lines: u64) -> String {
+    format!(
+        "the names of the columns stand here again, as if a second file began: head -n {lines} and \
+         tail -n +{} make two of it; ",
+        lines + 1
+    )
+}
+
 /// The separator of a line: the first of comma, tab and semicolon it has, else blanks.
 fn separator_of(line: &[u8]) -> Separator {
     [b',', b'\t', b';']
@@ -138,15 +221,17 @@ impl Reader for ColumnReader {
         if !self.begun {
             self.begun = true;
             self.plain = Plain::new(&self.columns, separator);
+            self.note_columns_behind(separator)?;
         }
         batch.reserve(BATCH);
         while batch.len() < BATCH {
             let (text, whole) = self.lines.block()?;
             if whole == 0 {
+                self.finish();
                 break;
             }
             let mut cursor = Cursor::new(text, separator);
-            let mut lines = 0;
+            let (mut lines, before) = (0, batch.len());
             while cursor.position() < whole && batch.len() < BATCH {
                 let plain = self.plain.as_ref().and_then(|plain| {
                     plain.row(text, cursor.position(), &mut self.bounds, self.plan.names())
@@ -161,19 +246,25 @@ impl Reader for ColumnReader {
                     lines += 1;
                     continue;
                 }
+                let begun = cursor;
                 match self.plan.row(&mut cursor, &mut self.dictionary) {
                     Ok(Some(record)) => batch.push(record),
                     Ok(None) => self.notes.rows_skipped += 1,
+                    Err(_) if self.names == line_at(text, begun.position()).trim_ascii() => {
+                        self.names_again += 1;
+                        cursor.go(begun.position() + line_at(text, begun.position()).len() + 1);
+                    }
                     Err(bad) => {
                         let wrong = self.plan.explain(bad, &cursor);
+                        let again = self.plan.is_titled(&begun) || self.plan.has_no_number(&begun);
                         let mut hint = self.hint.clone();
                         let rest = text.get(cursor.position()..whole).unwrap_or_default();
                         let last = memchr::memchr(b'\n', rest).is_none_or(|n| n + 1 == rest.len());
                         if self.lines.cut() && last {
-                            hint.insert_str(
-                                0,
-                                "the last line has no end, the file may be cut off; ",
-                            );
+                            hint.insert_str(0, CUT_HINT);
+                        }
+                        if again {
+                            hint.insert_str(0, &named_again(self.lines.number() + lines));
                         }
                         let place = Place::Line(self.lines.number() + lines + 1);
                         return Err(wrong.at(self.lines.path(), place, &hint));
@@ -183,6 +274,9 @@ impl Reader for ColumnReader {
             }
             let passed = cursor.position();
             self.lines.pass(passed, lines);
+            if self.lines.cut() && batch.len() > before {
+                self.judge_cut(batch);
+            }
         }
         if self.every_ns > 0 {
             for record in batch.iter_mut() {

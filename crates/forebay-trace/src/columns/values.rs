@@ -7,7 +7,7 @@ use crate::columns::date;
 use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::spec::Role;
 use crate::columns::unit::TimeUnit;
-use crate::fields::{decimal, digits};
+use crate::fields::{decimal, decimal_or_power, digits, whole};
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 
 /// What a column may hold.
@@ -34,7 +34,24 @@ pub(crate) fn expected(role: &Role) -> String {
 pub(crate) fn number(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
     match cursor.number() {
         Some(number) => Ok(number),
-        None => digits(cursor.field()?).ok_or(Fault::Field),
+        None => slow_number(cursor.field()?),
+    }
+}
+
+#[cold]
+fn slow_number(field: &[u8]) -> Result<u64, Fault> {
+    digits(field).or_else(|| whole(field)).ok_or(Fault::Field)
+}
+
+/// A number, or none in an empty field.
+#[inline(always)]
+pub(crate) fn optional_number(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fault> {
+    match cursor.number() {
+        Some(number) => Ok(Some(number)),
+        None => match cursor.field()? {
+            b"" => Ok(None),
+            field => slow_number(field).map(Some),
+        },
     }
 }
 
@@ -52,17 +69,34 @@ pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, Fault
 #[inline(always)]
 pub(crate) fn optional_time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<Option<u64>, Fault> {
     match cursor.decimal() {
-        Some((whole, billionths)) => as_ns(unit, whole, billionths).map(Some),
+        Some((whole, billionths)) => long_time(unit, whole, billionths).map(Some),
         None => match cursor.field()? {
             b"" => Ok(None),
-            field => slow_time(field, unit).map(Some),
+            field => {
+                let (whole, billionths) = slow_decimal(field)?;
+                long_time(unit, whole, billionths).map(Some)
+            }
         },
     }
 }
 
+/// As [`as_ns`]; what does not fit is as long as can be.
+#[inline(always)]
+fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, Fault> {
+    match whole.checked_mul(unit.ns) {
+        Some(_) => as_ns(unit, whole, billionths),
+        None => Ok(u64::MAX),
+    }
+}
+
+#[cold]
+fn slow_decimal(field: &[u8]) -> Result<(u64, u64), Fault> {
+    decimal(field).or_else(|| decimal_or_power(field)).ok_or(Fault::Field)
+}
+
 #[cold]
 fn slow_time(field: &[u8], unit: TimeUnit) -> Result<u64, Fault> {
-    let (whole, billionths) = decimal(field).ok_or(Fault::Field)?;
+    let (whole, billionths) = slow_decimal(field)?;
     as_ns(unit, whole, billionths)
 }
 

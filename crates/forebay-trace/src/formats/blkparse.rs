@@ -9,15 +9,22 @@ pub(crate) mod ftlsim;
 mod line;
 pub(crate) mod rwbs;
 
-use crate::plural::{counted, verb};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use super::blktrace::{Event, Pairing, Sorted, Source, What};
 use crate::error::{Place, TraceError};
+use crate::order::clock::long;
+use crate::plural::{counted, verb};
 use crate::trace::{Dictionary, Notes, Reader, Record};
 use line::Line;
+
+/// Least step back of the clock that is told of, in nanoseconds; processors' logs differ by less.
+const STEP_NS: u64 = 900_000_000;
+
+/// Devices that are remembered for what is said of remaps.
+const REMAPS_MAX: usize = 64;
 
 /// Longest line that is believed, in bytes.
 const LINE_MAX: u64 = 64 * 1024;
@@ -59,7 +66,7 @@ impl Reader for Blkparse {
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').filter_map(|line| line::parse(line).ok());
     let first = lines.find(|line| !matches!(line, Line::Blank | Line::Summary));
-    matches!(first, Some(Line::Event(_) | Line::Other))
+    matches!(first, Some(Line::Event(_) | Line::Remap(..) | Line::Other))
 }
 
 /// The events of the lines.
@@ -73,6 +80,15 @@ struct Lines {
     /// Lines that are no event and no summary, and the first of them.
     unknown: (u64, u64),
     cut_short: bool,
+    /// Time of the last event, and the line and length of the first step back, and how many there are.
+    last_ns: u64,
+    back: Option<(u64, u64)>,
+    steps: u64,
+    /// What the summary says of events that blktrace could not keep up with.
+    skips: Option<String>,
+    /// Devices whose requests go on to others, both ends, and those that requests are queued at.
+    remaps: BTreeSet<(u32, u32)>,
+    queued: BTreeSet<u32>,
     /// Name each thread was last seen under.
     names: HashMap<u32, Box<str>>,
     /// A request whose thread's name goes before it.
@@ -89,6 +105,12 @@ impl Lines {
             any_event: false,
             unknown: (0, 0),
             cut_short: false,
+            last_ns: 0,
+            back: None,
+            steps: 0,
+            skips: None,
+            remaps: BTreeSet::new(),
+            queued: BTreeSet::new(),
             names: HashMap::new(),
             held: None,
         }
@@ -116,6 +138,11 @@ impl Lines {
         }
     }
 
+    /// Whether the line ends as one of an event does, so that no number in it can be cut.
+    fn is_whole(&self) -> bool {
+        self.buffer.ends_with(b"\n") || self.buffer.trim_ascii_end().ends_with(b"]")
+    }
+
     /// The end of the text; all of it must not have been something else.
     fn end(&self) -> Result<Option<Event>, TraceError> {
         if self.any_event {
@@ -141,8 +168,51 @@ impl Lines {
         naming
     }
 
+    /// Looks at a line of the summary for events that were lost.
+    fn summary(&mut self) {
+        let line = self.buffer.trim_ascii();
+        let count = line.strip_prefix(b"Skips:").map(<[u8]>::trim_ascii_start);
+        if count
+            .is_some_and(|count| count.first().is_some_and(u8::is_ascii_digit) && count[0] != b'0')
+        {
+            self.skips = Some(line::shown(line));
+        }
+    }
+
+    /// Whether the clock of the event went back by so much that another run must have begun.
+    fn follow(&mut self, time_ns: u64) {
+        if time_ns.saturating_add(STEP_NS) <= self.last_ns {
+            self.steps += 1;
+            self.back.get_or_insert((self.number, self.last_ns - time_ns));
+        }
+        self.last_ns = time_ns;
+    }
+
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        if let Some((line, back_ns)) = self.back {
+            let times =
+                if self.steps == 1 { String::new() } else { format!(" {} times", self.steps) };
+            warnings.push(format!(
+                "the clock goes back{times}, by {} at line {line}, and the events behind are laid over those \
+                 before: if another recording begins there, head -n {} and tail -n +{line} make two files of it",
+                long(back_ns),
+                line - 1
+            ));
+        }
+        let both = |(from, to): &&(u32, u32)| {
+            from != to && self.queued.contains(from) && self.queued.contains(to)
+        };
+        let name = |device: u32| format!("{},{}", device >> 20, device & 0xf_ffff);
+        if let Some(&(from, to)) = self.remaps.iter().find(both) {
+            warnings.push(format!(
+                "requests of volume {} go on to volume {}, and the trace has both: each counts on either, so \
+                 totals count it twice; give blkparse one device",
+                name(from),
+                name(to)
+            ));
+        }
+        warnings.extend(self.skips.as_ref().map(|skips| format!("blktrace lost events: {skips}")));
         if self.unknown.0 > 0 {
             warnings.push(format!(
                 "{} {} neither events nor blkparse's summary, the first is line {}",
@@ -165,12 +235,29 @@ impl Source for Lines {
         }
         while self.advance()? {
             match line::parse(&self.buffer) {
+                Ok(Line::Event(_)) if self.any_event && !self.is_whole() => {
+                    self.cut_short = true;
+                    return Ok(None);
+                }
                 Ok(Line::Event(parsed)) => {
                     self.any_event = true;
+                    self.follow(parsed.event.time_ns);
+                    if let What::Queue(span) = &parsed.event.what
+                        && self.queued.len() < REMAPS_MAX
+                    {
+                        self.queued.insert(span.device);
+                    }
                     return Ok(Some(self.named(*parsed)));
                 }
+                Ok(Line::Remap(to, from)) => {
+                    self.any_event = true;
+                    if self.remaps.len() < REMAPS_MAX {
+                        self.remaps.insert((from, to));
+                    }
+                }
                 Ok(Line::Other) => self.any_event = true,
-                Ok(Line::Blank | Line::Summary) => {}
+                Ok(Line::Summary) => self.summary(),
+                Ok(Line::Blank) => {}
                 Ok(Line::Unknown) if self.any_event => {
                     self.unknown.0 += 1;
                     if self.unknown.0 == 1 {
@@ -235,6 +322,53 @@ mod tests {
         let (records, notes) = read(&format!("{Q}8,16 0 2 0.1")).unwrap();
         assert_eq!(records.len(), 1);
         assert!(notes.warnings.iter().any(|w| w.contains("cut short")));
+    }
+
+    #[test]
+    fn a_number_that_is_cut_at_the_end_is_left_out() {
+        let done = "8,16 0 2 0.1 0 C RA 800 + 8 [0]\n";
+        for cut in ["8,16 0 2 0.2 0 C RA 900 + 1", "8,16 0 2 0.2 0 C RA 900 + 16 [0"] {
+            let (records, notes) = read(&format!("{Q}{done}{cut}")).unwrap();
+            assert_eq!(records.len(), 1);
+            assert!(notes.warnings.iter().any(|w| w.contains("cut short")), "{notes:?}");
+        }
+        let (records, notes) = read(&format!("{Q}{}", done.trim_end())).unwrap();
+        assert!(records[0].latency.is_some() && notes.warnings.is_empty(), "{notes:?}");
+    }
+
+    #[test]
+    fn a_second_run_and_lost_events_are_told() {
+        let event = |at: &str| Q.replace("0.000000100", at);
+        let text = format!(
+            "{}{}{}Skips: 0 forward (0 -   0.0%)\n",
+            event("1.0"),
+            event("9.5"),
+            event("0.0")
+        );
+        let (records, notes) = read(&text).unwrap();
+        assert_eq!(records.len(), 3);
+        let told = "the clock goes back, by 9.50 s at line 3, ";
+        assert!(notes.warnings.iter().any(|w| w.starts_with(told)), "{notes:?}");
+        assert!(!notes.warnings.iter().any(|w| w.contains("lost")), "{notes:?}");
+        let (_, notes) = read(&format!("{Q}Skips: 7 forward (1,234 -   0.2%)\n")).unwrap();
+        assert!(
+            notes.warnings.iter().any(|w| w.contains("lost events: \"Skips: 7 forw")),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn requests_that_go_on_to_another_device_of_the_trace_are_told_of() {
+        let upper = Q.replace("8,16", "253,0");
+        let remap = "8,16 0 2 0.1 5 A RA 900 + 8 <- (253,0) 800\n";
+        let (records, notes) = read(&format!("{upper}{remap}{Q}")).unwrap();
+        assert_eq!(records.len(), 2);
+        let told = "requests of volume 253,0 go on to volume 8,16";
+        assert!(notes.warnings.iter().any(|w| w.starts_with(told)), "{notes:?}");
+        for one in [format!("{remap}{Q}"), format!("{upper}{remap}"), format!("{upper}{Q}")] {
+            let (_, notes) = read(&one).unwrap();
+            assert!(!notes.warnings.iter().any(|w| w.contains("go on to")), "{notes:?}");
+        }
     }
 
     #[test]

@@ -20,11 +20,11 @@ use crate::columns::reader::{self, ColumnReader};
 use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
+use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
-use crate::rows::{self, Wrong, shorten};
+use crate::rows::{self, Wrong, names_again_sentence, shorten};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use header::Header;
 
@@ -72,7 +72,8 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
             let named = reader::Header::Named;
             let reader =
                 ColumnReader::new(&input.path, input.content, &columns, named, "csv", hint);
-            Ok(Box::new(Ordered::new(reader.warn(note))))
+            let splits = input.split_runs;
+            Ok(Box::new(Ordered::new(reader.warn(note)).splitting_runs(splits)))
         }
     }
 }
@@ -94,7 +95,8 @@ fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
 }
 
 fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let content = Rationed { content: input.content, left: ROW_BYTES_MAX, is_short: false };
+    let (content, left) = (input.content, ROW_BYTES_MAX);
+    let content = Rationed { content, left, is_short: false, last: b'\n' };
     let mut source = ::csv::ReaderBuilder::new().from_reader(content);
     if let Err(error) = source.byte_headers() {
         return Err(broken(&input.path, &source, error));
@@ -110,7 +112,7 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         )
         .at(&input.path, Place::Line(1), ""));
     }
-    Ok(Box::new(Ordered::new(Csv {
+    let rows = Csv {
         path: input.path,
         source,
         streams: BTreeMap::new(),
@@ -118,7 +120,10 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         room: Room::default(),
         dictionary: Dictionary::default(),
         notes: Notes { format: "csv", ..Notes::default() },
-    })))
+        ended: false,
+        headers_again: 0,
+    };
+    Ok(Box::new(Ordered::new(rows).splitting_runs(input.split_runs)))
 }
 
 type Source = ::csv::Reader<Rationed>;
@@ -132,6 +137,8 @@ struct Rationed {
     left: usize,
     /// Whether more was asked for.
     is_short: bool,
+    /// The last byte read.
+    last: u8,
 }
 
 impl Read for Rationed {
@@ -143,6 +150,9 @@ impl Read for Rationed {
         }
         let read = self.content.read(&mut buffer[..most])?;
         self.left -= read;
+        if let Some(&last) = read.checked_sub(1).and_then(|last| buffer.get(last)) {
+            self.last = last;
+        }
         Ok(read)
     }
 }
@@ -155,9 +165,23 @@ struct Csv {
     room: Room,
     dictionary: Dictionary,
     notes: Notes,
+    ended: bool,
+    headers_again: u64,
 }
 
 impl Csv {
+    /// Completes the notes.
+    fn finish(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.notes.warnings.extend(names_again_sentence(self.headers_again));
+        if self.source.get_ref().last != b'\n' {
+            let sentence = cut_sentence(self.source.position().line());
+            self.notes.warnings.push(sentence);
+        }
+    }
+
     fn record(&mut self, row: &ByteRecord) -> Result<Record, Wrong> {
         let field = |n: usize| row.get(n).unwrap_or_default();
         let number = |n: usize| {
@@ -238,8 +262,27 @@ impl Reader for Csv {
             self.source.get_mut().left = ROW_BYTES_MAX;
             match self.source.read_byte_record(&mut row) {
                 Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => return Err(broken(&self.path, &self.source, error)),
+                Ok(false) => {
+                    self.finish();
+                    break;
+                }
+                Err(error) => {
+                    let is_short = self.source.get_ref().is_short;
+                    let ends =
+                        !is_short && matches!(self.source.read_byte_record(&mut row), Ok(false));
+                    let mut wrong = broken(&self.path, &self.source, error);
+                    if let TraceError::Malformed { hint, .. } = &mut wrong
+                        && ends
+                        && self.source.get_ref().last != b'\n'
+                    {
+                        *hint = CUT_HINT.trim_end_matches("; ").into();
+                    }
+                    return Err(wrong);
+                }
+            }
+            if row.iter().eq(HEADER.map(str::as_bytes)) {
+                self.headers_again += 1;
+                continue;
             }
             let record = self.record(&row).map_err(|wrong| {
                 let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));

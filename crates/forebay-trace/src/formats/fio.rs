@@ -172,7 +172,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let reader = LogReader::new(&input.path, input.content, Fio::default(), anonymous(None));
-    Ok(Box::new(Ordered::new(reader)))
+    let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
 }
 
 #[cfg(test)]

@@ -8,16 +8,22 @@
 //! up to a millisecond, which a warning says. Epoch: the first request.
 //!
 //! Logs without offsets, and those averaged over time (`log_avg_msec`), hold no requests and are
-//! refused with what to record instead. fio's bandwidth and IOPS logs look the same; nothing in
-//! them tells what they are. A log is one file of one job and names neither: one volume, nobody.
-//! The priority is not kept.
+//! refused with what to record instead. A log is one file of one job and names neither: one volume,
+//! nobody. The priority is not kept.
+//!
+//! fio's bandwidth (`NAME_bw.1.log`) and IOPS logs look the same, but their values are KiB/s and requests/s.
+//! What tells them is the name; where it does not, values that are all 1 (IOPS), or that no latency could have
+//! (nanoseconds in which no device moves so many bytes, or more than there was time for). Either is
+//! refused. A submission log (`_slat`) has no latencies, a name that tells nothing is noted.
+
+use std::path::Path;
 
 use forebay_core::{Nanos, Op};
 
 use super::clock::arrival;
 use super::log::{Line, Log, LogReader, first_lines};
 use super::numbering::anonymous;
-use crate::error::TraceError;
+use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::order::Ordered;
@@ -75,8 +81,117 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// What the values of a log are, as the name of its file tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Values {
+    #[default]
+    Untold,
+    Latency,
+    Submission,
+    /// Something else, called so.
+    Other(&'static str),
+}
+
+impl Values {
+    /// fio calls its logs `NAME_bw.1.log` or `NAME_bw.log`.
+    fn of(path: &Path) -> Values {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let stem = name.split(".log").next().unwrap_or_default();
+        let stem = stem.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('.');
+        let kinds = [
+            ("lat", Values::Latency),
+            ("clat", Values::Latency),
+            ("slat", Values::Submission),
+            ("bw", Values::Other("bandwidths in KiB/s")),
+            ("iops", Values::Other("requests/s")),
+            ("hist", Values::Other("counts of a histogram")),
+        ];
+        let last = stem.rsplit(['_', '-', '.']).next().unwrap_or_default();
+        kinds.into_iter().find(|(kind, _)| *kind == last).map_or(Values::Untold, |(_, kind)| kind)
+    }
+
+    /// Why the values of the log at `path`, which begins so, are no latencies.
+    fn refusal(self, path: &Path, head: &[u8]) -> Option<TraceError> {
+        let values = match (self, Evidence::of(head).other()) {
+            (Values::Other(values), _) => format!("{values}, as its name says"),
+            (Values::Untold, Some(values)) => values.into(),
+            _ => return None,
+        };
+        Some(TraceError::Malformed {
+            path: path.to_path_buf(),
+            place: Place::File,
+            got: format!("a log of fio whose values are {values}"),
+            expected: "latencies: record them with write_lat_log".into(),
+            hint: format!("its requests without latencies are read with --columns {REQUESTS}"),
+        })
+    }
+
+    fn sentence(self) -> Option<String> {
+        match self {
+            Values::Untold => Some(format!(
+                "the name of the log does not say that its values are latencies (_lat, _clat): fio's logs of \
+                 bandwidths and requests/s look the same; if it is one, its requests are read with \
+                 --columns {REQUESTS}"
+            )),
+            Values::Submission => Some(
+                "the name says that the values are times of submission (_slat): latencies are unknown"
+                    .into(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// The columns of a log whose values are no latencies.
+const REQUESTS: &str = "at:ms,_,op:0/1/2,len,offset,sep=comma";
+
+/// What the first values show.
+#[derive(Default)]
+struct Evidence {
+    entries: u64,
+    /// Values of 1.
+    ones: u64,
+    /// Values that, as nanoseconds, would move data faster than any device.
+    impossible: u64,
+}
+
+/// Bytes in a nanosecond that no device moves: 64 GB/s, four times what a drive's link carries.
+const BYTES_PER_NS_MAX: u64 = 64;
+/// Entries that are needed to judge, beyond a name.
+const ENTRIES_LEAST: u64 = 3;
+
+impl Evidence {
+    /// Of the lines that a log begins with; trims move no data.
+    fn of(head: &[u8]) -> Evidence {
+        let mut evidence = Evidence::default();
+        let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+        let entries = whole.split(|&byte| byte == b'\n').filter_map(|line| Entry::parse(line).ok());
+        for Entry { value_ns: value, len, .. } in entries.filter(|entry| entry.direction < 2) {
+            evidence.entries += 1;
+            evidence.ones += u64::from(value == 1);
+            evidence.impossible += u64::from(value.saturating_mul(BYTES_PER_NS_MAX) < len);
+        }
+        evidence
+    }
+
+    /// What the values are if they are no latencies, once enough have been seen.
+    fn other(&self) -> Option<&'static str> {
+        if self.entries < ENTRIES_LEAST {
+            return None;
+        }
+        match self {
+            _ if self.ones == self.entries => Some("all 1, as in its logs of requests/s"),
+            _ if self.impossible * 2 > self.entries => {
+                Some("shorter in nanoseconds than any device takes for so many bytes")
+            }
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default)]
 struct FioLatency {
+    values: Values,
     /// Whether an arrival had to be told from a completion.
     by_completion: bool,
     /// Whether a line of five fields has shown an offset: then a zero there is one, too.
@@ -116,14 +231,15 @@ impl Log for FioLatency {
             Wrong::new("time", got.as_bytes(), "a time that fits its latency and the issue time")
         })?;
         let mut record = rows::record(at.0, op, offset, entry.len)?;
-        record.latency = Some(Nanos(entry.value_ns));
+        record.latency = Some(Nanos(entry.value_ns)).filter(|_| self.values != Values::Submission);
         Ok(Line::Request(record))
     }
 
     fn end(&mut self) -> Vec<String> {
         let sentence = "the log has times in whole milliseconds, at completion: arrivals are up to \
             1 ms off; log_issue_time=1 records them, where fio knows it";
-        self.by_completion.then(|| sentence.to_string()).into_iter().collect()
+        let completion = self.by_completion.then(|| sentence.to_string());
+        completion.into_iter().chain(self.values.sentence()).collect()
     }
 }
 
@@ -135,9 +251,20 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     })
 }
 
-pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let (log, dictionary) = (FioLatency::default(), anonymous(Some("disk")));
-    Ok(Box::new(Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))))
+pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let values = Values::of(&input.path);
+    let head = input.content.fill_buf();
+    let head = head.map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
+    if let Some(refusal) = values.refusal(&input.path, head) {
+        return Err(refusal);
+    }
+    let log = FioLatency { values, ..FioLatency::default() };
+    let dictionary = anonymous(Some("disk"));
+    let splits = input.split_runs;
+    Ok(Box::new(
+        Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))
+            .splitting_runs(splits),
+    ))
 }
 
 #[cfg(test)]
@@ -171,7 +298,61 @@ mod tests {
         let text = b"0, 10, 0, 512, 0, 0, 1500\n0, 10, 0, 512, 512, 0, 1200\n";
         let (records, _, notes) = read(open, text);
         assert_eq!(summary(&records), [(0, Op::Read, 512, 10), (300, Op::Read, 0, 10)]);
-        assert!(notes.warnings.is_empty());
+        assert!(notes.warnings.len() == 1 && notes.warnings[0].contains("the name of the log"));
+    }
+
+    #[test]
+    fn the_name_tells_what_the_values_are() {
+        for (name, values) in [
+            ("job_bw.1.log", Values::Other("bandwidths in KiB/s")),
+            ("d/rand-read_iops.12.log.gz", Values::Other("requests/s")),
+            ("a_bw.log", Values::Other("bandwidths in KiB/s")),
+            ("x_clat_hist.1.log", Values::Other("counts of a histogram")),
+            ("job_clat.1.log", Values::Latency),
+            ("job_lat.3.log.zst", Values::Latency),
+            ("lat.log", Values::Latency),
+            ("job_slat.1.log", Values::Submission),
+            ("flat.log", Values::Untold),
+            ("new_bwana.log", Values::Untold),
+            ("-", Values::Untold),
+        ] {
+            assert_eq!(Values::of(Path::new(name)), values, "{name}");
+        }
+    }
+
+    fn named(name: &str, text: &str) -> Result<(Vec<Record>, Vec<String>), String> {
+        let mut input = crate::formats::tests::input(text.as_bytes());
+        input.path = name.into();
+        let read = open(input).and_then(crate::formats::tests::drain);
+        read.map(|(records, _, notes)| (records, notes.warnings)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn values_that_are_no_latencies_are_refused_or_asked_about() {
+        let text =
+            "0, 4096, 1, 4096, 0, 0\n1, 8192, 0, 4096, 8192, 0\n2, 4096, 1, 8192, 16384, 0\n";
+        let told = named("job_bw.1.log", text).unwrap_err();
+        assert!(told.contains("values are bandwidths in KiB/s, as its name says"), "{told}");
+        assert!(told.ends_with(&format!("--columns {REQUESTS}")), "{told}");
+        assert!(named("job_iops.1.log", text).is_err() && named("job_lat.1.log", text).is_ok());
+        let (_, said) = named("job.log", text).unwrap();
+        assert!(said.iter().any(|told| told.contains("does not say that its values")), "{said:?}");
+        assert_eq!(named("job_lat.1.log", text).unwrap().1.len(), 1);
+        let (records, said) = named("job_slat.1.log", text).unwrap();
+        assert!(records.iter().all(|record| record.latency.is_none()) && said.len() == 2);
+        let ones = "0, 1, 1, 4096, 0, 0\n1, 1, 0, 4096, 8192, 0\n2, 1, 1, 8192, 16384, 0\n";
+        assert!(named("job.log", ones).unwrap_err().contains("all 1"));
+        let fast =
+            "0, 900, 1, 131072, 0, 0\n1, 900, 0, 131072, 8192, 0\n2, 999999, 1, 8192, 0, 0\n";
+        assert!(named("job.log", fast).unwrap_err().contains("shorter in nanoseconds"));
+        assert!(named("job_lat.1.log", fast).is_ok());
+        let columns: crate::Columns = REQUESTS.parse().unwrap();
+        let read = crate::formats::presets::open_columns(
+            &columns,
+            crate::formats::tests::input(text.as_bytes()),
+        );
+        let (records, ..) = crate::formats::tests::drain(read.unwrap()).unwrap();
+        assert_eq!((records.len(), records[2].len, records[2].op), (3, 8192, Op::Write));
     }
 
     #[test]

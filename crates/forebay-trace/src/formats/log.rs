@@ -7,7 +7,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use crate::error::{Place, TraceError};
-use crate::lines::Lines;
+use crate::lines::{CUT_HINT, Lines};
 use crate::rows::Wrong;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 
@@ -75,6 +75,7 @@ impl<L: Log> LogReader<L> {
             return;
         }
         self.notes.warnings.extend(self.log.end());
+        self.notes.warnings.extend(self.lines.cut_note());
         self.notes.is_timeless = self.log.is_timeless();
         if self.requests == 0 {
             self.notes.warnings.push("the log holds no requests".into());
@@ -83,8 +84,9 @@ impl<L: Log> LogReader<L> {
 
     #[cold]
     fn malformed(&self, wrong: Wrong) -> TraceError {
+        let cut = if self.lines.cut() { CUT_HINT } else { "" };
         let hint = format!(
-            "lines of format {} are {}; if this is another format, name it with --from",
+            "{cut}lines of format {} are {}; if this is another format, name it with --from",
             L::NAME,
             L::LINES
         );

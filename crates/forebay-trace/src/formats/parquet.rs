@@ -34,7 +34,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 /// Opens either form, which the columns tell apart.
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    either(Table::open(input)?)
+    let splits = input.split_runs;
+    either(Table::open(input)?, splits)
 }
 
 /// Opens either form of a table that is no file; `path` is what messages call it.
@@ -44,20 +45,23 @@ pub(crate) fn open_table(
     batches: Box<dyn RecordBatchReader + Send>,
 ) -> Result<Box<dyn Reader>, TraceError> {
     let columns = batches.schema().fields().iter().map(|f| f.name().clone()).collect();
-    either(Table { path, columns, metadata, batches, told: None })
+    either(Table { path, columns, metadata, batches, told: None }, false)
 }
 
-fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
+fn either(table: Table, splits: bool) -> Result<Box<dyn Reader>, TraceError> {
     let has = |wanted: &str| table.columns.iter().any(|name| name == wanted);
     if ["time_ns", "pid", "tgid", "lba"].into_iter().all(has) {
-        return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
+        let rows = Rows::<hadoop::Hadoop>::new(table)?;
+        return Ok(Box::new(Ordered::new(rows).splitting_runs(splits)));
     }
     let zero = canonical::zero(&table);
+    let schema = table.batches.schema();
+    let fields = schema.fields();
     let unsure =
-        [found::open_unit(&table.columns), found::unread_latency(table.batches.schema().fields())];
+        [found::open_unit(&table.columns), found::unread_latency(fields), found::unread(fields)];
     let mut rows = Rows::<canonical::Canonical>::new(table)?;
     rows.notes.warnings.extend(unsure.into_iter().flatten());
-    Ok(Box::new(Ordered::by_clock(rows, zero)))
+    Ok(Box::new(Ordered::by_clock(rows, zero).splitting_runs(splits)))
 }
 
 /// Opens the canonical form in the order of the file.
@@ -67,7 +71,9 @@ pub(crate) fn open_rows(input: Input) -> Result<Box<dyn Reader>, TraceError> {
 
 /// Opens the capture form.
 pub(crate) fn open_hadoop(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(Table::open(input)?)?)))
+    let splits = input.split_runs;
+    let rows = Rows::<hadoop::Hadoop>::new(Table::open(input)?)?;
+    Ok(Box::new(Ordered::new(rows).splitting_runs(splits)))
 }
 
 /// A schema of requests in Parquet.
@@ -85,6 +91,11 @@ trait Schema: Send + Sized {
         dictionary: &mut Dictionary,
         batch: &mut Vec<Record>,
     ) -> Result<(), TraceError>;
+
+    /// What a user should know of the rows read so far, once.
+    fn warning(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// An open Parquet file, or a table of the same form.
@@ -202,6 +213,7 @@ impl<S: Schema> Reader for Rows<S> {
             let Some(rows) = next else { break };
             let columns = Columns::new(&self.table.path, self.row, &rows);
             self.schema.records(&columns, &mut self.dictionary, batch)?;
+            self.notes.warnings.extend(self.schema.warning());
             self.row += rows.num_rows() as u64;
             self.table.tell(self.row);
             let read = batch.len();

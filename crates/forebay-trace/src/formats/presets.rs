@@ -227,7 +227,7 @@ pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceErr
         preset.name, preset.titles
     );
     let mut reader =
-        ColumnReader::new(&input.path, input.content, &columns, Header::Named, preset.name, hint);
+        ColumnReader::new(&input.path, input.content, &columns, Header::Preset, preset.name, hint);
     if columns.every_ns.is_some() {
         reader = reader.timeless();
     }
@@ -237,7 +237,8 @@ pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceErr
     for warning in preset.warnings {
         reader = reader.warn(*warning);
     }
-    Ok(Box::new(Ordered::new(reader)))
+    let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
 }
 
 /// Opens a text whose columns the user declares.
@@ -245,7 +246,8 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
     let hint = format!("the columns were declared as {columns}");
     let path = &input.path;
     let reader = ColumnReader::new(path, input.content, columns, Header::Guessed, "columns", hint);
-    Ok(Box::new(Ordered::new(reader)))
+    let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
 }
 
 impl Preset {

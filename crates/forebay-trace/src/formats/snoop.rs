@@ -2,7 +2,8 @@
 //!
 //! The header says which columns there are, in any of the forms the options give:
 //!
-//! - biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`
+//! - biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`; that of libbpf-tools may have
+//!   `TIMESTAMP` in place of the first, times of day such as `23:59:59.987`
 //! - iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`
 //!
 //! Units: seconds, milliseconds, bytes, sectors of 512 bytes. Epoch: the first request. `TIME(s)`
@@ -10,7 +11,12 @@
 //! queue (`-Q`) belongs to its latency. With both times, the latency is their difference, which is
 //! finer than `LATms`. biosnoop's PID is that of the process, iosnoop's that of the thread; names
 //! may hold blanks. Without any time (iosnoop without `-s` and `-t`) requests stand one behind the
-//! other, each arriving when the one before has completed, and a warning says so.
+//! other, each arriving when the one before has completed, and a warning says so. Times of day that
+//! go back by more than half a day are of the next day. A header with a heading that is not known where the
+//! times should be is refused; other columns that are not known are named in a note.
+//!
+//! A latency below zero, which clocks of two processors can make, is printed as such or as nearly 2^64
+//! ns: the request is kept without a latency, as one that arrived when it was completed.
 //!
 //! `T` and `TYPE` hold the letters of the kernel's RWBS or just R and W. Rows without sectors that
 //! are no flush, and rows whose disk is missing, are skipped and counted.
@@ -23,13 +29,13 @@ use forebay_core::Nanos;
 use super::blkparse::rwbs;
 use super::blktrace::{SECTOR_BYTES, Span};
 use super::clock::{arrival, scaled};
-use super::log::{Line, Log, LogReader, first_lines};
+use super::log::{Line, Log, LogReader, first_lines, words};
 use super::numbering::Numbering;
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::rows::{self, Wrong};
+use crate::rows::{self, LATENCY_NS_MAX, Wrong, names_again_sentence, wrapped_sentence};
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
 
@@ -41,25 +47,94 @@ struct Snoop {
     /// When the next request arrives, where the lines have no times.
     next_ns: u64,
     untimed: u64,
-    /// Lines that say that events were lost.
+    /// Lines that say that events were lost, and the events they count.
     losses: u64,
+    lost: u64,
+    /// Headers behind the first.
+    headers_again: u64,
+    /// Latencies below zero.
+    wrapped: u64,
+    /// The newest time of day in nanoseconds, and days that have passed.
+    day: Option<(u64, u64)>,
+}
+
+/// Nanoseconds in a day.
+const DAY_NS: u64 = 86_400_000_000_000;
+const HOUR_NS: u64 = 3_600_000_000_000;
+/// Headings that are not read, in a note.
+const UNREAD_SHOWN: usize = 5;
+
+/// How many events a line says were lost, if it says that: `Possibly lost 12 samples`, `lost 5 events`.
+fn lost(line: &[u8]) -> Option<u64> {
+    let line = line.to_ascii_lowercase();
+    let has = |word: &str| memchr::memmem::find(&line, word.as_bytes()).is_some();
+    if !has("lost") || !["sample", "event", "record"].into_iter().any(has) {
+        return None;
+    }
+    Some(words(&line).find_map(digits).unwrap_or(0))
+}
+
+/// A time of day, `HH:MM:SS` with decimals or without, in nanoseconds.
+fn time_of_day(word: &[u8]) -> Option<u64> {
+    let mut parts = word.splitn(3, |&byte| byte == b':');
+    let mut part = |most: u64| digits(parts.next()?).filter(|&value| value <= most);
+    let minutes = part(23)? * 60 + part(59)?;
+    let seconds = scaled(parts.next()?, 9).filter(|&ns| ns < 61_000_000_000)?;
+    Some(minutes * 60_000_000_000 + seconds)
+}
+
+/// A latency in milliseconds, in nanoseconds; none if it is below zero, printed as such or wrapped.
+fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
+    match word.strip_prefix(b"-") {
+        Some(rest) => scaled(rest, 6).map(|_| None),
+        None => {
+            let whole = word.split(|&byte| byte == b'.').next().unwrap_or_default();
+            let is_long = whole.len() > 11 && whole.iter().all(u8::is_ascii_digit);
+            let ns = if is_long { u64::MAX } else { scaled(word, 6)? };
+            Some(Some(ns).filter(|&ns| ns <= LATENCY_NS_MAX))
+        }
+    }
 }
 
 impl Snoop {
     /// A line that is no request: the header, or what the tools say besides.
-    fn remark(&mut self, line: &[u8]) -> Option<Line> {
+    fn remark(&mut self, line: &[u8]) -> Result<Option<Line>, Wrong> {
         if let Some(layout) = Layout::of(line) {
+            if layout.may_have_time() {
+                let expected = format!(
+                    "TIME(s), TIMESTAMP, STARTs or ENDs over the times; if another column holds them, \
+                     --columns {}, with ns, us, ms, s or date for UNIT",
+                    layout.declaration()
+                );
+                let got: Vec<&str> = layout.unread().collect();
+                let got = format!("the headings {}", got.join(", "));
+                return Err(Wrong { column: "header".into(), got, expected: expected.into() });
+            }
+            self.headers_again += u64::from(self.layout.is_some());
             self.layout = Some(layout);
-            return Some(Line::Other);
+            return Ok(Some(Line::Other));
         }
         let line = line.trim_ascii();
-        if line.starts_with(b"WARNING:") || line.starts_with(b"lost ") || line.starts_with(b"Lost ")
-        {
+        let begins = |known: &[&[u8]]| known.iter().any(|begin| line.starts_with(begin));
+        if begins(&[b"WARNING:", b"lost ", b"Lost ", b"Possibly lost "]) {
             self.losses += 1;
-            return Some(Line::Other);
+            self.lost += lost(line).unwrap_or(0);
+            return Ok(Some(Line::Other));
         }
-        let known = [&b"#"[..], b"Tracing block I/O", b"Ending tracing", b"^C"];
-        known.iter().any(|begin| line.starts_with(begin)).then_some(Line::Other)
+        let known = begins(&[b"#", b"Tracing block I/O", b"Ending tracing", b"^C"]);
+        Ok(known.then_some(Line::Other))
+    }
+
+    /// The cells of a row, unless the line says that events were lost.
+    fn row(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong> {
+        let Some(layout) = &self.layout else {
+            let expected = "a header line with COMM, PID, BYTES and LAT(ms) or LATms";
+            return Err(Wrong::new("first line", line.trim_ascii(), expected));
+        };
+        match layout.cells(line)? {
+            Some(cells) => self.request(&cells, dictionary),
+            None => Ok(Line::Skipped),
+        }
     }
 
     fn request(&mut self, cells: &Cells, dictionary: &mut Dictionary) -> Result<Line, Wrong> {
@@ -81,7 +156,7 @@ impl Snoop {
         // The limit on a length is that of the span: trims may be longer than other requests.
         let mut record = rows::record(at_ns, op, offset, 0)?;
         record.len = bytes;
-        record.latency = Some(Nanos(latency_ns));
+        record.latency = latency_ns.map(Nanos);
         record.flags = span.flags();
         record.volume = self.who.volume(cells.get(Column::Disk), dictionary)?;
         record.stream = self.who.stream(stream, dictionary)?;
@@ -89,39 +164,66 @@ impl Snoop {
     }
 
     /// Arrival and latency, in nanoseconds.
-    fn times(&mut self, cells: &Cells) -> Result<(u64, u64), Wrong> {
-        const LATENCY: &str = "milliseconds such as 0.74";
-        let ms = |column| {
-            let cell = cells.get(column);
-            scaled(cell, 6).ok_or_else(|| Wrong::new("latency", cell, LATENCY))
-        };
+    fn times(&mut self, cells: &Cells) -> Result<(u64, Option<u64>), Wrong> {
+        let latency_ns = self.latency(cells)?;
         let seconds = |column| {
             let Some(cell) = cells.find(column) else { return Ok(None) };
             let ns = scaled(cell, 9);
             ns.map(Some).ok_or_else(|| Wrong::new("time", cell, "seconds such as 12.000345"))
         };
-        let mut latency_ns = ms(Column::Latency)?;
-        // libbpf's biosnoop prints -1 for a request that never was in the queue.
-        if let Some(queued) = cells.find(Column::Queued).filter(|cell| !cell.starts_with(b"-")) {
-            let queued = scaled(queued, 6).ok_or_else(|| Wrong::new("QUE(ms)", queued, LATENCY))?;
-            latency_ns = latency_ns.saturating_add(queued);
-        }
         let (start, end) = (seconds(Column::Start)?, seconds(Column::End)?);
+        let end = match cells.find(Column::Clock) {
+            Some(cell) if end.is_none() && cell.contains(&b':') => Some(self.of_day(cell)?),
+            Some(_) if end.is_none() => seconds(Column::Clock)?,
+            _ => end,
+        };
+        let late = || Wrong::new("time", cells.line(), "times that fit in 100 years");
         if let (Some(start), Some(end)) = (start, end) {
-            latency_ns = end.saturating_sub(start);
+            let latency_ns = end.checked_sub(start).filter(|&ns| ns <= LATENCY_NS_MAX);
+            self.wrapped += u64::from(latency_ns.is_none());
+            return Ok((arrival(start, 0).ok_or_else(late)?.0, latency_ns));
         }
+        self.wrapped += u64::from(latency_ns.is_none());
         let at = match (start, end) {
             (Some(start), _) => arrival(start, 0),
-            (None, Some(end)) => arrival(end, latency_ns),
+            (None, Some(end)) => arrival(end, latency_ns.unwrap_or(0)),
             (None, None) => {
                 self.untimed += 1;
                 let at = self.next_ns;
-                self.next_ns = at.saturating_add(latency_ns);
+                self.next_ns = at.saturating_add(latency_ns.unwrap_or(0));
                 arrival(at, 0)
             }
         };
-        let late = || Wrong::new("time", cells.line(), "times that fit in 100 years");
         Ok((at.ok_or_else(late)?.0, latency_ns))
+    }
+
+    /// From arrival to completion in nanoseconds, time in the queue included; none where it is below zero.
+    fn latency(&self, cells: &Cells) -> Result<Option<u64>, Wrong> {
+        const EXPECTED: &str = "milliseconds such as 0.74";
+        let cell = cells.get(Column::Latency);
+        let latency = latency_ns(cell).ok_or_else(|| Wrong::new("latency", cell, EXPECTED))?;
+        // libbpf's biosnoop prints -1 for a request that never was in the queue.
+        let queued = match cells.find(Column::Queued).filter(|cell| !cell.starts_with(b"-")) {
+            Some(cell) => latency_ns(cell).ok_or_else(|| Wrong::new("QUE(ms)", cell, EXPECTED))?,
+            None => Some(0),
+        };
+        Ok(latency.zip(queued).map(|(latency, queued)| latency + queued))
+    }
+
+    /// A time of day, from the first day on.
+    fn of_day(&mut self, cell: &[u8]) -> Result<u64, Wrong> {
+        let ns = time_of_day(cell)
+            .ok_or_else(|| Wrong::new("time", cell, "a time of day such as 23:59:59.123"))?;
+        let (newest, days) = self.day.get_or_insert((ns, 0));
+        if *newest > ns + DAY_NS / 2 {
+            (*newest, *days) = (ns, *days + 1);
+        }
+        // Just before midnight, in a row that comes behind one of the next day.
+        if *days > 0 && *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
+            return Ok((*days - 1) * DAY_NS + ns);
+        }
+        *newest = (*newest).max(ns);
+        Ok(*days * DAY_NS + ns)
     }
 }
 
@@ -147,17 +249,15 @@ impl Log for Snoop {
     const LINES: &'static str = "those of biosnoop or iosnoop, their header line first";
 
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong> {
-        if let Some(remark) = self.remark(line) {
+        if let Some(remark) = self.remark(line)? {
             return Ok(remark);
         }
-        let Some(layout) = &self.layout else {
-            let expected = "a header line with COMM, PID, BYTES and LAT(ms) or LATms";
-            return Err(Wrong::new("first line", line.trim_ascii(), expected));
-        };
-        match layout.cells(line)? {
-            Some(cells) => self.request(&cells, dictionary),
-            None => Ok(Line::Skipped),
-        }
+        self.row(line, dictionary).or_else(|wrong| {
+            let lost = lost(line).filter(|_| self.layout.is_some()).ok_or(wrong)?;
+            self.losses += 1;
+            self.lost = self.lost.saturating_add(lost);
+            Ok(Line::Other)
+        })
     }
 
     fn end(&mut self) -> Vec<String> {
@@ -171,8 +271,24 @@ impl Log for Snoop {
         }
         if self.losses > 0 {
             let (lines, say) = (counted(self.losses, "line"), verb(self.losses, "says", "say"));
-            let sentence = format!("{lines} {say} that the tracer lost events");
-            sentences.push(sentence);
+            let count = match self.lost {
+                0 => "events".into(),
+                lost => counted(lost, "event"),
+            };
+            sentences.push(format!("{lines} {say} that the tracer lost {count}"));
+        }
+        sentences.extend(names_again_sentence(self.headers_again));
+        sentences.extend(wrapped_sentence(self.wrapped));
+        let unread: Vec<&str> = self.layout.iter().flat_map(Layout::unread).collect();
+        if !unread.is_empty() {
+            let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
+            let are = verb(unread.len() as u64, "column is", "columns are");
+            sentences.push(format!("{} {are} not read: {shown}", unread.len()));
+        }
+        if self.day.is_some() {
+            let sentence = "times are of the day, and counted on over midnight: a gap of a day and more is \
+                            not seen in them";
+            sentences.push(sentence.into());
         }
         sentences
     }
@@ -184,7 +300,11 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let (log, dictionary) = (Snoop::default(), Dictionary::default());
-    Ok(Box::new(Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))))
+    let splits = input.split_runs;
+    Ok(Box::new(
+        Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))
+            .splitting_runs(splits),
+    ))
 }
 
 #[cfg(test)]

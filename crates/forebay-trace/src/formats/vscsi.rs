@@ -103,7 +103,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Ordered::new(Vscsi::new(&input.path, input.content)?)))
+    let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(Vscsi::new(&input.path, input.content)?).splitting_runs(splits)))
 }
 
 /// The records in the order of the file.

@@ -85,3 +85,144 @@ fn declared_units_that_no_drive_could_have_are_refused_unless_they_are_sure() {
         (0..2000u64).map(|n| format!("{},{n},8,R\n", n * 2_000_000 + drawn(n) % 900_000)).collect();
     assert_eq!(told(declared, slow.as_bytes()).unwrap(), 1);
 }
+
+/// What reading text by a declaration ends with: how many notes, or the message.
+fn told(columns: &str, text: &str) -> Result<Vec<String>, String> {
+    let columns: Columns = columns.parse().unwrap();
+    let inner = crate::formats::presets::open_columns(&columns, input(text.as_bytes())).unwrap();
+    let checked = Checked::new(inner, Path::new("trace"), Doubt::declared(&columns));
+    drain(Box::new(checked)).map(|(_, _, notes)| notes.warnings).map_err(|error| error.to_string())
+}
+
+/// Rows of time, place, length and operation; every eighth request begins a new run.
+fn requests(count: u64, step: u64, lens: &[u64], time: impl Fn(u64) -> String) -> String {
+    let mut place = 0;
+    let row = |n: u64| {
+        let len = lens[(drawn(n) % lens.len() as u64) as usize] * step;
+        if n % 8 == 0 {
+            place = drawn(n * 3 + 1) % 20_000_000 * step;
+        }
+        let from = place;
+        place += len;
+        (time(n), from, len)
+    };
+    let rows: Vec<(String, u64, u64)> = (0..count).map(row).collect();
+    rows.iter().map(|(at, from, len)| format!("{at},{from},{len},R\n")).collect()
+}
+
+fn every_ms(n: u64) -> String {
+    (n * 5 + drawn(n) % 5).to_string()
+}
+
+/// Bytes in each of the steps that drives and file systems have.
+const STEPS: [u64; 6] = [512, 4096, 8192, 16_384, 32_768, 65_536];
+
+#[test]
+fn bytes_read_in_sectors_are_refused_with_the_columns_to_write() {
+    for step in STEPS {
+        let lens = if step <= 4096 { [8, 16, 24, 64] } else { [1, 2, 3, 5] };
+        let text = requests(2000, step, &lens, every_ms);
+        for (declared, expected) in [
+            ("at:ms,offset:sectors,len:sectors,op", "at:ms,offset,len,op"),
+            ("at:ms,offset:sectors,len,op", "at:ms,offset,len,op"),
+            ("at:ms,offset,len:sectors,op", "at:ms,offset,len,op"),
+            ("at:ms,offset:kib,len:kib,op", "at:ms,offset,len,op"),
+        ] {
+            let message = told(declared, &text).unwrap_err();
+            assert!(
+                message.contains(&format!("if so, --columns {expected};")),
+                "{step}: {message}"
+            );
+            assert!(message.ends_with("units=sure"), "{message}");
+        }
+        assert_eq!(told("at:ms,offset,len,op", &text), Ok(vec![]), "{step}");
+    }
+}
+
+#[test]
+fn sectors_read_in_bytes_are_refused_with_the_columns_to_write() {
+    // Places in sectors, lengths in bytes; then lengths in sectors, places in bytes; then both in sectors.
+    let rows = |unit: (u64, u64)| -> String {
+        let text = requests(2000, 8, &[1, 2, 3, 8], every_ms);
+        let row = |row: &str| {
+            let fields: Vec<&str> = row.split(',').collect();
+            let number = |n: usize| fields[n].parse::<u64>().unwrap();
+            format!("{},{},{},R\n", fields[0], number(1) * unit.0, number(2) * unit.1)
+        };
+        text.lines().map(row).collect()
+    };
+    let message = told("at:ms,offset,len,op", &rows((1, 512))).unwrap_err();
+    assert!(message.contains("if so, --columns at:ms,offset:sectors,len,op;"), "{message}");
+    let told_of = |unit| told("at:ms,offset,len,op", &rows(unit)).unwrap();
+    let [only] = &told_of((512, 1))[..] else { panic!() };
+    assert!(only.ends_with("if so, --columns at:ms,offset,len:sectors,op"), "{only}");
+    let [only] = &told_of((1, 1))[..] else { panic!() };
+    assert!(only.ends_with("if so, --columns at:ms,offset:sectors,len:sectors,op"), "{only}");
+    for (unit, columns) in [
+        ((1, 512), "at:ms,offset:sectors,len,op"),
+        ((512, 1), "at:ms,offset,len:sectors,op"),
+        ((1, 1), "at:ms,offset:sectors,len:sectors,op"),
+        ((512, 512), "at:ms,offset,len,op"),
+    ] {
+        assert_eq!(told(columns, &rows(unit)), Ok(vec![]), "{columns}");
+    }
+}
+
+#[test]
+fn large_requests_in_sectors_are_read() {
+    let columns = "at:ms,offset:sectors,len:sectors,op";
+    // A test of a drive: all of 256 KiB or 1 MiB, in such steps. Of 2 MiB it could be pages in bytes.
+    for sectors in [512, 2048] {
+        assert_eq!(told(columns, &requests(2000, sectors, &[1], every_ms)), Ok(vec![]));
+    }
+    let warned = told(columns, &requests(2000, 4096, &[1], every_ms)).unwrap();
+    assert!(warned.len() == 1 && warned[0].contains("likely in bytes"), "{warned:?}");
+    // A backup, with a few short requests among the long ones.
+    let text = requests(2000, 2048, &[1, 2, 4, 8], every_ms) + "99999,77,8,R\n";
+    assert_eq!(told(columns, &text), Ok(vec![]));
+    // The places of a file are any bytes.
+    let file = requests(2000, 1, &[100, 4096, 5000, 31], every_ms);
+    assert_eq!(told("at:ms,offset,len,op", &file), Ok(vec![]));
+}
+
+#[test]
+fn seconds_since_1970_in_a_smaller_unit_are_refused_or_noted() {
+    let epoch = |per_s: u64| {
+        move |n: u64| {
+            let us = n * 1_000_000 / per_s + drawn(n) % (1_000_000 / per_s);
+            format!("{}.{:06}", 1_716_900_000 + us / 1_000_000, us % 1_000_000)
+        }
+    };
+    let text = |per_s, count| requests(count, 8, &[1, 2], epoch(per_s));
+    for (unit, per_s) in [("ms", 200), ("us", 200), ("us", 20), ("ms", 5000)] {
+        let declared = format!("at:{unit},offset:sectors,len:sectors,op");
+        let message = told(&declared, &text(per_s, 2000)).unwrap_err();
+        let expected = "if so, --columns at:s,offset:sectors,len:sectors,op;";
+        assert!(message.contains(expected) && message.contains("begins in 2024"), "{message}");
+    }
+    let declared = "at:ms,offset:sectors,len:sectors,op";
+    let warned = told(declared, &text(3, 50)).unwrap();
+    assert!(warned.len() == 1 && warned[0].contains("begins in 2024"), "{warned:?}");
+    // Whoever is sure reads it, and dates and uptimes are what they are.
+    assert!(told(&format!("{declared},units=sure"), &text(200, 2000)).is_ok());
+    assert_eq!(told("at:s,offset:sectors,len:sectors,op", &text(200, 2000)), Ok(vec![]));
+    let uptime = |n: u64| (1_500_000_000 + n * 5000 + drawn(n) % 4000).to_string();
+    let text = requests(2000, 8, &[1, 2], uptime);
+    assert_eq!(told("at:us,offset:sectors,len:sectors,op", &text), Ok(vec![]));
+    let text =
+        requests(2000, 8, &[1, 2], |n| (1_716_900_000_000_000_000 + n * 5_000_000).to_string());
+    assert_eq!(told("at:ns,offset:sectors,len:sectors,op", &text), Ok(vec![]));
+}
+
+#[test]
+fn latencies_are_held_against_arrivals_and_lengths() {
+    let columns = "at:us,latency:us,offset:sectors,len:sectors,op";
+    let rows = |apart: u64, latency: u64, len: u64| -> String {
+        (0..2000u64).map(|n| format!("{},{latency},{},{len},R\n", n * apart, drawn(n))).collect()
+    };
+    assert_eq!(told(columns, &rows(1000, 5000, 8)), Ok(vec![]));
+    let warned = told(columns, &rows(1, 90_000_000, 1)).unwrap();
+    assert!(warned.is_empty(), "as many as there are in a burst");
+    let warned = told(columns, &rows(1000, 3, 256)).unwrap();
+    assert!(warned.len() == 1 && warned[0].contains("faster than at 16.0 GB/s"), "{warned:?}");
+}

@@ -7,7 +7,9 @@ use super::rwbs::category;
 pub(super) enum Line {
     /// An event that concerns requests.
     Event(Box<Parsed>),
-    /// Another event (plug, merge, remap, message …).
+    /// A request of the second device goes on to the first.
+    Remap(u32, u32),
+    /// Another event (plug, merge, message …).
     Other,
     Blank,
     /// A comment, or part of the summary at the end.
@@ -94,8 +96,10 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, &'static str> {
     let pid = words.number("the process id is no number")?;
     let pid = u32::try_from(pid).map_err(|_| "the process id is out of range")?;
     let action = words.next().ok_or("no action")?;
+    let device = (major as u32) << 20 | minor as u32;
     if OTHERS.contains(&action) {
-        return Ok(Line::Other);
+        let from = (action == b"A").then(|| remapped_from(words.rest())).flatten();
+        return Ok(from.map_or(Line::Other, |from| Line::Remap(device, from)));
     }
     let what = match action {
         b"Q" => What::Queue,
@@ -104,7 +108,6 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, &'static str> {
         _ => return Err("unknown action"),
     };
     let category = words.next().and_then(category).ok_or("unknown RWBS")?;
-    let device = (major as u32) << 20 | minor as u32;
     let (span, rest) = span(Span { sector: 0, bytes: 0, device, category }, words)?;
     if span.fault().is_some() {
         return Err("a request over 1 GiB, or beyond 2^64 bytes");
@@ -112,6 +115,14 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, &'static str> {
     let name = if action == b"C" { None } else { Some(process(rest)?) };
     let event = Event { time_ns, sequence: 0, pid, what: what(span) };
     Ok(Line::Event(Box::new(Parsed { event, name })))
+}
+
+/// The device behind the arrow of a remap: `W 2056 + 8 <- (253,0) 8`.
+fn remapped_from(rest: &[u8]) -> Option<u32> {
+    let arrow = memchr::memmem::find(rest, b"<- (")? + 4;
+    let rest = rest.get(arrow..)?;
+    let (major, minor) = device(rest.get(..memchr::memchr(b')', rest)?)?)?;
+    (major < 1 << 12 && minor < 1 << 20).then_some((major as u32) << 20 | minor as u32)
 }
 
 /// The sectors of the event, `sector + count`; `sector` alone where it carries no data; a number

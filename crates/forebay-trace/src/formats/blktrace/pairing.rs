@@ -11,11 +11,13 @@
 //!   the data's completion counts.
 //! - An empty flush ends with an empty completion that bears the write bit. The device's own
 //!   flushes bear the flush bit and no write bit: they end nobody's request.
+//! - Where issues are the arrivals, a request that is issued again counts once ([`reissue`]).
 //!
 //! Records leave in order of arrival, each as soon as it and all before it have completed, but no
 //! later than [`AGE_MAX_NS`] after its arrival and with at most [`PENDING_MAX`] behind it; then
 //! without a latency.
 
+mod reissue;
 mod waiting;
 
 use crate::plural::{counted, verb};
@@ -72,6 +74,7 @@ struct Tally {
     requests: u64,
     without_latency: u64,
     queued_in_issue_only: u64,
+    issued_again: u64,
 }
 
 impl Pairing {
@@ -221,7 +224,9 @@ impl Pairing {
         let barrier = Category::FLUSH.with(Category::FUA);
         let trailing = op == Op::Write && span.category.has(barrier) && !issued;
         self.tally.requests += 1;
-        let pending = Pending { record, sector, awaited: 0, trailing, done: false };
+        let (done, issued_again) = (false, false);
+        let pending =
+            Pending { record, sector, awaited: 0, trailing, done, covered: 0, issued_again };
         self.wait(pending, ready);
     }
 
@@ -229,6 +234,9 @@ impl Pairing {
         let id = self.first + self.pending.len() as u64;
         let (sector, end) = (pending.sector, pending.end());
         pending.awaited = end - sector;
+        if matches!(self.arrivals, Arrivals::Issued) && !self.lossy {
+            self.issue(id, &pending);
+        }
         let Some(volume) = self.volumes.get(pending.record.volume) else { return };
         if pending.record.op == Op::Flush {
             volume.flushes.push_back(id);
@@ -264,14 +272,22 @@ impl Pairing {
                 let index = id.checked_sub(self.first).map(|index| index as usize);
                 let pending = index.and_then(|index| self.pending.get_mut(index));
                 if let Some(pending) = pending.filter(|pending| !pending.done) {
-                    pending.record.latency = Some(at - pending.record.at);
+                    let took = at - pending.record.at;
+                    pending.record.latency = Some(took);
                     pending.done = true;
+                    if issued && !self.lossy {
+                        self.doubt_flushes(span, at, took);
+                    }
                     return;
                 }
             }
             return;
         }
         let Some(op) = span.op() else { return };
+        if issued && !self.lossy && self.complete_exact(span, op, at) {
+            return;
+        }
+        let Some(volume) = self.volumes.find(span.device) else { return };
         let (first, pending) = (self.first, &mut self.pending);
         volume.direction(op).complete(span.sector, span.end(), |id, sectors| {
             let index = id.checked_sub(first).map(|index| index as usize);
@@ -295,6 +311,13 @@ impl Pairing {
         if let Some(volume) = self.volumes.get(pending.record.volume) {
             volume.forget(id, &pending);
         }
+        let is_again = pending.issued_again
+            || pending.is_doubtful() && matches!(self.arrivals, Arrivals::Issued) && !self.lossy;
+        if is_again {
+            self.tally.issued_again += 1;
+            self.tally.requests -= 1;
+            return;
+        }
         self.tally.without_latency += u64::from(pending.record.latency.is_none());
         ready.push(pending.record);
     }
@@ -313,6 +336,14 @@ impl Tally {
                 self.without_latency,
                 counted(self.requests, "request"),
                 verb(self.without_latency, "has", "have")
+            ));
+        }
+        if self.issued_again > 0 {
+            sentences.push(format!(
+                "{} {} issued again before {} completed, as when a driver is busy: each counts once",
+                counted(self.issued_again, "request"),
+                verb(self.issued_again, "was", "were"),
+                verb(self.issued_again, "it", "they")
             ));
         }
         if self.queued_in_issue_only > 0 {
@@ -414,6 +445,51 @@ mod tests {
             (later + 3, What::Complete(span(READ, 0, 8))),
         ]);
         assert_eq!(got, [None, Some(3)]);
+    }
+
+    /// Time, `D` or `C`, sector and sectors; offset in sectors and latency of what comes of them.
+    fn issued(events: &[(u64, char, u64, u32)]) -> (Vec<(u64, Option<u64>)>, u64) {
+        let events = events.iter().map(|&(time_ns, action, sector, sectors)| {
+            let category = if sectors == 0 { WRITE.with(Category::FLUSH) } else { WRITE };
+            let span = span(category, sector, sectors);
+            (time_ns, if action == 'D' { What::Issue(span) } else { What::Complete(span) })
+        });
+        let (records, pairing) = run(events.collect());
+        let seen = records.iter().map(|r| (r.offset / 512, r.latency.map(|l| l.0)));
+        (seen.collect(), pairing.tally.issued_again)
+    }
+
+    #[test]
+    fn a_request_that_is_issued_again_counts_once() {
+        let d = 'D';
+        let c = 'C';
+        // Once, twice, and with another of the same place behind.
+        assert_eq!(issued(&[(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)]), (vec![(8, Some(15))], 1));
+        let twice = [(0, d, 8, 8), (5, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)];
+        assert_eq!(issued(&twice), (vec![(8, Some(15))], 2));
+        let next = [(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8), (20, d, 8, 8), (23, c, 8, 8)];
+        assert_eq!(issued(&next), (vec![(8, Some(15)), (8, Some(3))], 1));
+        // Merged with its neighbour, and in parts.
+        let merged = [(0, d, 8, 8), (9, d, 8, 16), (15, c, 8, 16)];
+        assert_eq!(issued(&merged), (vec![(8, Some(6))], 1));
+        let parts = [(0, d, 8, 16), (5, d, 8, 8), (6, d, 16, 8), (15, c, 8, 8), (16, c, 16, 8)];
+        assert_eq!(issued(&parts), (vec![(8, Some(10)), (16, Some(10))], 1));
+        let flush = [(0, d, 0, 0), (2, d, 0, 0), (5, c, 0, 0), (500, d, 0, 0), (507, c, 0, 0)];
+        assert_eq!(issued(&flush), (vec![(0, Some(5)), (0, Some(7))], 1));
+    }
+
+    #[test]
+    fn requests_for_the_same_sectors_that_all_complete_are_all_counted() {
+        let (d, c) = ('D', 'C');
+        let both = [(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8), (19, c, 8, 8)];
+        assert_eq!(issued(&both), (vec![(8, Some(15)), (8, Some(10))], 0));
+        let parts = [(0, d, 8, 16), (5, d, 8, 8), (15, c, 8, 8), (16, c, 8, 16)];
+        assert_eq!(issued(&parts), (vec![(8, Some(16)), (8, Some(10))], 0));
+        let lost = [(0, d, 8, 8), (9, d, 16, 8), (15, c, 8, 8)];
+        assert_eq!(issued(&lost), (vec![(8, Some(15)), (16, None)], 0));
+        let flushes =
+            [(0, d, 0, 0), (2, d, 0, 0), (5, c, 0, 0), (6, d, 0, 0), (7, c, 0, 0), (8, c, 0, 0)];
+        assert_eq!(issued(&flushes), (vec![(0, Some(5)), (0, Some(5)), (0, Some(2))], 0));
     }
 
     #[test]

@@ -65,7 +65,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Ordered::new(Objects::new(Oracle::new(input)))))
+    let splits = input.split_runs;
+    Ok(Box::new(Ordered::new(Objects::new(Oracle::new(input))).splitting_runs(splits)))
 }
 
 /// The records in the order of the file.

@@ -34,6 +34,8 @@ const WRITES: [&str; 12] = [
     "set", "add", "replace", "cas", "append", "prepend", "put", "incr", "decr", "update", "write",
     "w",
 ];
+/// Names of columns that are not read, in a note.
+const UNREAD_SHOWN: usize = 5;
 /// Nanoseconds between requests without times.
 const APART_NS: u64 = 1_000_000;
 /// Nanoseconds in a second.
@@ -55,6 +57,8 @@ struct Header {
     size: Option<usize>,
     time: Option<usize>,
     op: Option<usize>,
+    /// Names of columns that are not read.
+    unread: Vec<String>,
 }
 
 impl Header {
@@ -71,7 +75,11 @@ impl Header {
         };
         let (size, time) = (column(Role::Size), column(Role::Time));
         size.or(time)?;
-        Some(Header { separator, id: column(Role::Id)?, size, time, op: column(Role::Op) })
+        let (id, op) = (column(Role::Id)?, column(Role::Op));
+        let read = [Some(id), size, time, op];
+        let others = titles.iter().enumerate().filter(|(column, _)| !read.contains(&Some(*column)));
+        let unread = others.map(|(_, title)| shorten(title.as_bytes())).collect();
+        Some(Header { separator, id, size, time, op, unread })
     }
 }
 
@@ -99,7 +107,10 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         let path = input.path;
         return Err(TraceError::Malformed { path, place, got, expected: expected.into(), hint });
     };
-    Ok(Box::new(Ordered::new(Objects::new(Table { lines, header, rows: 0 }))))
+    let splits = input.split_runs;
+    Ok(Box::new(
+        Ordered::new(Objects::new(Table { lines, header, rows: 0 })).splitting_runs(splits),
+    ))
 }
 
 /// The rows in the order of the file.
@@ -144,13 +155,19 @@ impl Header {
 
     /// What a user should know of what the columns do not say.
     fn sentences(&self) -> Vec<String> {
-        let Header { size, time, op, .. } = self;
+        let Header { size, time, op, unread, .. } = self;
         let said = [
             (op.is_none(), "the trace has no operations: every request is taken for a read"),
             (size.is_none(), "the trace has no sizes: every object is taken for 512 bytes"),
             (time.is_none(), "the trace has no times: requests are taken to come 1 ms apart"),
         ];
-        said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| text.into()).collect()
+        let mut said: Vec<String> =
+            said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| text.into()).collect();
+        if !unread.is_empty() {
+            let shown = unread.get(..UNREAD_SHOWN).unwrap_or(unread).join(", ");
+            said.push(format!("columns that are not read: {shown}"));
+        }
+        said
     }
 }
 
@@ -184,7 +201,10 @@ impl Source for Table {
             notes.is_timeless = self.header.time.is_none();
         }
         while uses.len() < BATCH {
-            let Some(line) = self.lines.next()? else { break };
+            let Some(line) = self.lines.next()? else {
+                notes.warnings.extend(self.lines.cut_note());
+                break;
+            };
             if line.trim_ascii().is_empty() {
                 continue;
             }

@@ -121,6 +121,9 @@ pub(super) struct Canonical {
     room: Room,
     /// Volumes and submitters that columns call by their names.
     named: Named,
+    /// Rows have been read.
+    begun: bool,
+    warning: Option<String>,
 }
 
 impl Canonical {
@@ -249,6 +252,8 @@ impl Schema for Canonical {
             streams: Numbering::of(streams.as_ref().map(Vec::len)),
             volumes: Numbering::of(volumes.as_ref().map(Vec::len)),
             named: Named::default(),
+            begun: table.metadata(KEY_VERSION).is_some(),
+            warning: None,
         };
         dictionary.streams = streams.unwrap_or_default().iter().map(Stream::from).collect();
         dictionary.volumes = volumes.unwrap_or_default();
@@ -281,6 +286,11 @@ impl Schema for Canonical {
         let streams = self.streams(columns, dictionary)?;
         let volumes = self.volumes(columns, dictionary)?;
         let (ops, times) = (columns.ops(op)?, columns.times(at, false)?);
+        if let Some(first) = times.get(0)
+            && !std::mem::replace(&mut self.begun, true)
+        {
+            self.warning = found::other_date(at, first);
+        }
         let (offsets, lens) = (columns.bytes(offset)?, columns.bytes(len)?);
         for (row, (op, flags)) in ops.into_iter().zip(flags).enumerate() {
             let mut record = rows::record(
@@ -302,5 +312,9 @@ impl Schema for Canonical {
             batch.push(record);
         }
         Ok(())
+    }
+
+    fn warning(&mut self) -> Option<String> {
+        self.warning.take()
     }
 }

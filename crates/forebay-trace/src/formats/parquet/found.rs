@@ -3,7 +3,7 @@
 use arrow_schema::{DataType, Fields};
 
 use super::shown;
-use crate::formats::titles::{LATENCY, Titles};
+use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 
 /// A column that plays a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,55 @@ pub(super) fn unread_latency(fields: &Fields) -> Option<String> {
         shown(&format!("{}_us", found.name)),
         shown(&format!("{}_ms", found.name))
     ))
+}
+
+/// Names of columns that are not read, in a note.
+const UNREAD_SHOWN: usize = 5;
+/// What pandas calls the index that it may add.
+const INDICES: [&str; 3] = ["index", "__index_level_0__", "Unnamed: 0"];
+
+/// What to say of columns that nothing asks for.
+pub(super) fn unread(fields: &Fields) -> Option<String> {
+    let who = [&THREAD[..], &PROCESS[..], &NAME[..], &VOLUME[..], &["stream", "flags"]].concat();
+    let read: Vec<&str> = [
+        time(fields, &AT).map(|found| found.name),
+        any(fields, &OP, |_| true),
+        bytes(fields, &OFFSET).map(|found| found.name),
+        bytes(fields, &LEN).map(|found| found.name),
+        time(fields, &LATENCY).map(|found| found.name),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(who.iter().filter_map(|name| any(fields, &[name], |_| true)))
+    .chain(INDICES)
+    .collect();
+    let names = fields.iter().map(|field| field.name().as_str());
+    let unread: Vec<String> = names.filter(|name| !read.contains(name)).map(shown).collect();
+    let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
+    let more = match unread.len().saturating_sub(UNREAD_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!unread.is_empty()).then(|| format!("columns that are not read: {shown}{more}"))
+}
+
+/// What to say of a first time that is a few days after 1970 in the unit its name tells, and a date of this century
+/// in one a thousand times as large.
+pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
+    const DATES_S: std::ops::Range<i64> = 1_100_000_000..2_200_000_000;
+    let unit = found.unit.filter(|&unit| unit <= 1_000_000)?;
+    let seconds = first_ns / 1_000_000;
+    let larger = ["us", "ms", "s"].get((unit.checked_ilog(1000)?) as usize)?;
+    DATES_S.contains(&seconds).then(|| {
+        format!(
+            "the first time in {} is {} days after 1970, and a date of {} if it counts {larger}: call the column \
+             {} if so",
+            shown(found.name),
+            first_ns / 86_400_000_000_000,
+            1970 + seconds / 31_556_952,
+            shown(&format!("time_{larger}"))
+        )
+    })
 }
 
 fn tells_unit(fields: &Fields, name: &str) -> bool {
@@ -92,6 +141,38 @@ pub(super) fn is_number(kind: &DataType) -> bool {
 mod tests {
     use super::*;
     use arrow_schema::{Field, TimeUnit};
+
+    #[test]
+    fn columns_that_nothing_asks_for_are_named() {
+        let fields = |names: &[&str]| -> Fields {
+            names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
+        };
+        let all = ["at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "flags"];
+        assert_eq!(unread(&fields(&all)), None);
+        let others =
+            ["Time_us", "OP", "lba", "sectors", "pid", "comm", "disk", "response_time", "index"];
+        assert_eq!(unread(&fields(&others)), None);
+        let told = unread(&fields(&["at_ns", "op", "offset", "len", "svctime", "host"]));
+        assert_eq!(told.as_deref(), Some("columns that are not read: \"svctime\", \"host\""));
+        let more = ["at_ns", "op", "offset", "len", "a", "b", "c", "d", "e", "f", "time_ms"];
+        assert!(unread(&fields(&more)).unwrap().ends_with("\"e\" and 2 more"));
+    }
+
+    #[test]
+    fn a_date_in_another_unit_is_told() {
+        let told = |unit, first_ns| other_date(Found { name: "time", unit }, first_ns);
+        let of_2024 = 1_716_900_000_123_456;
+        let ms = told(Some(1_000_000), of_2024).unwrap();
+        assert!(ms.contains("19 days after 1970, and a date of 2024 if it counts s:"), "{ms}");
+        assert!(told(Some(1), of_2024).unwrap().contains("counts us"));
+        assert!(told(Some(1000), of_2024).unwrap().ends_with("call the column \"time_ms\" if so"));
+        for (unit, first) in
+            [(Some(1), of_2024 * 1000), (Some(1_000_000_000), of_2024), (None, of_2024)]
+        {
+            assert_eq!(told(unit, first), None);
+        }
+        assert_eq!(told(Some(1), 0), None);
+    }
 
     #[test]
     fn a_latency_that_tells_no_unit_is_left_and_told() {

@@ -3,13 +3,15 @@
 use std::array;
 
 use crate::formats::log::words;
-use crate::rows::Wrong;
+use crate::rows::{Wrong, shorten};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Start,
     End,
+    /// A time of day of completion.
+    Clock,
     Name,
     Pid,
     Disk,
@@ -27,11 +29,13 @@ pub(super) enum Tool {
     Iosnoop,
 }
 
-const COLUMNS: usize = 10;
+const COLUMNS: usize = 11;
 
 /// The headings of both tools.
-const HEADINGS: [(&[u8], Column); 15] = [
+const HEADINGS: [(&[u8], Column); 17] = [
     (b"TIME(s)", Column::End),
+    (b"TIMESTAMP", Column::Clock),
+    (b"TIME", Column::Clock),
     (b"STARTs", Column::Start),
     (b"ENDs", Column::End),
     (b"COMM", Column::Name),
@@ -46,6 +50,17 @@ const HEADINGS: [(&[u8], Column); 15] = [
     (b"QUE(ms)", Column::Queued),
     (b"LAT(ms)", Column::Latency),
     (b"LATms", Column::Latency),
+];
+
+/// What a declaration of columns calls them.
+const DECLARED: [(Column, &str); 7] = [
+    (Column::Name, "name"),
+    (Column::Pid, "process"),
+    (Column::Disk, "volume"),
+    (Column::Kind, "op"),
+    (Column::Sector, "offset:sectors"),
+    (Column::Bytes, "len"),
+    (Column::Latency, "latency:ms"),
 ];
 
 /// Columns every header has.
@@ -64,6 +79,7 @@ impl Column {
         match self {
             Column::Start => "STARTs",
             Column::End => "end time",
+            Column::Clock => "time of day",
             Column::Name => "COMM",
             Column::Pid => "PID",
             Column::Disk => "disk",
@@ -85,12 +101,14 @@ pub(super) struct Layout {
     /// Columns before the name, which may hold blanks, and behind it.
     before: usize,
     behind: usize,
+    /// Headings of columns that are not read, each with its place.
+    unread: Vec<(usize, String)>,
 }
 
 impl Layout {
     /// The layout of a header line; `None` if the line is none.
     pub(super) fn of(line: &[u8]) -> Option<Layout> {
-        let (mut places, mut count) = ([None; COLUMNS], 0);
+        let (mut places, mut count, mut unread) = ([None; COLUMNS], 0, Vec::new());
         let mut tool = Tool::Biosnoop;
         for (place, word) in words(line).enumerate() {
             count += 1;
@@ -98,14 +116,42 @@ impl Layout {
                 tool = Tool::Iosnoop;
             }
             let known = HEADINGS.iter().find(|(heading, _)| *heading == word);
-            if let Some(&(_, column)) = known {
-                *places.get_mut(column as usize)? = Some(place);
+            match known {
+                Some(&(_, column)) => *places.get_mut(column as usize)? = Some(place),
+                None => unread.push((place, shorten(word))),
             }
         }
         let place = |column: Column| places.get(column as usize).copied().flatten();
         let whole = REQUIRED.iter().all(|&column| place(column).is_some());
         let before = place(Column::Name).filter(|_| whole)?;
-        Some(Layout { tool, places, before, behind: count - before - 1 })
+        Some(Layout { tool, places, before, behind: count - before - 1, unread })
+    }
+
+    /// What columns are not read.
+    pub(super) fn unread(&self) -> impl Iterator<Item = &str> {
+        self.unread.iter().map(|(_, heading)| heading.as_str())
+    }
+
+    /// Whether a column that is not read may hold the times, since no other does: it stands before the names.
+    pub(super) fn may_have_time(&self) -> bool {
+        let has = |column: Column| self.places.get(column as usize).copied().flatten().is_some();
+        let is_timed = has(Column::Start) || has(Column::End) || has(Column::Clock);
+        !is_timed && self.unread.iter().any(|(place, _)| *place < self.before)
+    }
+
+    /// The declaration of these columns with times in those that are not read.
+    pub(super) fn declaration(&self) -> String {
+        let mut words = vec!["_"; self.before + 1 + self.behind];
+        for (column, place) in self.places.iter().enumerate() {
+            let word = DECLARED.iter().find(|(known, _)| *known as usize == column);
+            if let (Some((_, word)), Some(place)) = (word, place) {
+                words[*place] = word;
+            }
+        }
+        if let Some((place, _)) = self.unread.first() {
+            words[*place] = "end:UNIT";
+        }
+        format!("{},sep=blank,skip=1", words.join(","))
     }
 
     /// The cells of a row; `None` where biosnoop knew neither the process nor the disk.

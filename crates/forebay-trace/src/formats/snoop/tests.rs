@@ -90,3 +90,74 @@ fn nonsense_names_line_and_column() {
     assert!(sniff(BIOSNOOP.as_bytes()) && sniff(format!("\n# x\n{QUEUED}").as_bytes()));
     assert!(!sniff(b"TIME COMM PID\n"));
 }
+
+#[test]
+fn latencies_below_zero_are_unknown_and_counted() {
+    let text = format!(
+        "{BIOSNOOP}1.0 a 1 sda R 8 512 0.5\n1.2 a 1 sda R 8 512 18014398509481.98\n\
+         1.1 a 1 sda R 8 512 18446744073709551615\n1.3 ? 0 sdb R 8 512 18446744073709.55\n\
+         1.4 a 1 sda R 8 512 -0.40\n1.5 a 1 sda R 8 512 86400001\n"
+    );
+    let (records, _, notes) = read(open, text.as_bytes());
+    let seen: Vec<_> = records.iter().map(|r| (r.at.0, r.latency)).collect();
+    let unknown = [100_500_000, 200_500_000, 300_500_000, 400_500_000, 500_500_000];
+    let expected = [(0, Some(Nanos(500_000)))].into_iter();
+    assert_eq!(seen, expected.chain(unknown.map(|at| (at, None))).collect::<Vec<_>>());
+    assert!(notes.warnings[0].starts_with("5 latencies below zero"), "{:?}", notes.warnings);
+    let both = "STARTs ENDs COMM PID TYPE DEV BLOCK BYTES LATms\n9.2 9.1 a 7 R 1,1 16 512 0.62\n";
+    let (records, _, notes) = read(open, both.as_bytes());
+    assert_eq!((records[0].latency, notes.warnings.len()), (None, 1));
+    let queued = format!("{QUEUED}1.0 a 1 sda R 8 512 18446744073709.55 0.5\n");
+    assert_eq!(read(open, queued.as_bytes()).0[0].latency, None);
+}
+
+#[test]
+fn times_of_day_go_on_over_midnight() {
+    let header = "TIMESTAMP COMM PID DISK T SECTOR BYTES LAT(ms)\n";
+    let row = "a 1 sda R 8 512 1.0\n";
+    let text = format!(
+        "{header}23:59:59.900 {row}00:00:00.100 {row}23:59:59.950 {row}00:00:01 {row}12:00:02 {row}\
+         23:00:00 {row}00:00:00.100 {row}"
+    );
+    let (records, _, notes) = read(open, text.as_bytes());
+    let at_ms: Vec<u64> = records.iter().map(|r| r.at.0 / 1_000_000).collect();
+    let day = 86_400_000;
+    let expected = [0, 50, 200, 1_100, 43_202_100, 82_800_100, day + 200];
+    assert_eq!(at_ms, expected);
+    assert!(notes.warnings.iter().any(|told| told.contains("midnight")), "{:?}", notes.warnings);
+    assert!(!notes.warnings.iter().any(|told| told.contains("no times")), "{:?}", notes.warnings);
+    for bad in ["24:00:00", "1:60:00", "1:2", "1:2:x", "1:2:61"] {
+        let told = message(open, format!("{header}{bad} {row}").as_bytes());
+        assert!(told.contains("a time of day"), "{told}");
+    }
+}
+
+#[test]
+fn columns_of_unknown_headings_are_named_or_refused() {
+    let rest = "COMM PID DISK T SECTOR BYTES LAT(ms)";
+    let text = format!("TIME(s) {rest} PATTERN CPU\n1.0 a 1 sda R 8 512 0.5 S 3\n");
+    let (records, _, notes) = read(open, text.as_bytes());
+    assert_eq!(records.len(), 1);
+    assert_eq!(notes.warnings, ["2 columns are not read: \"PATTERN\", \"CPU\""]);
+    let told = message(open, format!("WHEN {rest}\n1.0 a 1 sda R 8 512 0.5\n").as_bytes());
+    assert!(told.contains("line 1: got the headings \"WHEN\" in column header"), "{told}");
+    let columns = "end:UNIT,name,process,volume,op,offset:sectors,len,latency:ms,sep=blank,skip=1";
+    assert!(told.contains(&format!("--columns {columns}, with")), "{told}");
+    assert!(columns.replace("UNIT", "s").parse::<crate::Columns>().is_ok());
+}
+
+#[test]
+fn losses_are_told_wherever_they_stand_and_a_second_header_is() {
+    let row = "1.0 a 1 sda R 8 512 0.5\n";
+    let text = format!(
+        "{BIOSNOOP}{row}Possibly lost 12 samples\n{row}perf: lost 3 events on CPU 7\nLost 1 samples\n\
+         {BIOSNOOP}{row}"
+    );
+    let (records, _, notes) = read(open, text.as_bytes());
+    assert_eq!(records.len(), 3);
+    assert_eq!(notes.warnings[0], "3 lines say that the tracer lost 16 events");
+    assert!(notes.warnings[1].starts_with("1 header line stands in the middle"));
+    // A process may be called so.
+    let text = format!("{BIOSNOOP}1.0 lost 5 events 1 sda R 8 512 0.5\n");
+    assert_eq!(read(open, text.as_bytes()).0.len(), 1);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use forebay_core::Op;
+use forebay_core::{Nanos, Op};
 
 use super::super::event::{Category, SECTOR_BYTES, Span};
 use crate::cover::Outstanding;
@@ -16,7 +16,14 @@ pub(super) struct Pending {
     /// Whether an empty completion must follow.
     pub(super) trailing: bool,
     pub(super) done: bool,
+    /// Its sectors that others completed which were under way with it.
+    pub(super) covered: u64,
+    /// Whether it was issued again, and is counted by the other.
+    pub(super) issued_again: bool,
 }
+
+/// Operation, first sector and bytes of a request.
+pub(super) type Place = (u8, u64, u32);
 
 /// What one device has outstanding.
 #[derive(Default)]
@@ -28,6 +35,10 @@ pub(super) struct Volume {
     pub(super) flushes: VecDeque<u64>,
     /// By sector: writes that an empty completion ends, oldest first.
     pub(super) barriers: BTreeMap<u64, VecDeque<u64>>,
+    /// Requests under way by their place, oldest first, where issues are the arrivals.
+    pub(super) issued: HashMap<Place, VecDeque<u64>>,
+    /// When one of several empty flushes completed, and how long it took.
+    pub(super) flushed: Option<(Nanos, Nanos)>,
 }
 
 #[derive(Default)]
@@ -70,6 +81,18 @@ impl Volume {
 }
 
 impl Pending {
+    pub(super) fn place(&self) -> Place {
+        (self.record.op as u8, self.sector, self.record.len)
+    }
+
+    /// Whether another request over all its sectors has completed since it was issued: if no completion of
+    /// its own follows, it was the same one.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.record.latency.is_none()
+            && self.covered > 0
+            && self.covered >= self.end() - self.sector
+    }
+
     pub(super) fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.record.len).div_ceil(SECTOR_BYTES))
     }
@@ -101,6 +124,12 @@ impl Volume {
     pub(super) fn forget(&mut self, id: u64, pending: &Pending) {
         if pending.awaited > 0 && pending.record.op != Op::Flush {
             self.direction(pending.record.op).forget(id, pending.sector, pending.end());
+        }
+        if let Some(ids) = self.issued.get_mut(&pending.place()) {
+            ids.retain(|&other| other != id);
+            if ids.is_empty() {
+                self.issued.remove(&pending.place());
+            }
         }
         if self.flushes.front() == Some(&id) {
             self.flushes.pop_front();

@@ -1,0 +1,105 @@
+//! Requests that are issued again: the driver was busy, the request goes back to the scheduler and is issued
+//! once more, alone, merged with others or in parts. A trace of issues and completions only shows two
+//! issues and one completion.
+//!
+//! Nothing tells a second issue from another request for the same sectors but what follows. A completion ends
+//! the oldest request of exactly its sectors; every other one over them is then in doubt. One in doubt that
+//! completes later was a request of its own. One that is issued once more, or never completes, was the same
+//! request: it is left out and counted. Empty flushes have no sectors: there one in doubt is left out when
+//! the next is issued long after.
+
+use std::collections::VecDeque;
+
+use forebay_core::{Nanos, Op};
+
+use super::waiting::{Pending, Place};
+use super::{Pairing, Span};
+
+/// How many times as long as the one that completed a flush may take that was under way with it.
+const FLUSH_TIMES: u64 = 10;
+
+impl Pairing {
+    fn pending(&mut self, id: u64) -> Option<&mut Pending> {
+        let index = id.checked_sub(self.first)?;
+        self.pending.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// A request is issued: those in doubt at its place were issued again.
+    pub(super) fn issue(&mut self, id: u64, pending: &Pending) {
+        let Some(volume) = self.volumes.get(pending.record.volume) else { return };
+        if pending.record.op == Op::Flush {
+            let flushed = volume.flushed.take();
+            let is_late = |&(at, took): &(Nanos, Nanos)| {
+                pending.record.at - at > Nanos(took.0.saturating_mul(FLUSH_TIMES))
+            };
+            if flushed.filter(is_late).is_some() {
+                let again = std::mem::take(&mut volume.flushes);
+                again.into_iter().for_each(|id| self.leave_out(id));
+            }
+            return;
+        }
+        let place = pending.place();
+        let ids = volume.issued.entry(place).or_default();
+        if ids.is_empty() {
+            ids.push_back(id);
+            return;
+        }
+        let before = std::mem::take(ids);
+        let (again, mut under_way): (VecDeque<u64>, VecDeque<u64>) = before
+            .into_iter()
+            .partition(|&id| self.pending(id).is_some_and(|pending| pending.is_doubtful()));
+        again.into_iter().for_each(|id| self.leave_out(id));
+        under_way.push_back(id);
+        if let Some(volume) = self.volumes.get(pending.record.volume) {
+            volume.issued.insert(place, under_way);
+        }
+    }
+
+    fn leave_out(&mut self, id: u64) {
+        let Some(pending) = self.pending(id).filter(|pending| !pending.done) else { return };
+        (pending.done, pending.issued_again) = (true, true);
+        let (record, sector, end) = (pending.record, pending.sector, pending.end());
+        if let Some(volume) = self.volumes.get(record.volume) {
+            volume.direction(record.op).forget(id, sector, end);
+        }
+    }
+
+    /// Ends the oldest request of exactly these sectors; whether there is one.
+    pub(super) fn complete_exact(&mut self, span: &Span, op: Op, at: Nanos) -> bool {
+        let place: Place = (op as u8, span.sector, span.bytes);
+        let volume = self.volumes.find(span.device);
+        let Some(ids) = volume.and_then(|volume| volume.issued.get(&place)) else { return false };
+        let first = self.first;
+        let is_under_way = |id: &&u64| {
+            let index = id.checked_sub(first).map(|index| index as usize);
+            index.and_then(|index| self.pending.get(index)).is_some_and(|pending| !pending.done)
+        };
+        let Some(&id) = ids.iter().find(is_under_way) else { return false };
+        let Some(pending) = self.pending(id) else { return false };
+        pending.record.latency = Some(at - pending.record.at);
+        (pending.done, pending.awaited) = (true, 0);
+        let Some(volume) = self.volumes.find(span.device) else { return false };
+        let outstanding = volume.direction(op);
+        outstanding.forget(id, span.sector, span.end());
+        let pending = &mut self.pending;
+        outstanding.over(span.sector, span.end(), |id, sectors| {
+            let index = id.checked_sub(first).map(|index| index as usize);
+            if let Some(other) = index.and_then(|index| pending.get_mut(index)) {
+                other.covered = other.covered.saturating_add(sectors);
+            }
+        });
+        true
+    }
+
+    /// A flush has completed after so long: others under way with it are in doubt.
+    pub(super) fn doubt_flushes(&mut self, span: &Span, at: Nanos, took: Nanos) {
+        let Some(volume) = self.volumes.find(span.device) else { return };
+        let others = volume.flushes.clone();
+        volume.flushed = (!others.is_empty()).then_some((at, took));
+        for id in others {
+            if let Some(pending) = self.pending(id) {
+                pending.covered = 1;
+            }
+        }
+    }
+}

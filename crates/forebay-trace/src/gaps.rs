@@ -1,0 +1,122 @@
+//! Gaps in a trace that are far longer than all the rest of it: a clock that was set, or a stamp that is wrong.
+
+use crate::order::clock::long;
+use crate::plural::counted;
+use crate::quantities;
+use crate::trace::Record;
+
+/// Least gap, in nanoseconds: an hour.
+const GAP_NS: u64 = 3_600_000_000_000;
+/// Gaps beyond which a trace comes in bursts.
+const GAPS_MAX: u64 = 2;
+/// How many times as long as the rest of the trace they are.
+const TIMES: u64 = 10;
+/// Requests that are needed to tell what the rest is.
+const REQUESTS_LEAST: u64 = 10;
+
+/// The longest gaps of a trace.
+#[derive(Default)]
+pub(crate) struct Gaps {
+    requests: u64,
+    last_ns: u64,
+    /// How many there are, of how many nanoseconds.
+    gaps: u64,
+    gaps_ns: u64,
+    /// Nanoseconds of the longest, and how many requests come before.
+    longest: (u64, u64),
+}
+
+impl Gaps {
+    /// Takes the next records, in order of time.
+    pub(crate) fn add(&mut self, batch: &[Record]) {
+        let Some(last) = batch.last() else { return };
+        if self.requests == 0 {
+            self.last_ns = batch.first().map_or(0, |first| first.at.0);
+        }
+        if last.at.0 - self.last_ns >= GAP_NS {
+            self.look_for(batch);
+        }
+        self.last_ns = last.at.0;
+        self.requests += batch.len() as u64;
+    }
+
+    fn look_for(&mut self, batch: &[Record]) {
+        let mut last_ns = self.last_ns;
+        for (before, record) in batch.iter().enumerate() {
+            let gap_ns = record.at.0 - last_ns;
+            last_ns = record.at.0;
+            if gap_ns < GAP_NS {
+                continue;
+            }
+            self.gaps += 1;
+            self.gaps_ns += gap_ns;
+            self.longest = self.longest.max((gap_ns, self.requests + before as u64));
+        }
+    }
+
+    /// What a user should know, if one or two gaps are nearly all of the trace.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        let rest_ns = self.last_ns.saturating_sub(self.gaps_ns);
+        let is_most = (1..=GAPS_MAX).contains(&self.gaps) && self.gaps_ns / TIMES >= rest_ns;
+        if self.requests < REQUESTS_LEAST || !is_most {
+            return None;
+        }
+        let (longest_ns, before) = self.longest;
+        Some(format!(
+            "all of the trace but {} is {}, the longest of {} before request {} of {}: if a clock was set, or a \
+             time is wrong, so are all figures per second",
+            quantities::seconds(rest_ns as f64 / 1e9),
+            counted(self.gaps, "gap"),
+            long(longest_ns),
+            before + 1,
+            self.requests
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Nanos, Op};
+
+    const HOUR_S: u64 = 3600;
+
+    fn said(times_s: impl IntoIterator<Item = u64>) -> Option<String> {
+        let record = |s: u64| Record {
+            at: Nanos(s * 1_000_000_000),
+            offset: 0,
+            latency: None,
+            len: 512,
+            stream: 0,
+            volume: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        let records: Vec<Record> = times_s.into_iter().map(record).collect();
+        let mut gaps = Gaps::default();
+        records.chunks(7).for_each(|batch| gaps.add(batch));
+        gaps.sentence()
+    }
+
+    #[test]
+    fn a_gap_that_is_nearly_all_of_the_trace_is_told() {
+        let jump = |n: u64| n + if n >= 50 { 10 * 365 * 24 * HOUR_S } else { 0 };
+        let told = said((0..100).map(jump)).unwrap();
+        assert!(
+            told.starts_with("all of the trace but 98.0 s is 1 gap, the longest of 3650 days"),
+            "{told}"
+        );
+        assert!(told.contains("before request 51 of 100"), "{told}");
+        assert!(said((0..100).map(|n| n + if n == 99 { HOUR_S } else { 0 })).is_some());
+        assert!(said([0, 0, 0, 0, 0, 0, 0, 0, 0, 2 * HOUR_S]).is_some());
+    }
+
+    #[test]
+    fn quiet_days_are_no_gaps_to_tell_of() {
+        assert_eq!(said((0..100).map(|n| n * 2 * HOUR_S)), None);
+        assert_eq!(said((0..100).map(|n| n * 60 + n / 20 * 5 * HOUR_S)), None);
+        assert_eq!(said((0..100).map(|n| n * 60 + if n > 50 { HOUR_S - 61 } else { 0 })), None);
+        assert_eq!(said([0, 48 * HOUR_S]), None);
+        assert_eq!(said([]), None);
+    }
+}

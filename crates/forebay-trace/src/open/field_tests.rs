@@ -1,0 +1,262 @@
+//! What tracers and the tools around them write when something went wrong: read as it was meant, or told of.
+
+use std::fs;
+
+use forebay_core::{Nanos, Op};
+
+use super::*;
+use crate::trace::{Notes, Record};
+
+const SNOOP: &str = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
+const S: u64 = 1_000_000_000;
+
+/// All requests of a file of this name and content, and the notes; or the message.
+fn read_as(
+    name: &str,
+    text: impl AsRef<[u8]>,
+    from: Option<&str>,
+) -> Result<(Vec<Record>, Notes), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    let told = |error: TraceError| error.to_string();
+    let mut reader = open(&path, from).map_err(told)?;
+    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).map_err(told)?;
+        if batch.is_empty() {
+            return Ok((all, reader.notes().clone()));
+        }
+        all.extend_from_slice(&batch);
+    }
+}
+
+fn read(text: impl AsRef<[u8]>) -> (Vec<Record>, Notes) {
+    read_as("trace", text, None).unwrap()
+}
+
+/// The one note beside those that tell what a header was read as.
+fn only(notes: &Notes) -> &str {
+    let own: Vec<&String> =
+        notes.warnings.iter().filter(|told| !told.starts_with("the header names")).collect();
+    let [only] = own[..] else { panic!("{own:?}") };
+    only
+}
+
+fn at(records: &[Record]) -> Vec<u64> {
+    records.iter().map(|record| record.at.0).collect()
+}
+
+/// Rows of a CSV whose times are these, in microseconds.
+fn rows(times: impl IntoIterator<Item = u64>) -> String {
+    let row = |(n, us): (u64, u64)| format!("{us},R,{},4096\n", n * 7919 % 100_000 * 4096);
+    let rows: String = (0..).zip(times).map(row).collect();
+    format!("time_us,op,offset,len\n{rows}")
+}
+
+#[test]
+fn numbers_as_pandas_writes_them() {
+    let text = "time_s,op,offset,len,latency_s\n0.0,R,0.0,4096.0,0.0001\n1e-05,W,4096.0,4096.0,\n\
+                2.5e-05,W,1.6777216e+07,4096,1e-04\n";
+    let (records, _) = read(text);
+    assert_eq!(at(&records), [0, 10_000, 25_000]);
+    let seen: Vec<_> = records.iter().map(|r| (r.offset, r.len, r.latency)).collect();
+    let latency = Some(Nanos(100_000));
+    assert_eq!(seen, [(0, 4096, latency), (4096, 4096, None), (1 << 24, 4096, latency)]);
+    let told = read_as("t", text.replace("1.6777216e+07", "4096.5"), None).unwrap_err();
+    assert!(told.contains("line 4: got \"4096.5\" in column offset"), "{told}");
+}
+
+#[test]
+fn an_empty_flush_points_nowhere() {
+    for (offset, len) in [("18446744073709551615", "0"), ("9223372036854775808", "0"), ("", "")] {
+        for unit in ["offset", "lba"] {
+            let text = format!("time_us,op,{unit},len_bytes\n0,R,8,4096\n9,flush,{offset},{len}\n");
+            let (records, notes) = read(&text);
+            assert_eq!((records[1].op, records[1].offset, records[1].len), (Op::Flush, 0, 0));
+            assert_eq!(notes.rows_skipped, 0);
+        }
+    }
+    let canonical = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
+                     0,flush,18446744073709551615,0,0,v,,,,,\n";
+    assert_eq!(read(canonical).0[0].offset, 0);
+    for bad in ["R,18446744073709551615,512", "flush,18446744073709551615,512", "W,,512", "R,0,"] {
+        let told = read_as("t", format!("time_us,op,offset,len\n0,{bad}\n"), None).unwrap_err();
+        assert!(told.contains("line 2"), "{told}");
+    }
+}
+
+#[test]
+fn trims_may_be_longer_than_requests_that_move_data() {
+    let text = "time_us,op,offset,len\n0,R,0,4096\n9,discard,4096,2147483648\n10,trim,0,4294967295\n\
+                20,D,0,4294967296\n30,W,0,4096\n";
+    let (records, notes) = read(text);
+    let seen: Vec<_> = records.iter().map(|r| (r.op, r.len)).collect();
+    let expected = [(Op::Read, 4096), (Op::Trim, 1 << 31), (Op::Trim, u32::MAX), (Op::Write, 4096)];
+    assert_eq!(seen, expected);
+    assert!(only(&notes).starts_with("1 trim of 4 GiB or more is left out"), "{notes:?}");
+    let told = read_as("t", text.replace("discard", "W"), None).unwrap_err();
+    assert!(told.contains("at most 1 GiB"), "{told}");
+}
+
+#[test]
+fn latencies_below_zero_are_unknown_whoever_wrote_them() {
+    for (unit, wrapped) in [
+        ("ns", ["18446744073709551000", "4294967290", "9223372036854775807"]),
+        ("us", ["18446744073709551615", "4294967295", "18446744073709000"]),
+        ("ms", ["18446744073709", "4294967295", "86400001"]),
+        ("s", ["18446744073.709", "4294967295", "86401"]),
+    ] {
+        let row = |n: usize| {
+            let latency = wrapped.get(n.wrapping_sub(5)).copied().unwrap_or("3");
+            format!("{n},R,{},4096,{latency}\n", n * 4096)
+        };
+        let rows: String = (0..200).map(row).collect();
+        let (records, notes) = read(format!("time_ms,op,offset,len,latency_{unit}\n{rows}"));
+        let unknown: Vec<usize> = (0..200).filter(|&n| records[n].latency.is_none()).collect();
+        assert_eq!(unknown, [5, 6, 7], "{unit}");
+        assert!(only(&notes).starts_with("3 latencies below zero"), "{notes:?}");
+    }
+    let canonical = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
+                     0,read,0,512,0,v,18446744073709551000,,,,\n5,read,0,512,0,v,7,,,,\n";
+    let (records, notes) = read(canonical);
+    assert_eq!((records[0].latency, records[1].latency), (None, Some(Nanos(7))));
+    assert!(only(&notes).starts_with("1 latency below zero"), "{notes:?}");
+}
+
+#[test]
+fn a_clock_that_is_set_is_told() {
+    let us = |n: u64| 1_000_000_365 + n * 5_003;
+    let back = (0..3000).map(|n| if n < 1500 { us(n) } else { us(n) - 30_000_000 });
+    let (records, notes) = read(rows(back.clone()));
+    assert!(records.is_sorted_by_key(|record| record.at));
+    let expected =
+        "the clock goes back by 30.0 s at request 1501 of the file: 1500 requests were moved";
+    assert!(only(&notes).starts_with(expected), "{notes:?}");
+    let (records, notes) = read_as("t", rows(back), Some(SPLIT_RUNS)).unwrap();
+    let (first, last) = (records[1499], records[1500]);
+    assert_eq!((first.at.0, last.at.0), (1499 * 5_003_000, 1499 * 5_003_000 + S));
+    assert!(only(&notes).starts_with("the file holds 2 runs"), "{notes:?}");
+
+    const YEARS_US: u64 = 3652 * 86_400 * 1_000_000;
+    let ahead = |from: u64, to: u64| {
+        rows((0..3000).map(move |n| us(n) + if (from..to).contains(&n) { YEARS_US } else { 0 }))
+    };
+    let (_, notes) = read(ahead(1500, 1501));
+    assert!(
+        notes.warnings.iter().any(|told| told.starts_with("1 request is stamped up to 3652 days"))
+    );
+    let (_, notes) = read(ahead(1500, 3000));
+    assert!(
+        only(&notes).contains("1 gap, the longest of 3652 days before request 1501"),
+        "{notes:?}"
+    );
+    let zero = rows((0..3000).map(|n| if n == 7 { 0 } else { 20 * YEARS_US + us(n) }));
+    let (_, notes) = read(zero);
+    assert!(notes.warnings.iter().any(|told| told.starts_with("1 request is stamped up to")));
+}
+
+#[test]
+fn more_rows_than_are_sorted_are_refused_with_what_the_clock_did() {
+    let times = (0..80_000).map(|n| n * 1_000).chain((0..80_000).map(|n| n * 1_000));
+    let told = read_as("t", rows(times.clone()), None).unwrap_err();
+    assert!(told.contains("the clock goes back by 80.0 s at request 80001"), "{told}");
+    assert!(told.contains("--split-runs"), "{told}");
+    assert_eq!(read_as("t", rows(times), Some("split-runs:csv")).unwrap().0.len(), 160_000);
+}
+
+#[test]
+fn a_second_run_is_told_and_can_be_put_behind_the_first() {
+    let row = |s: &str, sector: u64| format!("{s} a 7 sda W {sector} 4096 0.40\n");
+    let run = format!("{}{}", row("0.000000", 1000), row("5.000000", 2000));
+    let text = format!("{SNOOP}{run}{SNOOP}{run}");
+    let (records, notes) = read(&text);
+    assert_eq!(at(&records), [0, 0, 5 * S, 5 * S]);
+    let has = |notes: &Notes, part| notes.warnings.iter().any(|told| told.contains(part));
+    assert!(has(&notes, "1 header line stands in the middle"), "{notes:?}");
+    assert!(has(&notes, "the clock goes back by 5.00 s at request 3"), "{notes:?}");
+    for from in [SPLIT_RUNS, "split-runs:snoop"] {
+        let (records, notes) = read_as("t", &text, Some(from)).unwrap();
+        assert_eq!(at(&records), [0, 5 * S, 6 * S, 11 * S]);
+        assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
+    }
+    let canonical = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
+                     0,read,0,512,0,v,,,,,\n2000000007,read,0,512,0,v,,,,,\n";
+    for csv in [&*rows((0..20).map(|n| n * 100_001)), canonical] {
+        let (_, notes) = read(format!("{csv}{csv}"));
+        assert!(has(&notes, "1 header line stands in the middle"), "{notes:?}");
+        assert!(has(&notes, "the clock goes back by "), "{notes:?}");
+        let (_, notes) = read_as("t", format!("{csv}{csv}"), Some(SPLIT_RUNS)).unwrap();
+        assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
+        // One that has other columns is another table.
+        let other = csv.replacen("offset,len", "len,offset", 1);
+        assert!(read_as("t", format!("{csv}{other}"), None).is_err());
+    }
+    let csv = rows((0..20).map(|n| n * 1_000));
+    let other = csv.replacen("op,", "OP,", 1);
+    let told = read_as("t", format!("{csv}{other}"), None).unwrap_err();
+    assert!(told.contains("line 22") && told.contains("head -n 21 and tail -n +22"), "{told}");
+}
+
+#[test]
+fn a_last_number_that_is_cut_is_left_out_or_told() {
+    let named = |columns: &str, rows: &str| read(format!("{columns}\n{rows}"));
+    for (columns, rows, left) in [
+        ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,40", 2),
+        ("time_s,op,len,offset", "0.1,R,4096,0\n0.2,W,4096,4096\n0.3,R,4096,819", 2),
+        ("op,offset,len,time_s", "R,0,4096,17.1\nW,4096,4096,17.2\nR,8192,4096,1", 2),
+        ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,4096", 3),
+        ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,512", 2),
+        ("time_s,op,offset,len,disk", "0.1,R,0,4096,sda\n0.2,W,4096,4096,sd", 2),
+        ("time_s,op,offset,len,latency_us", "0.1,R,0,4096,55\n0.2,W,4096,4096,5", 2),
+    ] {
+        let (records, notes) = named(columns, rows);
+        assert_eq!(records.len(), left, "{columns}\n{rows}");
+        let said = only(&notes);
+        let lines = 1 + rows.lines().count();
+        assert!(said.starts_with(&format!("the last line, {lines}, has no line end")), "{said}");
+        assert_eq!(said.contains("left out"), left < lines - 1, "{said}");
+        let (_, notes) = named(columns, &format!("{}\n", rows.rsplit_once('\n').unwrap().0));
+        assert!(notes.warnings.iter().all(|told| told.starts_with("the header")), "{notes:?}");
+    }
+    let (_, notes) = read(format!("{SNOOP}1.0 a 7 sda W 8 4096 0.40\n2.0 a 7 sda W 8 4096 0.4"));
+    assert!(only(&notes).starts_with("the last line, 3, has no line end"));
+    let told = read_as("t", format!("{SNOOP}1.0 a 7 sda W 8 4096 0.40\n2.0 a 7 sda W 8 40"), None);
+    assert!(told.unwrap_err().contains("the file may be cut off"));
+    let header = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+    let (_, notes) = read(format!("{header}0,read,0,512,0,v,,,,,ab"));
+    assert!(only(&notes).starts_with("the last line, 2, has no line end"), "{notes:?}");
+    let told =
+        read_as("t", format!("{header}0,read,0,512,0,v,,,,,ab\n0,read,0,51"), None).unwrap_err();
+    assert!(told.contains("the file may be cut off"), "{told}");
+}
+
+#[test]
+fn columns_that_are_not_read_are_told() {
+    let msr = "128166385295514663,hm,0,Write,9056014336,2048,2833,9,x\n";
+    let (_, notes) = read(msr.repeat(3));
+    assert_eq!(
+        only(&notes),
+        "the rows have 2 columns behind those of format msr, which are not read"
+    );
+    let (_, notes) = read("time,obj_id,obj_size,next_use\n5,7,100,1\n");
+    assert!(notes.warnings.iter().any(|told| told == "columns that are not read: \"next_use\""));
+    let (_, notes) = read("time_us,op,offset,len,await\n5,R,0,512,9\n");
+    assert!(notes.warnings[0].ends_with("; not read: \"await\""), "{notes:?}");
+}
+
+#[test]
+fn a_header_that_contradicts_the_rows_is_refused() {
+    let row = |n: u64| {
+        let us = n * 5_000 + n * 7919 % 4_000;
+        format!("{}.{:06},R,{},4096\n", 1_716_900_000 + us / 1_000_000, us % 1_000_000, n * 4096)
+    };
+    let text: String = (0..2000).map(row).collect();
+    let told = read_as("t", format!("time_ms,op,offset,len\n{text}"), None).unwrap_err();
+    assert!(told.contains("if so, --columns at:s,op,offset,len,skip=1;"), "{told}");
+    assert!(read_as("t", format!("time_s,op,offset,len\n{text}"), None).is_ok());
+    let told = read_as("t", format!("time_ms,op,lba,sectors\n{text}"), None).unwrap_err();
+    assert!(told.contains("skip=1"), "{told}");
+    let told = read_as("t", "time_s,op,offset,len\n1716900000123,R,0,512\n", None).unwrap_err();
+    assert!(told.contains("in ms it is a date of this century"), "{told}");
+}

@@ -1,0 +1,355 @@
+//! What the clock of a source did, as the rows show it in the order of the file.
+//!
+//! Rows of a trace may change places a little: several processors write to one log, or the log is
+//! in the order of completions. A clock that was set back, a second recording in the same file, or a
+//! stamp that is years off look the same to a sort, which lays one part over the other. So each row is
+//! held against the one before:
+//!
+//! - A *step back* is of [`STEP_NS`] or more in the time of arrival and, where latencies are known, in
+//!   that of completion. On a clock of whole seconds it is of more than two.
+//! - *Wild* are up to [`WILD_ROWS`] rows that lie [`AHEAD_NS`] or more ahead of, or before, those on both
+//!   sides.
+
+use forebay_core::Nanos;
+
+use crate::plural::{counted, verb};
+use crate::quantities;
+
+/// Least step back that is told of.
+const STEP_NS: u64 = 900_000_000;
+/// Least step ahead that a wild stamp makes.
+pub(crate) const AHEAD_NS: u64 = 3_600_000_000_000;
+/// Rows in a row that are taken for wild.
+const WILD_ROWS: u64 = 16;
+/// Between runs that are put one behind the other.
+const APART_NS: u64 = 1_000_000_000;
+/// Steps back that are told one by one, and beyond which they are no runs.
+const STEPS_SHOWN: usize = 4;
+const RUNS_MAX: u64 = 16;
+const SECOND_NS: u64 = 1_000_000_000;
+const DAY_S: f64 = 86_400.0;
+
+/// A row: when its request arrived, and how long it took.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Row {
+    pub(super) at_ns: u64,
+    pub(super) latency: Option<Nanos>,
+}
+
+impl Row {
+    fn end_ns(self) -> Option<u64> {
+        Some(self.at_ns.saturating_add(self.latency?.0))
+    }
+}
+
+/// A step of the clock.
+#[derive(Clone, Copy)]
+struct Step {
+    /// The first row behind it, from 1.
+    row: u64,
+    /// How far it goes.
+    ns: u64,
+    /// The newest time before it.
+    newest_ns: u64,
+}
+
+/// The clock of a source.
+#[derive(Default)]
+pub(super) struct Clock {
+    /// Whether a step back begins a new run, which is put behind the one before.
+    splits: bool,
+    /// What is added to every time.
+    shift_ns: u64,
+    rows: u64,
+    last: Row,
+    newest_ns: u64,
+    /// Rows before the newest time, and how far at most.
+    moved: u64,
+    moved_ns: u64,
+    /// The first steps back, and how many there are.
+    back: Vec<Step>,
+    steps: u64,
+    /// The last step ahead.
+    ahead: Option<Step>,
+    /// Rows with wild stamps, the first of them, and how far off they are at most.
+    wild: u64,
+    wild_first: u64,
+    wild_ns: u64,
+}
+
+impl Clock {
+    /// A step back begins a new run.
+    pub(super) fn split(&mut self) {
+        self.splits = true;
+    }
+
+    /// The time of the next row of the file, which is behind the run before if it begins another.
+    #[inline(always)]
+    pub(super) fn time(&mut self, at_ns: u64, latency: Option<Nanos>) -> u64 {
+        let mut at_ns = at_ns.saturating_add(self.shift_ns);
+        self.rows += 1;
+        // A step back wraps to a large one.
+        if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
+            at_ns = self.step(Row { at_ns, latency });
+        }
+        self.moved += u64::from(at_ns < self.newest_ns);
+        self.newest_ns = self.newest_ns.max(at_ns);
+        self.last = Row { at_ns, latency };
+        at_ns
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn step(&mut self, row: Row) -> u64 {
+        if self.rows == 1 {
+            return row.at_ns;
+        }
+        if row.at_ns > self.last.at_ns {
+            self.step_ahead(row);
+            return row.at_ns;
+        }
+        if self.is_back_from_wild(row) {
+            return row.at_ns;
+        }
+        let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
+        if self.is_step(row) {
+            self.steps += 1;
+            if self.splits {
+                self.shift_ns = self.shift_ns.saturating_add(back_ns).saturating_add(APART_NS);
+                return self.newest_ns.saturating_add(APART_NS);
+            }
+            if self.back.len() < STEPS_SHOWN {
+                let newest_ns = self.newest_ns;
+                self.back.push(Step { row: self.rows, ns: self.last.at_ns - row.at_ns, newest_ns });
+            }
+        }
+        self.moved_ns = self.moved_ns.max(back_ns);
+        row.at_ns
+    }
+
+    /// Whether the clock was set back, rather than rows having changed places.
+    fn is_step(&self, row: Row) -> bool {
+        let back_ns = self.last.at_ns - row.at_ns;
+        let by_completion = self.last.end_ns().zip(row.end_ns());
+        let is_explained =
+            by_completion.is_some_and(|(last, this)| this.saturating_add(STEP_NS) > last);
+        let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
+        let least_ns = match whole(self.last.at_ns) && whole(row.at_ns) {
+            true => 2 * SECOND_NS + 1,
+            false => STEP_NS,
+        };
+        back_ns >= least_ns && !is_explained
+    }
+
+    /// A step ahead may end a few rows that lie far before the others.
+    fn step_ahead(&mut self, row: Row) {
+        let ns = row.at_ns - self.last.at_ns;
+        let few = |step: &Step| self.rows - step.row <= WILD_ROWS && step.ns >= AHEAD_NS;
+        let ends = |step: &Step| row.at_ns.saturating_add(AHEAD_NS) > step.newest_ns;
+        if let Some(step) = self.back.pop_if(|step| few(step) && ends(step)) {
+            let rows = self.rows - step.row;
+            (self.steps, self.moved) = (self.steps - 1, self.moved.saturating_sub(rows));
+            self.moved_ns = self.back.iter().map(|step| step.ns).max().unwrap_or(0);
+            self.count_wild(step, rows);
+            return;
+        }
+        self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
+    }
+
+    /// Whether the row is one of those from before a few that lie far ahead.
+    fn is_back_from_wild(&mut self, row: Row) -> bool {
+        let Some(step) = self.ahead else { return false };
+        let rows = self.rows - step.row;
+        let is_back = row.at_ns < step.newest_ns.saturating_add(AHEAD_NS / 2);
+        if rows > WILD_ROWS || !is_back {
+            return false;
+        }
+        self.ahead = None;
+        self.newest_ns = step.newest_ns;
+        self.count_wild(step, rows);
+        true
+    }
+
+    fn count_wild(&mut self, step: Step, rows: u64) {
+        if self.wild == 0 {
+            self.wild_first = step.row;
+        }
+        self.wild += rows;
+        self.wild_ns = self.wild_ns.max(step.ns);
+    }
+
+    /// What a user should know.
+    /// Of the rows that come before earlier ones, `late` found no place any more.
+    pub(super) fn sentences(&self, late: u64) -> impl Iterator<Item = String> {
+        let back = self.back_sentence(self.moved.saturating_sub(late));
+        [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
+    }
+
+    fn wild_sentence(&self) -> Option<String> {
+        (self.wild > 0).then(|| {
+            format!(
+                "{} {} stamped up to {} away from those on both sides (the first is request {} of the \
+                 file): the trace seems that long, and figures per second and by time mean little",
+                counted(self.wild, "request"),
+                verb(self.wild, "is", "are"),
+                long(self.wild_ns),
+                self.wild_first
+            )
+        })
+    }
+
+    fn split_sentence(&self) -> Option<String> {
+        (self.splits && self.steps > 0).then(|| {
+            format!(
+                "the file holds {}: each is put {} behind the one before",
+                counted(self.steps + 1, "run"),
+                quantities::seconds(APART_NS as f64 / 1e9)
+            )
+        })
+    }
+
+    fn back_sentence(&self, moved: u64) -> Option<String> {
+        if self.back.is_empty() {
+            return None;
+        }
+        let most = self.back.iter().map(|step| step.ns).max().unwrap_or(0);
+        let places: Vec<String> = self.back.iter().map(|step| step.row.to_string()).collect();
+        let places = places.join(", ");
+        let back = match self.steps {
+            1 => format!("goes back by {} at request {places} of the file", long(most)),
+            n if n as usize <= STEPS_SHOWN => {
+                format!(
+                    "goes back {n} times, by up to {}, at requests {places} of the file",
+                    long(most)
+                )
+            }
+            n => format!("goes back {n} times, at first at requests {places} of the file"),
+        };
+        let moved = match moved {
+            0 => "no request was moved for that".into(),
+            _ => format!(
+                "{} {} moved to before earlier rows, by up to {}",
+                counted(moved, "request"),
+                verb(moved, "was", "were"),
+                long(self.moved_ns)
+            ),
+        };
+        let hint = match self.steps {
+            ..=RUNS_MAX => {
+                "; if another recording begins there, or a clock was set, --split-runs puts what \
+                            follows behind instead"
+            }
+            _ => "",
+        };
+        Some(format!("the clock {back}: {moved}{hint}"))
+    }
+}
+
+/// A time that may be years long.
+pub(crate) fn long(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    match s / DAY_S {
+        days @ 3.0.. => format!("{days:.0} days"),
+        _ => quantities::seconds(s),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = SECOND_NS;
+    const YEARS_10: u64 = 3652 * 86_400 * S;
+
+    fn run(times: impl IntoIterator<Item = u64>) -> (Vec<u64>, Vec<String>) {
+        clock(Clock::default(), times.into_iter().map(|at| (at, None)))
+    }
+
+    fn clock(
+        mut clock: Clock,
+        rows: impl IntoIterator<Item = (u64, Option<u64>)>,
+    ) -> (Vec<u64>, Vec<String>) {
+        let times = rows.into_iter().map(|(at, latency)| clock.time(at, latency.map(Nanos)));
+        let times = times.collect();
+        (times, clock.sentences(0).collect())
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_is_told_with_how_much_was_moved() {
+        for (back, told) in [(S + 5_000_001, "1.00 s"), (30 * S, "30.0 s"), (3600 * S, "3600 s")] {
+            let step = |n: u64| 5000 * S + n * 5_000_001;
+            let times: Vec<u64> =
+                (0..1500).map(step).chain((1500..3000).map(|n| step(n) - back)).collect();
+            let (read, said) = run(times.clone());
+            assert!(read == times, "nothing is changed");
+            let [only] = &said[..] else { panic!("{said:?}") };
+            let expected = format!("goes back by {told} at request 1501 of the file: ");
+            assert!(only.contains(&expected), "{only}");
+            assert!(only.contains("by up to ") && only.contains("--split-runs"));
+        }
+        let (_, said) = run((0..10).map(|n| n * S + 1).chain([4 * S + 5, 11 * S]));
+        assert!(said[0].contains("1 request was moved"), "{said:?}");
+    }
+
+    #[test]
+    fn a_second_run_can_be_put_behind_the_first() {
+        let times = [5, 5 * S, 0, 6 * S, 3, 4];
+        let mut splitting = Clock::default();
+        splitting.split();
+        let (read, said) = clock(splitting, times.map(|at| (at, None)));
+        assert_eq!(read, [5, 5 * S, 6 * S, 12 * S, 13 * S, 13 * S + 1]);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].contains("holds 3 runs"), "{said:?}");
+        let (_, said) = run(times);
+        assert!(
+            said[0].contains("goes back 2 times, by up to 6.00 s, at requests 3, 5"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_few_wild_stamps_are_told_apart_from_a_clock_that_was_set() {
+        for wild in [YEARS_10 + 7, 0] {
+            let base = 2 * YEARS_10;
+            let mut times: Vec<u64> = (0..3000).map(|n| base + n * 5_000_001).collect();
+            times[1500] = wild;
+            times[1501] = wild + 1;
+            let (_, said) = run(times);
+            let [only] = &said[..] else { panic!("{said:?}") };
+            let start = "2 requests are stamped up to ";
+            assert!(only.starts_with(start) && only.contains("request 1501"), "{only}");
+        }
+        let ahead = (0..3000).map(|n| n * 5_000_001 + if n == 7 { YEARS_10 } else { 0 });
+        let (_, said) = run(ahead);
+        assert!(said.len() == 1 && said[0].contains("up to 3652 days away"), "{said:?}");
+    }
+
+    #[test]
+    fn rows_that_changed_places_a_little_are_no_steps() {
+        let quiet: [&[(u64, Option<u64>)]; 4] = [
+            // In the order of completions.
+            &[(9 * S, Some(S)), (2 * S, Some(8 * S)), (9 * S + 1, Some(S))],
+            // A clock of whole seconds.
+            &[(9 * S, None), (7 * S, None), (8 * S, None)],
+            &[(9 * S + 5, None), (9 * S - 600_000_000, None), (9 * S, None)],
+            &[(0, None), (400 * 3600 * S, None), (800 * 3600 * S, None)],
+        ];
+        for rows in quiet {
+            let (_, said) = clock(Clock::default(), rows.iter().copied());
+            assert!(said.is_empty(), "{said:?}");
+        }
+        let (_, said) = run((0..100_000).map(|n| n * 2 * S + n % 2 * 9 * S + 3));
+        assert!(said[0].contains("goes back 49999 times") && !said[0].contains("--split"));
+    }
+
+    #[test]
+    fn no_time_is_too_large() {
+        let (read, _) = run([u64::MAX, 0, u64::MAX, 5]);
+        assert_eq!(read, [u64::MAX, 0, u64::MAX, 5]);
+        let mut splitting = Clock::default();
+        splitting.split();
+        let times = [u64::MAX - 9 * S, 5 * 3600 * S, u64::MAX, 5 * 3600 * S];
+        let (read, _) = clock(splitting, times.map(|at| (at, Some(at))));
+        assert!(read.iter().all(|&at| at >= u64::MAX - 9 * S), "{read:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! What is kept of the first records of a trace.
+
+use forebay_core::Nanos;
+
+use super::{Doubt, Evidence, Finding, PLACES_LEAST, RATE_MAX, SAMPLE, SECTOR_BYTES};
+use crate::trace::Record;
+
+/// Different lengths that are told apart.
+const LENS_MAX: usize = 8;
+
+/// The first records of a trace.
+#[derive(Default)]
+pub(super) struct Sample {
+    pub(super) records: usize,
+    pub(super) last_ns: u64,
+    /// When the last of them completed.
+    pub(super) end_ns: u64,
+    /// Gaps above zero.
+    pub(super) gaps_ns: Vec<u64>,
+    /// Step of the clock: what divides every time.
+    pub(super) step_ns: u64,
+    pub(super) volumes: Vec<Volume>,
+    pub(super) bytes: u64,
+    pub(super) end: u64,
+    /// Every bit set in an offset, and in a length.
+    pub(super) offset_bits: u64,
+    pub(super) len_bits: u64,
+    /// Offsets that are no multiples of a sector.
+    pub(super) offsets_odd: u64,
+    /// Different lengths, the first of them.
+    pub(super) lens: Vec<u32>,
+    pub(super) runs: Runs,
+    pub(super) latencies: Latencies,
+}
+
+/// Bytes and requests of a volume, and the last one.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Volume {
+    pub(super) bytes: u64,
+    pub(super) requests: u64,
+    last: Option<(u64, u64)>,
+}
+
+/// How often a request begins where the one before on its volume ends, by what a unit of length is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Runs {
+    /// Both as they are read.
+    pub(super) as_read: u64,
+    /// Places count a sector for each byte of a length.
+    pub(super) places_in_sectors: u64,
+    /// Lengths count a sector for each byte of a place.
+    pub(super) lens_in_sectors: u64,
+}
+
+/// Latencies above zero.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Latencies {
+    pub(super) count: u64,
+    pub(super) sum_ns: u64,
+    /// Those in which no drive moves as many bytes.
+    pub(super) too_fast: u64,
+}
+
+fn greatest_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl Sample {
+    pub(super) fn add(&mut self, batch: &[Record]) {
+        for record in batch.iter().take(SAMPLE - self.records.min(SAMPLE)) {
+            self.add_time(record);
+            if record.op.moves_data() {
+                self.add_place(record);
+            }
+        }
+    }
+
+    fn add_time(&mut self, record: &Record) {
+        let at = record.at.0;
+        if self.records > 0 && at > self.last_ns {
+            self.gaps_ns.push(at - self.last_ns);
+            if self.step_ns != 1 {
+                self.step_ns = greatest_divisor(at, self.step_ns);
+            }
+        }
+        self.records += 1;
+        self.last_ns = at;
+        let Some(latency) = record.latency.filter(|latency| latency.0 > 0) else { return };
+        self.end_ns = self.end_ns.max(at.saturating_add(latency.0));
+        let latencies = &mut self.latencies;
+        latencies.count += 1;
+        latencies.sum_ns = latencies.sum_ns.saturating_add(latency.0);
+        let is_fast = f64::from(record.len) > latency.0 as f64 * RATE_MAX / 1e9;
+        latencies.too_fast += u64::from(is_fast && record.op.moves_data());
+    }
+
+    fn add_place(&mut self, record: &Record) {
+        let (offset, len) = (record.offset, u64::from(record.len));
+        let volume = record.volume as usize;
+        if volume >= self.volumes.len() {
+            self.volumes.resize(volume + 1, Volume::default());
+        }
+        let volume = &mut self.volumes[volume];
+        volume.bytes += len;
+        volume.requests += 1;
+        if let Some((before, before_len)) = volume.last.replace((offset, len)) {
+            let way = offset.saturating_sub(before);
+            self.runs.as_read += u64::from(way == before_len);
+            let counts_more =
+                |one: u64, other: u64| one > 0 && one.checked_mul(SECTOR_BYTES) == Some(other);
+            self.runs.places_in_sectors += u64::from(counts_more(way, before_len));
+            self.runs.lens_in_sectors += u64::from(counts_more(before_len, way));
+        }
+        self.bytes += len;
+        self.end = self.end.max(offset.saturating_add(len));
+        self.offset_bits |= offset;
+        self.len_bits |= len;
+        self.offsets_odd += u64::from(!offset.is_multiple_of(SECTOR_BYTES));
+        if self.lens.len() < LENS_MAX && !self.lens.contains(&record.len) {
+            self.lens.push(record.len);
+        }
+    }
+
+    /// The strongest finding; `began` is when the first request came by the source's clock.
+    pub(super) fn judge(&mut self, doubt: &Doubt, began: Option<Nanos>) -> Option<Finding> {
+        self.gaps_ns.sort_unstable();
+        let places = (self.requests() >= PLACES_LEAST).then(|| self.places(doubt)).flatten();
+        let date = began.and_then(|began| self.date(doubt, began));
+        let certain = |finding: &Option<Finding>| {
+            finding.as_ref().is_some_and(|finding| finding.evidence == Evidence::Strong)
+        };
+        // Lengths that are 512 times too large are also too fast: what places say goes before, but not before the
+        // calendar.
+        if !certain(&date) && certain(&places) {
+            return places;
+        }
+        date.or_else(|| self.times(doubt)).or(places).or_else(|| self.latencies())
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.volumes.iter().map(|volume| volume.requests).sum()
+    }
+
+    pub(super) fn mean_len(&self) -> f64 {
+        self.bytes as f64 / self.requests().max(1) as f64
+    }
+
+    /// Bytes and requests a second on the busiest volume; nothing if all arrive at once.
+    pub(super) fn rates(&self) -> Option<(f64, f64)> {
+        let seconds = self.last_ns as f64 / 1e9;
+        let busiest = |of: fn(&Volume) -> u64| {
+            self.volumes.iter().map(of).max().unwrap_or(0) as f64 / seconds
+        };
+        (seconds > 0.0).then(|| (busiest(|v| v.bytes), busiest(|v| v.requests)))
+    }
+
+    /// Requests under way at a time, as latencies and arrivals say; nothing without latencies.
+    pub(super) fn outstanding(&self) -> Option<f64> {
+        let of_all = self.latencies.count * 2 > self.records as u64;
+        (of_all && self.end_ns > 0).then(|| self.latencies.sum_ns as f64 / self.end_ns as f64)
+    }
+
+    /// Whether most latencies are shorter than any drive needs for their bytes.
+    pub(super) fn is_faster_than_any(&self) -> bool {
+        let Latencies { count, too_fast, .. } = self.latencies;
+        count >= PLACES_LEAST && too_fast * 2 > count
+    }
+}

@@ -1,0 +1,190 @@
+//! Are the times in the unit they are read in? By how fast requests come, and by the date of the first.
+//!
+//! A clock that counts from 1970 and is read in too small a unit begins a few days or minutes after 1970: 1.7
+//! billion seconds are 20 days of ms. A machine that has been up for 20 days counts the same, so a date that is
+//! a thousand times too early is a note. It is strong evidence where requests also come as fast as few machines
+//! can make them, or many more are under way than queues hold. A date that is a million times too early
+//! is half an hour of uptime, and needs requests faster than that.
+
+use forebay_core::Nanos;
+
+use super::sample::Sample;
+use super::{
+    Doubt, Evidence, Finding, GAP_MAX_NS, GAP_STEPS_MAX, RATE_MAX, REQUESTS_MAX, SAMPLE_LEAST,
+};
+use crate::columns::unit::{TIME_UNITS, TimeUnit};
+use crate::quantities;
+
+/// Records that are needed to look at the date.
+const DATED_LEAST: usize = 10;
+/// Seconds since 1970 that are taken for a date of a trace: from 2004 to 2039.
+const DATES_S: std::ops::Range<f64> = 1.1e9..2.2e9;
+/// Seconds since 1970 from which a time may be a date as it is read: 1990.
+const DATE_READ_S: f64 = 631_152_000.0;
+const YEAR_S: f64 = 31_556_952.0;
+/// Requests a second on one volume that few machines make.
+const BUSY_REQUESTS: f64 = 50_000.0;
+const VERY_BUSY_REQUESTS: f64 = 500_000.0;
+/// Requests under way at a time beyond what queues hold.
+const OUTSTANDING_MAX: f64 = 10_000.0;
+const OUTSTANDING_MANY: f64 = 1_000.0;
+
+impl Sample {
+    /// The gap that one in twenty is shorter than, if it says that the trace is too slow when its times
+    /// are multiplied so; `unit_ns` is the unit they were read in.
+    fn slow_gap_ns(&self, times: f64, unit_ns: Option<f64>) -> Option<f64> {
+        let shared = self.records - self.gaps_ns.len();
+        if shared * 2 > self.records {
+            return None;
+        }
+        let gap = *self.gaps_ns.get(self.gaps_ns.len() / 20)?;
+        let step = self.step_ns.max(1);
+        let finer = unit_ns.is_some_and(|ns| step as f64 == ns * 1e3) && shared * 10 < self.records;
+        let slow = gap as f64 * times > GAP_MAX_NS && (finer || gap / step > GAP_STEPS_MAX);
+        slow.then_some(gap as f64 * times)
+    }
+
+    fn too_fast(&self, times: f64) -> bool {
+        let (bytes, requests) = self.rates().unwrap_or((0.0, 0.0));
+        bytes > RATE_MAX * times || requests > REQUESTS_MAX * times
+    }
+
+    /// Whether times would be right if they were multiplied so.
+    fn plausible(&self, times: f64, unit_ns: Option<f64>) -> bool {
+        !self.too_fast(times) && self.slow_gap_ns(times, unit_ns).is_none()
+    }
+
+    pub(super) fn times(&self, doubt: &Doubt) -> Option<Finding> {
+        if self.records < SAMPLE_LEAST {
+            return None;
+        }
+        let unit = doubt.unit();
+        let unit_ns = unit.map(|unit| unit.ns as f64);
+        let read_in = unit.map_or(String::new(), |unit| format!(" with times in {}", unit.name));
+        let impossible = self.too_fast(1.0);
+        let (got, expected) = if impossible {
+            let (bytes, requests) = self.rates()?;
+            (
+                format!(
+                    "{} in {requests:.0} requests/s on one volume{read_in}",
+                    quantities::rate(bytes)
+                ),
+                format!(
+                    "at most {} and {} million requests/s",
+                    quantities::rate(RATE_MAX),
+                    REQUESTS_MAX / 1e6
+                ),
+            )
+        } else if let Some(gap) = self.slow_gap_ns(1.0, unit_ns) {
+            (
+                format!(
+                    "19 of 20 gaps between requests above {}{read_in}",
+                    quantities::seconds(gap / 1e9)
+                ),
+                format!("one gap in 20 below {} ms", GAP_MAX_NS / 1e6),
+            )
+        } else {
+            return None;
+        };
+        let (mut likely, mut instead) = (Vec::new(), Vec::new());
+        match unit {
+            Some(unit) => {
+                for other in TIME_UNITS.iter().filter(|other| other.ns != 100) {
+                    let times = other.ns as f64 / unit.ns as f64;
+                    if times != 1.0 && self.plausible(times, unit_ns) {
+                        likely.push(other.name.to_owned());
+                        instead.extend(counted_in(doubt, other));
+                    }
+                }
+                instead.truncate(counted_in(doubt, &unit).len());
+            }
+            None => {
+                let times = [1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9].into_iter();
+                likely.extend(times.filter(|&t| self.plausible(t, None)).map(|times| {
+                    if times > 1.0 {
+                        format!("units {times} times as long")
+                    } else {
+                        format!("units {} times as short", 1.0 / times)
+                    }
+                }));
+            }
+        }
+        let expected = if likely.is_empty() {
+            expected
+        } else {
+            format!("{expected}: the times are likely in {}", likely.join(" or "))
+        };
+        let evidence = if impossible { Evidence::Strong } else { Evidence::Odd };
+        Some(Finding { evidence, got, expected, instead })
+    }
+
+    /// Whether the first time, `began` by the source's clock, is a date in another unit only.
+    pub(super) fn date(&self, doubt: &Doubt, began: Nanos) -> Option<Finding> {
+        let unit = doubt.unit().filter(|_| self.records >= DATED_LEAST)?;
+        let read_s = began.0 as f64 / 1e9;
+        if unit.name == "filetime" || read_s >= DATE_READ_S {
+            return None;
+        }
+        let in_unit = |other: &&TimeUnit| {
+            let s = read_s / unit.ns as f64 * other.ns as f64;
+            other.ns != 100 && other.ns > unit.ns && DATES_S.contains(&s)
+        };
+        let other = TIME_UNITS.iter().find(in_unit)?;
+        let (_, requests) = self.rates().unwrap_or((0.0, 0.0));
+        let many = |most| self.outstanding().is_some_and(|outstanding| outstanding > most);
+        let times = other.ns / unit.ns;
+        let evidence = match times <= 1_000 {
+            _ if self.too_fast(1.0) => Evidence::Strong,
+            true if requests > BUSY_REQUESTS || many(OUTSTANDING_MANY) => Evidence::Strong,
+            true => Evidence::Odd,
+            false if many(OUTSTANDING_MAX) => Evidence::Strong,
+            false if requests > VERY_BUSY_REQUESTS => Evidence::Odd,
+            false => return None,
+        };
+        let year = 1970.0 + (read_s / unit.ns as f64 * other.ns as f64 / YEAR_S).floor();
+        Some(Finding {
+            evidence,
+            got: format!(
+                "times that begin {} after 1970 with times in {}, in {requests:.0} requests/s on one volume",
+                quantities::seconds(read_s),
+                unit.name
+            ),
+            expected: format!(
+                "a date as other clocks have it: in {}, the trace begins in {year:.0}",
+                other.name
+            ),
+            instead: counted_in(doubt, other),
+        })
+    }
+
+    /// Whether latencies fit the times between arrivals, and the bytes that are moved in them.
+    pub(super) fn latencies(&self) -> Option<Finding> {
+        let weak = |got: String, expected: &str| {
+            let (evidence, expected) = (Evidence::Weak, expected.to_owned());
+            Some(Finding { evidence, got, expected, instead: Vec::new() })
+        };
+        if self.records < SAMPLE_LEAST {
+            return None;
+        }
+        if let Some(outstanding) = self.outstanding().filter(|n| *n > OUTSTANDING_MAX) {
+            return weak(
+                format!("{outstanding:.0} requests under way on average"),
+                "fewer than 10000: the times may be in larger units, or the latencies in smaller ones",
+            );
+        }
+        if self.is_faster_than_any() {
+            let rate = quantities::rate(RATE_MAX);
+            return weak(
+                format!("most requests done faster than at {rate}"),
+                "no more than a drive can move: the latencies may be in larger units, or the lengths in smaller ones",
+            );
+        }
+        None
+    }
+}
+
+/// The columns of times in another unit, in place of those that are declared.
+fn counted_in(doubt: &Doubt, unit: &TimeUnit) -> Vec<(String, String)> {
+    let name = format!(":{}", unit.name);
+    ["at", "end"].into_iter().filter_map(|column| doubt.instead(column, &name)).collect()
+}
