@@ -83,9 +83,9 @@ impl Space {
         let pieces = self.pieces(volume);
         let after = match pieces {
             [_] => 1,
-            _ => pieces.partition_point(|piece| piece.offset <= offset),
+            _ => pieces.partition_point(|piece| piece.offset <= offset).max(1),
         };
-        let piece = pieces[after.max(1) - 1];
+        let piece = pieces[after - 1];
         let end = pieces.get(after).map_or(self.ends[volume as usize], |next| next.address);
         let address = piece.address.saturating_add(offset.saturating_sub(piece.offset));
         address.min(end.saturating_sub(1))
@@ -97,9 +97,9 @@ impl Space {
         let pieces = self.pieces(volume);
         let after = match pieces {
             [_] => 1,
-            _ => pieces.partition_point(|piece| piece.address <= address),
+            _ => pieces.partition_point(|piece| piece.address <= address).max(1),
         };
-        let piece = pieces[after.max(1) - 1];
+        let piece = pieces[after - 1];
         piece.offset + (address - piece.address)
     }
 

