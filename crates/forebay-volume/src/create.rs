@@ -9,7 +9,7 @@ use forebay_live::{Opening, Target};
 
 use crate::error::Error;
 use crate::find::{Found, lock};
-use crate::labels::{self, Labelled};
+use crate::labels::{self, Labelled, Unlabelled};
 use crate::open::opening;
 use crate::used::{holds, unreadable};
 
@@ -61,7 +61,7 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         let (stage, version) = (DriveStage::Making, Label::VERSION);
         let label = Label { geometry, drive, first, stage, given, version };
         labels::write(target.path(), &label, target.capacity_bytes())?;
-        labels.push(Labelled { label, is_worn: false });
+        labels.push(Labelled::whole(label));
     }
     let array = Array::created(geometry, how.level).with_kinds(&kinds);
     let made: Vec<(PathBuf, u64, Label)> = targets
@@ -142,7 +142,11 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
     }
     let refused = |what: String| Error::drive(path, what);
     let destroys = "; --overwrite destroys what it holds";
-    if let Ok(Labelled { label, .. }) = labels::read(path) {
+    let labels = labels::read(path);
+    if let Err(Unlabelled { why, is_unknown: true, .. }) = &labels {
+        return Err(refused(format!("{why}{destroys}")));
+    }
+    if let Ok(Labelled { label, .. }) = labels {
         let Label { drive, stage, geometry, .. } = label;
         return match stage {
             DriveStage::Making => Ok(()),

@@ -98,7 +98,7 @@ pub(crate) fn join(found: &mut Found, new: &[Newcomer], census: &Census) -> Resu
     for (label, target) in numbered.into_iter().zip(targets) {
         labels::write(target.path(), &label, target.capacity_bytes())?;
         found.drives.push((label.drive, target));
-        found.labels.push(Labelled { label, is_worn: false });
+        found.labels.push(Labelled::whole(label));
     }
     Ok(())
 }

@@ -37,6 +37,13 @@ pub(crate) fn killed_at<T>(writes: u64, work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
+/// How many writes `work` does, if nothing kills it.
+pub(crate) fn writes_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    LEFT.set(Some(u64::MAX));
+    let done = work();
+    (done, u64::MAX - LEFT.take().unwrap_or(u64::MAX))
+}
+
 /// Lanes whose writes count.
 pub(crate) struct Mortal(Threads);
 
@@ -83,82 +90,15 @@ impl Lanes for Mortal {
 }
 
 mod tests {
-    use std::fs::{self, File};
-    use std::path::{Path, PathBuf};
+    use std::fs;
+    use std::path::PathBuf;
 
     use forebay_core::stack::array::{DriveStage, Kind, Level};
-    use forebay_core::{Buf, Bytes, Done, Flags, Workload};
-    use forebay_live::{payload, run};
 
     use super::*;
-    use crate::open::{Opened, over};
-    use crate::{Create, Error, create, find, grow, labels, replace, status};
-
-    const DRIVE_BYTES: u64 = (6 << 20) + 4096;
-    const UNIT: u32 = 16_384;
-    const UNITS: u64 = 3;
-
-    /// Writes every unit, or reads it and looks at what it holds; then a flush.
-    struct Units {
-        writes: bool,
-        asked: u64,
-        done: u64,
-        buf: Buf,
-    }
-
-    impl Workload for Units {
-        fn peek(&self) -> Option<Nanos> {
-            (self.asked == self.done && self.asked <= UNITS).then_some(Nanos::ZERO)
-        }
-        fn take(&mut self) -> Request {
-            self.asked += 1;
-            let is_flush = self.asked > UNITS;
-            let op = match self.writes {
-                _ if is_flush => Op::Flush,
-                true => Op::Write,
-                false => Op::Read,
-            };
-            let (len, offset) = if is_flush { (0, 0) } else { (UNIT, self.asked - 1) };
-            let (at, flags, stream, lane) = (Nanos::ZERO, Flags::NONE, 0, 0);
-            let offset = offset * u64::from(UNIT);
-            Request { at, offset, id: self.asked, len, stream, lane, op, flags }
-        }
-        fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
-            if request.len == 0 {
-                return Bytes::NONE;
-            }
-            self.buf = slots.take(request.len);
-            let bytes: Vec<u8> = (request.offset..request.end()).map(payload).collect();
-            if self.writes {
-                slots.put(Bytes::of(self.buf).len(request.len), &bytes);
-            }
-            Bytes::of(self.buf)
-        }
-        fn finished(&mut self, _now: Nanos, done: &Done, slots: &mut dyn Slots) {
-            assert_eq!(done.outcome, Ok(()), "{:?}", done.request);
-            self.done += 1;
-            if done.request.len == 0 {
-                return;
-            }
-            let mut bytes = vec![0; UNIT as usize];
-            assert!(slots.get(Bytes::of(self.buf).len(UNIT), &mut bytes));
-            let wrong = (done.request.offset..).zip(bytes).find(|(at, byte)| payload(*at) != *byte);
-            assert_eq!(wrong, None, "what was written is there");
-            slots.free(self.buf);
-        }
-        fn is_over(&self) -> bool {
-            self.done == UNITS + 1
-        }
-    }
-
-    fn units(drives: &[PathBuf], writes: bool) {
-        let found = find(drives, true).unwrap();
-        let mut policy = over(found.array(), "noop").unwrap();
-        let targets = found.drives.into_iter().map(|(_, target)| target).collect();
-        let mut lanes = Threads::new(targets, 4).unwrap();
-        run(&mut policy, &mut lanes, &mut Units { writes, asked: 0, done: 0, buf: 0 }, &mut ())
-            .unwrap();
-    }
+    use crate::open::Opened;
+    use crate::testing::{empty, holds_all, made, volume};
+    use crate::{Error, create, grow, labels, replace, status};
 
     /// Drives as they were, to be as they were again.
     struct Kept(Vec<(PathBuf, Vec<u8>)>);
@@ -172,64 +112,40 @@ mod tests {
         }
     }
 
-    fn empty(folder: &Path, name: &str) -> PathBuf {
-        let path = folder.join(name);
-        File::create(&path).unwrap().set_len(DRIVE_BYTES).unwrap();
-        path
-    }
-
-    fn volume(folder: &Path, level: Level) -> Vec<PathBuf> {
-        let drives: Vec<PathBuf> = (1..=6).map(|nth| empty(folder, &format!("d{nth}"))).collect();
-        let how = Create { level, chunk_bytes: 4096, chunks: 4, ssds: 0, overwrite: false };
-        create(&drives, how).unwrap();
-        units(&drives, true);
-        drives
-    }
-
-    /// Kills `verb` at each of its writes in turn. It goes on when it is asked once more, and then the volume has
-    /// all its drives and data; a half made drive is never called used.
+    /// Kills `verb` at its writes. It goes on when it is asked once more, and then the volume has all its drives and
+    /// data; a half made drive is never called used.
     fn killed_everywhere(
         drives: &[PathBuf],
         new: &[PathBuf],
         mut verb: impl FnMut() -> Result<Opened, Error>,
     ) {
-        let kept = Kept::of(&[drives, new].concat());
         let all = [drives, new].concat();
-        // Labels come first and last; what is between is one write like the other.
-        for writes in (0..48).chain((48..).step_by(7)) {
+        let kept = Kept::of(&all);
+        let (opened, count) = writes_of(&mut verb);
+        assert_eq!(opened.unwrap().already, [] as [PathBuf; 0]);
+        assert_eq!(verb().unwrap().already, new, "it is done already");
+        // Each of those with which drives join, at the begin, and of those that make them members, at the end.
+        let is_label = |write: &u64| *write < 32 || *write + 8 > count;
+        for write in (0..count).filter(|write| is_label(write) || write % 11 == 0) {
             kept.again();
-            let is_over = killed_at(writes, &mut verb).is_some_and(|done| {
-                done.unwrap();
-                true
-            });
+            assert!(killed_at(write, &mut verb).is_none(), "{write} of {count}");
             for path in new {
-                let how = Create {
-                    level: Level::RAID6,
-                    chunk_bytes: 4096,
-                    chunks: 4,
-                    ssds: 0,
-                    overwrite: false,
-                };
-                let said = create(std::slice::from_ref(path), how).unwrap_err().to_string();
+                let said = create(std::slice::from_ref(path), made(Level::RAID6));
+                let said = said.unwrap_err().to_string();
                 let is_member =
                     labels::read(path).is_ok_and(|it| it.label.stage == DriveStage::Member);
-                assert!(is_member || !said.contains("--overwrite"), "write {writes}: {said}");
+                assert!(is_member || !said.contains("--overwrite"), "write {write}: {said}");
             }
-            let opened = verb().unwrap_or_else(|error| panic!("write {writes}: {error}"));
+            let opened = verb().unwrap_or_else(|error| panic!("write {write}: {error}"));
             assert!(opened.others.is_empty() && opened.joining.is_empty(), "{opened:?}");
             let whole = status(&all).unwrap();
             let is_whole = whole.missing().is_empty() && whole.census.degraded_units == 0;
-            assert!(is_whole && whole.others.is_empty(), "write {writes}: {whole:?}");
-            let stages = all.iter().map(|path| labels::read(path).unwrap());
-            assert!(
-                stages.into_iter().all(|it| it.label.stage == DriveStage::Member && !it.is_worn)
-            );
-            units(&all, false);
-            if is_over {
-                let opened = verb().unwrap();
-                assert_eq!(opened.already, new, "it is done already");
-                return;
+            assert!(is_whole && whole.others.is_empty(), "write {write}: {whole:?}");
+            for path in &all {
+                let labels = labels::read(path).unwrap();
+                assert!(labels.label.stage == DriveStage::Member && !labels.is_worn, "{write}");
             }
+            holds_all(&all);
         }
     }
 

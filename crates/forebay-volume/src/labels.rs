@@ -31,8 +31,17 @@ pub(crate) enum Kind {
 pub(crate) struct Labelled {
     /// As it is to be: in this version, if the drive has room.
     pub(crate) label: Label,
-    /// A label of it is missing, damaged or of an older version.
+    /// A label of it is missing, damaged or not the same.
     pub(crate) is_worn: bool,
+    /// The version that it had.
+    pub(crate) version: u64,
+}
+
+impl Labelled {
+    /// All labels are like this one.
+    pub(crate) fn whole(label: Label) -> Labelled {
+        Labelled { label, is_worn: false, version: label.version }
+    }
 }
 
 /// Why a drive does not say of which volume it is.
@@ -40,13 +49,15 @@ pub(crate) struct Labelled {
 pub(crate) struct Unlabelled {
     /// Words that follow its name.
     pub(crate) why: String,
-    /// Whether nothing at its begin says that it is anybody else's.
+    /// Whether its begin is zeros, or what is left of a label.
     pub(crate) is_nobodys: bool,
+    /// Whether it is a drive of a volume, though in a format that is not understood.
+    pub(crate) is_unknown: bool,
 }
 
 impl Unlabelled {
     fn others(why: String) -> Unlabelled {
-        Unlabelled { why, is_nobodys: false }
+        Unlabelled { why, is_nobodys: false, is_unknown: false }
     }
 }
 
@@ -109,7 +120,9 @@ pub(crate) fn read(path: &Path) -> Result<Labelled, Unlabelled> {
         None => known(bytes, &mut part).ok().flatten().filter(|(_, at)| *at < BEGIN),
     };
     let Some(label) = found.iter().find_map(whole) else {
-        return Err(why_none(&found, marked));
+        let mut begin = vec![0; 2 * BLOCK as usize];
+        let is_zeros = file.read_exact_at(&mut begin, 0).is_ok() && begin.iter().all(|it| *it == 0);
+        return Err(why_none(&found, marked, is_zeros));
     };
     if let Some((name, at)) = marked {
         return Err(Unlabelled::others(format!(
@@ -117,10 +130,10 @@ pub(crate) fn read(path: &Path) -> Result<Labelled, Unlabelled> {
             label.geometry.volume
         )));
     }
-    let label = label.converted(bytes);
+    let (version, label) = (label.version, label.converted(bytes));
     let is_worn = needed(&label, bytes)
         .any(|place| !matches!(at(&file, place), Ok(Ok(found)) if found == label));
-    Ok(Labelled { label, is_worn })
+    Ok(Labelled { label, is_worn, version })
 }
 
 /// Where a drive of so many bytes has this label.
@@ -132,6 +145,7 @@ fn needed(label: &Label, bytes: u64) -> impl Iterator<Item = u64> {
 fn why_none(
     found: &[io::Result<Result<Label, LabelError>>],
     marked: Option<(&'static str, u64)>,
+    is_zeros: bool,
 ) -> Unlabelled {
     let version = found.iter().find_map(|it| match it {
         Ok(Err(LabelError::Version(version))) => Some(*version),
@@ -139,10 +153,11 @@ fn why_none(
     });
     if let Some(version) = version {
         let whose = if version < Label::VERSION { "an older" } else { "a newer" };
-        return Unlabelled::others(format!(
+        let why = format!(
             "is a drive of a volume of format {version}, made by {whose} Forebay; this one knows formats 3 and {}",
             Label::VERSION
-        ));
+        );
+        return Unlabelled { why, is_nobodys: false, is_unknown: true };
     }
     if let Some(error) = found.iter().find_map(|it| it.as_ref().err()) {
         return Unlabelled::others(format!("its label cannot be read: {error}"));
@@ -152,7 +167,7 @@ fn why_none(
     }
     let is_damaged = found.iter().any(|it| matches!(it, Ok(Err(LabelError::Damaged))));
     let why = if is_damaged { "got no label that is whole" } else { "got no label" };
-    Unlabelled { why: why.into(), is_nobodys: true }
+    Unlabelled { why: why.into(), is_nobodys: is_damaged || is_zeros, is_unknown: false }
 }
 
 /// Writes a label wherever a drive of so many bytes has it, durably.

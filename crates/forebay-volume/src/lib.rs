@@ -17,6 +17,8 @@ mod labels;
 mod moved;
 mod open;
 mod signatures;
+#[cfg(test)]
+mod testing;
 mod used;
 
 pub use create::{Create, DRIVES_MAX, create};

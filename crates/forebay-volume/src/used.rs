@@ -122,3 +122,82 @@ pub(crate) fn unreadable(Unreadable { at, error }: &Unreadable) -> String {
     };
     format!("cannot be read at byte {at} ({why}), so it may hold data")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create::refuse_used;
+    use crate::testing::{DRIVE_BYTES, empty};
+
+    fn found(kind: Kind, bytes: u64, write: impl FnOnce(&File)) -> Option<String> {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(bytes).unwrap();
+        write(&file);
+        holds(&file, kind, bytes).unwrap()
+    }
+
+    #[test]
+    fn one_byte_anywhere_in_a_file_is_data() {
+        let bytes = 5 << 30;
+        for at in [0, 4095, 1 << 20, (3 << 30) + 17, bytes - 1] {
+            let said = found(Kind::File, bytes, |file| file.write_all_at(b"x", at).unwrap());
+            assert_eq!(said, Some(format!("holds data (at byte {at})")));
+        }
+        assert_eq!(found(Kind::File, bytes, |_| ()), None);
+        // Zeros that are stored are none.
+        let zeros = |file: &File| file.write_all_at(&[0; 1 << 20], 1 << 30).unwrap();
+        assert_eq!(found(Kind::File, bytes, zeros), None);
+    }
+
+    #[test]
+    fn a_long_device_is_sampled_at_its_ends_and_all_over() {
+        let bytes = 6 << 30;
+        for at in [0, (1 << 20) - 1, bytes - (1 << 20), bytes - 1] {
+            let said = found(Kind::Device, bytes, |file| file.write_all_at(&[255], at).unwrap());
+            assert_eq!(said, Some(format!("holds data (at byte {at})")));
+        }
+        // One part in a hundred of it, wherever that is.
+        for at in [8 << 20, 1 << 30, (5 << 30) + 12_345] {
+            let data = vec![255; 64 << 20];
+            let said = found(Kind::Device, bytes, |file| file.write_all_at(&data, at).unwrap());
+            assert!(said.is_some_and(|said| said.starts_with("holds data")), "{at}");
+        }
+        assert_eq!(found(Kind::Device, bytes, |_| ()), None);
+        // A short one is read from end to end.
+        let said = found(Kind::Device, 32 << 20, |file| {
+            file.write_all_at(b"x", (7 << 20) + 3).unwrap();
+        });
+        assert_eq!(said, Some(format!("holds data (at byte {})", (7 << 20) + 3)));
+    }
+
+    #[test]
+    fn what_is_known_is_named_though_it_is_far_from_both_ends() {
+        let bytes = 6 << 30;
+        let mark = |file: &File| file.write_all_at(b"_BHRfS_M", (64 << 20) + 64).unwrap();
+        let said = found(Kind::Device, bytes, mark).unwrap();
+        assert_eq!(said, "holds a Btrfs file system (at byte 67108928)");
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_hold_something() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        // The system says that it is longer than it is, as a device may that fails.
+        let place = holds(&file, Kind::Device, 2 << 20).unwrap_err();
+        assert!(unreadable(&place).starts_with("cannot be read at byte"), "{place:?}");
+    }
+
+    #[test]
+    fn a_label_that_was_cut_short_is_no_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = empty(folder.path(), "new");
+        let file = File::options().write(true).open(&path).unwrap();
+        for at in [0, 4096, DRIVE_BYTES - 4096] {
+            file.write_all_at(b"forebayL\x04", at + 8).unwrap();
+            refuse_used(&path, false).unwrap();
+        }
+        file.write_all_at(b"x", 8192).unwrap();
+        let said = refuse_used(&path, false).unwrap_err().to_string();
+        assert!(said.contains("holds data (at byte 8192); --overwrite"), "{said}");
+    }
+}
