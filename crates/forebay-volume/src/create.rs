@@ -8,7 +8,7 @@ use forebay_core::stack::array::{Array, DriveStage, Geometry, Kind, Label, Level
 use forebay_live::{Opening, Target};
 
 use crate::error::Error;
-use crate::find::{Found, lock};
+use crate::find::{Access, Found, found, is_of, lock};
 use crate::labels::{self, Labelled, Unlabelled};
 use crate::open::opening;
 use crate::used::{holds, unreadable};
@@ -37,6 +37,10 @@ pub struct Create {
 /// # Errors
 /// Where a drive cannot be had, holds something that may not be overwritten, or the volume cannot be.
 pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
+    if let Some(mut found) = nearly_made(paths, how) {
+        found.mend_labels();
+        return Ok(found.geometry);
+    }
     for (at, path) in paths.iter().enumerate() {
         refuse_used(path, how.overwrite)?;
         refuse_twice(path, &paths[..at])?;
@@ -77,6 +81,20 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         labels::write(&path, &Label { stage: DriveStage::Member, ..label }, bytes)?;
     }
     Ok(geometry)
+}
+
+/// The volume of these very drives, if its making was cut short when nothing was left but to say so on all of them.
+fn nearly_made(paths: &[PathBuf], how: Create) -> Option<Found> {
+    let label = |path: &PathBuf| Some(labels::read(path).ok()?.label);
+    let labels: Vec<Label> = paths.iter().map(label).collect::<Option<_>>()?;
+    let first = labels.first()?;
+    let Geometry { lanes, chunk_bytes, chunks, .. } = first.geometry;
+    let is_asked = (usize::from(lanes), chunk_bytes, chunks, first.first)
+        == (paths.len(), how.chunk_bytes, how.chunks, how.level);
+    let has = |stage| labels.iter().any(|it| it.stage == stage);
+    let is_nearly = has(DriveStage::Making) && has(DriveStage::Member);
+    let is_one = labels.iter().all(|it| is_of(it, first));
+    if is_asked && is_nearly && is_one { found(paths, Access::WRITE).ok() } else { None }
 }
 
 /// The largest volume that drives of so many bytes can be, of which the first are hard disks.

@@ -38,6 +38,15 @@ pub struct NonMember {
     pub why: String,
     /// Whether its begin is zeros or what is left of a label, so that it is likely the drive that is missing.
     pub is_nobodys: bool,
+    /// Whether it has records of the volume: it is a drive of it that lost its label.
+    pub has_records: bool,
+}
+
+impl NonMember {
+    pub(crate) fn new(path: &Path, why: impl Into<String>) -> NonMember {
+        let path = path.to_path_buf();
+        NonMember { path, why: why.into(), is_nobodys: false, has_records: false }
+    }
 }
 
 /// How the drives of a volume are to be had.
@@ -121,7 +130,7 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> 
         match labels::read(path) {
             Ok(labels) => labelled.push((path.clone(), labels)),
             Err(Unlabelled { why, is_nobodys, .. }) => {
-                others.push(NonMember { path: path.clone(), why, is_nobodys });
+                others.push(NonMember { is_nobodys, ..NonMember::new(path, why) });
             }
         }
     }
@@ -130,11 +139,14 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> 
         .iter()
         .any(|(_, it)| is_of(&it.label, &of) && it.label.stage == DriveStage::Member);
     let (geometry, first) = (of.geometry, of.first);
+    for other in others.iter_mut().filter(|other| other.is_nobodys) {
+        other.has_records = labels::has_records(&other.path, geometry.volume);
+    }
     let mut found =
         Found { geometry, first, drives: Vec::new(), others, notes: Vec::new(), labels: Vec::new() };
     for (path, it) in labelled {
         match refused(&it.label, &of, is_made) {
-            Some(why) => found.others.push(NonMember { path, why, is_nobodys: false }),
+            Some(why) => found.others.push(NonMember::new(&path, why)),
             None => found.take(&path, it, access)?,
         }
     }
@@ -168,7 +180,7 @@ pub(crate) fn is_of(one: &Label, other: &Label) -> bool {
     (one.geometry, one.first) == (other.geometry, other.first)
 }
 
-/// A label of the volume that is meant: the one of which enough drives are there, or else most.
+/// A label of the volume that is meant: the one of which all drives are there, or else enough, or else most.
 fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
     let mut volumes: Vec<(Label, &Path, usize)> = Vec::new();
     for (path, Labelled { label, .. }) in labelled {
@@ -180,7 +192,11 @@ fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
     let is_enough = |(of, _, count): &&(Label, &Path, usize)| {
         count + of.first.tolerates() >= of.geometry.lanes.into()
     };
+    let is_complete =
+        |(of, _, count): &&&(Label, &Path, usize)| *count >= of.geometry.lanes.into();
     let enough: Vec<_> = volumes.iter().filter(is_enough).collect();
+    let complete: Vec<_> = enough.iter().filter(is_complete).copied().collect();
+    let enough = if complete.is_empty() { enough } else { complete };
     if let [(one, path, _), (other, second, _), ..] = enough[..] {
         let what = format!(
             "is a drive of volume {:016x}, while {} is one of volume {:016x}: expected the drives of one volume",
@@ -221,7 +237,7 @@ impl Found {
                 Ok(())
             }
             Err(Opened::Missing(why)) => {
-                self.others.push(NonMember { path: path.to_path_buf(), why, is_nobodys: false });
+                self.others.push(NonMember::new(path, why));
                 Ok(())
             }
             Err(Opened::Refused(error)) => Err(error),
@@ -357,8 +373,13 @@ mod tests {
             label.version = 5;
             labels::write(path, &label, DRIVE_BYTES).unwrap();
         };
-        let harms: [(&dyn Fn(&Path), &str, bool); 7] = [
+        let unlabelled = |path: &Path| {
+            write(path, 0, &[0; 8192]);
+            write(path, DRIVE_BYTES - 4096, &[0; 4096]);
+        };
+        let harms: [(&dyn Fn(&Path), &str, bool); 8] = [
             (&zeros, "got no label", true),
+            (&unlabelled, "got no label", true),
             (&cut, "got 5242880 bytes, expected", false),
             (&looped, "cannot be opened", false),
             (&swap, "holds swap space (at byte 4086)", false),
@@ -375,7 +396,10 @@ mod tests {
             assert_eq!(opened.missing(), [3], "{why}");
             let command = opened.replace_command(&drives[..1]).unwrap();
             let new = if is_nobodys { drives[2].to_str().unwrap() } else { "NEW" };
-            assert!(command.ends_with(&format!("--with {new}")), "{command}");
+            let overwrite = if told.has_records { " --overwrite" } else { "" };
+            assert!(command.ends_with(&format!("--with {new}{overwrite}")), "{command}");
+            let held = std::fs::read(&drives[2]).is_ok_and(|held| held.iter().any(|it| *it != 0));
+            assert_eq!(told.has_records, is_nobodys && held);
         }
     }
 
@@ -411,6 +435,10 @@ mod tests {
         assert!(both.contains("is a drive of volume") && both.contains("while"), "{both}");
         let copy = third.path().join("copy");
         std::fs::copy(&other[0], &copy).unwrap();
+        // One of a whole volume beside many of another, of which one is missing.
+        let beside = [&other[1..], &drives_in(&[third.path().into()]).unwrap()[..1]].concat();
+        let opened = status(&beside).unwrap();
+        assert_eq!((opened.missing(), opened.others.len()), (vec![1], 1));
         let twice = said(&[&other[..], &[copy]].concat());
         assert!(twice.contains("copy: is drive 1 of the volume, and so is"), "{twice}");
     }

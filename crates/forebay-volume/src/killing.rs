@@ -150,6 +150,24 @@ mod tests {
     }
 
     #[test]
+    fn making_that_is_killed_at_any_write_begins_anew_or_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let drives: Vec<PathBuf> = (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();
+        let making = || create(&drives, made(Level::RAID6));
+        let kept = Kept::of(&drives);
+        let (_, count) = writes_of(making);
+        for write in 0..count {
+            kept.again();
+            assert!(killed_at(write, making).is_none(), "{write} of {count}");
+            making().unwrap_or_else(|error| panic!("write {write}: {error}"));
+            let opened = status(&drives).unwrap();
+            assert!(opened.others.is_empty() && opened.missing().is_empty(), "{write}: {opened:?}");
+            let said = making().unwrap_err().to_string();
+            assert!(said.contains("is drive 1 of volume"), "{said}");
+        }
+    }
+
+    #[test]
     fn a_replacement_that_is_killed_at_any_write_continues() {
         let folder = tempfile::tempdir().unwrap();
         let mut drives = volume(folder.path(), Level::RAID6);

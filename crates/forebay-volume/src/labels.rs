@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
-use forebay_core::stack::array::{Label, LabelError};
+use forebay_core::stack::array::{Geometry, Label, LabelError};
 use forebay_live::checksum;
 
 use crate::error::Error;
@@ -134,6 +134,17 @@ pub(crate) fn read(path: &Path) -> Result<Labelled, Unlabelled> {
     let is_worn = needed(&label, bytes)
         .any(|place| !matches!(at(&file, place), Ok(Ok(found)) if found == label));
     Ok(Labelled { label, is_worn, version })
+}
+
+/// Whether a drive has records of a volume where the first of them are.
+pub(crate) fn has_records(path: &Path, volume: u64) -> bool {
+    const RECORD: u64 = Geometry::RECORD_BYTES;
+    let Ok((file, ..)) = drive(path) else { return false };
+    (1..16).any(|nth| {
+        let mut head = [0; 24];
+        let is_read = file.read_exact_at(&mut head, nth * RECORD).is_ok();
+        is_read && head[8..16] == *b"forebayR" && head[16..] == volume.to_le_bytes()
+    })
 }
 
 /// Where a drive of so many bytes has this label.

@@ -82,8 +82,14 @@ impl Opened {
         if self.missing().is_empty() {
             return None;
         }
-        let new = self.others.iter().find(|it| it.is_nobodys);
-        let new = new.map_or_else(|| "NEW".to_string(), |it| quoted(&it.path));
+        let nobodys: Vec<&NonMember> = self.others.iter().filter(|it| it.is_nobodys).collect();
+        let own = nobodys.iter().find(|it| it.has_records);
+        let new = match (own, nobodys.first()) {
+            // What it holds is the volume's, and the others have it too.
+            (Some(own), _) => format!("{} --overwrite", quoted(&own.path)),
+            (None, Some(blank)) => quoted(&blank.path),
+            (None, None) => "NEW".into(),
+        };
         let named: Vec<String> = named.iter().map(|path| quoted(path)).collect();
         Some(format!("forebay volume replace {} --with {new}", named.join(" ")))
     }
@@ -263,7 +269,7 @@ impl Before {
                 // Shown as such.
                 false => continue,
             };
-            self.others.push(NonMember { path, why: why.into(), is_nobodys: false });
+            self.others.push(NonMember::new(&path, why));
         }
     }
 }
