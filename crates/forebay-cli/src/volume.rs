@@ -174,7 +174,9 @@ impl Volume {
                 let new = replace.with.display();
                 let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
                     (0, [_, ..]) => {
-                        format!("{new} is a drive of the volume already, and has all it should hold.")
+                        format!(
+                            "{new} is a drive of the volume already, and has all it should hold."
+                        )
                     }
                     (mended, _) => format!(
                         "{new} is a drive of the volume now; {} {} made anew.",
@@ -277,14 +279,11 @@ struct NotMember {
 
 fn shown(opened: &Opened, named: &[PathBuf]) -> Shown {
     let (geometry, census) = (&opened.geometry, &opened.census);
-    let not_member = |it: &NonMember| NotMember {
-        path: it.path.display().to_string(),
-        why: it.why.clone(),
-    };
+    let not_member =
+        |it: &NonMember| NotMember { path: it.path.display().to_string(), why: it.why.clone() };
     let stale = census.drives.iter().map(|drive| drive.number);
-    let stale = stale.filter(|number| {
-        !census.members.contains(number) && !opened.joining.contains(number)
-    });
+    let stale =
+        stale.filter(|number| !census.members.contains(number) && !opened.joining.contains(number));
     let units: u64 = census.units.iter().map(|(_, count)| count).sum();
     let free = census.drives.iter().filter(|it| it.is_present).map(|it| it.free_cells).min();
     Shown {

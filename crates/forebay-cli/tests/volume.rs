@@ -391,7 +391,10 @@ fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
     let said = String::from_utf8(again.stdout).unwrap();
     assert!(again.status.success() && said.contains("is a drive of the volume already"), "{said}");
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
-    assert_eq!((&checked["degraded_units"], &checked["not_members"]), (&0.into(), &serde_json::json!([])));
+    assert_eq!(
+        (&checked["degraded_units"], &checked["not_members"]),
+        (&0.into(), &serde_json::json!([]))
+    );
 }
 
 #[test]
@@ -408,7 +411,10 @@ fn a_drive_that_holds_anything_is_made_no_drive_of_a_volume() {
         (&[255; 4096], 8 * MIB, "holds data (at byte 8388608)"),
     ] {
         put(bytes, at);
-        refused(&mut forebay(&folder, &["volume", "create", "v"]), &["drive4", what, "--overwrite"]);
+        refused(
+            &mut forebay(&folder, &["volume", "create", "v"]),
+            &["drive4", what, "--overwrite"],
+        );
         put(&vec![0; bytes.len()], at);
     }
     json(&mut forebay(&folder, &["volume", "create", "v"]));

@@ -94,8 +94,7 @@ impl Target {
     /// [`TargetError`] where it is not what can be used, may not be overwritten, or the system
     /// refuses it.
     pub fn open(path: &Path, how: Opening) -> Result<Target, TargetError> {
-        let wrong =
-            |what: String| TargetError { path: path.to_path_buf(), what, is_in_use: false };
+        let wrong = |what: String| TargetError { path: path.to_path_buf(), what, is_in_use: false };
         let in_use = |what: String| TargetError { is_in_use: true, ..wrong(what) };
         let kind = match fs::metadata(path) {
             Ok(found) => {
@@ -116,10 +115,11 @@ impl Target {
             place::refuse_devices(path).map_err(wrong)?;
             create(path, how.need_bytes, &mut notes).map_err(wrong)?;
         }
-        let (file, block_bytes) = open(path, kind, how, &mut notes).map_err(|refused| match refused {
-            Refusal::InUse(what) => in_use(what),
-            Refusal::Other(what) => wrong(what),
-        })?;
+        let (file, block_bytes) =
+            open(path, kind, how, &mut notes).map_err(|refused| match refused {
+                Refusal::InUse(what) => in_use(what),
+                Refusal::Other(what) => wrong(what),
+            })?;
         let end = (&file).seek(SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
         let block = u64::from(block_bytes.unwrap_or(1));
         let capacity_bytes = end / block * block;
@@ -227,8 +227,7 @@ impl Target {
             return Ok(());
         }
         let len = need_bytes.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
-        let wrong =
-            |what: String| TargetError { path: self.path.clone(), what, is_in_use: false };
+        let wrong = |what: String| TargetError { path: self.path.clone(), what, is_in_use: false };
         let is_set = set_aside(&self.file, len).map_err(wrong)?;
         self.notes.retain(|note| !note.starts_with(SPARSE));
         if !is_set {

@@ -65,9 +65,8 @@ pub fn grow(
     let asked = Asked::of(paths, new)?.with_joining();
     let before = asked.look()?;
     let volume = asked.volume(&before)?;
-    let newcomer = |path: &PathBuf| {
-        Newcomer::of(path, &volume, &before.census, &asked.drives, overwrite)
-    };
+    let newcomer =
+        |path: &PathBuf| Newcomer::of(path, &volume, &before.census, &asked.drives, overwrite);
     let newcomers: Vec<Newcomer> = asked.new.iter().map(newcomer).collect::<Result<_, _>>()?;
     if newcomers.iter().all(Newcomer::is_member) {
         new.iter().try_for_each(|path| refuse_twice(path, &asked.named))?;
@@ -179,7 +178,6 @@ impl Newcomer {
 /// Once the new drives hold what they should.
 fn ended(mut opened: Opened, new: &[Newcomer]) -> Result<Opened, Error> {
     settle(new, &opened.census)?;
-    opened.already =
-        new.iter().filter(|it| it.is_member()).map(|it| it.path.clone()).collect();
+    opened.already = new.iter().filter(|it| it.is_member()).map(|it| it.path.clone()).collect();
     Ok(opened)
 }

@@ -60,10 +60,13 @@ impl Newcomer {
         });
         match stage {
             _ if is_copy && overwrite => newcomer(Standing::New),
-            _ if is_copy => Err(Error::drive(path, format!(
-                "is drive {drive} of volume {:016x} already, or a copy of it; --overwrite destroys what it holds",
-                volume.geometry.volume
-            ))),
+            _ if is_copy => Err(Error::drive(
+                path,
+                format!(
+                    "is drive {drive} of volume {:016x} already, or a copy of it; --overwrite destroys what it holds",
+                    volume.geometry.volume
+                ),
+            )),
             _ if census.members.contains(&drive) => newcomer(Standing::Member(drive)),
             DriveStage::Joining if drive > newest => newcomer(Standing::Joining(drive)),
             DriveStage::Joining => newcomer(Standing::New),

@@ -1,8 +1,8 @@
 //! The labels of a drive: read, compared, and written.
 //!
 //! Labels are at the first and the second block, and at the last one where the drive has room ([`Label::end_at`]). The
-//! first that is whole counts, and they are written in this order, each durable before the next: so a cut leaves
-//! either the old state or the new one. A label at the end alone counts unless the drive's begin is another's.
+//! first that is whole counts, and it is written last, when the others are durable: so a cut leaves either the old
+//! state or the new one. A label at the end alone counts unless the drive's begin is another's.
 
 use std::fs::{self, File};
 use std::io;
@@ -189,11 +189,11 @@ pub(crate) fn write(path: &Path, label: &Label, bytes: u64) -> Result<(), Error>
     let mut block = label.encode();
     let sum = checksum(&block[8..]);
     block[..8].copy_from_slice(&sum.to_le_bytes());
-    let wrong = |error: io::Error| {
-        Error::drive(path, format!("its label cannot be written: {error}"))
-    };
+    let wrong =
+        |error: io::Error| Error::drive(path, format!("its label cannot be written: {error}"));
     let file = File::options().write(true).open(path).map_err(wrong)?;
-    for place in needed(label, bytes) {
+    let places: Vec<u64> = needed(label, bytes).collect();
+    for place in places.into_iter().rev() {
         #[cfg(test)]
         crate::killing::point();
         file.write_all_at(&block, place).and_then(|()| file.sync_all()).map_err(wrong)?;

@@ -65,15 +65,26 @@ impl Opened {
     pub fn told(&self, named: &[PathBuf]) -> Vec<String> {
         let volume = self.geometry.volume;
         let other = |it: &NonMember| {
-            format!("{} is not used as a drive of volume {volume:016x}: it {}", it.path.display(), it.why)
+            format!(
+                "{} is not used as a drive of volume {volume:016x}: it {}",
+                it.path.display(),
+                it.why
+            )
         };
         let replace = self.replace_command(named).map(|command| {
             let numbers: Vec<String> = self.missing().iter().map(u8::to_string).collect();
-            let (drives, are) = if numbers.len() == 1 { ("drive", "is") } else { ("drives", "are") };
-            format!("{drives} {} {are} missing; to put a new drive in the place of one: {command}", numbers.join(", "))
+            let (drives, are) =
+                if numbers.len() == 1 { ("drive", "is") } else { ("drives", "are") };
+            format!(
+                "{drives} {} {are} missing; to put a new drive in the place of one: {command}",
+                numbers.join(", ")
+            )
         });
         let others = self.others.iter().map(other);
-        others.chain(replace.filter(|_| !self.others.is_empty())).chain(self.notes.iter().cloned()).collect()
+        others
+            .chain(replace.filter(|_| !self.others.is_empty()))
+            .chain(self.notes.iter().cloned())
+            .collect()
     }
 
     /// The command that puts a new drive in the place of one that is missing: one that lost its label itself, where
@@ -206,7 +217,15 @@ pub(crate) fn opening(
             let Before { others, joining, without_end_label, format, .. } = opened;
             let (notes, already) = (found.notes, Vec::new());
             Ok(Opened {
-                geometry, census, figures, others, notes, already, joining, without_end_label, format,
+                geometry,
+                census,
+                figures,
+                others,
+                notes,
+                already,
+                joining,
+                without_end_label,
+                format,
             })
         }
         Some(Err(Fault::Gone)) | None => Err(Error::Volume(format!(

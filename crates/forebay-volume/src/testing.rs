@@ -76,7 +76,8 @@ fn moved(drives: &[PathBuf], writes: bool, times: u64) -> Vec<u8> {
     let mut policy = over(found.array(), "noop").unwrap();
     let targets = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut lanes = Threads::new(targets, 4).unwrap();
-    let mut units = Units { writes, count: UNITS * times, asked: 0, done: 0, buf: 0, content: Vec::new() };
+    let mut units =
+        Units { writes, count: UNITS * times, asked: 0, done: 0, buf: 0, content: Vec::new() };
     run(&mut policy, &mut lanes, &mut units, &mut ()).unwrap();
     units.content
 }
@@ -116,4 +117,3 @@ pub(crate) fn volume(folder: &Path, level: Level) -> Vec<PathBuf> {
     moved(&drives, true, 1);
     drives
 }
-
