@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use forebay_core::stack::array::{Geometry, Kind, LEVELS, Level};
 use forebay_trace::plural::{counted, listed, verb};
 use forebay_trace::quantities;
-use forebay_volume::{Create, Opened};
+use forebay_volume::{Create, NonMember, Opened};
 use serde::Serialize;
 
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
 
 /// Make and look after a volume: drives together, with redundancy
@@ -84,12 +84,14 @@ struct Check {
 }
 
 /// Put a new drive in the place of a missing one, and restore its data
+///
+/// If that is cut short, the same command continues.
 #[derive(Args)]
 struct Replace {
     /// The drives that are left, or a folder of files
     #[arg(required = true, value_name = "DIR|DEVICE")]
     drives: Vec<PathBuf>,
-    /// The new one
+    /// The new one; it may lie in the volume's folder
     #[arg(long, value_name = "DEVICE")]
     with: PathBuf,
     /// Destroy what is on the new one
@@ -103,7 +105,7 @@ struct Replace {
 /// Make a volume larger: with more drives, or with all of drives that have become larger
 ///
 /// The data are spread over all drives first. A volume grows to at most twice its first size. If growing is cut
-/// short, the volume holds what it held; the same command with all its drives, and no --with, continues.
+/// short, the volume holds what it held, and the same command continues.
 #[derive(Args)]
 struct Grow {
     /// The drives it has, or a folder of files
@@ -134,7 +136,7 @@ impl Volume {
             What::Create(making) => making.run(),
             What::Status(status) => {
                 let opened = forebay_volume::status(&status.drives)?;
-                show(&opened, "", status.format)
+                show(&opened, &status.drives, "", status.format)
             }
             What::Check(check) => {
                 let rate = u64::from(check.rate.unwrap_or(0)) * 1_000_000;
@@ -155,7 +157,7 @@ impl Volume {
                         verb(mended, "was", "were")
                     ),
                 };
-                show(&opened, &said, check.format)
+                show(&opened, &check.drives, &said, check.format)
             }
             What::Replace(replace) => {
                 let progress = Progress::new("making anew what the missing drive held");
@@ -169,12 +171,20 @@ impl Volume {
                     },
                 )?;
                 drop(progress);
-                let mended = figure(&opened, "repaired_roles");
-                let said = format!(
-                    "{} is a drive of the volume now; {mended} chunks were made anew.",
-                    replace.with.display()
-                );
-                show(&opened, &said, replace.format)
+                let new = replace.with.display();
+                let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
+                    (0, [_, ..]) => {
+                        format!(
+                            "{new} is a drive of the volume already, and has all it should hold."
+                        )
+                    }
+                    (mended, _) => format!(
+                        "{new} is a drive of the volume now; {} {} made anew.",
+                        counted(mended, "chunk"),
+                        verb(mended, "was", "were")
+                    ),
+                };
+                show(&opened, &replace.drives, &said, replace.format)
             }
             What::Grow(grow) => {
                 let kind = if grow.ssd { Kind::Ssd } else { Kind::Hdd };
@@ -204,7 +214,7 @@ impl Volume {
                     (false, true) => "Its drives have no room for a larger volume.".into(),
                     (false, false) => "Its records have no room for a larger volume.".into(),
                 };
-                show(&opened, &said, grow.format)
+                show(&opened, &grow.drives, &said, grow.format)
             }
         }
     }
@@ -221,7 +231,7 @@ impl Making {
         let how = Create { level, chunk_bytes, chunks, ssds, overwrite };
         forebay_volume::create(&drives, how)?;
         let opened = forebay_volume::status(&drives)?;
-        show(&opened, "The volume is made.", self.format)
+        show(&opened, &drives, "The volume is made.", self.format)
     }
 }
 
@@ -241,6 +251,12 @@ struct Shown {
     ssds: usize,
     drives_missing: Vec<u8>,
     drives_replaced: Vec<u8>,
+    drives_joining: Vec<u8>,
+    not_members: Vec<NotMember>,
+    replace_command: Option<String>,
+    notes: Vec<String>,
+    label_format: u64,
+    drives_without_end_label: Vec<u8>,
     chunk_bytes: u32,
     chunks: u8,
     openings: u64,
@@ -254,13 +270,20 @@ struct Shown {
     records_bytes_a_drive: u64,
 }
 
-fn shown(opened: &Opened) -> Shown {
+/// A path that was named and is not used.
+#[derive(Serialize)]
+struct NotMember {
+    path: String,
+    why: String,
+}
+
+fn shown(opened: &Opened, named: &[PathBuf]) -> Shown {
     let (geometry, census) = (&opened.geometry, &opened.census);
-    let present =
-        |number: &u8| census.drives.iter().any(|it| it.number == *number && it.is_present);
-    let away = census.members.iter().filter(|number| !present(number));
+    let not_member =
+        |it: &NonMember| NotMember { path: it.path.display().to_string(), why: it.why.clone() };
     let stale = census.drives.iter().map(|drive| drive.number);
-    let stale = stale.filter(|number| !census.members.contains(number));
+    let stale =
+        stale.filter(|number| !census.members.contains(number) && !opened.joining.contains(number));
     let units: u64 = census.units.iter().map(|(_, count)| count).sum();
     let free = census.drives.iter().filter(|it| it.is_present).map(|it| it.free_cells).min();
     Shown {
@@ -268,8 +291,14 @@ fn shown(opened: &Opened) -> Shown {
         capacity_bytes: geometry.capacity_bytes(),
         drives: census.members.len(),
         ssds: census.drives.iter().filter(|drive| drive.kind == Kind::Ssd).count(),
-        drives_missing: away.copied().collect(),
+        drives_missing: opened.missing(),
         drives_replaced: stale.collect(),
+        drives_joining: opened.joining.clone(),
+        not_members: opened.others.iter().map(not_member).collect(),
+        replace_command: opened.replace_command(named),
+        notes: opened.notes.clone(),
+        label_format: opened.format,
+        drives_without_end_label: opened.without_end_label.clone(),
         chunk_bytes: geometry.chunk_bytes,
         chunks: geometry.chunks,
         openings: census.openings,
@@ -284,8 +313,9 @@ fn shown(opened: &Opened) -> Shown {
     }
 }
 
-fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
-    let shown = shown(opened);
+fn show(opened: &Opened, named: &[PathBuf], said: &str, format: Format) -> anyhow::Result<()> {
+    opened.told(named).iter().for_each(|told| say!("{told}"));
+    let shown = shown(opened, named);
     if format != Format::Table {
         return output::print_data(format, &shown);
     }
@@ -300,7 +330,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
             format!("{degraded} of its units lack a drive: run `forebay volume check`.")
         }
         (missing, ..) => format!(
-            "{} missing. Nothing is lost, {}: replace {} (`forebay volume replace`).",
+            "{} missing. Nothing is lost, {}: replace {} (`{}`).",
             match missing {
                 [one] => format!("Drive {one} is"),
                 many => {
@@ -314,6 +344,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
                 more => format!("and {more} more drives may fail"),
             },
             if missing.len() == 1 { "it" } else { "them" },
+            shown.replace_command.as_deref().unwrap_or("forebay volume replace"),
         ),
     };
     let mut table = output::table(["volume", &shown.volume]);
@@ -338,6 +369,8 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         ("drives", drives),
         ("missing", numbers(&shown.drives_missing)),
         ("replaced", numbers(&shown.drives_replaced)),
+        ("joining", numbers(&shown.drives_joining)),
+        ("without a label at the end", numbers(&shown.drives_without_end_label)),
         ("unit", format!("{} chunks of {}", shown.chunks, size(shown.chunk_bytes.into()))),
         ("units", units),
         ("opened", counted(shown.openings, "time")),

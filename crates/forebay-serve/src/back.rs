@@ -196,9 +196,9 @@ impl Opened {
     }
 
     fn volume(back: &Back, drives: &[std::path::PathBuf]) -> Result<Opened, Error> {
-        let bytes = status(drives)?.geometry.capacity_bytes();
+        let opened = status(drives)?;
         let close = |targets| Closed::Real { targets, depth: back.depth };
-        Opened::whole(back, bytes, find(drives, true)?, close)
+        Opened::whole(back, drives, &opened, find(drives, true)?, close)
     }
 
     /// A volume whose drives are models, and files have the bytes.
@@ -207,7 +207,7 @@ impl Opened {
         drives: &[std::path::PathBuf],
         model: &DeviceModel,
     ) -> Result<Opened, Error> {
-        let bytes = status(drives)?.geometry.capacity_bytes();
+        let opened = status(drives)?;
         let found = find_cached(drives)?;
         let room = Device::capacity(model);
         if let Some((_, long)) = found.drives.iter().find(|(_, it)| it.capacity_bytes() > room) {
@@ -221,21 +221,23 @@ impl Opened {
             let models = stores.iter().map(|_| model.clone()).collect();
             Closed::Models { models, stores }
         };
-        Opened::whole(back, bytes, found, close)
+        Opened::whole(back, drives, &opened, found, close)
     }
 
-    /// A volume that was found.
+    /// A volume that was found on what was named as its drives.
     fn whole(
         back: &Back,
-        bytes: u64,
+        drives: &[std::path::PathBuf],
+        opened: &forebay_volume::Opened,
         found: Found,
         close: impl FnOnce(Vec<Target>) -> Closed,
     ) -> Result<Opened, Error> {
         let policies = Policies::Volume(found.shape(), None);
+        let told = [opened.told(drives), found.notes].concat();
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
         policies.build(&back.shaped()?)?;
-        let exports = exports(back, bytes, 1, false)?;
-        let (notes, disks) = (notes(&targets), paths(&targets));
+        let exports = exports(back, opened.geometry.capacity_bytes(), 1, false)?;
+        let (notes, disks) = ([told, notes(&targets)].concat(), paths(&targets));
         Ok(Opened { exports, policies, stored: None, notes, disks, lanes: close(targets) })
     }
 }

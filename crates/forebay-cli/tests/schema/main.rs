@@ -81,6 +81,7 @@ const ASKED: &[(&str, &str)] = &[
     ("play --check-tape", "play --check-tape t"),
     ("volume", "volume create v"),
     ("volume", "volume status v"),
+    ("volume", "volume status v/0 v/1 v/2 v/3 v/4 gone"),
     ("volume", "volume check v"),
     ("store bench", "store bench a b c d --records 50 --operations 50"),
     ("store bench", "store bench a b c d --no-load --records 50 --operations 50 --rate 1000"),

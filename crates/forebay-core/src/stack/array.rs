@@ -77,7 +77,7 @@ pub use geometry::{Geometry, Update};
 pub use hints::Hint;
 pub use kind::{KINDS, Kind};
 pub use level::{LEVELS, Level};
-pub use record::Label;
+pub use record::{DriveStage, Label, LabelError};
 
 /// Kinds of I/Os, in the highest byte of their tokens.
 const KIND: u32 = 56;

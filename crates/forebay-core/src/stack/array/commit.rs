@@ -371,13 +371,7 @@ impl Array {
     }
 }
 
-/// A record or label in a buffer, with its sum.
-pub(super) fn sealed(bytes: &[u8], plan: &mut Plan<'_>) -> (Buf, u64) {
-    let buf = plan.slots.take(bytes.len() as u32);
-    (buf, seal(bytes, Bytes::of(buf), plan))
-}
-
-/// The same at a place of a buffer that is there.
+/// A record at a place of a buffer, with its sum.
 fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let len = bytes.len() as u32;
     plan.slots.put(to.len(len), bytes);

@@ -186,7 +186,6 @@ impl Drives {
     }
 
     /// Cells that a drive has, free or not.
-    #[cfg(test)]
     pub(super) fn cells(&self, lane: usize) -> u32 {
         self.all[lane].space.cells()
     }

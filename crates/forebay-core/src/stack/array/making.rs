@@ -35,7 +35,8 @@ impl Array {
         Array::closed(geometry, first, numbers, false)
     }
 
-    /// A new array on new drives: opening it writes labels and the first record, over whatever is there.
+    /// A new array on new drives: opening it writes the first record, over whatever is there. Labels are
+    /// the business of whoever opens the drives.
     pub fn created(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array::closed(geometry, first, &numbers, true)
