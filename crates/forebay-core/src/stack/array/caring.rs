@@ -33,9 +33,6 @@ pub(super) struct Care {
     moved: Vec<u64>,
     /// A unit is being looked after.
     pub(super) busy: bool,
-    /// Where room was last made, and how often that was tried since there was any.
-    pub(super) reclaimed: u64,
-    pub(super) reclaims: u64,
     /// Who opens it is answered when all care is taken: those who do, with their streams.
     pub(super) waits: bool,
     pub(super) waiters: Vec<(u32, u32)>,
