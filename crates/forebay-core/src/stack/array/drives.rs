@@ -11,8 +11,6 @@ use super::unit::{Place, Unit};
 const FAULTS_MAX: u32 = 32;
 /// A role goes from one drive to another where that has so many cells more free.
 const SLOPE: u32 = 32;
-/// Below so many free cells, drives are compared by each of them.
-const ROOM_EXACT: u32 = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Drive {
@@ -283,11 +281,8 @@ impl Drives {
             beside |= u32::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
-            // Room counts in steps, so that chance spreads units over drives; where there is little, each cell does.
-            let room = match self.free(*lane) {
-                free @ ..ROOM_EXACT => free,
-                free => ROOM_EXACT + free / 16,
-            };
+            // Room counts in steps, so that chance spreads units over drives.
+            let room = self.free(*lane) / 16;
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
             (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
         };

@@ -174,3 +174,6 @@ impl Array {
         self.room.named.get(lane).copied().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -149,7 +149,8 @@ impl Array {
 
     /// A unit has changed.
     pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
-        self.hold(number, old, new);
+        let newest = self.unit(number);
+        self.hold(number, &newest, new);
         if self.is_fresh() {
             self.changed.insert(number, *new);
             self.log.changed(plan.now);
