@@ -37,7 +37,7 @@ impl Array {
     }
 
     /// No drive takes a role: it is lost by the one that had it, or by one that is missing.
-    fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
+    pub(super) fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
         let place = unit.places[role].lost();
         let missing = || self.drives.missing(unit, level, role, self.chunks());
         place.loser().or_else(missing).map_or(place, Place::lost_by)
@@ -48,7 +48,8 @@ impl Array {
         let Some(level) = unit.level else { return false };
         let is_lost = |role: &usize| unit.places[*role].is_lost();
         let mut lost = (0..level.roles(self.chunks())).filter(is_lost);
-        lost.any(|role| self.may_be_on_any(unit, level, role))
+        let may_be = |role| self.may_be_on_any(unit, level, role);
+        lost.any(|role| may_be(role) && !self.forgoes(unit, level, role))
     }
 
     /// The same with the cells that are kept back for units that shrink.

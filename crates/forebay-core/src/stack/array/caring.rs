@@ -159,7 +159,8 @@ impl Array {
         let is_lost = |role: usize| {
             let place = unit.places[role];
             let is_lost = place != Place::ZERO && self.drives.lane(place).is_none();
-            is_lost && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
+            let may = is_lost && !self.forgoes(&unit, level, role);
+            may && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
         };
         if self.care.scrubs || (0..level.roles(self.chunks())).any(is_lost) {
             return Some(Task::Repair { reads_all: self.care.scrubs });

@@ -246,6 +246,8 @@ impl Array {
             self.room.failed.insert(number);
             return self.finish(key, Ok(()), plan);
         };
+        #[cfg(test)]
+        (self.room.sheds += 1);
         self.install(number, &old, &shed, plan);
         let job = &mut self.jobs[key as usize];
         (job.old, job.new) = (shed, shed);

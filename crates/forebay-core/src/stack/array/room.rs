@@ -47,6 +47,9 @@ pub(super) struct Room {
     pub(super) reads: usize,
     /// Writes go on without roles that the level can do without.
     pub(super) forgoes: bool,
+    /// Units that gave up copies to shrink.
+    #[cfg(test)]
+    pub(super) sheds: u64,
 }
 
 impl Array {
@@ -138,8 +141,7 @@ impl Array {
             Level::Mirrored { copies } => role / chunks + missing >= usize::from(copies),
         };
         let is_lost = unit.places[role] != Place::ZERO;
-        let has_loser = |role| self.drives.missing(unit, level, role, chunks).is_some();
-        let may = is_lost || is_last && has_loser(role);
+        let may = (is_lost || is_last) && self.lost(unit, level, role).loser().is_some();
         may && (self.room.forgoes || !self.has_room_beside(unit.kind, missing))
     }
 

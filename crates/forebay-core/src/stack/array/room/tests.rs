@@ -4,7 +4,7 @@
 mod configurations;
 mod rig;
 
-use super::super::level::Level;
+use super::super::level::{LEVELS, Level, all};
 use super::super::{Array, ledger};
 use super::*;
 use crate::contract::request::{Flags, Op};
@@ -48,18 +48,26 @@ fn every_promised_byte_can_be_written_and_written_over() {
 fn overfull(lanes: u16) -> Array {
     let config = Config::plain(Level::TRIPLE, lanes);
     let mut array = Array::new(config.geometry(), config.level);
-    for number in 0..array.geometry.units {
-        let roles = super::super::level::all(12);
-        let mut unit = Unit { level: Some(Level::TRIPLE), ..Unit::EMPTY };
-        if array.allot_kept(number, &mut unit, Level::TRIPLE, roles).is_none() {
-            let (lean, roles) = (Level::RAID6, super::super::level::all(6));
-            unit = Unit { level: Some(lean), ..Unit::EMPTY };
-            if array.allot_kept(number, &mut unit, lean, roles).is_none() {
-                break;
-            }
-        }
+    let fits = |array: &mut Array, level: Level| {
+        let number = array.levels.iter().sum::<u64>();
+        let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
+        let roles = all(level.roles(4));
+        array.allot_kept(number, &mut unit, level, roles)?;
         array.table.set(number, &unit);
         array.hold(number, &Unit::EMPTY, &unit);
+        Some(())
+    };
+    while fits(&mut array, Level::TRIPLE).is_some() {}
+    while fits(&mut array, Level::RAID6).is_some() {}
+    for lane in 0..lanes.into() {
+        while let Some(place) = array.drives.take(lane) {
+            // A single chunk.
+            let number = array.levels.iter().sum::<u64>();
+            let mut unit = Unit { level: Some(LEVELS[0]), ..Unit::EMPTY };
+            unit.places[0] = place;
+            array.table.set(number, &unit);
+            array.hold(number, &Unit::EMPTY, &unit);
+        }
     }
     array
 }
@@ -68,13 +76,13 @@ fn overfull(lanes: u16) -> Array {
 fn a_volume_without_any_free_cell_comes_back_to_life() {
     for lanes in [6, 7, 8] {
         let array = overfull(lanes);
-        let free: Vec<u32> = array.drives.present().map(|lane| array.drives.free(lane)).collect();
-        assert!(free.iter().sum::<u32>() < 6, "{free:?} are too many");
         let config = Config::plain(Level::TRIPLE, lanes);
         let written = array.levels.iter().sum::<u64>();
         let mut rig = Rig::new(reopened(&array, &config, &[]), 1);
+        rig.may_shed = true;
         let units = rig.units();
         rig.write(vec![(Op::Write, Flags::NONE, 0, 4096)], &config);
+        assert!(rig.array().room.sheds > 0, "there was no other way");
         rig.assert_all_written(&config);
         rig.write(config.overwrites(0, written), &config);
         rig.write(config.fill(written..units), &config);

@@ -32,6 +32,8 @@ pub(super) struct Rig {
     gone: BTreeSet<Lane>,
     refused: Vec<(Request, Fault)>,
     flushed_at: u64,
+    /// Units may give up copies to shrink.
+    pub(super) may_shed: bool,
 }
 
 impl Rig {
@@ -47,6 +49,7 @@ impl Rig {
             gone: BTreeSet::new(),
             refused: Vec::new(),
             flushed_at: 0,
+            may_shed: false,
         }
     }
 
@@ -146,6 +149,7 @@ impl Rig {
     pub(super) fn assert_all_written(&self, config: &Config) {
         let (levels, states) = (self.array().levels, self.array().drives.states());
         assert_eq!(self.refused, [], "{config:?} {levels:?} {states:?}");
+        assert!(self.may_shed || self.array().room.sheds == 0, "{config:?}: units give up copies");
         ledger::tests::check(self.array());
     }
 
