@@ -15,9 +15,14 @@ use forebay_volume::Create;
 
 /// The drives of a new volume.
 fn volume(folder: &Path) -> Vec<PathBuf> {
+    volume_of(folder, Level::RAID6, 32)
+}
+
+/// The drives of a new volume of that level, each of so many mebibytes.
+fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
-    drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
-    let (level, overwrite) = (Level::RAID6, false);
+    drives.iter().for_each(|path| File::create(path).unwrap().set_len(mib << 20).unwrap());
+    let overwrite = false;
     let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
     forebay_volume::create(&drives, how).unwrap();
     drives
@@ -54,6 +59,39 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
         "forebay_serve_volume_drives_present{back=\"\"} 6".into(),
     ] {
         assert!(page.lines().any(|other| other == line), "no {line} in: {page}");
+    }
+    server.stop().unwrap();
+}
+
+/// Three copies of everything would not fit: units become leaner as the volume fills, and it takes all it promises.
+#[test]
+fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume_of(folder.path(), Level::TRIPLE, 64);
+    let bytes = forebay_volume::status(&drives).unwrap().geometry.capacity_bytes();
+    assert_eq!(bytes >> 20, 206);
+    let socket = folder.path().join("socket");
+    let serve = || {
+        let back = Back::of("", On::Volume(drives.clone()));
+        let listen = vec![Address::Unix(socket.clone())];
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap()
+    };
+    let data = |at: u64, nth: u8| pattern((at >> 18) as u8 ^ nth, 256 << 10);
+    let write = |client: &mut Client, every: usize, nth: u8| {
+        let units = (0..bytes).step_by(256 << 10).step_by(every);
+        units.for_each(|at| client.write(at, &data(at, nth)));
+    };
+    let server = serve();
+    write(&mut Client::simple(&socket, ""), 1, 0);
+    server.stop().unwrap();
+    // So it is after a restart.
+    let server = serve();
+    let mut client = Client::simple(&socket, "");
+    client.write(0, &data(0, 1)[..4096]);
+    write(&mut client, 4, 1);
+    for (at, nth) in [(0, 1), (256 << 10, 0), (4 << 18, 1), (bytes - (256 << 10), 0)] {
+        let nth = if (at >> 18) % 4 == 0 { 1 } else { nth };
+        assert!(client.read(at, 256 << 10) == data(at, nth), "byte {at}");
     }
     server.stop().unwrap();
 }

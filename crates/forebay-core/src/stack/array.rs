@@ -44,7 +44,9 @@ mod making;
 mod method;
 mod opening;
 mod reading;
+mod reclaiming;
 mod record;
+mod room;
 mod space;
 mod suspects;
 mod switching;
@@ -142,6 +144,7 @@ pub struct Array {
     stalled: VecDeque<u32>,
     known: known::Known,
     care: caring::Care,
+    room: room::Room,
     adapting: Option<Adapting>,
     hints: Hints,
     /// By unit, for the switch that comes next there.

@@ -33,9 +33,6 @@ pub(super) struct Care {
     moved: Vec<u64>,
     /// A unit is being looked after.
     pub(super) busy: bool,
-    /// Where room was last made, and how often that was tried since there was any.
-    pub(super) reclaimed: u64,
-    pub(super) reclaims: u64,
     /// Who opens it is answered when all care is taken: those who do, with their streams.
     pub(super) waits: bool,
     pub(super) waiters: Vec<(u32, u32)>,
@@ -162,7 +159,8 @@ impl Array {
         let is_lost = |role: usize| {
             let place = unit.places[role];
             let is_lost = place != Place::ZERO && self.drives.lane(place).is_none();
-            is_lost && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
+            let may = is_lost && !self.forgoes(&unit, level, role);
+            may && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
         };
         if self.care.scrubs || (0..level.roles(self.chunks())).any(is_lost) {
             return Some(Task::Repair { reads_all: self.care.scrubs });

@@ -8,12 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use super::job::Doing;
-use super::locks::Task;
 use super::losses::{Losses, Waiter};
 use super::record::{Record, units_a_record};
 use super::unit::Unit;
-use super::{Array, FLUSH, KIND, Level, Phase, RECORD, geometry, nobodys};
+use super::{Array, FLUSH, KIND, Phase, RECORD, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
@@ -272,7 +270,6 @@ impl Array {
     /// The round is durable.
     fn end_round(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = self.log.round.take() else { return };
-        self.care.reclaims = 0;
         (self.log.sequence, self.log.sum, self.log.page) = (round.last, round.sum, round.page);
         round.stretches.iter().for_each(|it| plan.slots.free(it.buf));
         for (at, unit) in std::mem::take(&mut self.round) {
@@ -280,6 +277,7 @@ impl Array {
             self.table.set(at, &unit);
             self.release(at, &before);
         }
+        self.freed();
         self.answer(round.waiters, plan);
         if matches!(self.phase, Phase::Opening(_)) {
             return self.ready_now(plan);
@@ -318,56 +316,6 @@ impl Array {
             self.suspect(lane, Fault::Gone);
         }
         was_used
-    }
-
-    /// Jobs wait for room, and nothing under way will give any: makes some, or says that there is none.
-    pub(super) fn make_room(&mut self, plan: &mut Plan<'_>) {
-        if self.stalled.is_empty() || !self.log.is_idle() {
-            return;
-        }
-        if !self.changed.is_empty() && self.is_fresh() {
-            return self.commit(plan);
-        }
-        let active = self.jobs.len() - self.vacant.len() - self.stalled.len();
-        // What only makes anew does not drive out others.
-        let writes = |key: &u32| self.jobs[*key as usize].doing == Doing::Write;
-        if active > 0 || self.stalled.iter().any(writes) && self.reclaim() {
-            return;
-        }
-        // Better on a drive that lost another role than refused.
-        let before = self.stalled.len();
-        self.drives.reckless = true;
-        self.retry_stalled(plan);
-        self.drives.reckless = false;
-        if self.stalled.len() < before {
-            return;
-        }
-        for key in std::mem::take(&mut self.stalled) {
-            self.finish(key, Err(Fault::Full), plan);
-        }
-    }
-
-    /// Has a unit that takes more than the leanest level shrink; answers whether there is one.
-    fn reclaim(&mut self) -> bool {
-        let chunks = self.chunks();
-        let lean = self.leanest.roles(chunks);
-        let is_fat =
-            |unit: &Unit| unit.level.is_some_and(|level: Level| level.roles(chunks) > lean);
-        let units = self.table.units();
-        self.care.reclaims += 1;
-        if self.care.reclaims > units {
-            return false;
-        }
-        let fat = (0..units).map(|step| (self.care.reclaimed + step) % units).find(|at| {
-            // Not one that a stalled write holds.
-            self.locks.is_quiet(*at) && is_fat(&self.unit(*at))
-        });
-        let Some(at) = fat else { return false };
-        self.care.reclaimed = at + 1;
-        let kind = self.unit(at).kind;
-        self.locks.ask(at, Task::Switch(self.leanest, kind));
-        self.ready.push(at);
-        true
     }
 }
 

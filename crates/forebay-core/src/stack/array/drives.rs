@@ -37,6 +37,8 @@ pub(super) struct Drives {
     ssds: u32,
     /// Roles go to any drive that has room, whatever it lost.
     pub(super) reckless: bool,
+    /// By kind: cells of each drive that are kept back from roles that are new there.
+    pub(super) reserves: [u32; KINDS.len()],
 }
 
 impl Drives {
@@ -59,7 +61,15 @@ impl Drives {
         }
         let mut members = [0; LANES_MAX as usize];
         members.iter_mut().zip(numbers).for_each(|(to, number)| *to = *number);
-        Drives { all, lanes, lapses: 0, members, ssds: 0, reckless: false }
+        Drives {
+            all,
+            lanes,
+            lapses: 0,
+            members,
+            ssds: 0,
+            reckless: false,
+            reserves: [0; KINDS.len()],
+        }
     }
 
     pub(super) fn lanes(&self) -> usize {
@@ -95,6 +105,22 @@ impl Drives {
 
     pub(super) fn number(&self, lane: usize) -> u8 {
         self.all[lane].number
+    }
+
+    /// Whether all drives of the volume are there.
+    pub(super) fn is_whole(&self) -> bool {
+        KINDS.iter().all(|kind| self.missing_of(*kind) == 0)
+    }
+
+    /// How many drives of a kind are missing.
+    pub(super) fn missing_of(&self, kind: Kind) -> usize {
+        let is_ssd = |member: usize| self.ssds >> member & 1 == 1;
+        let is_missing = |(member, number): &(usize, &u8)| {
+            **number > 0
+                && is_ssd(*member) == (kind == Kind::Ssd)
+                && self.lanes[usize::from(**number)].is_none()
+        };
+        self.members.iter().enumerate().filter(is_missing).count()
     }
 
     /// The numbers of all drives of the volume, present or not.
@@ -164,25 +190,21 @@ impl Drives {
 
     /// The same for drives of a kind.
     pub(super) fn units_of(&self, kind: Kind, level: Level, chunks: usize, units_max: u64) -> u64 {
-        let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
         let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
-        let mut usable: Vec<u64> =
-            cells.map(|cells| u64::from(cells.saturating_sub(spare_cells(cells)))).collect();
-        usable.sort_unstable_by(|one, other| other.cmp(one));
-        let Some(&narrowest) = usable.get(width - 1) else { return 0 };
-        let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
-        if let Level::Mirrored { .. } = level {
-            // Roles are spread alike, until fewer drives have room than a chunk has copies.
-            return (cells_up_to(narrowest) / roles).min(units_max);
-        }
-        // A drive has one role of a unit at most.
-        let (mut fits, mut too_many) = (0, units_max + 1);
-        while too_many - fits > 1 {
-            let units = fits + (too_many - fits) / 2;
-            let fit = cells_up_to(units) >= units * roles;
-            *if fit { &mut fits } else { &mut too_many } = units;
-        }
-        fits
+        units_on(cells, level, chunks, units_max)
+    }
+
+    /// The same with drives of that kind that are missing, which have so many cells each.
+    pub(super) fn units_with_missing(
+        &self,
+        kind: Kind,
+        level: Level,
+        chunks: usize,
+        missing_cells: u32,
+    ) -> u64 {
+        let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
+        let missing = (0..self.missing_of(kind)).map(|_| missing_cells);
+        units_on(cells.chain(missing), level, chunks, u32::MAX.into())
     }
 
     /// Cells that a drive has, free or not.
@@ -267,8 +289,9 @@ impl Drives {
         let losers = barred | self.losers(unit, level, role, chunks);
         let spares = self.of(unit.kind).any(|lane| losers >> lane & 1 == 0);
         let barred = if spares && !self.reckless { losers } else { barred };
+        let kept = self.reserves[unit.kind as usize];
         self.of(unit.kind)
-            .filter(|lane| self.free(*lane) > 0 && barred >> lane & 1 == 0)
+            .filter(|lane| self.free(*lane) > kept && barred >> lane & 1 == 0)
             .min_by_key(rank)
     }
 
@@ -294,6 +317,16 @@ impl Drives {
 
     /// A role of a unit on a drive that is far fuller than another that could have it, and that other.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
+        self.roomier_by(unit, chunks, SLOPE)
+    }
+
+    /// The same where the other has so many cells more free.
+    pub(super) fn roomier_by(
+        &self,
+        unit: &Unit,
+        chunks: usize,
+        slope: u32,
+    ) -> Option<(usize, usize)> {
         let level = unit.level?;
         let role = (0..level.roles(chunks))
             .filter_map(|role| Some((self.free(self.lane(unit.places[role])?), role)));
@@ -301,7 +334,7 @@ impl Drives {
         let losers = self.losers(unit, level, role, chunks);
         let lane = self
             .of(unit.kind)
-            .filter(|lane| self.free(*lane) > free + SLOPE)
+            .filter(|lane| self.free(*lane) > free + slope)
             .filter(|lane| !self.is_barred(*lane, unit, level, role, chunks))
             .filter(|lane| losers >> lane & 1 == 0)
             .max_by_key(|lane| self.free(*lane))?;
@@ -327,6 +360,28 @@ impl Drives {
             place != Place::ZERO && self.lane(place).is_none()
         })
     }
+}
+
+/// How many units of a level drives of so many cells have room for, with spare cells left.
+fn units_on(cells: impl Iterator<Item = u32>, level: Level, chunks: usize, units_max: u64) -> u64 {
+    let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
+    let usable = |cells: u32| u64::from(cells.saturating_sub(spare_cells(cells)));
+    let mut usable: Vec<u64> = cells.map(usable).collect();
+    usable.sort_unstable_by(|one, other| other.cmp(one));
+    let Some(&narrowest) = usable.get(width - 1) else { return 0 };
+    let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
+    if let Level::Mirrored { .. } = level {
+        // Roles are spread alike, until fewer drives have room than a chunk has copies.
+        return (cells_up_to(narrowest) / roles).min(units_max);
+    }
+    // A drive has one role of a unit at most.
+    let (mut fits, mut too_many) = (0, units_max + 1);
+    while too_many - fits > 1 {
+        let units = fits + (too_many - fits) / 2;
+        let fit = cells_up_to(units) >= units * roles;
+        *if fit { &mut fits } else { &mut too_many } = units;
+    }
+    fits
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ pub(super) struct Job {
     pub(super) writes: Roles,
     pub(super) failed: Roles,
     pub(super) tries: u8,
+    /// How often it found no room.
+    pub(super) waits: u32,
     /// I/Os under way.
     pub(super) left: u32,
     pub(super) writing: bool,
@@ -89,6 +91,7 @@ impl Job {
             writes: 0,
             failed: 0,
             tries: 0,
+            waits: 0,
             left: 0,
             writing: false,
             given: 0,

@@ -14,6 +14,7 @@ use super::ledger::Doubted;
 use super::level::{LEVELS, Level};
 use super::locks::Locks;
 use super::losses::Losses;
+use super::room::Room;
 use super::suspects::Unsure;
 use super::table::Table;
 use super::unit::Unit;
@@ -97,7 +98,7 @@ impl Array {
             unit.kind = self.first_kind(Kind::default(), level);
             if self.allot(number, &mut unit, level, roles).is_some() {
                 self.table.set(number, &unit);
-                self.hold(&Unit::EMPTY, &unit);
+                self.hold(number, &Unit::EMPTY, &unit);
             }
         }
         self
@@ -127,6 +128,7 @@ impl Array {
             stalled: VecDeque::new(),
             known: Known::default(),
             care: Care::default(),
+            room: Room::default(),
             adapting: None,
             hints: Hints::default(),
             carried: BTreeMap::new(),

@@ -159,9 +159,9 @@ impl Array {
         for at in 0..self.table.units() {
             let unit = self.table.get(at);
             let Unit { level, places, .. } = unit;
-            self.hold(&Unit::EMPTY, &unit);
             let roles = level.map_or(0, |level| level.roles(self.chunks()));
             (roles <= self.geometry.roles_max()).then_some(())?;
+            self.hold(at, &Unit::EMPTY, &unit);
             // Two that share a cell: this is no table of ours.
             places.iter().all(|place| self.drives.mark(*place)).then_some(())?;
         }

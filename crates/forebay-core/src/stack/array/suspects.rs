@@ -113,11 +113,14 @@ impl Array {
             self.unsure.cells.extend(place.cell());
             return;
         }
+        let before = self.unit(at);
         for unit in [&mut self.round, &mut self.changed].into_iter().flat_map(|it| it.get_mut(&at))
         {
             let named = unit.places.iter_mut().filter(|own| **own == place);
             named.for_each(|own| *own = place.lost());
         }
+        let after = self.unit(at);
+        self.hold(at, &before, &after);
         self.doubted.add(at, place);
     }
 }

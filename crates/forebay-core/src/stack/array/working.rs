@@ -25,6 +25,7 @@ impl Array {
         parts.clear();
         *job = Job { parts, ..Job::new(number, old, level) };
         job.ask(tasks);
+        self.room.reads += usize::from(job.doing == Doing::Read);
         key
     }
 
@@ -41,9 +42,9 @@ impl Array {
                 }
                 self.gather(key, plan);
             }
-            Doing::Write => self.begin_write(key, plan),
+            Doing::Write => self.ask_to_write(key, plan),
             Doing::Trim => {
-                job.new = Unit::EMPTY;
+                self.jobs[key as usize].new = Unit::EMPTY;
                 self.finish(key, Ok(()), plan);
             }
             Doing::Switch(..) | Doing::Repair { .. } | Doing::Move { .. } => {
@@ -134,6 +135,10 @@ impl Array {
         let durable = parts.iter().any(|part| part.durable);
         self.jobs[key as usize].parts = parts;
         self.vacant.push(key);
+        self.room.reads -= usize::from(doing == Doing::Read);
+        if matches!(doing, Doing::Switch(..)) {
+            self.switched(number);
+        }
         if durable {
             self.commit(plan);
         }
@@ -144,7 +149,8 @@ impl Array {
 
     /// A unit has changed.
     pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
-        self.hold(old, new);
+        let newest = self.unit(number);
+        self.hold(number, &newest, new);
         if self.is_fresh() {
             self.changed.insert(number, *new);
             self.log.changed(plan.now);

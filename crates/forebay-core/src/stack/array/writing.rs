@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::job::{Doing, touched, within};
+use super::job::{touched, within};
 use super::known::Sums;
 use super::level::{Level, Roles, all, each};
 use super::method::Method;
@@ -30,9 +30,8 @@ impl Array {
     /// A write begins, if there is room for it.
     pub(super) fn begin_write(&mut self, key: u32, plan: &mut Plan<'_>) {
         if self.log.is_full(self.changed.len() + self.round.len()) || !self.has_place(key) {
-            self.counts.stalls += 1;
-            self.stalled.push_back(key);
-            return self.commit(plan);
+            self.counts.stalls += u64::from(self.jobs[key as usize].waits == 0);
+            return self.stall(key, plan);
         }
         self.gather(key, plan);
     }
@@ -273,16 +272,6 @@ impl Array {
         }
         let whole = self.drives.has_all(&self.jobs[key as usize].new, chunks);
         self.finish(key, if whole { Ok(()) } else { Err(Fault::Gone) }, plan);
-    }
-
-    /// There may be room again.
-    pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
-        for key in std::mem::take(&mut self.stalled) {
-            match self.jobs[key as usize].doing {
-                Doing::Write => self.begin_write(key, plan),
-                _ => self.remake(key, plan),
-            }
-        }
     }
 }
 
