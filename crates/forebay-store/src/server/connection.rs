@@ -211,7 +211,9 @@ impl Connection {
         }
         // The reads of those behind it go on meanwhile.
         for next in self.pending.iter_mut().take(AHEAD) {
-            if let Pending::Planned(next) = next {
+            if let Pending::Planned(next) = next
+                && !self.session.is_full()
+            {
                 self.session.look(next);
             }
         }

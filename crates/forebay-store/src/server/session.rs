@@ -279,6 +279,11 @@ impl Session {
         }
     }
 
+    /// Whether so much waits to be sent that nothing more is to be read before.
+    pub(super) fn is_full(&self) -> bool {
+        self.reads.is_full()
+    }
+
     /// So many bytes wait to be sent.
     pub(super) fn holds(&self, bytes: usize) {
         if bytes > 0 {

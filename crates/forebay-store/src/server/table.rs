@@ -5,40 +5,38 @@ struct Rule {
     name: &'static str,
     least: usize,
     most: usize,
-    /// Whether it may stand between MULTI and EXEC.
-    is_queued: bool,
 }
 
 const MANY: usize = usize::MAX;
 
-const fn rule(name: &'static str, least: usize, most: usize, is_queued: bool) -> Rule {
-    Rule { name, least, most, is_queued }
+const fn rule(name: &'static str, least: usize, most: usize) -> Rule {
+    Rule { name, least, most }
 }
 
 const RULES: [Rule; 23] = [
-    rule("GET", 1, 1, true),
-    rule("SET", 2, MANY, true),
-    rule("DEL", 1, MANY, true),
-    rule("UNLINK", 1, MANY, true),
-    rule("EXISTS", 1, MANY, true),
-    rule("MGET", 1, MANY, true),
-    rule("MSET", 2, MANY, true),
-    rule("SCAN", 1, MANY, false),
-    rule("DBSIZE", 0, 0, false),
-    rule("INFO", 0, MANY, false),
-    rule("PING", 0, 1, true),
-    rule("ECHO", 1, 1, true),
-    rule("SELECT", 1, 1, true),
-    rule("AUTH", 1, 2, false),
-    rule("HELLO", 0, MANY, false),
-    rule("COMMAND", 0, MANY, false),
-    rule("CLIENT", 1, MANY, false),
-    rule("CONFIG", 1, MANY, false),
-    rule("QUIT", 0, MANY, false),
-    rule("MULTI", 0, 0, false),
-    rule("EXEC", 0, 0, false),
-    rule("DISCARD", 0, 0, false),
-    rule("RESET", 0, 0, false),
+    rule("GET", 1, 1),
+    rule("SET", 2, MANY),
+    rule("DEL", 1, MANY),
+    rule("UNLINK", 1, MANY),
+    rule("EXISTS", 1, MANY),
+    rule("MGET", 1, MANY),
+    rule("MSET", 2, MANY),
+    rule("SCAN", 1, MANY),
+    rule("DBSIZE", 0, 0),
+    rule("INFO", 0, MANY),
+    rule("PING", 0, 1),
+    rule("ECHO", 1, 1),
+    rule("SELECT", 1, 1),
+    rule("AUTH", 1, 2),
+    rule("HELLO", 0, MANY),
+    rule("COMMAND", 0, MANY),
+    rule("CLIENT", 1, MANY),
+    rule("CONFIG", 1, MANY),
+    rule("QUIT", 0, MANY),
+    rule("MULTI", 0, 0),
+    rule("EXEC", 0, 0),
+    rule("DISCARD", 0, 0),
+    rule("RESET", 0, 0),
 ];
 
 /// How many commands there are.
@@ -65,11 +63,6 @@ pub(super) fn fits(name: &str, arguments: usize) -> Result<(), String> {
         true => Ok(()),
         false => Err(wrong_count(&name.to_lowercase())),
     }
-}
-
-/// Whether a command may stand between MULTI and EXEC.
-pub(super) fn is_queued(name: &str) -> bool {
-    RULES.iter().any(|rule| rule.name == name && rule.is_queued)
 }
 
 /// That a command, in lower case, has too few arguments or too many.
