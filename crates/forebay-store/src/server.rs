@@ -17,6 +17,7 @@ mod plan;
 mod reads;
 mod reply;
 mod session;
+mod settings;
 mod table;
 mod unfinished;
 

@@ -192,6 +192,17 @@ impl Transaction {
     }
 }
 
+/// The reply to EXEC where the store did not take its writes.
+pub(super) fn not_executed(why: &Trouble) -> Reply {
+    match why {
+        Trouble::Full | Trouble::Long { .. } | Trouble::ReadOnly | Trouble::Rootless { .. } => {
+            let Reply::Error(what) = trouble(why) else { return trouble(why) };
+            Reply::Error(format!("EXECABORT Transaction discarded because of: {what}"))
+        }
+        _ => trouble(why),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

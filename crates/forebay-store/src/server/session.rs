@@ -16,9 +16,10 @@ use super::client::{Identity, is_name};
 use super::command::Words;
 use super::glob::matches;
 use super::info;
-use super::plan::{Plan, Source, Step, Transaction, bytes_of};
+use super::plan::{Plan, Source, Step, Transaction, bytes_of, not_executed};
 use super::reads::Reads;
 use super::reply::Reply;
+use super::settings::{commands, config};
 use super::table;
 use super::unfinished::Part;
 use super::{Limits, Serving};
@@ -116,17 +117,6 @@ pub(super) fn value_or_trouble(answer: &Answered) -> Reply {
         Ok(Answer::Value(Some(value))) => Reply::Bulk(value.clone()),
         Ok(_) => Reply::Null,
         Err(wrong) => trouble(wrong),
-    }
-}
-
-/// The reply to EXEC where the store did not take its writes.
-fn not_executed(why: &Trouble) -> Reply {
-    match why {
-        Trouble::Full | Trouble::Long { .. } | Trouble::ReadOnly | Trouble::Rootless { .. } => {
-            let Reply::Error(what) = trouble(why) else { return trouble(why) };
-            Reply::Error(format!("EXECABORT Transaction discarded because of: {what}"))
-        }
-        _ => trouble(why),
     }
 }
 
@@ -584,40 +574,6 @@ impl Session {
         self.cursors.push_back((cursor, key));
         cursor
     }
-}
-
-/// What COMMAND says: how many there are; and of each of them nothing.
-fn commands(arguments: &[Vec<u8>]) -> Result<Reply, String> {
-    let Some((part, rest)) = arguments.split_first() else { return Ok(Reply::Array(Vec::new())) };
-    match &*part.to_ascii_uppercase() {
-        b"COUNT" if rest.is_empty() => Ok(Reply::Integer(table::COUNT as i64)),
-        b"COUNT" => Err(table::wrong_count("command|count")),
-        b"DOCS" => Ok(Reply::Map(Vec::new())),
-        _ => Err(table::unknown_part("COMMAND", part, "COUNT and DOCS")),
-    }
-}
-
-/// CONFIG GET, of which benchmarks want to know how durable writes are.
-fn config(arguments: &[Vec<u8>], is_durable: bool) -> Result<Reply, String> {
-    match arguments.len() {
-        _ if !arguments[0].eq_ignore_ascii_case(b"GET") => {
-            return Err(table::unknown_part("CONFIG", &arguments[0], "GET"));
-        }
-        1 => return Err(table::wrong_count("config|get")),
-        _ => {}
-    }
-    let known = [
-        // What Redis says where it keeps no snapshots of its own accord; benchmarks ask for it.
-        ("save", ""),
-        ("appendonly", "yes"),
-        ("appendfsync", if is_durable { "always" } else { "no" }),
-    ];
-    let is_asked = |name: &str| {
-        arguments[1..].iter().any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
-    };
-    let asked = known.iter().filter(|(name, _)| is_asked(name));
-    let pair = |(name, value): &(&str, &str)| (Reply::text(name), Reply::text(value));
-    Ok(Reply::Map(asked.map(pair).collect()))
 }
 
 /// Where the numbers of a client's scans begin: such that it has none of another's, and below 2^53, beyond which
