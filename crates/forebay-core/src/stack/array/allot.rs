@@ -88,10 +88,12 @@ impl Array {
     /// A unit has another level, or kind, in what counts.
     pub(super) fn hold(&mut self, old: &Unit, new: &Unit) {
         if let Some(level) = old.level {
+            self.lost_units -= u64::from(old.lost.has_data(level, self.chunks()));
             self.held[old.kind as usize] -= 1;
             self.levels[level.place()] -= 1;
         }
         if let Some(level) = new.level {
+            self.lost_units += u64::from(new.lost.has_data(level, self.chunks()));
             self.held[new.kind as usize] += 1;
             self.levels[level.place()] += 1;
         }

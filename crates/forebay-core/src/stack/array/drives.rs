@@ -6,9 +6,13 @@ use super::kind::{KINDS, Kind};
 use super::level::{Level, each};
 use super::space::Space;
 use super::unit::{Place, Unit};
+use crate::contract::time::Nanos;
 
-/// Faults of a drive after which it is used no more.
+/// Recent faults of a drive after which it is used no more.
 const FAULTS_MAX: u32 = 32;
+/// In what time recent faults count half. A drive that dies fails far more often than that; a few bad sectors a
+/// year do not add up. (md decays the read errors of a drive by as much.)
+const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
 /// A role goes from one drive to another where that has so many cells more free.
 const SLOPE: u32 = 32;
 
@@ -19,7 +23,11 @@ pub(super) struct Drive {
     pub(super) kind: Kind,
     pub(super) present: bool,
     pub(super) space: Space,
+    /// Since it was opened.
     pub(super) faults: u32,
+    /// Those that still count, as of that time.
+    recent: u32,
+    decayed: Nanos,
     /// Which of all flushes that failed was its last.
     lapse: u32,
 }
@@ -50,6 +58,8 @@ impl Drives {
                 present: number > 0,
                 space: Space::new(cells),
                 faults: 0,
+                recent: 0,
+                decayed: Nanos::ZERO,
                 lapse: 0,
             })
             .collect();
@@ -140,9 +150,14 @@ impl Drives {
     }
 
     /// An I/O of a drive failed; answers whether that is once too often.
-    pub(super) fn fault(&mut self, lane: usize) -> bool {
-        self.all[lane].faults += 1;
-        self.all[lane].faults > FAULTS_MAX
+    pub(super) fn fault(&mut self, lane: usize, now: Nanos) -> bool {
+        let drive = &mut self.all[lane];
+        let halvings = (now - drive.decayed).0 / FAULTS_HALVE.0;
+        drive.recent = drive.recent.checked_shr(halvings.min(31) as u32).unwrap_or(0);
+        drive.decayed = drive.decayed + Nanos(halvings * FAULTS_HALVE.0);
+        drive.recent += 1;
+        drive.faults = drive.faults.saturating_add(1);
+        drive.recent > FAULTS_MAX
     }
 
     /// A flush of a drive failed: what it took since the last one may be lost.

@@ -116,6 +116,7 @@ impl Array {
             let is_wanted = match (doing, place) {
                 (Doing::Move { role: moved, .. }, _) => role == moved,
                 (_, Place::ZERO) => !is_zero,
+                (_, place) if self.is_awaited(key, place) => false,
                 (_, place) => {
                     let is_lost = !self.is_sure(place);
                     is_lost || is_rotten || self.drives.is_on_other(place, new.kind)
@@ -132,7 +133,8 @@ impl Array {
         }
         let moved = new;
         if writes == 0 {
-            self.jobs[key as usize].new = moved;
+            let lost = self.lost_after(key, 0);
+            self.jobs[key as usize].new = Unit { lost, ..moved };
             return self.finish(key, Ok(()), plan);
         }
         if let Doing::Move { role, lane } = doing {
@@ -178,6 +180,7 @@ impl Array {
             Doing::Move { .. } => self.counts.moved_roles += 1,
             _ => self.counts.repaired_roles += u64::from(writes.count_ones()),
         }
+        new.lost = self.lost_after(key, writes);
         let job = &mut self.jobs[key as usize];
         (job.new, job.writes) = (new, writes);
         self.write_out(key, plan);
