@@ -6,7 +6,7 @@ use forebay_live::{Crash, Medium, Tear, Troubles, run};
 
 use crate::array::{SHAPES, Shape, begun, over, sound};
 use crate::oracle::Oracle;
-use crate::random;
+use crate::{longer, random};
 
 const BLOCK: u64 = 4096;
 /// Sectors that the oracle reads at a time: a chunk.
@@ -91,30 +91,29 @@ fn assert_settled(
 #[test]
 fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
     let mut mirrored = 0;
-    for shape in SHAPES {
-        for drives in 1..=4 {
-            for blocks in [0b111, 0b001, 0b010, 0b100] {
-                println!("{shape:?}, {drives} drives, blocks {blocks:03b}");
-                let mut oracle = Oracle::new(shape.mix(), 0, 3);
-                let mut media = begun(shape, 3, &mut oracle, 300);
-                let bad: Vec<usize> = (0..drives).collect();
-                for lane in &bad {
-                    rot(shape, &mut media[*lane], |block| blocks >> block & 1 == 1);
-                }
-                let mut lanes = sound(media, 3);
-                let (census, [rotten, _]) = checked(shape.found(&[]), &mut lanes, &mut oracle);
-                assert!(rotten > 0.0);
-                // Of a wide array or mirrors, other drives may have it all.
-                let is_lost = census.lost_units > 0;
-                let all = drives > 2 && shape.lanes == 6 && shape.first == Level::RAID6;
-                assert!(is_lost || !all, "{shape:?}");
-                assert!(!is_lost || drives > 2, "{:?}", census.lost);
-                mirrored += u64::from(is_lost && shape.first == Level::TRIPLE);
-                assert_settled(shape, &census, &[], &bad, &mut lanes, &mut oracle);
+    for shape in SHAPES.iter().filter(|shape| shape.units < 100) {
+        // Whole cells, one block, trailers.
+        for (drives, blocks) in [(2, 0b111), (3, 0b111), (3, 0b010), (4, 0b100)] {
+            println!("{shape:?}, {drives} drives, blocks {blocks:03b}");
+            let mut oracle = Oracle::new(shape.mix(), 0, 3);
+            let mut media = begun(shape, 3, &mut oracle, 300);
+            let bad: Vec<usize> = (0..drives).collect();
+            for lane in &bad {
+                rot(shape, &mut media[*lane], |block| blocks >> block & 1 == 1);
             }
+            let mut lanes = sound(media, 3);
+            let (census, [rotten, _]) = checked(shape.found(&[]), &mut lanes, &mut oracle);
+            assert!(rotten > 0.0);
+            // Of a wide array or mirrors, other drives may have it all.
+            let is_lost = census.lost_units > 0;
+            let all = drives > 2 && shape.lanes == 6 && shape.first == Level::RAID6;
+            assert!(is_lost || !all, "{shape:?}");
+            assert!(!is_lost || drives > 2, "{:?}", census.lost);
+            mirrored += u64::from(is_lost && shape.first == Level::TRIPLE);
+            assert_settled(shape, &census, &[], &bad, &mut lanes, &mut oracle);
         }
     }
-    assert!(mirrored > 10, "{mirrored}");
+    assert!(mirrored > 0, "{mirrored}");
 }
 
 /// Blocks at different places of chunks: each follows from its own neighbours.
@@ -141,8 +140,8 @@ fn each_block_follows_from_those_beside_it() {
 #[test]
 fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
     let (mut lost, mut partly) = (0, 0);
-    for shape in SHAPES {
-        for (seed, one_in) in (0..6).zip([2, 3, 4, 6, 10, 30]) {
+    for shape in SHAPES.iter().filter(|shape| shape.units < 100) {
+        for (seed, one_in) in (0..longer(3)).zip([3, 6, 10].into_iter().cycle()) {
             println!("{shape:?}, seed {seed}, one block in {one_in}");
             let mut oracle = Oracle::new(shape.mix(), 0, seed);
             let mut media = begun(shape, seed, &mut oracle, 300);
@@ -175,7 +174,7 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
             overwrite(shape, &mut lanes, &mut oracle);
         }
     }
-    assert!(lost > 100 && partly > 30, "{lost}, {partly}");
+    assert!(lost > 100 && partly > 10, "{lost}, {partly}");
 }
 
 /// What is written anew as a whole is whole again.
@@ -196,7 +195,7 @@ fn overwrite(shape: &Shape, lanes: &mut Crash, oracle: &mut Oracle) {
 #[test]
 fn what_missing_drives_have_of_lost_blocks_is_there_when_they_are_back() {
     for shape in SHAPES.iter().filter(|shape| !shape.adapts && shape.first == Level::RAID6) {
-        for third in 2..usize::from(shape.lanes) {
+        for third in [2, usize::from(shape.lanes) - 1] {
             println!("{shape:?}, {third}");
             let mut oracle = Oracle::new(shape.mix(), 0, 3);
             let mut media = begun(shape, 3, &mut oracle, 300);
@@ -224,8 +223,8 @@ fn blocks_that_drives_refuse_are_lost_until_they_are_read() {
         let geometry = shape.geometry();
         let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
         // Few, or the drives are given up.
-        let cells = (0..4).map(|cell| first + cell * geometry.cell_bytes());
-        let bad = cells.flat_map(|at| (0..4).map(move |lane| (lane, at + BLOCK))).collect();
+        let cells = (10..14).map(|cell| first + cell * geometry.cell_bytes());
+        let bad = cells.flat_map(|at| (0..6).map(move |lane| (lane, at + BLOCK))).collect();
         let mut lanes = Crash::new(media, 4096, 4, 3, Troubles { bad, ..Troubles::default() });
         let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);
         lost += census.lost_units;

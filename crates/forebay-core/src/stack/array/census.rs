@@ -1,7 +1,7 @@
 //! What an array is like: its drives, its units by level, what is lost.
 
 use super::kind::Kind;
-use super::level::{LEVELS, Level, each};
+use super::level::{LEVELS, Level, all, each};
 use super::lost::{Blocks, blocks_of};
 use super::unit::{Place, Unit};
 use super::{Array, Phase};
@@ -107,15 +107,14 @@ impl Array {
     fn lost_of(&self, number: u64, unit: &Unit) -> Option<LostUnit> {
         let (level, chunks) = (unit.level?, self.chunks());
         let told = unit.told(chunks, |place| self.drives.lane(place).is_some());
-        let is_told = |chunk: usize| told >> chunk & 1 == 1;
-        if self.drives.has_all(unit, chunks) && !unit.lost.has_data(level, chunks) {
+        if told == all(chunks) && !unit.lost.has_data(level, chunks) {
             return None;
         }
         let block = u64::from(super::geometry::BLOCK);
         let count = blocks_of(&self.geometry);
         let mut ranges: Vec<LostRange> = Vec::new();
         for chunk in 0..chunks {
-            let blocks = match is_told(chunk) {
+            let blocks = match told >> chunk & 1 == 1 {
                 true => unit.lost.of_chunk(level, chunk, &self.geometry),
                 false => Blocks::first(count),
             };

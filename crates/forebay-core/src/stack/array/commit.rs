@@ -330,6 +330,7 @@ impl Array {
         for (client, ..) in std::mem::take(&mut self.early) {
             plan.release(client, Err(fault));
         }
+        self.refuse_parts(fault, plan);
         for key in std::mem::take(&mut self.stalled) {
             self.finish(key, Err(fault), plan);
         }

@@ -365,6 +365,19 @@ mod tests {
     }
 
     #[test]
+    fn faults_that_are_long_ago_count_no_more() {
+        let mut drives = Drives::new(&[1, 2], 100);
+        let hours = |hours: u64| Nanos(FAULTS_HALVE.0 * hours);
+        assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(5))));
+        assert!(drives.fault(0, hours(5)) && !drives.fault(1, hours(5)));
+        // Half of 33 count an hour later, none the next day; nobody waits for a whole year.
+        assert!((0..16).all(|_| !drives.fault(0, hours(6))) && drives.fault(0, hours(6)));
+        assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(30))));
+        assert!((1..9001).all(|day| !drives.fault(1, hours(24 * day))));
+        assert_eq!((drives.all[0].faults, drives.all[1].faults), (82, 9001));
+    }
+
+    #[test]
     fn roles_have_drives_of_their_own_and_drives_are_in_balance() {
         for lanes in [6, 9] {
             let geometry = geometry(lanes);
@@ -465,7 +478,8 @@ mod tests {
         for unit in [striped, mirrored] {
             assert!(drives.has_all(&unit, 4) && drives.lacks(&unit, 4));
         }
-        assert!((0..32).all(|_| !drives.fault(5)) && drives.fault(5) && drives.fail(5));
+        let mut fault = || drives.fault(5, Nanos::ZERO);
+        assert!((0..32).all(|_| !fault()) && fault() && drives.fail(5));
         assert!(!drives.has_all(&striped, 4));
         // A role whose drive is gone goes elsewhere, if there is an elsewhere.
         assert_eq!(drives.choose(&geometry, 1, &striped, Level::RAID6, 0).is_none(), {

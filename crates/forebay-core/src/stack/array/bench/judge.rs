@@ -7,7 +7,7 @@ use super::super::level::Roles;
 use super::super::unit::Unit;
 use super::super::{Array, Phase};
 use super::medium::Medium;
-use crate::contract::outcome::Outcome;
+use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op, Request};
 
 /// A flush that was not answered yet.
@@ -165,6 +165,10 @@ impl Judge {
     /// A flush is told of what was lost before it came, may be told of what was lost since, and fails for
     /// nothing else.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
+        // Nothing is lost; what was written is made durable when there is room.
+        if outcome == Err(Fault::Full) {
+            return;
+        }
         let known = self.told.get(&stream).copied().unwrap_or(0);
         let has_to = known < came && self.losses.range(known + 1..=came).next().is_some();
         assert!(outcome.is_err() || !has_to, "a flush is answered though writes are lost");
