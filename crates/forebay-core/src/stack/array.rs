@@ -105,7 +105,6 @@ struct Counts {
     rotten_blocks: u64,
     mirrors_refused: u64,
     drives_failed: u64,
-    full_waits: u64,
 }
 
 /// Whether requests are served.
@@ -358,7 +357,6 @@ impl Placement for Array {
             ("rotten_blocks", counts.rotten_blocks as f64),
             ("mirrors_refused", counts.mirrors_refused as f64),
             ("drives_failed", counts.drives_failed as f64),
-            ("full_waits", counts.full_waits as f64),
         ];
         figures.extend(regret.map(|percent| ("regret_percent", percent)));
         figures

@@ -70,7 +70,6 @@ impl Array {
         let (waiting, told): (Vec<Part>, Vec<Part>) =
             std::mem::take(&mut job.parts).into_iter().partition(may_wait);
         job.parts = told;
-        self.counts.full_waits += waiting.len() as u64;
         self.full.parts.extend(waiting.into_iter().map(|part| (number, part)));
         self.finish(key, Err(Fault::Full), plan);
         if doing != Doing::Write {
@@ -225,15 +224,21 @@ mod tests {
         let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
         // Its labels have room, its first record has not.
         let labels = |io: &Request| if io.offset < 8192 { Ok(()) } else { full(io) };
-        pass(&mut bench, WAIT_MAX + PAUSE, labels);
+        bench.end_all(labels);
+        while !bench.answers.contains_key(&write) {
+            bench.wake();
+            bench.end_all(labels);
+        }
         assert_eq!(bench.answers[&write], Err(Fault::Full));
+        assert!(bench.now() >= WAIT_MAX, "{}", bench.now().0);
     }
 
     #[test]
     fn a_repair_without_room_is_tried_again_later() {
         let mut bench = Bench::written(created(Level::TRIPLE, 60, false), true);
         let lane = bench.lane_of(0);
-        bench.lose(&[lane]);
+        bench.ask(Op::Read, Flags::NONE, 0, 0, 4);
+        bench.end_all(|io| if io.lane == lane { Err(Fault::Gone) } else { full(io) });
         pass(&mut bench, Nanos::from_millis(1000), full);
         let degraded = |bench: &Bench| bench.array().census().degraded_units;
         assert_eq!(degraded(&bench), 1);

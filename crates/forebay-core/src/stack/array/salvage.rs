@@ -276,13 +276,18 @@ impl Array {
         Some(salvage.summary(job.level, 0, self.chunks(), &self.geometry))
     }
 
-    /// Whether a place is kept though its drive is missing: it may tell what is lost, once that is back.
-    pub(super) fn is_awaited(&self, key: u32, place: Place) -> bool {
-        let salvage = self.jobs[key as usize].salvage.as_ref();
-        let is_any_lost = salvage.is_some_and(|it| !it.lost_anywhere().is_empty());
-        let is_member =
-            place.cell().is_some_and(|(drive, _)| self.drives.members().contains(&drive));
-        is_any_lost && is_member && self.drives.lane(place).is_none()
+    /// Whether a repair leaves a role where it is, though that tells less than it should: what it may tell of
+    /// lost blocks another time would be gone, or there is nothing to write.
+    pub(super) fn is_left(&self, key: u32, role: usize, place: Place) -> bool {
+        let job = &self.jobs[key as usize];
+        let Some(salvage) = &job.salvage else { return false };
+        let lost = salvage.lost_of(job.level, role, self.chunks());
+        let may_tell = !salvage.unread[role].and(lost).is_empty();
+        if self.drives.lane(place).is_some() || lost.is_empty() {
+            return may_tell;
+        }
+        let is_member = |(drive, _)| self.drives.members().contains(&drive);
+        place.cell().is_some_and(is_member) || lost == Blocks::first(blocks_of(&self.geometry))
     }
 
     /// A repair came to nothing: the table says at least what is lost.

@@ -116,7 +116,7 @@ impl Array {
             let is_wanted = match (doing, place) {
                 (Doing::Move { role: moved, .. }, _) => role == moved,
                 (_, Place::ZERO) => !is_zero,
-                (_, place) if self.is_awaited(key, place) => false,
+                (_, place) if self.is_left(key, role, place) => false,
                 (_, place) => {
                     let is_lost = !self.is_sure(place);
                     is_lost || is_rotten || self.drives.is_on_other(place, new.kind)

@@ -1,7 +1,7 @@
 //! Where a unit's chunks are: a level, and a place for each role.
 
 use super::kind::Kind;
-use super::level::{Level, ROLES_MAX, Roles, all};
+use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::lost::Lost;
 
 /// Where a role's bytes are: a cell of a drive, or nowhere because they are zeros, or lost.
@@ -94,6 +94,20 @@ impl Unit {
         let has = |role: &usize| self.places[*role] == Place::ZERO || holds(self.places[*role]);
         let there = (0..level.roles(chunks)).filter(has).fold(0, |roles, role| roles | 1 << role);
         level.told(there, chunks)
+    }
+
+    /// The same at places in chunks where blocks are lost: their roles tell nothing there.
+    pub(super) fn told_beside(
+        &self,
+        lost: Roles,
+        chunks: usize,
+        holds: impl Fn(Place) -> bool,
+    ) -> Roles {
+        let mut beside = *self;
+        for role in each(lost) {
+            beside.places[role] = Place::LOST;
+        }
+        beside.told(chunks, |place| !place.is_lost() && holds(place))
     }
 
     /// As it stands in the table.
