@@ -5,9 +5,9 @@
 //! bad blocks cost no more than those that nothing tells. These are *lost*: a read of them fails, and the
 //! table says so ([`super::lost`]).
 //!
-//! A repair writes cells with lost blocks anew too, with [`LOST_SUM`] in their trailers. But where a drive
-//! is missing or fails to read a lost block, it may have that another time. Then the cell stays as it is,
-//! and the table goes on naming it.
+//! Nothing is given up that need not be. A cell that has no bad blocks but lost ones stays as it is, and so
+//! does one whose drive is missing or fails to read a lost block, which it may have another time. A cell that
+//! is mended elsewhere has [`LOST_SUM`] in its trailer for each lost block.
 
 use super::Array;
 use super::job::{Doing, Job, touched};
@@ -61,13 +61,13 @@ impl Salvage {
         self.unread.iter().any(|unread| !unread.and(lost).is_empty())
     }
 
-    /// Whether a cell with bad blocks is to be written anew: not where it has, or may have, what lost
-    /// blocks could follow from.
+    /// Whether a cell is to be written anew: it has bad blocks that others tell, and has not, and cannot come
+    /// to have, what lost blocks follow from.
     fn is_mended(&self, level: Level, role: usize, chunks: usize) -> bool {
         let (bad, lost) = (self.bad(role), self.lost_of(level, role, chunks));
         let is_good_there = !lost.without(bad).is_empty() && self.may_come_back();
-        let is_known = bad == self.known[role] && self.known[role].without(lost).is_empty();
-        !is_known && self.unread[role].and(lost).is_empty() && !is_good_there
+        let is_mendable = !bad.without(lost).is_empty();
+        is_mendable && self.unread[role].and(lost).is_empty() && !is_good_there
     }
 }
 
