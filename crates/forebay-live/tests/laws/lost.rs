@@ -123,8 +123,8 @@ fn each_block_follows_from_those_beside_it() {
         println!("{shape:?}");
         let mut oracle = Oracle::new(shape.mix(), 0, 3);
         let mut media = begun(shape, 3, &mut oracle, 300);
-        for lane in 0..4 {
-            rot(shape, &mut media[lane], |block| block == lane as u64 / 2);
+        for (lane, medium) in media.iter_mut().take(4).enumerate() {
+            rot(shape, medium, |block| block == lane as u64 / 2);
         }
         let mut lanes = sound(media, 3);
         let (census, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle);
