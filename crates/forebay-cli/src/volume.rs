@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use forebay_core::stack::array::{Geometry, Kind, LEVELS, Level};
+use forebay_core::stack::array::{Census, Geometry, Kind, LEVELS, LOST_LISTED, Level};
 use forebay_trace::plural::{counted, listed, verb};
 use forebay_trace::quantities;
 use forebay_volume::{Create, NonMember, Opened};
@@ -148,6 +148,9 @@ impl Volume {
                 let count = |name| figure(&opened, name);
                 let (rotten, mended) = (count("rotten_blocks"), count("repaired_roles"));
                 let said = match (rotten, mended) {
+                    (0, 0) if opened.census.lost_units > 0 => {
+                        "All that the volume holds was read, and no more of it is wrong.".into()
+                    }
                     (0, 0) => "All that the volume holds was read, and all of it is right.".into(),
                     _ => format!(
                         "All that the volume holds was read: {} {} wrong, and {} {} written anew.",
@@ -264,6 +267,8 @@ struct Shown {
     ssd_units: u64,
     degraded_units: u64,
     lost_units: u64,
+    lost_bytes: u64,
+    lost: Vec<ShownLoss>,
     written_bytes: u64,
     free_cells_least: u32,
     table_bytes: u64,
@@ -275,6 +280,26 @@ struct Shown {
 struct NotMember {
     path: String,
     why: String,
+}
+
+/// A range that cannot be read.
+#[derive(Serialize)]
+struct ShownLoss {
+    unit: u64,
+    offset: u64,
+    bytes: u64,
+    drives: Vec<u8>,
+}
+
+fn losses(census: &Census) -> Vec<ShownLoss> {
+    let of_unit = census.lost.iter().flat_map(|unit| unit.ranges.iter().map(move |it| (unit, it)));
+    let loss = of_unit.map(|(unit, range)| ShownLoss {
+        unit: unit.unit,
+        offset: range.offset,
+        bytes: range.bytes,
+        drives: unit.drives.clone(),
+    });
+    loss.collect()
 }
 
 fn shown(opened: &Opened, named: &[PathBuf]) -> Shown {
@@ -306,6 +331,8 @@ fn shown(opened: &Opened, named: &[PathBuf]) -> Shown {
         ssd_units: census.ssd_units,
         degraded_units: census.degraded_units,
         lost_units: census.lost_units,
+        lost_bytes: census.lost_bytes,
+        lost: losses(census),
         written_bytes: units * geometry.unit_bytes(),
         free_cells_least: free.unwrap_or(0),
         table_bytes: geometry.table_bytes(),
@@ -313,14 +340,51 @@ fn shown(opened: &Opened, named: &[PathBuf]) -> Shown {
     }
 }
 
+/// The most ranges that a table lists.
+const LISTED: usize = 10;
+
+/// Prints what a volume is like; an error where it has lost data.
 fn show(opened: &Opened, named: &[PathBuf], said: &str, format: Format) -> anyhow::Result<()> {
     opened.told(named).iter().for_each(|told| say!("{told}"));
     let shown = shown(opened, named);
-    if format != Format::Table {
-        return output::print_data(format, &shown);
+    match format {
+        Format::Table => output::print(&described(opened, &shown, said))?,
+        _ => output::print_data(format, &shown)?,
     }
+    let (bytes, units) = (size(shown.lost_bytes), counted(shown.lost_units, "unit"));
+    match shown.lost_units {
+        0 => Ok(()),
+        _ => Err(anyhow::anyhow!("{bytes} of the volume, in {units}, cannot be read any more")),
+    }
+}
+
+/// What cannot be read, the first ranges of it.
+fn lost_table(shown: &Shown) -> String {
+    if shown.lost.is_empty() {
+        return String::new();
+    }
+    let mut table = output::table(["unit", "lost from byte", "bytes", "drives"]);
+    table.add_rows(shown.lost.iter().take(LISTED).map(|loss| {
+        let drives: Vec<String> = loss.drives.iter().map(u8::to_string).collect();
+        let [unit, offset, bytes] = [loss.unit, loss.offset, loss.bytes].map(|it| it.to_string());
+        [unit, offset, bytes, drives.join(", ")]
+    }));
+    let more = shown.lost.len().saturating_sub(LISTED);
+    let told = match (more, shown.lost_units > LOST_LISTED as u64) {
+        (0, _) => String::new(),
+        (more, false) => {
+            format!("and {}: --format json lists all.\n", counted(more as u64, "more range"))
+        }
+        (_, true) => {
+            format!("and more: --format json lists those of the first {LOST_LISTED} units.\n")
+        }
+    };
+    format!("{table}\n{told}")
+}
+
+fn described(opened: &Opened, shown: &Shown, said: &str) -> String {
     let state = match (&shown.drives_missing[..], shown.degraded_units, shown.lost_units) {
-        (_, _, lost) if lost > 0 => format!("{lost} of its units are lost."),
+        (missing, _, lost) if lost > 0 => lost_state(shown, missing),
         ([], 0, _) => match spare_drives(opened, 0) {
             0 => "It is whole, but no drive may fail.".to_string(),
             1 => "It is whole, and one drive may fail.".to_string(),
@@ -379,7 +443,24 @@ fn show(opened: &Opened, named: &[PathBuf], said: &str, format: Format) -> anyho
     ];
     table.add_rows(rows.into_iter().map(|(name, value)| [name.to_string(), value]));
     let said = output::wrapped(format!("{said} {state}").trim_start());
-    Ok(output::print(&format!("{said}\n\n{table}"))?)
+    format!("{said}\n\n{}{table}", lost_table(shown))
+}
+
+/// How a volume is that has lost data, and what to do.
+fn lost_state(shown: &Shown, missing: &[u8]) -> String {
+    let units = counted(shown.lost_units, "unit");
+    let lost = format!("Data are lost: {} in {units} cannot be read.", size(shown.lost_bytes));
+    let numbers: Vec<String> = missing.iter().map(u8::to_string).collect();
+    match missing {
+        [] => format!("{lost} A range can be read again once it is written anew."),
+        _ => format!(
+            "{lost} {} {} missing, and may have some of it: bring {} back and run `forebay volume \
+             check`. Else a range can be read again once it is written anew.",
+            if missing.len() == 1 { "Drive" } else { "Drives" },
+            format_args!("{} {}", listed(&numbers), verb(missing.len() as u64, "is", "are")),
+            if missing.len() == 1 { "it" } else { "them" },
+        ),
+    }
 }
 
 /// Drives that may fail beside so many without loss, as far as the leanest unit goes; of an empty volume the first.

@@ -121,6 +121,74 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
 }
 
+/// An answer about a volume that has lost data: exit status 1, and why.
+fn lossy(folder: &Folder, args: &[&str]) -> Value {
+    let output = forebay(folder, args).args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot be read any more"), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Wipes the cells of a drive, and leaves its labels and records.
+fn wipe_cells(path: &Path, status: &Value) {
+    let records = status["records_bytes_a_drive"].as_u64().unwrap();
+    let cells = (8192 + records).next_multiple_of(MIB);
+    let file = File::options().write(true).open(path).unwrap();
+    file.write_all_at(&vec![0; (32 * MIB - cells) as usize], cells).unwrap();
+}
+
+#[test]
+fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let row = |n: u64| format!("{},write,{},262144,0,0,1000000,,,,\n", n * 1_000_000, n * 262_144);
+    let all = HEADER.to_string() + &(0..20).map(row).collect::<String>();
+    let trace = folder.file("whole.csv", all);
+    let play = ["play", trace.to_str().unwrap(), "--volume", "v"];
+    json(&mut forebay(&folder, &play));
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert_eq!((&status["lost_bytes"], &status["lost"]), (&0.into(), &serde_json::json!([])));
+    // Two are mended, three are too many.
+    paths[..2].iter().for_each(|path| wipe_cells(path, &status));
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!(checked["lost_units"], 0);
+    paths[..3].iter().for_each(|path| wipe_cells(path, &status));
+    let checked = lossy(&folder, &["volume", "check", "v"]);
+    assert_eq!(checked["lost_units"], 20, "{checked}");
+    let lost = checked["lost"].as_array().unwrap();
+    let bytes: u64 = lost.iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
+    // Of each unit one to three chunks are data.
+    assert!((20 * 65_536..=60 * 65_536).contains(&bytes), "{checked}");
+    assert_eq!(checked["lost_bytes"], bytes);
+    for range in lost {
+        assert_eq!(range["drives"], serde_json::json!([1, 2, 3]));
+        assert_eq!(range["offset"].as_u64().unwrap() / 262_144, range["unit"]);
+    }
+    // Nothing more is found or written, and all verbs say so.
+    let before = contents(&paths);
+    assert_eq!(lossy(&folder, &["volume", "status", "v"])["lost"], checked["lost"]);
+    assert!(contents(&paths) == before, "status writes nothing");
+    assert_eq!(lossy(&folder, &["volume", "check", "v"])["lost"], checked["lost"]);
+    let output = forebay(&folder, &["volume", "check", "v"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("0 chunks were written anew. Data are lost: "), "{text}");
+    assert!(said.contains("lost from byte") && said.contains("1, 2, 3"), "{text}");
+    assert!(said.contains("more ranges: --format json") && !said.contains("whole"), "{text}");
+    fs::rename(&paths[5], folder.root().join("old")).unwrap();
+    File::create(folder.root().join("new")).unwrap().set_len(32 * MIB).unwrap();
+    let replaced = lossy(&folder, &["volume", "replace", "v", "--with", "new"]);
+    assert_eq!(replaced["lost_units"], 20, "{replaced}");
+    // What is written anew is whole again.
+    fs::rename(folder.root().join("new"), folder.root().join("v/new")).unwrap();
+    let played = json(&mut forebay(&folder, &play));
+    assert_eq!((&played["failed"], &played["ios_failed"]), (&0.into(), &0.into()));
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!(checked["lost_units"], 0, "{checked}");
+}
+
 /// A run that ends early leaves the volume no time to make anything durable by itself.
 #[test]
 fn what_was_played_is_kept_though_it_ends_early() {

@@ -455,7 +455,8 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
             "it could not be opened: the flash is blank, or another's (docs/placement-log.md); format=yes begins a \
              blank one"
         }
-        (Op::Open, Fault::Media | Fault::Full) => {
+        (Op::Open, Fault::Full) => "it could not be opened: the file system of its disks is full",
+        (Op::Open, Fault::Media) => {
             "it could not be opened: what says where data are is damaged or cannot be read"
         }
         (_, Fault::Full) => "what was written could not be made durable: its disk is full",

@@ -233,6 +233,10 @@ pub(crate) fn opening(
              wiped or replaced than its level makes up for; nothing was written",
             volume
         ))),
+        Some(Err(Fault::Full)) => Err(Error::Full(format!(
+            "volume {volume:016x}: it could not be opened: there is no room for its records; make room \
+             where its drives are files, and try again"
+        ))),
         outcome => Err(Error::Volume(format!(
             "volume {:016x}: it could not be opened: {outcome:?}",
             volume

@@ -6,9 +6,13 @@ use super::kind::{KINDS, Kind};
 use super::level::{Level, each};
 use super::space::Space;
 use super::unit::{Place, Unit};
+use crate::contract::time::Nanos;
 
-/// Faults of a drive after which it is used no more.
+/// Recent faults of a drive after which it is used no more.
 const FAULTS_MAX: u32 = 32;
+/// In what time recent faults count half. A drive that dies fails far more often than that; a few bad sectors a
+/// year do not add up. (md decays the read errors of a drive by as much.)
+const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
 /// A role goes from one drive to another where that has so many cells more free.
 const SLOPE: u32 = 32;
 
@@ -19,7 +23,11 @@ pub(super) struct Drive {
     pub(super) kind: Kind,
     pub(super) present: bool,
     pub(super) space: Space,
+    /// Since it was opened.
     pub(super) faults: u32,
+    /// Those that still count, as of that time.
+    recent: u32,
+    decayed: Nanos,
     /// Which of all flushes that failed was its last.
     lapse: u32,
 }
@@ -52,6 +60,8 @@ impl Drives {
                 present: number > 0,
                 space: Space::new(cells),
                 faults: 0,
+                recent: 0,
+                decayed: Nanos::ZERO,
                 lapse: 0,
             })
             .collect();
@@ -166,9 +176,14 @@ impl Drives {
     }
 
     /// An I/O of a drive failed; answers whether that is once too often.
-    pub(super) fn fault(&mut self, lane: usize) -> bool {
-        self.all[lane].faults += 1;
-        self.all[lane].faults > FAULTS_MAX
+    pub(super) fn fault(&mut self, lane: usize, now: Nanos) -> bool {
+        let drive = &mut self.all[lane];
+        let halvings = (now - drive.decayed).0 / FAULTS_HALVE.0;
+        drive.recent = drive.recent.checked_shr(halvings.min(31) as u32).unwrap_or(0);
+        drive.decayed = drive.decayed + Nanos(halvings * FAULTS_HALVE.0);
+        drive.recent += 1;
+        drive.faults = drive.faults.saturating_add(1);
+        drive.recent > FAULTS_MAX
     }
 
     /// A flush of a drive failed: what it took since the last one may be lost.
@@ -404,6 +419,19 @@ mod tests {
     }
 
     #[test]
+    fn faults_that_are_long_ago_count_no_more() {
+        let mut drives = Drives::new(&[1, 2], 100);
+        let hours = |hours: u64| Nanos(FAULTS_HALVE.0 * hours);
+        assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(5))));
+        assert!(drives.fault(0, hours(5)) && !drives.fault(1, hours(5)));
+        // Half of 33 count an hour later, none the next day; nobody waits for a whole year.
+        assert!((0..16).all(|_| !drives.fault(0, hours(6))) && drives.fault(0, hours(6)));
+        assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(30))));
+        assert!((1..9001).all(|day| !drives.fault(1, hours(24 * day))));
+        assert_eq!((drives.all[0].faults, drives.all[1].faults), (82, 9001));
+    }
+
+    #[test]
     fn roles_have_drives_of_their_own_and_drives_are_in_balance() {
         for lanes in [6, 9] {
             let geometry = geometry(lanes);
@@ -504,7 +532,8 @@ mod tests {
         for unit in [striped, mirrored] {
             assert!(drives.has_all(&unit, 4) && drives.lacks(&unit, 4));
         }
-        assert!((0..32).all(|_| !drives.fault(5)) && drives.fault(5) && drives.fail(5));
+        let mut fault = || drives.fault(5, Nanos::ZERO);
+        assert!((0..32).all(|_| !fault()) && fault() && drives.fail(5));
         assert!(!drives.has_all(&striped, 4));
         // A role whose drive is gone goes elsewhere, if there is an elsewhere.
         assert_eq!(drives.choose(&geometry, 1, &striped, Level::RAID6, 0).is_none(), {

@@ -6,6 +6,7 @@ use super::adapting::Adapting;
 use super::caring::Care;
 use super::commit::Log;
 use super::drives::Drives;
+use super::full::Full;
 use super::geometry::Geometry;
 use super::hints::Hints;
 use super::kind::{KINDS, Kind};
@@ -136,6 +137,8 @@ impl Array {
             doubted: Doubted::default(),
             unsure: Unsure::default(),
             levels: [0; LEVELS.len()],
+            lost_units: 0,
+            full: Full::default(),
             reads_only: false,
             counts: Counts::default(),
             geometry,

@@ -16,7 +16,7 @@ use super::record::Record;
 use super::unit::Unit;
 use super::{Array, Geometry, KIND, OPENING, Phase, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
-use crate::contract::outcome::Outcome;
+use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
@@ -32,6 +32,8 @@ pub(super) struct Opening {
     records: BTreeMap<(u64, u64), (Record, Vec<u8>)>,
     /// What is being written.
     writing: bool,
+    /// A drive has no room for it.
+    lacks_room: bool,
 }
 
 impl Array {
@@ -47,7 +49,7 @@ impl Array {
             self.read_ring(lane, 0, ring.min(STEP), plan);
         }
         if self.opening().is_none_or(|opening| opening.left == 0) {
-            self.give_up(plan);
+            self.give_up(Fault::Gone, plan);
         }
     }
 
@@ -84,18 +86,21 @@ impl Array {
         match io.op {
             Op::Read => self.found_part(io, outcome, plan),
             // A drive that does not take it is used no more.
-            _ => {
-                if outcome.is_err() {
-                    self.lose(io.lane.into());
-                }
-            }
+            _ => match outcome {
+                Err(Fault::Full) => opening.lacks_room = true,
+                Err(_) => drop(self.lose(io.lane.into())),
+                Ok(()) => {}
+            },
         }
         let Some(opening) = self.opening().filter(|opening| opening.left == 0) else { return };
+        if opening.lacks_room {
+            return self.give_up(Fault::Full, plan);
+        }
         if opening.writing {
             return self.begin_round(plan);
         }
         if self.settle(plan).is_none() {
-            self.give_up(plan);
+            self.give_up(Fault::Gone, plan);
         }
     }
 

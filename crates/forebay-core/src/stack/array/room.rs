@@ -99,6 +99,7 @@ impl Array {
         let (lean, beyond) = self.cells_of(unit, level);
         change(&mut self.held[kind], 1);
         change(&mut self.levels[level.place()], 1);
+        change(&mut self.lost_units, u64::from(unit.lost.has_data(level, self.chunks())));
         change(&mut self.room.lean[kind], lean);
         change(&mut self.room.beyond[kind], beyond);
         match counts && self.is_fat(level) {

@@ -101,6 +101,7 @@ impl Array {
         let (mut new, mut writes) = self.remade(key, job.waits > 0);
         let to = new.level.unwrap_or(level);
         if writes == 0 {
+            new.lost = self.lost_after(key, 0);
             self.jobs[key as usize].new = new;
             return self.finish(key, Ok(()), plan);
         }
@@ -143,6 +144,7 @@ impl Array {
             _ => self.counts.repaired_roles += u64::from(writes.count_ones()),
         }
         self.refill(key, to, writes, plan);
+        new.lost = self.lost_after(key, writes);
         let job = &mut self.jobs[key as usize];
         (job.new, job.writes) = (new, writes);
         self.write_out(key, plan);
@@ -189,6 +191,7 @@ impl Array {
             let is_wanted = match (doing, place) {
                 (Doing::Move { role: moved, .. }, _) => role == moved,
                 (_, Place::ZERO) => !is_zero,
+                (_, place) if self.is_left(key, role, place) => false,
                 (_, place) => {
                     let is_lost = !self.is_sure(place);
                     is_lost || is_rotten || self.drives.is_on_other(place, new.kind)
