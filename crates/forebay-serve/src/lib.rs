@@ -20,12 +20,15 @@ pub mod file;
 mod flash;
 mod front;
 mod handshake;
+mod journal;
 #[doc(hidden)]
 pub mod hostile;
 #[cfg(test)]
 mod laws;
 mod listen;
+mod mark;
 mod outputs;
+mod pairing;
 mod protocol;
 mod rearrange;
 mod record;

@@ -70,6 +70,7 @@ impl Back {
             ("depth", self.depth != now.depth),
             ("page_cache", self.page_cache != now.page_cache),
             ("read_only", self.read_only != now.read_only),
+            ("force", self.force != now.force),
             ("rearrange", is_in_place(self) != is_in_place(now)),
             ("trace", self.trace != now.trace),
             ("trace_issued", self.trace_issued != now.trace_issued),

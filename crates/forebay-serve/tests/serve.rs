@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod flash;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
