@@ -299,8 +299,9 @@ impl Watch for Counting {
 
     #[inline]
     fn stops(&mut self, wall: Nanos) -> bool {
-        if self.journal.is_due(wall) {
-            let gauges = self.front.borrow().open_gauges();
+        if self.journal.is_due(wall)
+            && let Some(gauges) = self.front.borrow().open_gauges()
+        {
             self.journal.look(wall, &gauges);
         }
         false

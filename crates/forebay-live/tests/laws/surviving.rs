@@ -386,9 +386,9 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
             media[1].write(at, bytes, true);
             media
         };
-        assert_eq!(opens(with(0, &[1]), bound, none()), (0, false), "the second label is whole");
-        let mut media = with(0, &[1]);
-        media[1].write(4096, &[1], true);
+        assert_eq!(opens(with(0, &[1; 8]), bound, none()), (0, false), "the second label is whole");
+        let mut media = with(0, &[1; 8]);
+        media[1].write(4096, &[1; 8], true);
         assert_eq!(opens(media, bound, none()), refused, "both labels are damaged");
         let wiped = with(0, &[0; 8192]);
         assert_eq!(opens(wiped, bound, none()), refused, "records without a label");
@@ -448,7 +448,7 @@ fn what_lies_where_records_will_be_is_wiped() {
     let mut lanes = sound(media, 4);
     oracle.ask(&[write(3), FLUSH]);
     run(&mut *cache(FORMATS), &mut lanes, &mut oracle, &mut ()).unwrap();
-    let mut media = lanes.cut(Tear::Page);
+    let media = lanes.cut(Tear::Page);
     oracle.cut();
     check(&media, &oracle);
     for slot in [3, 7] {

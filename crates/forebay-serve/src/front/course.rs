@@ -132,10 +132,10 @@ impl Front {
         self.policy = None;
     }
 
-    /// How things are with a policy that is open, as it says.
-    pub(crate) fn open_gauges(&self) -> Vec<Gauge> {
+    /// How things are with the policy, as it says, once it is open.
+    pub(crate) fn open_gauges(&self) -> Option<Vec<Gauge>> {
         let policy = self.policy.as_ref().filter(|_| self.course == Course::Open);
-        policy.map_or_else(Vec::new, |policy| policy.borrow().gauges())
+        policy.map(|policy| policy.borrow().gauges())
     }
 
     /// What was counted until now.

@@ -304,6 +304,35 @@ fn a_placement_log_of_version_1_is_refused_by_its_number() {
 }
 
 #[test]
+fn a_disk_and_a_placement_log_of_version_2_are_found_with_all_they_had() {
+    let pairs = [
+        (
+            include_str!("../images/mark-1-cache.txt"),
+            include_str!("../images/placement-log-2-cache.txt"),
+            "cache:size-mib=1:id=7",
+        ),
+        (
+            include_str!("../images/mark-1-tier.txt"),
+            include_str!("../images/placement-log-2-tier.txt"),
+            "tier-bcache:size-mib=1",
+        ),
+    ];
+    for (disk, flash, policy) in pairs {
+        let room = Room(tempfile::tempdir().unwrap());
+        fs::write(room.at("disk"), image(disk)).unwrap();
+        fs::write(room.at("flash"), image(flash)).unwrap();
+        assert!(room.refused(room.back("noop", "disk", None)).contains("are on its flash"));
+        let back = room.back(policy, "disk", Some("flash"));
+        let (read, _) = room.served(back, |client| client.read(0, 1 << 16));
+        let expected = |at: usize| match at / 512 {
+            24 => 77,
+            _ => [0, 0, 0, 3, 0, 5, 0, 0, 0, 9].get(at / 4096).copied().unwrap_or(0),
+        };
+        assert!((0..1 << 16).all(|at| read[at] == expected(at)), "{policy}");
+    }
+}
+
+#[test]
 fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
     let room = Room(tempfile::tempdir().unwrap());
     let bytes = image(include_str!("../images/rearranged-1.txt"));
