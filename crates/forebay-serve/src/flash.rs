@@ -160,7 +160,8 @@ impl Pair {
     /// Where the disk cannot be written.
     pub(crate) fn end(&self, gauges: &[Gauge]) -> Result<(), Error> {
         let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
-        let (Some(mark), Some(newest), Some(named)) = (self.mark, of("log_newest"), of("log_named"))
+        let (Some(mark), Some(newest), Some(named)) =
+            (self.mark, of("log_newest"), of("log_named"))
         else {
             return Ok(());
         };
@@ -184,9 +185,9 @@ fn relabel(path: &Path, generation: u64, is_confirmed: bool) -> io::Result<()> {
     let flash = OpenOptions::new().read(true).write(true).open(path)?;
     let mut labels = [0; 2 * LABEL_BYTES];
     flash.read_exact_at(&mut labels, 0)?;
-    let whole = labels.chunks_exact(LABEL_BYTES).find(|label| {
-        matches!(found_label(label, checksum(&label[8..])), LabelFound::Of(_))
-    });
+    let whole = labels
+        .chunks_exact(LABEL_BYTES)
+        .find(|label| matches!(found_label(label, checksum(&label[8..])), LabelFound::Of(_)));
     let mut label = whole.ok_or(io::ErrorKind::InvalidData)?.to_vec();
     put_generation(&mut label, generation, is_confirmed);
     let sum = checksum(&label[8..]);

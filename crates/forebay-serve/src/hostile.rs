@@ -23,8 +23,8 @@ use crate::drive::{Arrivals, Fronted};
 use crate::export::Export;
 use crate::front::{Front, Newcomer, Streams};
 use crate::handshake::{Agreed, negotiate};
-use crate::protocol::REQUEST_BYTES;
 use crate::journal::Journal;
+use crate::protocol::REQUEST_BYTES;
 use crate::tally::{Counting, Tally};
 
 const DISK_BYTES: usize = 1 << 20;
@@ -456,7 +456,7 @@ mod tests {
             let exports = (0..exports).map(|_| export(0)).collect::<Vec<_>>();
             let (own, streams, pool) = (exports.len() as u32, Streams::Exports, &mut wire.pool);
             let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
-            front.open(Arc::default(), || {});
+            front.open(Arc::default(), || true);
             assert_eq!(front.take().stream, own);
         }
     }

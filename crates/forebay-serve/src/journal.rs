@@ -50,9 +50,8 @@ impl<K: PartialEq + Clone> Limiter<K> {
 
     /// Kinds of which some were left out and may be told now, with how many; all of them if `is_end`.
     pub(crate) fn due(&mut self, now: Nanos, is_end: bool) -> Vec<(K, u64)> {
-        let is_due = |known: &&mut Known<K>| {
-            known.left_out > 0 && (is_end || now - known.told >= EVERY)
-        };
+        let is_due =
+            |known: &&mut Known<K>| known.left_out > 0 && (is_end || now - known.told >= EVERY);
         let tell = |known: &mut Known<K>| {
             known.told = now;
             (known.kind.clone(), std::mem::take(&mut known.left_out))
@@ -164,11 +163,15 @@ impl Journal {
     /// Looks at what nobody tells: drives, by what the policy says of them, and files.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         self.looks_at = wall + LOOKS;
-        let names: Vec<String> = (0..self.disks.len() as Lane).map(|lane| self.disk(lane)).collect();
+        let names: Vec<String> =
+            (0..self.disks.len() as Lane).map(|lane| self.disk(lane)).collect();
         self.drives.changed(gauges, &names).into_iter().for_each(|line| self.say(line));
         self.tell_due(wall, false);
         let failed = |(key, failed): &(&str, Receiver<String>)| {
-            failed.try_recv().ok().map(|why| format!("{key}: {why}; clients are served on without it"))
+            failed
+                .try_recv()
+                .ok()
+                .map(|why| format!("{key}: {why}; clients are served on without it"))
         };
         let lines: Vec<String> = self.files.iter().filter_map(failed).collect();
         lines.into_iter().for_each(|line| self.say(line));
@@ -186,7 +189,11 @@ impl Journal {
                     format!("{}: {left_out} more {} failed: {failure}", self.disk(lane), many(op))
                 }
                 Kind::Answered(op, fault) => {
-                    format!("{left_out} more {} failed for their clients: {}", many(op), fault.name())
+                    format!(
+                        "{left_out} more {} failed for their clients: {}",
+                        many(op),
+                        fault.name()
+                    )
                 }
             });
         }
@@ -371,7 +378,9 @@ mod tests {
         let told = Drives::default().changed(&gauges(&[true, false, true]), &names);
         assert_eq!(
             told,
-            ["starts degraded: 2 of its 3 drives are there; not used: b; forebay volume replace makes it whole"]
+            [
+                "starts degraded: 2 of its 3 drives are there; not used: b; forebay volume replace makes it whole"
+            ]
         );
     }
 

@@ -20,9 +20,9 @@ pub mod file;
 mod flash;
 mod front;
 mod handshake;
-mod journal;
 #[doc(hidden)]
 pub mod hostile;
+mod journal;
 #[cfg(test)]
 mod laws;
 mod listen;

@@ -69,7 +69,8 @@ impl Mark {
 
 /// What a block at `at` says.
 pub(crate) fn found(block: &[u8], at: u64) -> MarkFound {
-    let mut all: Vec<MarkFound> = PLACES.into_iter().map(|place| in_sector(block, place, at)).collect();
+    let mut all: Vec<MarkFound> =
+        PLACES.into_iter().map(|place| in_sector(block, place, at)).collect();
     // Of a write that was cut in between the first counts, which is the later one.
     let whole = |one: &&MarkFound| matches!(one, MarkFound::Of(_));
     if let Some(MarkFound::Of(first)) = all.iter().find(whole).copied() {
@@ -91,9 +92,8 @@ impl Mark {
 
 fn in_sector(block: &[u8], place: usize, at: u64) -> MarkFound {
     let Some(sector) = block.get(place..place + SECTOR) else { return MarkFound::None };
-    let word = |nth: usize| {
-        sector[8 * nth..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-    };
+    let word =
+        |nth: usize| sector[8 * nth..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     if word(1) != MAGIC {
         return MarkFound::None;
     }

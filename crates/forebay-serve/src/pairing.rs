@@ -154,7 +154,9 @@ fn together(mark: MarkFound, flash: FlashFound, wish: Wish) -> Decided {
     };
     let (known, why) = match mark {
         MarkFound::Of(mark) if mark.pair == label.pair => (Some(mark), None),
-        MarkFound::Of(mark) => (None, not_drained(mark).map(|pair| Why::Swapped(Some(pair), label.pair))),
+        MarkFound::Of(mark) => {
+            (None, not_drained(mark).map(|pair| Why::Swapped(Some(pair), label.pair)))
+        }
         MarkFound::None => (None, None),
         MarkFound::Damaged => (None, Some(Why::MarkDamaged)),
         MarkFound::Version(version) => (None, Some(Why::MarkVersion(version))),
@@ -264,10 +266,7 @@ mod tests {
 
     /// Two pairs that were each served some times, with copies of what they were in between.
     fn served(pair: u128, times: u64) -> Vec<Both> {
-        let mut both = Both {
-            mark: MarkFound::None,
-            flash: FlashFound::Of(label(pair, 0, false)),
-        };
+        let mut both = Both { mark: MarkFound::None, flash: FlashFound::Of(label(pair, 0, false)) };
         let mut all = Vec::new();
         for _ in 0..times {
             assert!(both.begin(WISH, 9));

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use forebay::tape::Tape;
 use forebay_core::contract::policy::Gauge;
 use forebay_core::{Fault, Op};
-use forebay::tape::Tape;
 use forebay_live::{Lanes as _, Waker, Wired, run};
 use forebay_metrics::Scraped;
 
@@ -238,8 +238,8 @@ impl Server {
                  that leaves data where they are; stop the server to change it"
             )));
         }
-        if let On::Target { flash: Some(flash), .. } | On::Emulated { flash: Some((flash, _)), .. } =
-            &served.on
+        if let On::Target { flash: Some(flash), .. }
+        | On::Emulated { flash: Some((flash, _)), .. } = &served.on
         {
             refuse_overwriting(name, &next.policy, flash)?;
         }
@@ -512,7 +512,7 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
         }
         (Op::Open, Fault::Media | Fault::Full) => {
             "it could not be opened: what says where data are is damaged, cannot be read, or is older than the disk's mark \
-             says (docs/placement-log.md)"
+             says (docs/placement-log.md says what --force does)"
         }
         (_, Fault::Full) => "what was written could not be made durable: its disk is full",
         (_, Fault::Gone) => "what was written could not be made durable: its disk is gone",

@@ -31,8 +31,8 @@ mod opening;
 
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome, worst};
-use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::contract::policy::{Gauge, GaugeOf};
+use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::stack::cached::Bound;
 use crate::stack::placed::{Owner, Plan, Planned};
 

@@ -107,7 +107,10 @@ fn pairs_that_are_exchanged_are_refused_unless_forced() {
     room.pair("disk2", "flash2", 2);
     for (disk, flash) in [("disk", "flash2"), ("disk2", "flash")] {
         let told = room.refused(room.back(BACK, disk, Some(flash)));
-        assert!(told.contains("is the flash of another disk") && told.contains("--force"), "{told}");
+        assert!(
+            told.contains("is the flash of another disk") && told.contains("--force"),
+            "{told}"
+        );
         room.refused(room.back(FORMAT, disk, Some(flash)));
     }
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
@@ -211,7 +214,10 @@ fn only_free_space_becomes_a_mark() {
         let room = Room(tempfile::tempdir().unwrap());
         (room.holes("disk", bytes), room.holes("flash", BYTES));
         room.change("disk", at, &[1]);
-        for back in [room.back(FORMAT, "disk", Some("flash")), forced(room.back(FORMAT, "disk", Some("flash")))] {
+        for back in [
+            room.back(FORMAT, "disk", Some("flash")),
+            forced(room.back(FORMAT, "disk", Some("flash"))),
+        ] {
             let told = room.refused(back);
             assert!(told.contains("truncate -s +8192"), "{told}");
         }
@@ -295,7 +301,10 @@ fn a_placement_log_of_version_1_is_refused_by_its_number() {
         let formats = format!("{policy}:format=yes");
         for policy in [policy, &formats, "noop", "cache:write=through:size-mib=1"] {
             let told = room.refused(room.back(policy, "disk", Some("flash")));
-            assert!(told.contains("format 1, made by an older Forebay, expected format 2"), "{told}");
+            assert!(
+                told.contains("format 1, made by an older Forebay, expected format 2"),
+                "{told}"
+            );
         }
         // Without its label it is not taken for blank.
         room.change("flash", 0, &[0; 8192]);
@@ -365,7 +374,10 @@ fn every_byte_of_a_file_is_served_or_it_is_refused() {
             let back = Back { page_cache, ..room.back("noop", "disk", None) };
             if bytes < 4096 {
                 let told = room.refused(back);
-                assert!(told.contains(&format!("got {bytes} bytes, expected at least 4096")), "{told}");
+                assert!(
+                    told.contains(&format!("got {bytes} bytes, expected at least 4096")),
+                    "{told}"
+                );
                 continue;
             }
             let server = room.start(back).unwrap();
