@@ -194,3 +194,53 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     let said = said.err().unwrap().to_string();
     assert!(said.contains("/5: got a drive of 2199023255552 bytes, expected at most"), "{said}");
 }
+
+/// What the server says until a line has `part`, in at most 20 s; `does` is done again and again.
+fn said_until(server: &Server, part: &str, mut does: impl FnMut()) -> Vec<String> {
+    let until = std::time::Instant::now() + Duration::from_secs(20);
+    let mut said = Vec::new();
+    while !said.iter().any(|line: &String| line.contains(part)) {
+        assert!(std::time::Instant::now() < until, "no {part:?} in {said:?}");
+        does();
+        said.extend(server.said());
+    }
+    said
+}
+
+#[test]
+fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path());
+    let socket = folder.path().join("socket");
+    let start = |drives: &[PathBuf]| {
+        let listen = vec![Address::Unix(socket.clone())];
+        let back = Back::of("safe", On::Volume(drives.to_vec()));
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap()
+    };
+    let server = start(&drives);
+    let mut client = Client::simple(&socket, "safe");
+    (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(nth as u8, 65_536)));
+    assert_eq!(server.said(), Vec::<String>::new(), "all is well");
+    // One drive loses all that it has, and again whenever something of it was made anew: until it is given up.
+    let loses = || File::options().write(true).open(&drives[2]).unwrap().set_len(0).unwrap();
+    let said = said_until(&server, "is lost: 5 of its 6 drives are left", || {
+        for nth in 0..64 {
+            loses();
+            assert!(client.read(nth * 65_536, 65_536) == pattern(nth as u8, 65_536));
+        }
+    });
+    let third = drives[2].display().to_string();
+    assert!(said.iter().all(|line| line.contains(&third)), "{said:?}");
+    assert!(said.len() < 20, "{said:?}");
+    drop(client);
+    server.stop().unwrap();
+    std::fs::remove_file(&drives[2]).unwrap();
+    let left: Vec<PathBuf> = drives.iter().filter(|drive| drive.exists()).cloned().collect();
+    let server = start(&left);
+    let said = said_until(&server, "starts degraded", || std::thread::yield_now());
+    assert!(
+        said[0].starts_with("'safe': starts degraded: 5 of its 6 drives are there"),
+        "{said:?}"
+    );
+    server.stop().unwrap();
+}
