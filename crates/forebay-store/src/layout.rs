@@ -11,9 +11,6 @@ use crate::config::Config;
 use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
 use crate::root::Change;
 
-/// The format that this code writes and reads.
-const VERSION: u64 = 4;
-
 /// What a disk's label says: the same on all disks of a store but for the disk's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -52,6 +49,9 @@ fn segment_bytes(capacity_bytes: u64, config: &Config) -> u64 {
 }
 
 impl Layout {
+    /// The format that this code writes.
+    pub const FORMAT: u64 = 4;
+
     /// Of the disks of a new store, each of so many bytes.
     pub fn all(store: u64, disks: u16, capacity_bytes: u64, config: &Config) -> Vec<Layout> {
         let block = BLOCK as u64;
@@ -113,7 +113,7 @@ impl Layout {
     pub fn label(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
-        for word in [VERSION, self.root_bytes, self.log_slots, self.slot_bytes, self.capacity_bytes]
+        for word in [Layout::FORMAT, self.root_bytes, self.log_slots, self.slot_bytes, self.capacity_bytes]
         {
             out.extend(word.to_le_bytes());
         }
@@ -140,7 +140,7 @@ impl Layout {
         let (frame, payload) = Frame::parse(bytes, Kind::Label, store)?;
         let mut fields = Fields(payload);
         let version = fields.u64()?;
-        if version != VERSION {
+        if version != Layout::FORMAT {
             return Some(Err(version));
         }
         let (disk, disks) = (u16::try_from(frame.a).ok()?, u16::try_from(frame.b).ok()?);

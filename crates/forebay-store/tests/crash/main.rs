@@ -6,6 +6,7 @@
 mod clients;
 mod denied;
 mod faults;
+mod images;
 mod in_place;
 mod lasting;
 mod late;
