@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::frame::pad;
 use crate::operation::Trouble;
-use crate::root::Change;
+use crate::root::{Begun, Change};
 use crate::segment::put_filter;
 
 use super::Engine;
@@ -34,7 +34,8 @@ impl Engine {
         let (engine, log) = (Rc::clone(self), Rc::clone(log));
         self.executor.spawn(async move {
             while let Some(disk) = engine.neighbour(log.disk) {
-                let begun = vec![(log.id, log.disk as u16)];
+                let (disk_of_log, at) = (log.disk as u16, engine.wall_ns());
+                let begun = vec![Begun { log: log.id, disk: disk_of_log, at }];
                 let said = engine.change_root(disk, Change { begun, ..Change::default() }).await;
                 // One whose write failed is left alone from then on; one without room for a root is of no use.
                 if said.is_ok() || said == Err(Trouble::Full) {

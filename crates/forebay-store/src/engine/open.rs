@@ -60,6 +60,7 @@ impl Engine {
             if !self.config.read_only {
                 self.flush(disk).await?;
             }
+            self.find_labels(disk).await?;
             let (root, is_whole) = self.find_root(disk).await?;
             let mut state = self.state.borrow_mut();
             state.roots[disk] = root;
@@ -76,13 +77,14 @@ impl Engine {
             state.seen_upto = state.sequence;
         }
         if !self.holds_still() {
-            self.go_on().await;
+            self.go_on().await?;
         }
         Ok(())
     }
 
     /// From here on puts are taken, and there is work in the background.
-    pub(super) async fn go_on(self: &Rc<Self>) {
+    pub(super) async fn go_on(self: &Rc<Self>) -> Result<(), Trouble> {
+        self.mend_labels().await?;
         self.copy_all().await;
         // Where that fails it is said so until the next opening.
         let _ = self.mend_roots().await;
@@ -99,6 +101,7 @@ impl Engine {
         if self.config.merges {
             self.executor.spawn(Rc::clone(self).merge_on());
         }
+        Ok(())
     }
 
     /// Disks that are there.

@@ -90,6 +90,7 @@ impl Writing {
             && let Some(write) = self.under_way.pop_front()
         {
             write.await.map_err(|fault| self.engine.failed(self.disk, fault))?;
+            self.engine.wrote(self.disk, self.offset);
         }
         Ok(())
     }
@@ -200,7 +201,7 @@ impl Engine {
         let logs = state.logs.iter().chain(&state.next);
         let is_left =
             |id: &u64| state.lost_logs.contains(id) || logs.clone().any(|log| log.id == *id);
-        let logs = root.logs.iter().map(|(id, _)| *id);
+        let logs = root.logs.iter().map(|begun| begun.log);
         // Until all is found nobody knows which are left.
         logs.filter(|id| self.is_open.get() && !is_left(id)).collect()
     }

@@ -244,7 +244,8 @@ impl Engine {
         let queue = std::mem::take(&mut self.state.borrow_mut().queue);
         let (refused, left): (VecDeque<Put>, _) = queue.into_iter().partition(is_refused);
         self.state.borrow_mut().queue = left;
-        refused.into_iter().for_each(|put| self.answer(put.id, Err(Trouble::Full)));
+        let why = self.why_full();
+        refused.into_iter().for_each(|put| self.answer(put.id, Err(why.clone())));
     }
 
     /// Waits a while, or until then, or until the store closes.

@@ -53,7 +53,7 @@ impl Meddle for Denying {
 }
 
 fn is_batch(block: &[u8]) -> bool {
-    &block[8..12] == b"FBAC"
+    &block[8..12] == b"FBB5"
 }
 
 fn is_root(block: &[u8]) -> bool {

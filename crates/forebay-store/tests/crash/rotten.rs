@@ -49,8 +49,8 @@ fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
         for (key, value) in values.iter().enumerate() {
             let last = (0..puts).rfind(|number| number % KEYS == key).unwrap();
             match value {
-                Err(Trouble::Lost { got, expected, .. }) => {
-                    assert!(got < expected && !checked.losses.is_empty());
+                Err(Trouble::Lost { first, upto, expected, .. }) => {
+                    assert!(first < upto && upto <= expected && !checked.losses.is_empty());
                     refused += 1;
                 }
                 Err(Trouble::Disk { fault: Fault::Media, .. }) => {
