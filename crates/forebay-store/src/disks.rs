@@ -422,3 +422,73 @@ fn lock(target: &Target) -> Result<(), StoreError> {
     }
     Err(StoreError::disk(target.path(), "is in use by another process; nothing was written"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn made(root: &Path) -> Vec<PathBuf> {
+        let paths: Vec<PathBuf> = (0..4).map(|disk| root.join(format!("disk{disk}"))).collect();
+        drop(create(&paths, 16 << 20, &Config::default(), false).unwrap());
+        paths
+    }
+
+    fn zero(path: &Path, from: u64, len: usize) {
+        let disk = File::options().write(true).open(path).unwrap();
+        disk.write_all_at(&vec![0; len], from).unwrap();
+    }
+
+    fn told(paths: &[PathBuf]) -> String {
+        look(paths, Finding::default()).err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn a_label_is_found_wherever_one_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = made(root.path());
+        let whole = find(&paths).unwrap().layouts;
+        let last = whole[1].last_block_at();
+        for (from, len) in [(0, 4096), (4096, 4096), (0, 8192), (last, 4096)] {
+            let before = fs::read(&paths[1]).unwrap();
+            zero(&paths[1], from, len);
+            assert_eq!(find(&paths).unwrap().layouts, whole, "{len} bytes at {from}");
+            fs::write(&paths[1], before).unwrap();
+        }
+        // A device that is longer than the store: the others say where the last one is.
+        zero(&paths[1], 0, 8192);
+        File::options().write(true).open(&paths[1]).unwrap().set_len(20 << 20).unwrap();
+        assert_eq!(find(&paths).unwrap().layouts, whole);
+        zero(&paths[1], last, 4096);
+        assert!(told(&paths).contains("disk1: got no label"), "{}", told(&paths));
+    }
+
+    #[test]
+    fn a_store_of_another_format_is_named_by_it() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = made(root.path());
+        let (layout, whole) = (find(&paths).unwrap().layouts[2], fs::read(&paths[2]).unwrap());
+        for (format, who) in [(3, "an older Forebay, format 3"), (6, "a newer Forebay, format 6")] {
+            let mut label = layout.label();
+            label[48..56].copy_from_slice(&u64::to_le_bytes(format));
+            let sum = checksum(&label[8..48 + 48]);
+            label[..8].copy_from_slice(&sum.to_le_bytes());
+            let disk = File::options().write(true).open(&paths[2]).unwrap();
+            disk.write_all_at(&label, 0).unwrap();
+            assert!(told(&paths).contains(who), "{}", told(&paths));
+            fs::write(&paths[2], &whole).unwrap();
+        }
+    }
+
+    #[test]
+    fn disks_on_one_device_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        let disks = find(&made(root.path())).unwrap();
+        let notes: Vec<String> = disks.notes().filter(|note| note.contains("one device")).collect();
+        assert_eq!((notes.len(), disks.devices()), (1, 1));
+        for disk in ["disk0", "disk1", "disk2", "disk3"] {
+            assert!(notes[0].contains(disk), "{notes:?}");
+        }
+    }
+}

@@ -43,7 +43,7 @@ use crate::operation::{Answer, Operation, Trouble};
 use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 use crate::root::Root;
 use crate::space::Space;
-use crate::summary::Summaries;
+use crate::summary::{BatchSummary, Summaries};
 
 use cache::Nodes;
 use inplace::Trees;
@@ -172,6 +172,8 @@ struct State {
     next_segment: u64,
     /// The last log, and its batches.
     before: (u64, u64),
+    /// What is known of batches that are lost.
+    lost_batches: Vec<BatchSummary>,
     /// Of the latest batches, for the next ones to say.
     summaries: Summaries,
     queue: VecDeque<Put>,
@@ -304,6 +306,7 @@ impl Engine {
             next_log: 1,
             next_segment: 1,
             before: (0, 0),
+            lost_batches: Vec::new(),
             summaries: Summaries::default(),
             queue: VecDeque::new(),
             last_batch: Nanos::ZERO,

@@ -135,7 +135,7 @@ impl BatchSummary {
         self.keys.put(out);
     }
 
-    fn get(fields: &mut Fields<'_>) -> Option<BatchSummary> {
+    pub(crate) fn get(fields: &mut Fields<'_>) -> Option<BatchSummary> {
         let (log, index, put_at, records) =
             (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
         let from = fields.bytes()?.into();

@@ -9,6 +9,7 @@ use crate::batch::{FoundLog, Gap};
 use crate::filter;
 use crate::operation::{Loss, PutSpan, Trouble};
 use crate::record::Key;
+use crate::root::Change;
 use crate::summary::{BatchSummary, KeySet};
 
 use super::{Engine, PUT_MAX};
@@ -118,6 +119,42 @@ impl Hole {
 }
 
 impl Engine {
+    /// What roots say of batches that were lost before.
+    pub(super) fn said_of_lost(&self) -> Said {
+        let state = self.state.borrow();
+        let lost = state.roots.iter().flat_map(|root| &root.lost);
+        lost.map(|summary| ((summary.log, summary.index), summary.clone())).collect()
+    }
+
+    /// Of these, those of batches that are lost are to be kept.
+    pub(super) fn note_lost(&self, said: Said) {
+        let mut state = self.state.borrow_mut();
+        let version = std::rc::Rc::clone(&state.version);
+        let is_lost = |log: u64, index: u64| {
+            let mut holes = version.segments().flat_map(|segment| &segment.holes);
+            holes.any(|hole| match hole.trouble {
+                Trouble::Lost { log: of, first, upto, .. } => {
+                    of == log && (first..upto).contains(&index)
+                }
+                _ => false,
+            })
+        };
+        let lost = said.into_values().filter(|summary| is_lost(summary.log, summary.index));
+        state.lost_batches = lost.collect();
+    }
+
+    /// A root says what is known of lost batches: what says so now may be in a segment when the store is opened next.
+    pub(super) async fn keep_lost(&self) {
+        let known = self.said_of_lost();
+        let mut lost = self.state.borrow().lost_batches.clone();
+        lost.retain(|summary| !known.contains_key(&(summary.log, summary.index)));
+        let Some(disk) = self.neighbour(self.disks.len()).filter(|_| !lost.is_empty()) else {
+            return;
+        };
+        // Where that fails more keys are unknown at the next opening, and none fewer.
+        let _ = self.change_root(disk, Change { lost, ..Change::default() }).await;
+    }
+
     /// The holes of a log that lacks batches, which `later` logs are behind.
     pub(super) fn holes(
         &self,

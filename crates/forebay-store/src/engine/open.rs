@@ -85,6 +85,7 @@ impl Engine {
     /// From here on puts are taken, and there is work in the background.
     pub(super) async fn go_on(self: &Rc<Self>) -> Result<(), Trouble> {
         self.mend_labels().await?;
+        self.keep_lost().await;
         self.copy_all().await;
         // Where that fails it is said so until the next opening.
         let _ = self.mend_roots().await;

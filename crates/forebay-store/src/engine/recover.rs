@@ -67,7 +67,7 @@ impl Engine {
             expect((log.id, log.expected.unwrap_or(0)));
         }
         self.said_before().into_iter().for_each(expect);
-        let mut said = Said::new();
+        let mut said = self.said_of_lost();
         for (disk, _, log) in &mut slots.logs {
             let rest = log.settle(expected.get(&log.id).copied().unwrap_or(0));
             // Where they were is free.
@@ -89,6 +89,7 @@ impl Engine {
         }
         self.lose_unfound(&slots, &expected, &said);
         self.lose_hidden(&slots);
+        self.note_lost(said);
         self.take_logs(slots.logs);
         Ok(())
     }

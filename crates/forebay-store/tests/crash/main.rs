@@ -100,6 +100,8 @@ fn cramped(layouts: &[Layout], roomy: usize, config: &Config) -> (Vec<Layout>, C
             true => layout.capacity_bytes,
             false => layout.segments_at() + 8192,
         },
+        // Elsewhere that block is one of a segment.
+        is_labelled_at_end: disk == roomy && layout.is_labelled_at_end,
         ..*layout
     };
     let config = Config {
