@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_store::{
-    Checked, Config, Disks, Finding, Key, Loss, PutSpan, Spare, Store, StoreError, Trouble, is_among,
-    look,
+    Checked, Config, Disks, Finding, Key, Loss, PutSpan, Spare, Store, StoreError, Trouble,
+    is_among, look,
 };
 use forebay_trace::plural::{counted, verb};
 

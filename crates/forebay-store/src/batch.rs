@@ -242,9 +242,8 @@ impl FoundLog {
             let latest = latest.max_by_key(|batch| batch.log)?;
             (self.id, self.before) = (latest.log, latest.before);
         }
-        let is_its = |found: &Found| {
-            found.batch.log == self.id && found.batch.index > self.next_index()
-        };
+        let is_its =
+            |found: &Found| found.batch.log == self.id && found.batch.index > self.next_index();
         let (at, found) = places().find_map(|at| {
             let found = Found::at(slot, at, store).filter(is_its)?;
             (found.batch.next > at).then_some((at, found))
@@ -416,7 +415,9 @@ mod tests {
             assert_eq!((keys(&log), log.gaps.len()), ((0..6).collect(), 0));
             assert_eq!(places[1], 8192 + gap);
             // Its sum, its length, where the next one begins, its content.
-            for (lost, at) in [0, 1, 2].into_iter().flat_map(|lost| [(lost, 0), (lost, 41), (lost, 48), (lost, 100)])
+            for (lost, at) in [0, 1, 2]
+                .into_iter()
+                .flat_map(|lost| [(lost, 0), (lost, 41), (lost, 48), (lost, 100)])
             {
                 let mut bytes = whole.clone();
                 bytes[places[lost] as usize + at] ^= 1;
@@ -454,7 +455,8 @@ mod tests {
             assert_eq!(keys(&log), left, "{damaged:b}");
             let lacks: Vec<u64> = log.gaps.iter().flat_map(|gap| gap.batches.clone()).collect();
             let last = (0..7).rfind(|index| !is_damaged(*index));
-            let expected = (0..7).filter(|at| is_damaged(*at) && last.is_some_and(|last| *at < last));
+            let expected =
+                (0..7).filter(|at| is_damaged(*at) && last.is_some_and(|last| *at < last));
             assert_eq!(lacks, expected.map(|at| at as u64).collect::<Vec<_>>(), "{damaged:b}");
         }
     }

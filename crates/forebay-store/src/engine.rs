@@ -48,8 +48,8 @@ use crate::summary::{BatchSummary, Summaries};
 use cache::Nodes;
 use inplace::Trees;
 use log::{Log, Slots};
-use notice::Notices;
 pub use notice::DiskHealth;
+use notice::Notices;
 use read::Picture;
 use scan::{Kept, Wanted};
 use tune::{Gap, LogSize};
@@ -235,6 +235,8 @@ struct State {
     is_closing: bool,
     /// Disks whose roots are gone, or lack frames that they had.
     broken_roots: BTreeSet<usize>,
+    /// Copies of filters that a disk's root says and whose place is somebody else's, by their segments.
+    stale_copies: Vec<(usize, u64)>,
     /// Copies of labels that are damaged: their disks and places.
     damaged_labels: BTreeSet<(usize, u64)>,
     /// Disks whose labels are of an older format.
@@ -343,6 +345,7 @@ impl Engine {
             changes: Vec::new(),
             is_closing: false,
             broken_roots: BTreeSet::new(),
+            stale_copies: Vec::new(),
             damaged_labels: BTreeSet::new(),
             old_labels: BTreeSet::new(),
             rootless: None,

@@ -222,7 +222,11 @@ mod tests {
     /// A chain of three frames.
     fn chain(chain: u64) -> Vec<u8> {
         let changes = [
-            Change { added: vec![entry(1), entry(2)], begun: vec![begun(7, 2)], ..Change::default() },
+            Change {
+                added: vec![entry(1), entry(2)],
+                begun: vec![begun(7, 2)],
+                ..Change::default()
+            },
             Change {
                 added: vec![entry(3)],
                 removed: vec![1],

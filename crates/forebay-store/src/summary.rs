@@ -28,8 +28,7 @@ pub(crate) enum KeySet {
 
 impl KeySet {
     fn of(records: &[Record]) -> KeySet {
-        let mut hashes: Vec<u64> =
-            records.iter().map(|record| filter::hash(&record.key)).collect();
+        let mut hashes: Vec<u64> = records.iter().map(|record| filter::hash(&record.key)).collect();
         hashes.sort_unstable();
         hashes.dedup();
         let bytes: usize = records.iter().map(Record::size).sum();
@@ -61,10 +60,8 @@ impl KeySet {
     }
 
     fn put(&self, out: &mut Vec<u8>) {
-        let (kind, mut bytes) = (
-            if matches!(self, KeySet::Hashes(_)) { HASHES } else { FILTER },
-            Vec::new(),
-        );
+        let (kind, mut bytes) =
+            (if matches!(self, KeySet::Hashes(_)) { HASHES } else { FILTER }, Vec::new());
         match self {
             KeySet::Hashes(hashes) => {
                 hashes.iter().for_each(|hash| bytes.extend(hash.to_le_bytes()));
@@ -212,7 +209,8 @@ mod tests {
 
     #[test]
     fn a_summary_knows_its_keys_and_hardly_any_other() {
-        for (count, len, is_exact) in [(1, 0, true), (64, 1, true), (500, 200, true), (500, 5, false)]
+        for (count, len, is_exact) in
+            [(1, 0, true), (64, 1, true), (500, 200, true), (500, 5, false)]
         {
             let summary = summary(7, count, len);
             assert_eq!(matches!(summary.keys, KeySet::Hashes(_)), is_exact, "{count} of {len}");
@@ -224,7 +222,8 @@ mod tests {
             }
             let holds = |record: &Record| summary.keys.may_hold(filter::hash(&record.key));
             assert!(records(count, len).iter().all(holds));
-            let others = records(20_000, 0).iter().skip(count as usize).filter(|r| holds(r)).count();
+            let others =
+                records(20_000, 0).iter().skip(count as usize).filter(|r| holds(r)).count();
             assert!(if is_exact { others == 0 } else { others < 400 }, "{others} others");
             assert_eq!(&*summary.from, b"key 000000");
             let last = format!("key {:06}", count - 1);
@@ -236,7 +235,8 @@ mod tests {
     fn keys_that_were_put_again_are_taken_out() {
         let mut keys = summary(0, 3, 9).keys;
         keys.remove(|hash| hash == filter::hash(b"key 000001"));
-        let holds = |number: u32| keys.may_hold(filter::hash(format!("key {number:06}").as_bytes()));
+        let holds =
+            |number: u32| keys.may_hold(filter::hash(format!("key {number:06}").as_bytes()));
         assert_eq!([0, 1, 2].map(holds), [true, false, true]);
         keys.remove(|_| true);
         assert!(keys.is_empty());

@@ -84,8 +84,7 @@ impl Hole {
 
     /// Whether it may have a key from one up to another.
     pub(crate) fn may_have(&self, from: &[u8], upto: &[u8]) -> bool {
-        let is_empty =
-            self.keys.as_ref().is_some_and(|sets| sets.iter().all(KeySet::is_empty));
+        let is_empty = self.keys.as_ref().is_some_and(|sets| sets.iter().all(KeySet::is_empty));
         !is_empty && self.meets(from, upto)
     }
 
@@ -172,7 +171,8 @@ impl Engine {
             .collect();
         let mut holes = Vec::with_capacity(log.gaps.len());
         for gap in log.gaps.iter().rev() {
-            let of_log = all().filter(|record| gap.upto.is_some_and(|upto| record.sequence >= upto));
+            let of_log =
+                all().filter(|record| gap.upto.is_some_and(|upto| record.sequence >= upto));
             behind.extend(of_log.map(|record| filter::hash(&record.key)));
             let (first, upto) = (gap.batches.start, gap.batches.end);
             let trouble = Trouble::Lost { log: log.id, first, upto, expected: log.batches };
@@ -230,18 +230,23 @@ mod tests {
         let decides = |key: &str, version| {
             hole.may_decide(key.as_bytes(), filter::hash(key.as_bytes()), version)
         };
-        assert_eq!(["a", "b", "bb", "c", "d", "e"].map(|key| decides(key, None)), [
-            false, true, false, true, true, false
-        ]);
+        assert_eq!(
+            ["a", "b", "bb", "c", "d", "e"].map(|key| decides(key, None)),
+            [false, true, false, true, true, false]
+        );
         assert_eq!([6, 7, 8].map(|sequence| decides("c", Some(sequence))), [true, false, false]);
         let ranges = [("", "a"), ("a", "b"), ("bb", "bc"), ("d", "z"), ("e", "z")];
         let may_have = ranges.map(|(from, upto)| hole.may_have(from.as_bytes(), upto.as_bytes()));
         assert_eq!(may_have, [false, true, true, true, false]);
-        assert_eq!(["", "c", "d", "dd"].map(|from| hole.goes_beyond(from.as_bytes())), [
-            true, true, true, false
-        ]);
+        assert_eq!(
+            ["", "c", "d", "dd"].map(|from| hole.goes_beyond(from.as_bytes())),
+            [true, true, true, false]
+        );
         let loss = hole.loss();
-        assert_eq!((loss.from.as_deref(), loss.upto.as_deref()), (Some(&b"b"[..]), Some(&b"d"[..])));
+        assert_eq!(
+            (loss.from.as_deref(), loss.upto.as_deref()),
+            (Some(&b"b"[..]), Some(&b"d"[..]))
+        );
         assert_eq!((loss.records, loss.is_bound), (3, false));
         assert_eq!(loss.put, PutSpan { from: Some(10), upto: Some(11) });
     }

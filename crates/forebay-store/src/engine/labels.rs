@@ -23,8 +23,7 @@ impl Engine {
                 continue;
             }
             let mut state = self.state.borrow_mut();
-            let is_of_it =
-                |found: &Layout| found.disk == layout.disk && found.is_like(&layout);
+            let is_of_it = |found: &Layout| found.disk == layout.disk && found.is_like(&layout);
             match Layout::parse(&found.bytes) {
                 Some(Ok(found)) if is_of_it(&found) => drop(state.old_labels.insert(disk)),
                 _ => drop(state.damaged_labels.insert((disk, at))),
@@ -59,7 +58,8 @@ impl Engine {
                     state.damaged_labels.retain(|(of, _)| *of != disk);
                     drop(state);
                     for at in damaged {
-                        let what = format!("its label at byte {at} was damaged and is written anew");
+                        let what =
+                            format!("its label at byte {at} was damaged and is written anew");
                         self.notice(disk, what);
                     }
                 }

@@ -48,6 +48,13 @@ impl Engine {
         });
     }
 
+    /// The segment, if a disk's root says that it has a copy which it has not.
+    fn stale(&self, disk: usize, segment: &Segment) -> Vec<u64> {
+        let id = segment.described.id;
+        let is_stale = self.state.borrow().stale_copies.contains(&(disk, id));
+        Vec::from_iter(is_stale.then_some(id))
+    }
+
     /// Gives a segment, which its disk's root has, a copy of its filter on another disk, whose root says so once this
     /// has ended. Without any other disk that takes writes it stays without. Where it fails the segment is kept.
     pub(super) async fn copy(&self, segment: &Segment) -> Result<(), Trouble> {
@@ -64,7 +71,9 @@ impl Engine {
         };
         let copy = Copy { disk, offset, len };
         segment.has_copy(copy, space);
-        let change = Change { added: vec![segment.copied_entry(&copy)], ..Change::default() };
+        // In place of one whose bytes are somebody else's by now.
+        let (added, removed) = (vec![segment.copied_entry(&copy)], self.stale(disk, segment));
+        let change = Change { added, removed, ..Change::default() };
         let said = match self.write(disk, offset, bytes, true).await {
             Ok(()) => self.change_root(disk, change).await,
             failed => failed,

@@ -264,7 +264,9 @@ impl Engine {
             }
             let (records, stretch) = match content {
                 Content::Records(records) => (Some(records), None),
-                Content::Stretch(stretch) => (self.find_stretch(disk, &stretch).await?, Some(stretch)),
+                Content::Stretch(stretch) => {
+                    (self.find_stretch(disk, &stretch).await?, Some(stretch))
+                }
             };
             match records {
                 Some(records) => log.take(ReadBatch { batch, records, stretch }, said),

@@ -184,7 +184,8 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     assert!(told.outcome.is_ok() && lanes.by.left == 0, "{:?}", told.outcome);
     let refused = |answer: &&Result<Answer, Trouble>| answer.is_err();
     let troubles: Vec<_> = told.answers.iter().filter(refused).collect();
-    let is_told = |answer: &&&Result<Answer, Trouble>| matches!(answer, Err(Trouble::NoSpace { .. }));
+    let is_told =
+        |answer: &&&Result<Answer, Trouble>| matches!(answer, Err(Trouble::NoSpace { .. }));
     assert!(!troubles.is_empty() && troubles.len() < puts - 20, "{} refused", troubles.len());
     assert_eq!(troubles.iter().filter(is_told).count(), troubles.len(), "{troubles:?}");
     assert!(told.answers[puts - 10..].iter().all(Result::is_ok), "it goes on");

@@ -63,8 +63,7 @@ fn store(gap_bytes: u64) -> Store {
         .collect();
     let (media, answers, _) = told((&layouts, config.clone()), media(7, &layouts), None, &first);
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    let puts: Vec<_> =
-        begin.chain((0..PUTS).map(|put| write(key_of(put), value(put)))).collect();
+    let puts: Vec<_> = begin.chain((0..PUTS).map(|put| write(key_of(put), value(put)))).collect();
     let mut lanes = Crash::new(media, 4096, 4, 7, Troubles::default());
     let told = Asking::new(&puts, Nanos::ZERO).of((&layouts, config.clone()), None, &mut lanes);
     assert!(told.answers.iter().all(Result::is_ok), "{:?}", told.answers);
