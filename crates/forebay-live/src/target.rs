@@ -8,6 +8,7 @@
 //! Drivers trust the block and the capacity with the bounds of their buffers: nobody outside can
 //! change them.
 
+mod device;
 mod in_use;
 mod place;
 
@@ -26,6 +27,8 @@ use rustix::io::Errno;
 use crate::memory::{ALIGN, Memory};
 use crate::store::Store;
 use crate::wire::Shape;
+
+pub use device::DeviceNumber;
 
 /// A target shorter than this is a mistake.
 const CAPACITY_MIN: u64 = 4096;

@@ -10,11 +10,14 @@ mod cache;
 mod check;
 mod disk;
 mod duty;
+mod hole;
 mod ingest;
 mod inplace;
+mod labels;
 mod log;
 mod merge;
 mod neighbour;
+mod notice;
 mod open;
 mod publish;
 mod read;
@@ -40,10 +43,13 @@ use crate::operation::{Answer, Operation, Trouble};
 use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 use crate::root::Root;
 use crate::space::Space;
+use crate::summary::{BatchSummary, Summaries};
 
 use cache::Nodes;
 use inplace::Trees;
 use log::{Log, Slots};
+pub use notice::DiskHealth;
+use notice::Notices;
 use read::Picture;
 use scan::{Kept, Wanted};
 use tune::{Gap, LogSize};
@@ -92,6 +98,8 @@ pub struct StageChange {
 /// A disk of the store.
 struct Disk {
     layout: Layout,
+    /// The last block has the label too.
+    is_labelled_at_end: Cell<bool>,
     /// None where it is missing.
     lane: Option<Lane>,
     space: Rc<RefCell<Space>>,
@@ -166,6 +174,10 @@ struct State {
     next_segment: u64,
     /// The last log, and its batches.
     before: (u64, u64),
+    /// What is known of batches that are lost.
+    lost_batches: Vec<BatchSummary>,
+    /// Of the latest batches, for the next ones to say.
+    summaries: Summaries,
     queue: VecDeque<Put>,
     /// How long the last batch took.
     last_batch: Nanos,
@@ -202,6 +214,9 @@ struct State {
     is_read_idly: Vec<bool>,
     /// Disks whose writes fail, until when they are left alone.
     failed: Vec<Option<Nanos>>,
+    /// What failed on each disk.
+    health: Vec<DiskHealth>,
+    notices: Notices,
     transforming: usize,
     /// A log found no room: until one does, puts that find no slot are refused.
     is_full: bool,
@@ -222,6 +237,12 @@ struct State {
     is_closing: bool,
     /// Disks whose roots are gone, or lack frames that they had.
     broken_roots: BTreeSet<usize>,
+    /// Copies of filters that a disk's root says and whose place is somebody else's, by their segments.
+    stale_copies: Vec<(usize, u64)>,
+    /// Copies of labels that are damaged: their disks and places.
+    damaged_labels: BTreeSet<(usize, u64)>,
+    /// Disks whose labels are of an older format.
+    old_labels: BTreeSet<usize>,
     /// They are too many to say what there was.
     rootless: Option<Trouble>,
     nodes: Nodes,
@@ -278,8 +299,9 @@ impl Engine {
             let before = missing.is_some_and(|missing| missing < at);
             Disk {
                 layout: *layout,
+                is_labelled_at_end: Cell::new(layout.is_labelled_at_end),
                 lane: (missing != Some(at)).then_some(at as Lane - Lane::from(before)),
-                space: Rc::new(RefCell::new(Space::new(from, layout.capacity_bytes - from))),
+                space: Rc::new(RefCell::new(Space::new(from, layout.segments_end() - from))),
                 slots: Rc::new(RefCell::new(vec![false; layout.log_slots as usize])),
             }
         };
@@ -290,6 +312,8 @@ impl Engine {
             next_log: 1,
             next_segment: 1,
             before: (0, 0),
+            lost_batches: Vec::new(),
+            summaries: Summaries::default(),
             queue: VecDeque::new(),
             last_batch: Nanos::ZERO,
             owed: Nanos::ZERO,
@@ -311,6 +335,8 @@ impl Engine {
             is_root_busy: vec![false; count],
             is_read_idly: vec![false; count],
             failed: (0..count).map(|at| (missing == Some(at)).then_some(Nanos(u64::MAX))).collect(),
+            health: vec![DiskHealth::default(); count],
+            notices: Notices::new(count),
             transforming: 0,
             is_full: false,
             is_merging: false,
@@ -323,6 +349,9 @@ impl Engine {
             changes: Vec::new(),
             is_closing: false,
             broken_roots: BTreeSet::new(),
+            stale_copies: Vec::new(),
+            damaged_labels: BTreeSet::new(),
+            old_labels: BTreeSet::new(),
             rootless: None,
             nodes: Nodes::new(config.node_bytes),
             snapshots: BTreeMap::new(),
@@ -465,6 +494,30 @@ impl Engine {
             is_saturated: state.log_size.is_saturated(self.disks.len()),
             merge_debt: self.merge_debt(&state),
             ..state.figures
+        }
+    }
+
+    /// What failed on each disk.
+    pub(crate) fn health(&self) -> Vec<DiskHealth> {
+        let state = self.state.borrow();
+        let missing = |disk: usize| self.disks[disk].lane.is_none();
+        let of = |(disk, health): (usize, &DiskHealth)| DiskHealth {
+            is_missing: missing(disk),
+            ..*health
+        };
+        state.health.iter().enumerate().map(of).collect()
+    }
+
+    /// What the operator has to know since this was asked last: the disk, and a sentence.
+    pub(crate) fn notices(&self) -> Vec<(usize, String)> {
+        self.state.borrow_mut().notices.take()
+    }
+
+    /// When it is, in nanoseconds since the Unix epoch; 0 where nobody knows.
+    fn wall_ns(&self) -> u64 {
+        match self.config.epoch_ns {
+            0 => 0,
+            epoch_ns => epoch_ns.saturating_add(self.executor.now().0),
         }
     }
 

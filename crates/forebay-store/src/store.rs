@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, Waker, run};
 
 use crate::config::{Config, Tree};
 use crate::disks::{Disks, StoreError};
-use crate::engine::{Figures, Stage};
+use crate::engine::{DiskHealth, Figures, Stage};
 use crate::operation::{Answer, Checked, Loss, Operation, Trouble};
 use crate::policy::{Desk, StorePolicy, View};
 use crate::record::{Key, Value};
@@ -25,6 +26,8 @@ use crate::record::{Key, Value};
 const DEPTH: u32 = 32;
 /// Bytes of writes that wait before whoever brings more has to wait too.
 const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Notices that wait for somebody to take them.
+const NOTICES_MAX: usize = 256;
 
 /// What comes of an operation.
 pub type Answered = Result<Answer, Trouble>;
@@ -45,6 +48,8 @@ pub struct Status {
     pub records: u64,
     /// What cannot be read, as far as is known.
     pub losses: Vec<Loss>,
+    /// What failed on each disk.
+    pub health: Vec<DiskHealth>,
 }
 
 impl Status {
@@ -66,6 +71,8 @@ struct Queue {
     waiting: VecDeque<(RequestId, Operation, Then)>,
     waiting_bytes: usize,
     wants_status: Vec<SyncSender<Status>>,
+    /// What the operator is to be told.
+    notices: Vec<String>,
     is_closed: bool,
 }
 
@@ -102,6 +109,13 @@ impl Drop for Ends {
     }
 }
 
+impl Disks {
+    fn names(&self) -> Names {
+        let paths = self.targets.iter().map(|target| target.path().to_path_buf());
+        Names { paths: paths.collect(), missing: self.missing }
+    }
+}
+
 impl Shared {
     /// A panic elsewhere leaves a queue as it was.
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
@@ -122,6 +136,7 @@ pub struct Store {
     shared: Arc<Shared>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     is_durable: bool,
+    devices: usize,
 }
 
 impl Store {
@@ -146,19 +161,20 @@ impl Store {
         });
         shared.queue().push(Operation::Open, then);
         let theirs = Arc::clone(&shared);
-        let names: Vec<PathBuf> =
-            disks.targets.iter().map(|target| target.path().to_path_buf()).collect();
-        let (missing, is_durable) = (disks.missing, config.durable);
+        let (names, is_durable) = (disks.names(), config.durable);
+        let devices = disks.devices();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let config = Config { epoch_ns: now.as_nanos() as u64, ..config };
         let thread = std::thread::Builder::new().name("store".into());
         let thread = thread.spawn(move || {
             let ends = Ends(theirs);
             drive(disks, config, &ends.0);
         })?;
         let thread = Arc::new(Mutex::new(Some(thread)));
-        let store = Store { shared, thread, is_durable };
+        let store = Store { shared, thread, is_durable, devices };
         match opened.recv() {
             Ok(Ok(_)) => Ok(store),
-            Ok(Err(trouble)) => Err(cannot_open(&names, missing, &trouble)),
+            Ok(Err(trouble)) => Err(cannot_open(&names, &trouble)),
             Err(_) => Err(StoreError::Driver(std::io::Error::other("its thread has ended"))),
         }
     }
@@ -316,6 +332,17 @@ impl Store {
         self.is_durable
     }
 
+    /// Devices that its disks are on: fewer than disks where some share one.
+    pub fn devices(&self) -> usize {
+        self.devices
+    }
+
+    /// What whoever operates the store has to know since this was asked last, one sentence each: disks that fail, and
+    /// work again; labels that were damaged. No more than one failure of each disk a minute.
+    pub fn notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.queue().notices)
+    }
+
     /// Whether nothing can be asked any more.
     pub fn is_closed(&self) -> bool {
         self.shared.queue().is_closed
@@ -433,11 +460,9 @@ impl Drop for Snapshot {
     }
 }
 
-fn cannot_open(paths: &[PathBuf], missing: Option<usize>, trouble: &Trouble) -> StoreError {
+fn cannot_open(names: &Names, trouble: &Trouble) -> StoreError {
     let path = match trouble {
-        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => {
-            paths.get(disk - usize::from(missing.is_some_and(|missing| missing < *disk)))
-        }
+        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => names.path(*disk),
         _ => None,
     };
     match path {
@@ -466,7 +491,8 @@ fn lanes(targets: Vec<Target>) -> std::io::Result<Box<dyn Lanes>> {
 
 /// Drives the store until it is closed.
 fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
-    let Disks { layouts, missing, targets } = disks;
+    let names = disks.names();
+    let Disks { layouts, missing, targets, .. } = disks;
     let Ok(mut lanes) = lanes(targets) else { return };
     let Ok(waker) = lanes.waker() else { return };
     *shared.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
@@ -479,6 +505,7 @@ fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
         thens: BTreeMap::new(),
         now: Nanos::ZERO,
         is_closing: false,
+        names,
     };
     // An error of the driver's ends the store; whoever waits is told.
     let _ = run(&mut policy, &mut *lanes, &mut outside, &mut ());
@@ -492,6 +519,27 @@ struct Outside {
     thens: BTreeMap<RequestId, Then>,
     now: Nanos,
     is_closing: bool,
+    names: Names,
+}
+
+/// What the user calls the disks.
+struct Names {
+    paths: Vec<PathBuf>,
+    missing: Option<usize>,
+}
+
+impl Names {
+    fn path(&self, disk: usize) -> Option<&PathBuf> {
+        let is_behind = self.missing.is_some_and(|missing| missing < disk);
+        self.paths.get(disk - usize::from(is_behind))
+    }
+
+    fn say(&self, disk: usize, what: &str) -> String {
+        match self.path(disk) {
+            Some(path) => format!("disk {} ({}): {what}", disk + 1, path.display()),
+            None => format!("disk {}: {what}", disk + 1),
+        }
+    }
 }
 
 impl Workload for Outside {
@@ -501,8 +549,13 @@ impl Workload for Outside {
             let (figures, stages, held) =
                 (self.view.figures(), self.view.stages(), self.view.held());
             let (records, losses) = (self.view.records(), self.view.losses());
+            let health = self.view.health();
             // Whoever asked may have gone.
-            let _ = asked.send(Status { figures, stages, held, records, losses });
+            let _ = asked.send(Status { figures, stages, held, records, losses, health });
+        }
+        if queue.notices.len() < NOTICES_MAX {
+            let notices = self.view.notices().into_iter();
+            queue.notices.extend(notices.map(|(disk, what)| self.names.say(disk, &what)));
         }
         (!queue.waiting.is_empty()).then_some(self.now)
     }

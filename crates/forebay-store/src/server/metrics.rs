@@ -87,6 +87,23 @@ pub(super) fn text(serving: &Serving) -> String {
             page.sample("disk_stage", &label, f64::from(u8::from(of == stage)));
         }
     }
+    page.head("disk_ok", "gauge", "1 where a disk is there and its last write was done.");
+    for (disk, health) in (1..).zip(&status.health) {
+        let is_ok = health.name() == "ok";
+        page.sample("disk_ok", &format!("{{disk=\"{disk}\"}}"), f64::from(u8::from(is_ok)));
+    }
+    page.head("disk_errors_total", "counter", "Reads and writes of a disk that failed, by why.");
+    for (disk, health) in (1..).zip(&status.health) {
+        let other_writes = health.write_errors - health.no_space_errors;
+        for (of, count) in [
+            ("read", health.read_errors),
+            ("write", other_writes),
+            ("no-space", health.no_space_errors),
+        ] {
+            let label = format!("{{disk=\"{disk}\",error=\"{of}\"}}");
+            page.sample("disk_errors_total", &label, count as f64);
+        }
+    }
     for (name, value, help) in [
         (
             "records",
