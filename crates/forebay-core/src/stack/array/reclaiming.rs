@@ -133,7 +133,7 @@ impl Array {
         }
         self.stalled.append(&mut waiting);
         if matches!(self.phase, super::Phase::Failed) {
-            self.give_up(plan);
+            self.give_up(Fault::Gone, plan);
         }
     }
 
