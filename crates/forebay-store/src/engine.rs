@@ -102,6 +102,8 @@ struct Disk {
 struct Put {
     id: RequestId,
     records: Vec<(Key, Option<Value>)>,
+    /// The sequence number of its first record, once it is in a batch.
+    sequence: u64,
 }
 
 /// What the store counted.
@@ -224,6 +226,8 @@ struct State {
     rootless: Option<Trouble>,
     nodes: Nodes,
     snapshots: BTreeMap<RequestId, Picture>,
+    /// Writes under way that hold what there was before them.
+    holding: BTreeSet<RequestId>,
     /// Scans between two of their pages, the latest last.
     scans: VecDeque<Kept>,
     /// Pages that are being read.
@@ -322,6 +326,7 @@ impl Engine {
             rootless: None,
             nodes: Nodes::new(config.node_bytes),
             snapshots: BTreeMap::new(),
+            holding: BTreeSet::new(),
             scans: VecDeque::new(),
             scanning: 0,
             figures: Figures::default(),
@@ -349,7 +354,8 @@ impl Engine {
                 let outcome = engine.open().await;
                 engine.answer(id, outcome.map(|()| Answer::Done));
             }),
-            Operation::Write(records) => self.enqueue(id, records),
+            Operation::Write(records) => self.enqueue(id, records, false),
+            Operation::WriteAndHold(records) => self.enqueue(id, records, true),
             Operation::Get(key) => self.get_of(id, key, self.picture()),
             Operation::Scan { from, count, bytes } => {
                 self.scan_of(id, Wanted { from, count, bytes }, self.picture());
@@ -371,6 +377,8 @@ impl Engine {
             }
             Operation::Release(snapshot) => {
                 let mut state = self.state.borrow_mut();
+                // A write that is let go before it is answered holds nothing then.
+                state.holding.remove(&snapshot);
                 state.snapshots.remove(&snapshot);
                 state.drop_stale_scans();
                 drop(state);
@@ -407,7 +415,7 @@ impl Engine {
         });
     }
 
-    fn enqueue(&self, id: RequestId, records: Vec<(Key, Option<Value>)>) {
+    fn enqueue(&self, id: RequestId, records: Vec<(Key, Option<Value>)>, holds: bool) {
         let size = |(key, value): &(Key, Option<Value>)| {
             16 + key.len() + value.as_ref().map_or(0, |value| value.len())
         };
@@ -432,7 +440,8 @@ impl Engine {
         if state.is_closing {
             return self.answer(id, Err(Trouble::Closed));
         }
-        state.queue.push_back(Put { id, records });
+        state.holding.extend(holds.then_some(id));
+        state.queue.push_back(Put { id, records, sequence: 0 });
         drop(state);
         self.put.notify();
     }

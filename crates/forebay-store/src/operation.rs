@@ -11,6 +11,9 @@ pub enum Operation {
     Open,
     /// Puts values and deletes keys, all or none of them, in this order.
     Write(Vec<(Key, Option<Value>)>),
+    /// A [`Write`](Operation::Write) that holds what there was just before it as a snapshot, which the operation's
+    /// own number names once it was answered without an error.
+    WriteAndHold(Vec<(Key, Option<Value>)>),
     /// A key's value.
     Get(Key),
     /// The first keys from this one on, with their values, in order, all as of one moment.

@@ -61,10 +61,22 @@ impl Status {
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(Operation, Then)>,
+    /// The number of the operation that comes next.
+    next: RequestId,
+    waiting: VecDeque<(RequestId, Operation, Then)>,
     waiting_bytes: usize,
     wants_status: Vec<SyncSender<Status>>,
     is_closed: bool,
+}
+
+impl Queue {
+    /// Puts an operation at its end, and answers its number.
+    fn push(&mut self, operation: Operation, then: Then) -> RequestId {
+        let number = self.next;
+        self.next += 1;
+        self.waiting.push_back((number, operation, then));
+        number
+    }
 }
 
 /// What the handles and the thread share.
@@ -85,7 +97,7 @@ impl Drop for Ends {
         let left = std::mem::take(&mut queue.waiting);
         queue.wants_status.clear();
         drop(queue);
-        left.into_iter().for_each(|(_, then)| then(Err(Trouble::Closed)));
+        left.into_iter().for_each(|(.., then)| then(Err(Trouble::Closed)));
         self.0.room.notify_all();
     }
 }
@@ -132,7 +144,7 @@ impl Store {
             // Whoever opens waits for it.
             let _ = said.send(answer);
         });
-        shared.queue().waiting.push_back((Operation::Open, then));
+        shared.queue().push(Operation::Open, then);
         let theirs = Arc::clone(&shared);
         let names: Vec<PathBuf> =
             disks.targets.iter().map(|target| target.path().to_path_buf()).collect();
@@ -153,6 +165,11 @@ impl Store {
 
     /// Begins an operation; waits where very much is waiting already.
     pub fn begin(&self, operation: Operation, then: Then) {
+        self.number(operation, then);
+    }
+
+    /// Begins an operation, and answers its number. All operations are begun in the order of these.
+    fn number(&self, operation: Operation, then: Then) -> RequestId {
         let bytes = bytes_of(&operation);
         let mut queue = self.shared.queue();
         while queue.waiting_bytes > WAITING_BYTES_MAX && !queue.is_closed {
@@ -160,12 +177,14 @@ impl Store {
         }
         if queue.is_closed {
             drop(queue);
-            return then(Err(Trouble::Closed));
+            then(Err(Trouble::Closed));
+            return RequestId::MAX;
         }
         queue.waiting_bytes += bytes;
-        queue.waiting.push_back((operation, then));
+        let number = queue.push(operation, then);
         drop(queue);
         self.shared.wake();
+        number
     }
 
     /// Does an operation and waits for it.
@@ -242,6 +261,20 @@ impl Store {
         }
     }
 
+    /// [`Store::snapshot`] that waits for nothing: of when the store comes to it, which is before anything that is
+    /// begun later.
+    pub fn hold(&self) -> Snapshot {
+        let id = self.number(Operation::Snapshot, Box::new(|_| ()));
+        Snapshot { store: self.clone(), id }
+    }
+
+    /// Begins a write, and holds what there was just before it. The snapshot can be read once the write was answered
+    /// without an error.
+    pub fn write_and_hold(&self, records: Vec<(Key, Option<Value>)>, then: Then) -> Snapshot {
+        let id = self.number(Operation::WriteAndHold(records), then);
+        Snapshot { store: self.clone(), id }
+    }
+
     /// Reads everything there is.
     ///
     /// # Errors
@@ -293,7 +326,7 @@ impl Store {
         let mut queue = self.shared.queue();
         if !queue.is_closed {
             queue.is_closed = true;
-            queue.waiting.push_back((Operation::Close, Box::new(|_| ())));
+            queue.push(Operation::Close, Box::new(|_| ()));
         }
         drop(queue);
         self.shared.wake();
@@ -415,7 +448,7 @@ fn cannot_open(paths: &[PathBuf], missing: Option<usize>, trouble: &Trouble) -> 
 
 fn bytes_of(operation: &Operation) -> usize {
     match operation {
-        Operation::Write(records) => {
+        Operation::Write(records) | Operation::WriteAndHold(records) => {
             let len = |value: &Option<Value>| value.as_ref().map_or(0, |value| value.len());
             records.iter().map(|(key, value)| 64 + key.len() + len(value)).sum()
         }
@@ -444,7 +477,6 @@ fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
         desk,
         view: policy.view(),
         thens: BTreeMap::new(),
-        next: 0,
         now: Nanos::ZERO,
         is_closing: false,
     };
@@ -458,7 +490,6 @@ struct Outside {
     desk: Desk,
     view: View,
     thens: BTreeMap<RequestId, Then>,
-    next: RequestId,
     now: Nanos,
     is_closing: bool,
 }
@@ -477,22 +508,20 @@ impl Workload for Outside {
     }
 
     fn take(&mut self) -> Request {
-        let (operation, then) = {
+        let (id, operation, then) = {
             let mut queue = self.shared.queue();
             let taken = queue.waiting.pop_front().expect("something waits");
-            queue.waiting_bytes = queue.waiting_bytes.saturating_sub(bytes_of(&taken.0));
+            queue.waiting_bytes = queue.waiting_bytes.saturating_sub(bytes_of(&taken.1));
             taken
         };
         self.shared.room.notify_all();
         let op = match &operation {
             Operation::Open => Op::Open,
-            Operation::Write(_) => Op::Write,
+            Operation::Write(_) | Operation::WriteAndHold(_) => Op::Write,
             Operation::Close => Op::Flush,
             _ => Op::Read,
         };
         self.is_closing |= operation == Operation::Close;
-        let id = self.next;
-        self.next += 1;
         self.thens.insert(id, then);
         self.desk.lay(id, operation);
         let at = self.now;

@@ -10,6 +10,7 @@ use crate::operation::{Answer, Trouble};
 use crate::record::Record;
 
 use super::log::Log;
+use super::read::Picture;
 use super::{Engine, Put};
 
 /// How long puts are held back at least, where they are.
@@ -146,7 +147,7 @@ impl Engine {
             false => self.write(log.disk, offset, bytes, durable).await,
             true => {
                 let Some(place) = self.disks[log.disk].space.borrow_mut().take(len) else {
-                    puts.iter().for_each(|put| self.answer(put.id, Err(Trouble::Full)));
+                    puts.iter().for_each(|put| self.deny(put));
                     return Ok(());
                 };
                 log.stretch(place, len);
@@ -183,10 +184,26 @@ impl Engine {
         }
         // A batch is seen as a whole.
         self.state.borrow_mut().seen_upto = upto;
-        puts.into_iter().for_each(|put| self.answer(put.id, Ok(Answer::Done)));
+        puts.iter().for_each(|put| self.done(put));
         self.look_ahead(log);
         self.watch();
         Ok(())
+    }
+
+    /// A put is durable and seen. What there was just before it is what there is now, but for what has a sequence
+    /// number of its own or a later one: all of these are in the log on duty.
+    fn done(&self, put: &Put) {
+        if self.state.borrow_mut().holding.remove(&put.id) {
+            let before = Picture { upto: put.sequence, ..self.picture() };
+            self.state.borrow_mut().snapshots.insert(put.id, before);
+        }
+        self.answer(put.id, Ok(Answer::Done));
+    }
+
+    /// There is no room for a put.
+    pub(super) fn deny(&self, put: &Put) {
+        self.state.borrow_mut().holding.remove(&put.id);
+        self.answer(put.id, Err(Trouble::Full));
     }
 
     /// Whether there are so many runs that merges come first.
@@ -246,9 +263,10 @@ impl Engine {
         while let Some(put) = state.queue.front()
             && (puts.is_empty()
                 || bytes + size(put) <= most && !is_outsize(put, slot_bytes) && fits(put))
-            && let Some(put) = state.queue.pop_front()
+            && let Some(mut put) = state.queue.pop_front()
         {
             bytes += size(&put);
+            put.sequence = state.sequence;
             for (key, value) in &put.records {
                 let (key, value, sequence) = (key.clone(), value.clone(), state.sequence);
                 records.push(Record { key, sequence, value });

@@ -10,15 +10,11 @@ use forebay_metrics::Page;
 use super::Serving;
 
 /// Commands that are counted by name; all others together are the last.
-const COMMANDS: [&str; 20] = [
+pub(super) const COMMANDS: [&str; 24] = [
     "get", "set", "del", "unlink", "exists", "mget", "mset", "scan", "dbsize", "info", "ping",
-    "echo", "select", "auth", "hello", "command", "client", "config", "quit", "other",
+    "echo", "select", "auth", "hello", "command", "client", "config", "quit", "multi", "exec",
+    "discard", "reset", "other",
 ];
-
-/// How many commands there are.
-pub(super) fn commands() -> usize {
-    COMMANDS.len() - 1
-}
 
 /// Upper bounds of a histogram's buckets, in microseconds.
 const BOUNDS_US: [u64; 16] = [

@@ -15,6 +15,7 @@ mod missing;
 mod moments;
 mod pages;
 mod rotten;
+mod together;
 mod undurable;
 
 use forebay_core::Nanos;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_store::{
     Answer, Config, Disks, InPlace, Operation, Store, StoreError, Transformation, Tree, Trouble,
-    VALUE_MAX, create, find,
+    create, find,
 };
 
 const MIB: u64 = 1 << 20;

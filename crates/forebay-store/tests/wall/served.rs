@@ -248,7 +248,7 @@ fn what_clients_begin_to_send_is_bounded_in_all() {
 fn what_clients_ask_when_they_begin_is_answered() {
     let served = Served::new(Limits::default());
     let mut client = served.client();
-    assert_eq!(client.text("COMMAND COUNT"), ":19");
+    assert_eq!(client.text("COMMAND COUNT"), ":23");
     assert_eq!(client.text("COMMAND DOCS"), "[]");
     assert_eq!(client.text("CONFIG GET maxmemory"), "[]");
     assert_eq!(client.text("CONFIG GET append* maxmemory"), "[appendonly yes appendfsync always]");
