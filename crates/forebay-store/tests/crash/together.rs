@@ -13,10 +13,7 @@ use crate::{Draw, STUCK, config, layouts, media, seeds};
 
 const KEYS: u8 = 5;
 const WRITES: u64 = 120;
-<<<<<<< HEAD
-=======
 const HOLDS: u64 = 100;
->>>>>>> wt/resp
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
@@ -102,11 +99,7 @@ impl Together {
                 let next = if self.writes.is_multiple_of(5) { Ask::Careless } else { Ask::Write };
                 self.due.push((now, next));
             }
-<<<<<<< HEAD
-            Ask::Hold if self.writes > 0 => {
-=======
             Ask::Hold if self.writes > 0 && self.holds < HOLDS => {
->>>>>>> wt/resp
                 self.holds += 1;
                 self.due.push((now + Nanos(4000 * (1 + self.holds % 7)), Ask::Hold));
             }
@@ -198,13 +191,9 @@ fn what_is_done_together_is_done_at_one_moment() {
             checked: 0,
             seed,
         };
-<<<<<<< HEAD
-        run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
-=======
         let outcome = run(&mut policy, &mut lanes, &mut work, &mut ());
         let left = (work.writes, work.holds, &work.due, &work.under_way);
         assert!(outcome.is_ok(), "seed {seed}: {outcome:?}, left: {left:?}");
->>>>>>> wt/resp
         assert!(work.found.is_empty(), "seed {seed}: some were not answered");
         (checked, chained) = (checked + work.checked, chained + work.chain.len());
     }

@@ -97,9 +97,10 @@ impl Array {
             false => *value = value.saturating_sub(by),
         };
         let (lean, beyond) = self.cells_of(unit, level);
+        let lost = u64::from(unit.lost.has_data(level, self.chunks()));
         change(&mut self.held[kind], 1);
         change(&mut self.levels[level.place()], 1);
-        change(&mut self.lost_units, u64::from(unit.lost.has_data(level, self.chunks())));
+        change(&mut self.lost_units, lost);
         change(&mut self.room.lean[kind], lean);
         change(&mut self.room.beyond[kind], beyond);
         match counts && self.is_fat(level) {
