@@ -109,7 +109,7 @@ fn a_fio_job_is_one_that_fio_takes() {
     }
     let (status, said) = draw("m.json", &["--to", "fio-job"]);
     assert!(status == Some(2) && said.contains("got a file that is read"), "{said}");
-    assert!(fs::read(folder.join("m.json")).unwrap().starts_with(b"forebay model 4\n"));
+    assert!(fs::read(folder.join("m.json")).unwrap().starts_with(b"forebay model 5\n"));
     let fio = std::process::Command::new("fio")
         .args(["--parse-only", "--warnings-fatal", "out.fio"])
         .current_dir(folder)
