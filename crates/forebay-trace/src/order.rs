@@ -77,8 +77,12 @@ impl<R: Reader> Ordered<R> {
         let start = self.first.unwrap_or(Nanos::ZERO);
         let mut newest = self.held.newest().unwrap_or(Nanos::ZERO);
         let mut sorted = true;
+        if !self.clock.pass(&batch) {
+            for record in &mut batch {
+                record.at = Nanos(self.clock.time(record.at.0, record.latency));
+            }
+        }
         for record in &mut batch {
-            record.at = Nanos(self.clock.time(record.at.0, record.latency));
             if record.latency.is_some_and(|latency| latency.0 > LATENCY_NS_MAX) {
                 record.latency = None;
                 self.wrapped += 1;

@@ -14,6 +14,7 @@ use forebay_core::Nanos;
 
 use crate::plural::{counted, verb};
 use crate::quantities;
+use crate::trace::Record;
 
 /// Least step back that is told of.
 const STEP_NS: u64 = 900_000_000;
@@ -81,6 +82,23 @@ impl Clock {
     /// A step back begins a new run.
     pub(super) fn split(&mut self) {
         self.splits = true;
+    }
+
+    /// Takes the next rows of the file, whose times stay as they are, if nothing is odd about them: nearly
+    /// always.
+    pub(super) fn pass(&mut self, batch: &[Record]) -> bool {
+        let [first, .., last] = batch else { return batch.is_empty() };
+        let begins = self.rows > 0 && self.shift_ns == 0 && first.at.0 >= self.newest_ns;
+        let is_near = |from_ns: u64, to_ns: u64| to_ns.wrapping_sub(from_ns) < AHEAD_NS;
+        let steady = begins
+            && is_near(self.last.at_ns, first.at.0)
+            && batch.windows(2).all(|pair| is_near(pair[0].at.0, pair[1].at.0));
+        if steady {
+            self.rows += batch.len() as u64;
+            self.newest_ns = last.at.0;
+            self.last = Row { at_ns: last.at.0, latency: last.latency };
+        }
+        steady
     }
 
     /// The time of the next row of the file, which is behind the run before if it begins another.
