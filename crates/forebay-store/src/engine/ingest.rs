@@ -6,7 +6,7 @@ use forebay_core::Nanos;
 
 use crate::batch::{BATCH_HEAD, Batch, STRETCH_HEAD, Stretch};
 use crate::frame::BLOCK;
-use crate::operation::{Answer, Trouble};
+use crate::operation::Answer;
 use crate::record::Record;
 use crate::summary::BatchSummary;
 
