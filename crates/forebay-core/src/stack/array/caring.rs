@@ -164,7 +164,9 @@ impl Array {
     /// As many units as there is room for, when a record says so.
     fn promise_more(&mut self) {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
-        let units = self.drives.units(self.leanest, chunks, most);
+        // Copies that were asked for and that nothing but a lack of room would make leaner stay.
+        let level = if self.first.tolerates() == 2 { self.leanest } else { self.first };
+        let units = self.drives.units(level, chunks, most);
         if let Some(grown) = self.geometry.grown(units) {
             (self.geometry, self.log.owes) = (grown, true);
             self.table.grow(units);

@@ -150,6 +150,8 @@ impl Array {
 
     /// Nothing under way gives back cells: makes room by other means.
     fn unblock(&mut self, plan: &mut Plan<'_>) {
+        #[cfg(test)]
+        (self.room.blocked += 1);
         let doing = |array: &Array, key: u32| array.jobs[key as usize].doing;
         let keys: Vec<u32> = self.stalled.iter().copied().collect();
         let switch = keys.iter().find(|key| matches!(doing(self, **key), Doing::Switch(..)));

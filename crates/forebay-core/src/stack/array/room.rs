@@ -47,9 +47,11 @@ pub(super) struct Room {
     pub(super) reads: usize,
     /// Writes go on without roles that the level can do without.
     pub(super) forgoes: bool,
-    /// Units that gave up copies to shrink.
+    /// Units that gave up copies to shrink, and how often nothing under way made room.
     #[cfg(test)]
     pub(super) sheds: u64,
+    #[cfg(test)]
+    pub(super) blocked: u64,
 }
 
 impl Array {

@@ -108,5 +108,25 @@ fn fat_units_shrink_before_it_is_urgent() {
     assert!(fat > units / 2, "room that nothing needs yet is used: {fat} of {units}");
     let counted = rig.array().levels[Level::TRIPLE.place()];
     assert!(counted < fat, "{counted} of {fat} are fat still");
+    assert_eq!(rig.array().room.blocked, 0, "it is never too late");
     ledger::tests::check(rig.array());
+}
+
+/// A drive is missing, without which all roles of all units have no room: all units have, without some roles.
+#[test]
+fn what_is_promised_is_written_while_a_drive_is_missing() {
+    for (level, lost_at) in [(Level::RAID6, 0), (Level::RAID6, 2), (Level::TRIPLE, 2)] {
+        let config = Config { cells: 1000, ..Config::plain(level, 8) };
+        let mut rig = Rig::new(config.created(), 3);
+        let units = rig.units();
+        assert!(units * 6 > 7 * 1000, "{units} would fit on seven drives");
+        let first = units * lost_at / 4;
+        rig.write(config.fill(0..first), &config);
+        rig.lose(1);
+        rig.write(config.fill(first..units), &config);
+        rig.write(config.overwrites(1, units), &config);
+        rig.assert_all_written(&config);
+        let is_readable = |at| rig.array().drives.has_all(&rig.array().unit(at), 4);
+        assert!((0..units).all(is_readable));
+    }
 }

@@ -82,11 +82,12 @@ pub(super) struct Config {
     pub(super) pattern: Pattern,
     pub(super) fills_by_chunk: bool,
     pub(super) loses_one: bool,
+    pub(super) update: Update,
     pub(super) seed: u64,
 }
 
 /// How many choices there are of each, in the order of [`Config::chosen`].
-const CHOICES: [usize; 12] = [6, 5, 2, 2, 4, 4, 2, 3, 4, 4, 2, 2];
+const CHOICES: [usize; 13] = [6, 5, 2, 2, 4, 4, 2, 3, 4, 4, 2, 2, 2];
 /// Those of which all combinations are tried in the long run.
 const MAIN: [usize; 7] = [0, 1, 2, 4, 5, 7, 8];
 
@@ -94,7 +95,7 @@ impl Config {
     /// RAID 6 on six small drives that nothing happens to.
     pub(super) fn plain(level: Level, lanes: u16) -> Config {
         let at = LEVELS.iter().position(|known| *known == level).unwrap_or(0);
-        Config { lanes, ..Config::chosen(&[at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1) }
+        Config { lanes, ..Config::chosen(&[at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1) }
     }
 
     /// The configuration of these choices.
@@ -113,12 +114,15 @@ impl Config {
             ssds,
             cells: [160, 320][at[6]],
             is_uneven,
-            grow: GROWS[at[7]],
+            // Without records there is none that says how large it has become.
+            grow: if at[12] == 0 { GROWS[at[7]] } else { Grow::Not },
             flush_every: [None, Some(1), Some(16), None][at[8]],
             has_fua: at[8] == 3,
             pattern: PATTERNS[at[9]],
             fills_by_chunk: at[10] == 1,
-            loses_one: at[11] == 1 && level.tolerates() > 0,
+            // What a drive lost in place is not made anew elsewhere.
+            loses_one: at[11] == 1 && at[12] == 0 && level.tolerates() > 0,
+            update: [Update::Fresh, Update::InPlace][at[12]],
             seed,
         }
     }
@@ -147,10 +151,14 @@ impl Config {
             units: 0,
             cells: 0,
             ring: 0,
-            update: Update::Fresh,
+            update: self.update,
         };
         // The records of so small a volume take less than the first five mebibytes.
-        let bytes = |cells| (5 << 20) + u64::from(cells) * u64::from(CHUNK + 4096);
+        let (first, trailer) = match self.update {
+            Update::Fresh => (5 << 20, 4096),
+            Update::InPlace => (1 << 20, 0),
+        };
+        let bytes = |cells| first + u64::from(cells) * u64::from(CHUNK + trailer);
         let bytes: Vec<u64> = self.all_cells(false).into_iter().map(bytes).collect();
         let (hdds, ssds) = bytes.split_at(self.lanes.into());
         let sets: [&[u64]; 2] = [hdds, ssds];
