@@ -86,6 +86,7 @@ impl Array {
     /// A switch of a unit has ended.
     pub(super) fn switched(&mut self, number: u64) {
         let was_to_shrink = self.room.shrinking.remove(&number);
+        self.room.forced.remove(&number);
         if was_to_shrink && self.unit(number).level.is_some_and(|level| self.is_fat(level)) {
             self.room.failed.insert(number);
         }
@@ -175,7 +176,10 @@ impl Array {
     /// Has any fat unit shrink; answers whether there is one that can.
     fn shrink_any(&mut self) -> bool {
         let fat = KINDS.into_iter().find_map(|kind| Some((self.next_fat(kind, usize::MAX)?, kind)));
-        fat.inspect(|(number, kind)| self.shrink(*number, *kind)).is_some()
+        let Some((number, kind)) = fat else { return false };
+        self.room.forced.insert(number);
+        self.shrink(number, kind);
+        true
     }
 
     /// A stalled write of a fat unit makes way for its shrinking; answers whether there is one.
@@ -198,6 +202,7 @@ impl Array {
         self.vacant.push(key);
         self.locks.end(number, false);
         self.room.shrinking.insert(number);
+        self.room.forced.insert(number);
         self.locks.ask_first(number, Task::Switch(self.leanest, kind));
         self.ready.push(number);
         true
@@ -274,6 +279,9 @@ impl Array {
                 let is_barred = |lane| self.drives.is_barred(lane, &new, to, role, chunks);
                 self.drives.of(kind).filter(move |lane| !is_barred(*lane))
             };
+            if lanes().next().is_none() {
+                continue; // Its drive is missing.
+            }
             if let Some(lane) = lanes().find(|lane| self.drives.free(*lane) > 0) {
                 new.places[role] = Place::at(self.drives.number(lane), u32::MAX);
                 continue;
