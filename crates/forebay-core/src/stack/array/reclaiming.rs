@@ -63,7 +63,9 @@ impl Array {
         let mut found = None;
         for &number in fat.range(next..).chain(fat.range(..next)).take(look) {
             last = number + 1;
-            let may = self.locks.is_quiet(number) && !self.room.failed.contains(&number);
+            let is_refused = look == LOOK && self.room.refused.contains(&number);
+            let may =
+                !is_refused && self.locks.is_quiet(number) && !self.room.failed.contains(&number);
             if !may {
                 continue;
             }
@@ -86,15 +88,19 @@ impl Array {
     /// A switch of a unit has ended.
     pub(super) fn switched(&mut self, number: u64) {
         let was_to_shrink = self.room.shrinking.remove(&number);
-        self.room.forced.remove(&number);
+        let was_forced = self.room.forced.remove(&number);
         if was_to_shrink && self.unit(number).level.is_some_and(|level| self.is_fat(level)) {
-            self.room.failed.insert(number);
+            match was_forced {
+                true => self.room.failed.insert(number),
+                false => self.room.refused.insert(number),
+            };
         }
     }
 
     /// A round has ended: cells are free again, and what failed may do better.
     pub(super) fn freed(&mut self) {
         self.room.failed.clear();
+        self.room.refused.clear();
         self.room.looked = 0;
     }
 

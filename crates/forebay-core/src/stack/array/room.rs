@@ -35,6 +35,8 @@ pub(super) struct Room {
     /// Units that are asked to shrink, and those that could not since the last round.
     pub(super) shrinking: BTreeSet<u64>,
     pub(super) failed: BTreeSet<u64>,
+    /// Those that do not shrink unless nothing else makes room.
+    pub(super) refused: BTreeSet<u64>,
     /// Those that shrink though that leaves out roles of missing drives: nothing else makes room.
     pub(super) forced: BTreeSet<u64>,
     /// By lane: cells that newest states name.
