@@ -137,8 +137,10 @@ proptest-long:
 	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay-live -p forebay; \
 	done
 
-# The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores.
+# The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores; the laws of
+# room of a volume over all its configurations.
 laws:
+	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib array::room
 	FOREBAY_LAWS=8 cargo test -q -p forebay-live --test laws
 	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test crash
 

@@ -63,7 +63,9 @@ impl Array {
         let mut found = None;
         for &number in fat.range(next..).chain(fat.range(..next)).take(look) {
             last = number + 1;
-            let may = self.locks.is_quiet(number) && !self.room.failed.contains(&number);
+            let is_refused = look == LOOK && self.room.refused.contains(&number);
+            let may =
+                !is_refused && self.locks.is_quiet(number) && !self.room.failed.contains(&number);
             if !may {
                 continue;
             }
@@ -86,14 +88,19 @@ impl Array {
     /// A switch of a unit has ended.
     pub(super) fn switched(&mut self, number: u64) {
         let was_to_shrink = self.room.shrinking.remove(&number);
+        let was_forced = self.room.forced.remove(&number);
         if was_to_shrink && self.unit(number).level.is_some_and(|level| self.is_fat(level)) {
-            self.room.failed.insert(number);
+            match was_forced {
+                true => self.room.failed.insert(number),
+                false => self.room.refused.insert(number),
+            };
         }
     }
 
     /// A round has ended: cells are free again, and what failed may do better.
     pub(super) fn freed(&mut self) {
         self.room.failed.clear();
+        self.room.refused.clear();
         self.room.looked = 0;
     }
 
@@ -175,7 +182,10 @@ impl Array {
     /// Has any fat unit shrink; answers whether there is one that can.
     fn shrink_any(&mut self) -> bool {
         let fat = KINDS.into_iter().find_map(|kind| Some((self.next_fat(kind, usize::MAX)?, kind)));
-        fat.inspect(|(number, kind)| self.shrink(*number, *kind)).is_some()
+        let Some((number, kind)) = fat else { return false };
+        self.room.forced.insert(number);
+        self.shrink(number, kind);
+        true
     }
 
     /// A stalled write of a fat unit makes way for its shrinking; answers whether there is one.
@@ -198,6 +208,7 @@ impl Array {
         self.vacant.push(key);
         self.locks.end(number, false);
         self.room.shrinking.insert(number);
+        self.room.forced.insert(number);
         self.locks.ask_first(number, Task::Switch(self.leanest, kind));
         self.ready.push(number);
         true
@@ -274,6 +285,9 @@ impl Array {
                 let is_barred = |lane| self.drives.is_barred(lane, &new, to, role, chunks);
                 self.drives.of(kind).filter(move |lane| !is_barred(*lane))
             };
+            if lanes().next().is_none() {
+                continue; // Its drive is missing.
+            }
             if let Some(lane) = lanes().find(|lane| self.drives.free(*lane) > 0) {
                 new.places[role] = Place::at(self.drives.number(lane), u32::MAX);
                 continue;

@@ -35,6 +35,10 @@ pub(super) struct Room {
     /// Units that are asked to shrink, and those that could not since the last round.
     pub(super) shrinking: BTreeSet<u64>,
     pub(super) failed: BTreeSet<u64>,
+    /// Those that do not shrink unless nothing else makes room.
+    pub(super) refused: BTreeSet<u64>,
+    /// Those that shrink though that leaves out roles of missing drives: nothing else makes room.
+    pub(super) forced: BTreeSet<u64>,
     /// By lane: cells that newest states name.
     named: Vec<u32>,
     /// By kind: cells that written units would take at the leanest level, and those they take beyond.
@@ -75,7 +79,14 @@ impl Array {
         let low = self.spare() / 4 * 3;
         let named = |lane: usize| self.room.named.get(lane).copied().unwrap_or(0);
         let is_low = |lane: usize| self.drives.cells(lane) < named(lane) + low;
-        !self.room.fat[kind as usize].is_empty() && self.drives.of(kind).any(is_low)
+        // Copies on a drive that is missing count again when it is back; a parity that was never written does not.
+        let has_fat = !self.room.fat[kind as usize].is_empty();
+        has_fat && self.is_wide(kind) && self.drives.of(kind).any(is_low)
+    }
+
+    /// Whether as many drives of a kind are there as the leanest level is wide.
+    pub(super) fn is_wide(&self, kind: Kind) -> bool {
+        self.drives.of(kind).count() >= self.leanest.width(self.chunks())
     }
 
     /// A unit has another level, kind, or places, in what counts.

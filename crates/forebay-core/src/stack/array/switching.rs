@@ -125,7 +125,9 @@ impl Array {
             // It stays as it is.
             false => return self.finish(key, Ok(()), plan),
         }
-        if new.kind != old.kind && each(writes).any(|role| new.places[role].is_lost()) {
+        let loses = each(writes).any(|role| new.places[role].is_lost());
+        let is_ahead = self.room.shrinking.contains(&number) && !self.room.forced.contains(&number);
+        if loses && (new.kind != old.kind || is_ahead) {
             self.revert(&old, &new);
             return self.finish(key, Ok(()), plan);
         }
