@@ -379,7 +379,7 @@ fn lost_table(shown: &Shown) -> String {
             format!("and more: --format json lists those of the first {LOST_LISTED} units.\n")
         }
     };
-    format!("{table}\n{told}")
+    format!("{table}\n{told}\n")
 }
 
 fn described(opened: &Opened, shown: &Shown, said: &str) -> String {
