@@ -31,8 +31,8 @@ pub struct Create {
     pub overwrite: bool,
 }
 
-/// Makes a volume of the drives at `paths`, all of which are there. If that is cut short, the drives' labels say so, and
-/// they may be made a volume again.
+/// Makes a volume of the drives at `paths`, all of which are there. If that is cut short, the drives' labels say
+/// so, and they may be made a volume again.
 ///
 /// # Errors
 /// Where a drive cannot be had, holds something that may not be overwritten, or the volume cannot be.

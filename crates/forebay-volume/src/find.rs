@@ -322,6 +322,9 @@ mod tests {
         File::options().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
     }
 
+    /// What happens to a drive.
+    type Harm<'a> = &'a dyn Fn(&Path);
+
     /// Six drives of a volume, one of which something happens to. Answers the drives, and what is told of them.
     fn harmed(harm: impl FnOnce(&Path)) -> (tempfile::TempDir, Vec<PathBuf>, Vec<NonMember>) {
         let folder = tempfile::tempdir().unwrap();
@@ -384,7 +387,7 @@ mod tests {
             write(path, 0, &[0; 8192]);
             write(path, DRIVE_BYTES - 4096, &[0; 4096]);
         };
-        let harms: [(&dyn Fn(&Path), &str, bool); 8] = [
+        let harms: [(Harm<'_>, &str, bool); 8] = [
             (&zeros, "got no label", true),
             (&unlabelled, "got no label", true),
             (&cut, "got 5242880 bytes, expected", false),

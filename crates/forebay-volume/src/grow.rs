@@ -1,6 +1,7 @@
 //! Other drives for a volume: in the place of missing ones, or more of them.
 //!
-//! Both may be cut short at any moment: the same command continues, as drives say how far they are ([`crate::joining`]).
+//! Both may be cut short at any moment: the same command continues, as drives say how far they are
+//! ([`crate::joining`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -177,7 +178,8 @@ impl Newcomer {
 
 /// Once the new drives hold what they should.
 fn ended(mut opened: Opened, new: &[Newcomer]) -> Result<Opened, Error> {
-    settle(new, &opened.census)?;
+    let paths: Vec<PathBuf> = new.iter().map(|it| it.path.clone()).collect();
+    settle(&paths, opened.geometry.volume, &opened.census)?;
     opened.already = new.iter().filter(|it| it.is_member()).map(|it| it.path.clone()).collect();
     Ok(opened)
 }

@@ -144,18 +144,18 @@ impl Found {
     }
 }
 
-/// Drives that a record names now say so themselves.
+/// Drives that a record of the volume names now say so themselves.
 ///
 /// # Errors
-/// Where a label cannot be read or written.
-pub(crate) fn settle(new: &[Newcomer], census: &Census) -> Result<(), Error> {
-    for Newcomer { path, .. } in new {
-        let wrong = |why| Error::drive(path, why);
-        let Labelled { label, .. } = labels::read(path).map_err(|it| wrong(it.why))?;
-        if label.stage != DriveStage::Joining || !census.members.contains(&label.drive) {
+/// Where a label cannot be written.
+pub(crate) fn settle(paths: &[PathBuf], volume: u64, census: &Census) -> Result<(), Error> {
+    for path in paths {
+        let Ok(Labelled { label, .. }) = labels::read(path) else { continue };
+        let is_member = label.geometry.volume == volume && census.members.contains(&label.drive);
+        if label.stage != DriveStage::Joining || !is_member {
             continue;
         }
-        let (_, _, bytes) = labels::drive(path).map_err(wrong)?;
+        let (_, _, bytes) = labels::drive(path).map_err(|why| Error::drive(path, why))?;
         labels::write(path, &Label { stage: DriveStage::Member, ..label }, bytes)?;
     }
     Ok(())

@@ -98,8 +98,8 @@ mod tests {
 
     use super::*;
     use crate::open::Opened;
-    use crate::testing::{empty, holds_all, made, volume};
-    use crate::{Error, create, grow, labels, replace, status};
+    use crate::testing::{empty, folder, holds_all, made, volume};
+    use crate::{Error, check, create, grow, labels, replace, status};
 
     /// Drives as they were, to be as they were again.
     struct Kept(Vec<(PathBuf, Vec<u8>)>);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn making_that_is_killed_at_any_write_begins_anew_or_ends() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let drives: Vec<PathBuf> =
             (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();
         let making = || create(&drives, made(Level::RAID6));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_replacement_that_is_killed_at_any_write_continues() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let mut drives = volume(folder.path(), Level::RAID6);
         fs::remove_file(drives.remove(2)).unwrap();
         let new = empty(folder.path(), "new");
@@ -181,9 +181,47 @@ mod tests {
     }
 
     #[test]
+    fn a_half_made_drive_that_others_take_in_is_a_member_when_it_was_checked() {
+        let folder = folder();
+        let mut drives = volume(folder.path(), Level::RAID6);
+        fs::remove_file(drives.remove(2)).unwrap();
+        let new = empty(folder.path(), "new");
+        // Labelled, and no more: its three labels come after those of five others.
+        let replaced = || replace(&drives, &new, false, &mut |_| ());
+        assert!(killed_at(18, replaced).is_none());
+        let all = [&drives[..], std::slice::from_ref(&new)].concat();
+        let stage = || labels::read(&new).unwrap().label.stage;
+        assert_eq!((stage(), status(&drives).unwrap().missing()), (DriveStage::Joining, vec![3]));
+        holds_all(&all);
+        let checked = check(&all, 0, &mut |_| ()).unwrap();
+        assert_eq!((checked.missing(), checked.census.degraded_units), (vec![], 0));
+        assert_eq!(stage(), DriveStage::Member);
+    }
+
+    #[test]
+    fn two_drives_never_have_one_number() {
+        let folder = folder();
+        let mut drives = volume(folder.path(), Level::RAID6);
+        fs::remove_file(drives.remove(2)).unwrap();
+        let [half, other] = ["half", "other"].map(|name| empty(folder.path(), name));
+        let number = |path: &PathBuf| labels::read(path).unwrap().label.drive;
+        assert!(killed_at(18, || replace(&drives, &half, false, &mut |_| ())).is_none());
+        replace(&drives, &other, false, &mut |_| ()).unwrap();
+        assert_eq!((number(&half), number(&other)), (7, 8));
+        drives.push(other);
+        let all = [&drives[..], std::slice::from_ref(&half)].concat();
+        let opened = status(&all).unwrap();
+        assert_eq!((opened.joining.clone(), opened.missing()), (vec![7], vec![]));
+        // It is new again, and has no number that another had.
+        let grown = grow(&all, &[], Kind::Hdd, false, &mut |_| ()).unwrap().1;
+        assert_eq!((grown.census.members.len(), number(&half)), (7, 9));
+        holds_all(&all);
+    }
+
+    #[test]
     fn growth_that_is_killed_at_any_write_continues() {
         for level in [Level::RAID6, Level::Striped { parities: 0 }] {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = folder();
             let drives = volume(folder.path(), level);
             let new = ["a", "b"].map(|name| empty(folder.path(), name));
             killed_everywhere(&drives, &new, || {

@@ -14,6 +14,7 @@ use forebay_live::{LEN_MAX, Lanes, Target, run};
 
 use crate::error::Error;
 use crate::find::{Access, Found, NonMember, drives_in, find, found};
+use crate::joining::settle;
 use crate::moved::{Counting, Tell};
 
 /// I/Os that a drive is given at a time.
@@ -192,7 +193,10 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
     let all = status(paths)?.stored_bytes();
     let found = find(paths, true)?;
     let array = found.array().scrubbing().mending().caring_at(bytes_a_second);
-    opening(array, found, Some(all), tell)
+    let opened = opening(array, found, Some(all), tell)?;
+    // Some may have joined while others used the volume.
+    settle(&drives_in(paths)?, opened.geometry.volume, &opened.census)?;
+    Ok(opened)
 }
 
 /// Opens `array` on its drives, and nothing else; tells what is moved, of so many bytes if that is known.

@@ -93,6 +93,11 @@ pub(crate) fn holds_all(drives: &[PathBuf]) {
     assert_eq!(wrong, None, "what was written is there");
 }
 
+/// A folder in memory where there is one: many labels are made durable, one by one.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// Writes what three units hold again, so often.
 pub(crate) fn rewritten(drives: &[PathBuf], times: u64) {
     moved(drives, true, times);
