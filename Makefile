@@ -143,6 +143,7 @@ laws:
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib array::room
 	FOREBAY_LAWS=8 cargo test -q -p forebay-live --test laws
 	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test crash
+	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 
 # A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.
 ROUNDS ?= 100
