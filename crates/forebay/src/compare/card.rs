@@ -136,7 +136,7 @@ pub struct MissRatio {
     pub b: f64,
 }
 
-/// Shares of the requests in ranges that each have an equal share of the ground that the first trace uses, to a MiB.
+/// Shares of the requests in ranges that each have an equal share of the ground that either trace uses, to a MiB.
 #[derive(Clone, Debug, Serialize)]
 pub struct Heat {
     /// Bytes of that ground in a range.

@@ -25,7 +25,7 @@ pub(super) struct Side {
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) sides: [Side; 2],
-    /// Where ranges with equal shares of the ground that the first trace uses begin, all but the first: volume, in
+    /// Where ranges with equal shares of the ground that either trace uses begin, all but the first: volume, in
     /// the order in which they are laid, and byte on it.
     pub(super) edges: Vec<(u32, u64)>,
     /// Bytes of that ground in a range.
@@ -58,14 +58,9 @@ impl Layout {
         }
         let ground =
             [touched(a, &orders[0], &mut progress)?, touched(b, &orders[1], &mut progress)?];
-        let (edges, bytes) = (ground[0].edges(ranges), ground[0].bytes());
-        let ground = match (ground, shared) {
-            ([a, b], true) => {
-                let both = a.with(&b);
-                [both.clone(), both]
-            }
-            (ground, false) => ground,
-        };
+        let both = Touched::clone(&ground[0]).with(&ground[1]);
+        let (edges, bytes) = (both.edges(ranges), both.bytes());
+        let ground = if shared { [both.clone(), both] } else { ground };
         let [a, b] = extents;
         let [order_a, order_b] = orders;
         let side = |extents: Vec<u64>, order, ground: &Touched| {

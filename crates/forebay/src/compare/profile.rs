@@ -18,7 +18,7 @@ use crate::progress::{GoOn, Meter};
 pub(super) const SIZE_DIGITS: u32 = 10;
 /// The same of a time: to 0.4 %.
 pub(super) const TIME_DIGITS: u32 = 8;
-/// Ranges with equal shares of the ground that the first trace uses. (Ranges of equal length from 0 to the highest
+/// Ranges with equal shares of the ground that either trace uses. (Ranges of equal length from 0 to the highest
 /// address say nothing once one request lies far from all others.)
 pub(super) const RANGES: usize = 256;
 /// Streams told apart; all others are one.
