@@ -221,7 +221,10 @@ fn none(others: &[NonMember]) -> Error {
     let Some(NonMember { path, why, .. }) = others.first() else {
         return Error::Volume("got no drives, expected those of a volume".into());
     };
-    Error::drive(path, format!("{why}, expected a drive of a volume (forebay volume create)"))
+    // Where the system refuses it, its words say all, and what to do follows from them.
+    let what = labels::drive(path).err();
+    let expected = || format!("{why}, expected a drive of a volume (forebay volume create)");
+    Error::drive(path, what.unwrap_or_else(expected))
 }
 
 impl Found {
