@@ -180,7 +180,7 @@ impl Drives {
         let drive = &mut self.all[lane];
         let halvings = (now - drive.decayed).0 / FAULTS_HALVE.0;
         drive.recent = drive.recent.checked_shr(halvings.min(31) as u32).unwrap_or(0);
-        drive.decayed = drive.decayed + Nanos(halvings * FAULTS_HALVE.0);
+        drive.decayed += Nanos(halvings * FAULTS_HALVE.0);
         drive.recent += 1;
         drive.faults = drive.faults.saturating_add(1);
         drive.recent > FAULTS_MAX
