@@ -137,10 +137,13 @@ proptest-long:
 	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay-live -p forebay; \
 	done
 
-# The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores.
+# The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores; the laws of
+# room of a volume over all its configurations.
 laws:
+	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib array::room
 	FOREBAY_LAWS=8 cargo test -q -p forebay-live --test laws
 	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test crash
+	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 
 # A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.
 ROUNDS ?= 100
@@ -177,29 +180,45 @@ mutants:
 	  cargo install --locked cargo-mutants --version $(MUTANTS_VERSION)
 	python3 crates/forebay-core/mutants/plant.py $(MUTANTS_SEED) $(MUTANTS) target/mutants
 
-# blktrace for the parity tests, a C++ compiler for the fuzzer's engine, venv for Python's tests, clients of NBD
-# for those of serve.
-# Without them this fails; ALLOW_SKIP=1 goes on and skips, loudly, what needs them.
+# What tests and the commands on pages use where it is installed, each package with its programs: a test in
+# dependencies.rs holds the list to theirs. Every test passes without them, for what needs them is skipped, loudly.
+OPTIONAL := blktrace:blkparse,btt g++:c++ libnbd-bin:nbdcopy,nbdinfo,nbdfuse fuse3:fusermount3 \
+  qemu-utils:qemu-io,qemu-img,qemu-nbd fio:fio nbdkit:nbdkit nbd-client:nbd-client \
+  redis-tools:redis-cli,redis-benchmark systemd:systemd-analyze bsdutils:script util-linux:setpriv,losetup \
+  mount:mount,umount e2fsprogs:mkfs.ext4,fsck.ext4 git:git
+
+# Installs what is missing. What cannot be installed is counted, with the reason, and ends this; with ALLOW_SKIP=1
+# make goes on without it.
 needs:
 	@missing=""; \
-	command -v blkparse >/dev/null && command -v btt >/dev/null || missing+=" blktrace"; \
-	command -v c++ >/dev/null || missing+=" g++"; \
+	for each in $(OPTIONAL); do \
+	  for program in $$(echo "$${each#*:}" | tr , ' '); do \
+	    PATH="$$PATH:/usr/sbin:/sbin" command -v "$$program" >/dev/null && continue; \
+	    missing+=" $${each%%:*}"; break; \
+	  done; \
+	done; \
 	python3 -c 'import ensurepip' 2>/dev/null || missing+=" python3-venv"; \
-	command -v nbdcopy >/dev/null && command -v nbdfuse >/dev/null || missing+=" libnbd-bin"; \
-	command -v qemu-io >/dev/null || missing+=" qemu-utils"; \
-	command -v fio >/dev/null || missing+=" fio"; \
-	command -v nbdkit >/dev/null || missing+=" nbdkit"; \
-	PATH="$$PATH:/usr/sbin" command -v nbd-client >/dev/null || missing+=" nbd-client"; \
 	/usr/bin/python3 -c 'import nbd' 2>/dev/null || missing+=" python3-libnbd"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	sudo=""; if [ "$$(id -u)" != 0 ]; then sudo="sudo -n"; fi; \
-	if command -v apt-get >/dev/null && $$sudo true 2>/dev/null; then \
-	  $$sudo apt-get update -qq && $$sudo apt-get install -y -qq $$missing && exit 0; \
-	fi; \
+	never=""; \
+	if ! command -v apt-get >/dev/null; then never="there is no apt-get"; \
+	elif ! $$sudo true 2>/dev/null; then never="it takes root, or sudo without a password"; \
+	else $$sudo apt-get update -qq || echo "!!! apt-get update failed: its lists may be old"; fi; \
+	skipped=0; \
+	for package in $$missing; do \
+	  why="$$never"; \
+	  if [ -z "$$why" ]; then \
+	    said=$$($$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$$package" 2>&1) && continue; \
+	    why=$$(grep -m 1 '^E: ' <<<"$$said" || tail -n 1 <<<"$$said"); \
+	  fi; \
+	  skipped=$$((skipped + 1)); echo "!!! cannot install $$package: $${why#E: }"; \
+	done; \
+	if [ "$$skipped" = 0 ]; then exit 0; fi; \
 	if [ "$(ALLOW_SKIP)" = 1 ]; then \
-	  echo "!!! cannot install$$missing: what needs it is SKIPPED"; \
+	  echo "!!! $$skipped packages are missing: what needs them is SKIPPED"; \
 	else \
-	  echo "!!! cannot install$$missing; install it, or ALLOW_SKIP=1 to skip what needs it"; \
+	  echo "!!! $$skipped packages are missing; install them, or ALLOW_SKIP=1 to skip what needs them"; \
 	  exit 1; \
 	fi
 

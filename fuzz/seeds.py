@@ -498,7 +498,7 @@ def models():
         for name, options in variants.items():
             subprocess.run([command, "fit", trace, "-o", model, "--no-verdict", *options], check=True,
                            stdout=subprocess.DEVNULL)
-            packed = model.read_bytes().removeprefix(b"forebay model 4\n")[4:]
+            packed = model.read_bytes().removeprefix(b"forebay model 5\n")[4:]
             seed("model", name, pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read())
         seed("model", "file", model.read_bytes())
 

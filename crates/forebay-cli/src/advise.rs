@@ -106,13 +106,13 @@ impl Advise {
                 redundancy(&input, &device, drives, scheduler, setup, |told| progress.tell(told))?;
             advice.redundancy = Some(tried);
         }
-        // The answer comes first: it is not lost where the page cannot be written.
+        // The page comes first, since a reader of the answer may leave before its end.
+        if let Some(page) = page {
+            page.write(&report::html(&advice))?;
+        }
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &advice)?,
             Format::Table => output::print(&text(&advice))?,
-        }
-        if let Some(page) = page {
-            page.write(&report::html(&advice))?;
         }
         Ok(())
     }

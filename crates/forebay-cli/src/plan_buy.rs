@@ -293,7 +293,6 @@ fn drives(answer: &Answer) -> String {
             plus(row.cache_drives, "f"),
             plus(row.spare_drives, "s")
         );
-        let price = row.price.zip(row.currency.as_ref());
         let clients = several.then(|| Cell::new(row.sharing.name()));
         let first =
             [Cell::new(&row.drive), Cell::new(row.layout.name())].into_iter().chain(clients);
@@ -305,7 +304,7 @@ fn drives(answer: &Answer) -> String {
             Cell::new(row.binds.map_or("-", |binds| binds.name())),
             right(or_none(row.utilisation, percent)),
             right(or_none(row.mean_power_w, significant)),
-            right(price.map_or("-".into(), |(amount, currency)| format!("{amount:.0} {currency}"))),
+            right(row.priced().unwrap_or("-".into())),
         ]));
     }
     let more = does.len().saturating_sub(ROWS_MAX);

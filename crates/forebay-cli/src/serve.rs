@@ -45,6 +45,9 @@ pub(crate) struct Serve {
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
+    /// Serve it although its newest data may be on a flash that is not there, or not as they were (docs/placement-log.md)
+    #[arg(long)]
+    force: bool,
     /// I/Os that the file gets at a time [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: Option<u32>,
@@ -93,7 +96,9 @@ impl Serve {
                     self.reread(&server);
                 }
             }
-            server.stop()
+            let (said, ended) = server.end();
+            said.iter().for_each(|said| tell(said));
+            ended
         });
         Ok(outcome?)
     }
@@ -103,10 +108,17 @@ impl Serve {
         if !self.is_config() {
             return tell("SIGHUP: there is no configuration to read again");
         }
-        match file::read(&self.what) {
+        match self.read() {
             Ok(now) => server.reread(&now).iter().for_each(|said| tell(said)),
             Err(error) => tell(&format!("{error}; all stays as it is")),
         }
+    }
+
+    /// The configuration in its file, with what is given beside it.
+    fn read(&self) -> Result<Config, forebay_serve::Error> {
+        let mut config = file::read(&self.what)?;
+        config.backs.iter_mut().for_each(|back| back.force |= self.force);
+        Ok(config)
     }
 
     fn is_config(&self) -> bool {
@@ -135,7 +147,7 @@ impl Serve {
                 ))
                 .into());
             }
-            return Ok(file::read(&self.what)?);
+            return Ok(self.read()?);
         }
         if self.emulate.is_some() && (self.depth.is_some() || self.buffered) {
             return Err(forebay_serve::Error::Unfit(
@@ -168,6 +180,7 @@ impl Serve {
             depth: self.depth.unwrap_or(base.depth),
             page_cache: self.buffered,
             read_only: self.read_only,
+            force: self.force,
             trace: self.trace.clone(),
             trace_issued: self.trace_issued.clone(),
             tape: self.tape.clone(),

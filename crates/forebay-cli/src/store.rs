@@ -133,6 +133,7 @@ impl Serving {
             let durable = self.durability == Durability::Media;
             forebay_store::Store::open(opened, Config { read_only, durable, ..Config::default() })?
         };
+        store.notices().iter().for_each(|notice| say!("{notice}"));
         let losses = store.status().losses.len();
         if losses > 0 {
             say!(
@@ -168,6 +169,7 @@ impl Serving {
         }
         interrupt::shortens(Second::Ends, |stop| {
             while !stop.load(Ordering::Relaxed) && !store.is_closed() {
+                store.notices().iter().for_each(|notice| say!("{notice}"));
                 std::thread::sleep(Duration::from_millis(50));
             }
         });

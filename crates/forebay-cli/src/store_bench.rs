@@ -40,8 +40,9 @@ use workload::{Steps, Workload};
 /// First the records are put, then the workload runs. With --rate operations arrive at times of their own, and
 /// latency counts from then, even if the server lets them begin later (an open loop, free of coordinated
 /// omission). Without it each client asks again as soon as it was answered (a closed loop). Values identify
-/// themselves: one that was never written, or is older than one acknowledged before it was read, is an error. New
-/// keys are added to the old ones, and stay. Ctrl-C prints the result so far.
+/// themselves: one that was never written, or is older than one acknowledged before it was read, is an error. All
+/// keys begin with forebay-bench: and stay; other keys are neither replaced nor read. Ctrl-C prints the result so
+/// far.
 #[derive(Args)]
 pub(crate) struct Benching {
     /// The disks of a store that nobody serves, to ask it without a server in between
@@ -66,7 +67,7 @@ pub(crate) struct Benching {
     #[arg(long, value_name = "BYTES", default_value = "1000", value_parser = clap::value_parser!(u32).range(value::VALUE_MIN as i64..=VALUE_MAX as i64))]
     value_bytes: u32,
     /// Bytes of a key
-    #[arg(long, value_name = "BYTES", default_value = "16", value_parser = clap::value_parser!(u32).range(value::KEY_MIN as i64..=KEY_MAX as i64))]
+    #[arg(long, value_name = "BYTES", default_value = "30", value_parser = clap::value_parser!(u32).range(value::KEY_MIN as i64..=KEY_MAX as i64))]
     key_bytes: u32,
     /// Connections, each with one operation at a time
     #[arg(long, visible_alias = "writers", value_name = "COUNT", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_store::{
-    Checked, Config, Disks, Finding, Key, Loss, Spare, Store, StoreError, Trouble, is_among, look,
+    Checked, Config, Disks, Finding, Key, Loss, PutSpan, Spare, Store, StoreError, Trouble,
+    is_among, look,
 };
 use forebay_trace::plural::{counted, verb};
 
@@ -76,7 +77,7 @@ fn ends(checked: &Checked) -> anyhow::Result<()> {
     if checked.losses.is_empty() {
         return Ok(());
     }
-    if is_only_roots(checked) {
+    if is_nothing_lost(checked) {
         anyhow::bail!("not all of the store is as it was written, but nothing is lost");
     }
     anyhow::bail!("not all of the store can be read");
@@ -148,34 +149,74 @@ fn told(checked: &Checked, what: &str) -> String {
     );
     match checked.losses.is_empty() {
         true => format!("All is as it was written: {all}.\n"),
-        false if is_only_roots(checked) => {
+        false if is_nothing_lost(checked) => {
             format!("Nothing is lost of {all}.\n{}", losses(&checked.losses, "is damaged"))
         }
         false => format!("Of {all} some {what}.\n{}", losses(&checked.losses, what)),
     }
 }
 
-/// Whether nothing is damaged but roots, of which others say the same.
-fn is_only_roots(checked: &Checked) -> bool {
-    checked.losses.iter().all(|loss| matches!(loss.trouble, Trouble::Root { .. }))
+/// Whether nothing is damaged but roots and labels, of which others say the same.
+fn is_nothing_lost(checked: &Checked) -> bool {
+    checked.losses.iter().all(|loss| is_said_elsewhere(&loss.trouble))
+}
+
+fn is_said_elsewhere(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Root { .. } | Trouble::Label { .. })
 }
 
 fn losses(losses: &[Loss], what: &str) -> String {
-    let mut table = output::table(["keys after", "up to", "records", "why"]);
+    let mut table = output::table(["keys after", "up to", "records", "put", "why"]);
     for loss in losses.iter().take(SHOWN) {
-        let records = if loss.records == 0 { "?".into() } else { loss.records.to_string() };
+        let records = match loss.records {
+            0 => "?".into(),
+            records if loss.is_bound => format!("at most {records}"),
+            records => records.to_string(),
+        };
         let end = |key: &Option<Key>, none: &str| key.as_deref().map_or_else(|| none.into(), shown);
+        let begin = match &loss.from {
+            Some(from) => format!("from {}", shown(from)),
+            None => end(&loss.after, "(first)"),
+        };
         let why = loss.trouble.to_string();
-        let row = match loss.trouble {
-            // Nothing is lost by it.
-            Trouble::Root { .. } => ["none".into(), String::new(), "0".into(), why],
-            _ => [end(&loss.after, "(first)"), end(&loss.upto, "(last)"), records, why],
+        let row = match is_said_elsewhere(&loss.trouble) {
+            true => ["none".into(), String::new(), "0".into(), String::new(), why],
+            false => [begin, end(&loss.upto, "(last)"), records, span(loss.put), why],
         };
         table.add_row(row);
     }
     let more = losses.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
     format!("What {what}:\n\n{table}\n{more}")
+}
+
+/// When something was put, as far as is known.
+fn span(put: PutSpan) -> String {
+    match (put.from.map(utc), put.upto.map(utc)) {
+        (None, None) => "?".into(),
+        (Some(from), None) => format!("since {from}"),
+        (None, Some(upto)) => format!("until {upto}"),
+        (Some(from), Some(upto)) if from == upto => from,
+        (Some(from), Some(upto)) => format!("{from} to {upto}"),
+    }
+}
+
+/// A time, given in nanoseconds since the Unix epoch, to the second: the proleptic Gregorian calendar in years that
+/// begin in March (Hinnant, "chrono-compatible low-level date algorithms").
+fn utc(ns: u64) -> String {
+    let secs = ns / 1_000_000_000;
+    let (days, second) = (secs / 86_400 + 719_468, secs % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..=9 => (era * 400 + year, month + 3),
+        _ => (era * 400 + year + 1, month - 9),
+    };
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
 }
 
 /// Losses that are listed.
@@ -186,4 +227,26 @@ fn shown(key: &[u8]) -> String {
     let text: String =
         key.iter().take(24).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
     if key.len() > 24 { text + "..." } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_utc() {
+        for (secs, expected) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_868_800, "2000-03-01 00:00:00 UTC"),
+            (1_709_209_845, "2024-02-29 12:30:45 UTC"),
+            (1_798_761_599, "2026-12-31 23:59:59 UTC"),
+        ] {
+            assert_eq!(utc(secs * 1_000_000_000 + 999), expected);
+        }
+        let put = |from, upto| span(PutSpan { from, upto });
+        assert_eq!(put(Some(0), None), "since 1970-01-01 00:00:00 UTC");
+        assert_eq!(put(Some(5), Some(7)), "1970-01-01 00:00:00 UTC");
+        assert_eq!(put(None, None), "?");
+    }
 }

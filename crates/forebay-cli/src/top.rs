@@ -273,7 +273,7 @@ const ABANDONED: &str = "rearranging_abandoned";
 /// How a volume is: its levels, its drives, its rebuild.
 fn volume(back: &BackFigures) -> String {
     let Some(volume) = &back.volume else { return String::new() };
-    let VolumeFigures { units, drives, drives_present, care_units_left, all_units } = volume;
+    let VolumeFigures { units, drives, drives_present, care_units_left, all_units, .. } = volume;
     let mut text = match drives_present < drives {
         true => format!("{} of its {drives} drives are missing. ", drives - drives_present),
         false => format!("All {drives} drives are used. "),
@@ -287,6 +287,12 @@ fn volume(back: &BackFigures) -> String {
     if *care_units_left > 0 {
         let share = percent((all_units - care_units_left) as f64 / (*all_units).max(1) as f64);
         text += &format!(" Rebuilding: {share} of {all_units} units are looked after.");
+    }
+    if volume.lost_units > 0 {
+        text += &format!(" Bytes of {} units are lost: `forebay volume check`.", volume.lost_units);
+    }
+    if volume.lacks_room > 0 {
+        text += " Its drives have no room: writes wait.";
     }
     output::wrapped(&text) + "\n"
 }
@@ -335,6 +341,7 @@ mod tests {
                 drives: 6,
                 drives_present: 5,
                 care_units_left: 3000,
+                ..VolumeFigures::default()
             }),
             counted: (0..30).map(|nth| (format!("units_switched_{nth}"), 1e9)).collect(),
         };

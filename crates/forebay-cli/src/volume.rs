@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use forebay_core::stack::array::{Geometry, Kind, LEVELS, Level};
+use forebay_core::stack::array::{Census, Geometry, Kind, LEVELS, LOST_LISTED, Level};
 use forebay_trace::plural::{counted, listed, verb};
 use forebay_trace::quantities;
-use forebay_volume::{Create, Opened};
+use forebay_volume::{Create, NonMember, Opened};
 use serde::Serialize;
 
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
 
 /// Make and look after a volume: drives together, with redundancy
@@ -84,12 +84,14 @@ struct Check {
 }
 
 /// Put a new drive in the place of a missing one, and restore its data
+///
+/// If that is cut short, the same command continues.
 #[derive(Args)]
 struct Replace {
     /// The drives that are left, or a folder of files
     #[arg(required = true, value_name = "DIR|DEVICE")]
     drives: Vec<PathBuf>,
-    /// The new one
+    /// The new one; it may lie in the volume's folder
     #[arg(long, value_name = "DEVICE")]
     with: PathBuf,
     /// Destroy what is on the new one
@@ -103,7 +105,7 @@ struct Replace {
 /// Make a volume larger: with more drives, or with all of drives that have become larger
 ///
 /// The data are spread over all drives first. A volume grows to at most twice its first size. If growing is cut
-/// short, the volume holds what it held; the same command with all its drives, and no --with, continues.
+/// short, the volume holds what it held, and the same command continues.
 #[derive(Args)]
 struct Grow {
     /// The drives it has, or a folder of files
@@ -134,7 +136,7 @@ impl Volume {
             What::Create(making) => making.run(),
             What::Status(status) => {
                 let opened = forebay_volume::status(&status.drives)?;
-                show(&opened, "", status.format)
+                show(&opened, &status.drives, "", status.format)
             }
             What::Check(check) => {
                 let rate = u64::from(check.rate.unwrap_or(0)) * 1_000_000;
@@ -146,6 +148,9 @@ impl Volume {
                 let count = |name| figure(&opened, name);
                 let (rotten, mended) = (count("rotten_blocks"), count("repaired_roles"));
                 let said = match (rotten, mended) {
+                    (0, 0) if opened.census.lost_units > 0 => {
+                        "All that the volume holds was read, and no more of it is wrong.".into()
+                    }
                     (0, 0) => "All that the volume holds was read, and all of it is right.".into(),
                     _ => format!(
                         "All that the volume holds was read: {} {} wrong, and {} {} written anew.",
@@ -155,7 +160,7 @@ impl Volume {
                         verb(mended, "was", "were")
                     ),
                 };
-                show(&opened, &said, check.format)
+                show(&opened, &check.drives, &said, check.format)
             }
             What::Replace(replace) => {
                 let progress = Progress::new("making anew what the missing drive held");
@@ -169,12 +174,20 @@ impl Volume {
                     },
                 )?;
                 drop(progress);
-                let mended = figure(&opened, "repaired_roles");
-                let said = format!(
-                    "{} is a drive of the volume now; {mended} chunks were made anew.",
-                    replace.with.display()
-                );
-                show(&opened, &said, replace.format)
+                let new = replace.with.display();
+                let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
+                    (0, [_, ..]) => {
+                        format!(
+                            "{new} is a drive of the volume already, and has all it should hold."
+                        )
+                    }
+                    (mended, _) => format!(
+                        "{new} is a drive of the volume now; {} {} made anew.",
+                        counted(mended, "chunk"),
+                        verb(mended, "was", "were")
+                    ),
+                };
+                show(&opened, &replace.drives, &said, replace.format)
             }
             What::Grow(grow) => {
                 let kind = if grow.ssd { Kind::Ssd } else { Kind::Hdd };
@@ -204,7 +217,7 @@ impl Volume {
                     (false, true) => "Its drives have no room for a larger volume.".into(),
                     (false, false) => "Its records have no room for a larger volume.".into(),
                 };
-                show(&opened, &said, grow.format)
+                show(&opened, &grow.drives, &said, grow.format)
             }
         }
     }
@@ -221,7 +234,7 @@ impl Making {
         let how = Create { level, chunk_bytes, chunks, ssds, overwrite };
         forebay_volume::create(&drives, how)?;
         let opened = forebay_volume::status(&drives)?;
-        show(&opened, "The volume is made.", self.format)
+        show(&opened, &drives, "The volume is made.", self.format)
     }
 }
 
@@ -241,6 +254,12 @@ struct Shown {
     ssds: usize,
     drives_missing: Vec<u8>,
     drives_replaced: Vec<u8>,
+    drives_joining: Vec<u8>,
+    not_members: Vec<NotMember>,
+    replace_command: Option<String>,
+    notes: Vec<String>,
+    label_format: u64,
+    drives_without_end_label: Vec<u8>,
     chunk_bytes: u32,
     chunks: u8,
     openings: u64,
@@ -248,19 +267,48 @@ struct Shown {
     ssd_units: u64,
     degraded_units: u64,
     lost_units: u64,
+    lost_bytes: u64,
+    lost: Vec<ShownLoss>,
     written_bytes: u64,
     free_cells_least: u32,
     table_bytes: u64,
     records_bytes_a_drive: u64,
 }
 
-fn shown(opened: &Opened) -> Shown {
+/// A path that was named and is not used.
+#[derive(Serialize)]
+struct NotMember {
+    path: String,
+    why: String,
+}
+
+/// A range that cannot be read.
+#[derive(Serialize)]
+struct ShownLoss {
+    unit: u64,
+    offset: u64,
+    bytes: u64,
+    drives: Vec<u8>,
+}
+
+fn losses(census: &Census) -> Vec<ShownLoss> {
+    let of_unit = census.lost.iter().flat_map(|unit| unit.ranges.iter().map(move |it| (unit, it)));
+    let loss = of_unit.map(|(unit, range)| ShownLoss {
+        unit: unit.unit,
+        offset: range.offset,
+        bytes: range.bytes,
+        drives: unit.drives.clone(),
+    });
+    loss.collect()
+}
+
+fn shown(opened: &Opened, named: &[PathBuf]) -> Shown {
     let (geometry, census) = (&opened.geometry, &opened.census);
-    let present =
-        |number: &u8| census.drives.iter().any(|it| it.number == *number && it.is_present);
-    let away = census.members.iter().filter(|number| !present(number));
+    let not_member =
+        |it: &NonMember| NotMember { path: it.path.display().to_string(), why: it.why.clone() };
     let stale = census.drives.iter().map(|drive| drive.number);
-    let stale = stale.filter(|number| !census.members.contains(number));
+    let stale =
+        stale.filter(|number| !census.members.contains(number) && !opened.joining.contains(number));
     let units: u64 = census.units.iter().map(|(_, count)| count).sum();
     let free = census.drives.iter().filter(|it| it.is_present).map(|it| it.free_cells).min();
     Shown {
@@ -268,8 +316,14 @@ fn shown(opened: &Opened) -> Shown {
         capacity_bytes: geometry.capacity_bytes(),
         drives: census.members.len(),
         ssds: census.drives.iter().filter(|drive| drive.kind == Kind::Ssd).count(),
-        drives_missing: away.copied().collect(),
+        drives_missing: opened.missing(),
         drives_replaced: stale.collect(),
+        drives_joining: opened.joining.clone(),
+        not_members: opened.others.iter().map(not_member).collect(),
+        replace_command: opened.replace_command(named),
+        notes: opened.notes.clone(),
+        label_format: opened.format,
+        drives_without_end_label: opened.without_end_label.clone(),
         chunk_bytes: geometry.chunk_bytes,
         chunks: geometry.chunks,
         openings: census.openings,
@@ -277,6 +331,8 @@ fn shown(opened: &Opened) -> Shown {
         ssd_units: census.ssd_units,
         degraded_units: census.degraded_units,
         lost_units: census.lost_units,
+        lost_bytes: census.lost_bytes,
+        lost: losses(census),
         written_bytes: units * geometry.unit_bytes(),
         free_cells_least: free.unwrap_or(0),
         table_bytes: geometry.table_bytes(),
@@ -284,13 +340,51 @@ fn shown(opened: &Opened) -> Shown {
     }
 }
 
-fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
-    let shown = shown(opened);
-    if format != Format::Table {
-        return output::print_data(format, &shown);
+/// The most ranges that a table lists.
+const LISTED: usize = 10;
+
+/// Prints what a volume is like; an error where it has lost data.
+fn show(opened: &Opened, named: &[PathBuf], said: &str, format: Format) -> anyhow::Result<()> {
+    opened.told(named).iter().for_each(|told| say!("{told}"));
+    let shown = shown(opened, named);
+    match format {
+        Format::Table => output::print(&described(opened, &shown, said))?,
+        _ => output::print_data(format, &shown)?,
     }
+    let (bytes, units) = (size(shown.lost_bytes), counted(shown.lost_units, "unit"));
+    match shown.lost_units {
+        0 => Ok(()),
+        _ => Err(anyhow::anyhow!("{bytes} of the volume, in {units}, cannot be read any more")),
+    }
+}
+
+/// What cannot be read, the first ranges of it.
+fn lost_table(shown: &Shown) -> String {
+    if shown.lost.is_empty() {
+        return String::new();
+    }
+    let mut table = output::table(["unit", "lost from byte", "bytes", "drives"]);
+    table.add_rows(shown.lost.iter().take(LISTED).map(|loss| {
+        let drives: Vec<String> = loss.drives.iter().map(u8::to_string).collect();
+        let [unit, offset, bytes] = [loss.unit, loss.offset, loss.bytes].map(|it| it.to_string());
+        [unit, offset, bytes, drives.join(", ")]
+    }));
+    let more = shown.lost.len().saturating_sub(LISTED);
+    let told = match (more, shown.lost_units > LOST_LISTED as u64) {
+        (0, _) => String::new(),
+        (more, false) => {
+            format!("and {}: --format json lists all.\n", counted(more as u64, "more range"))
+        }
+        (_, true) => {
+            format!("and more: --format json lists those of the first {LOST_LISTED} units.\n")
+        }
+    };
+    format!("{table}\n{told}\n")
+}
+
+fn described(opened: &Opened, shown: &Shown, said: &str) -> String {
     let state = match (&shown.drives_missing[..], shown.degraded_units, shown.lost_units) {
-        (_, _, lost) if lost > 0 => format!("{lost} of its units are lost."),
+        (missing, _, lost) if lost > 0 => lost_state(shown, missing),
         ([], 0, _) => match spare_drives(opened, 0) {
             0 => "It is whole, but no drive may fail.".to_string(),
             1 => "It is whole, and one drive may fail.".to_string(),
@@ -300,7 +394,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
             format!("{degraded} of its units lack a drive: run `forebay volume check`.")
         }
         (missing, ..) => format!(
-            "{} missing. Nothing is lost, {}: replace {} (`forebay volume replace`).",
+            "{} missing. Nothing is lost, {}: replace {} (`{}`).",
             match missing {
                 [one] => format!("Drive {one} is"),
                 many => {
@@ -314,6 +408,7 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
                 more => format!("and {more} more drives may fail"),
             },
             if missing.len() == 1 { "it" } else { "them" },
+            shown.replace_command.as_deref().unwrap_or("forebay volume replace"),
         ),
     };
     let mut table = output::table(["volume", &shown.volume]);
@@ -338,6 +433,8 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         ("drives", drives),
         ("missing", numbers(&shown.drives_missing)),
         ("replaced", numbers(&shown.drives_replaced)),
+        ("joining", numbers(&shown.drives_joining)),
+        ("without a label at the end", numbers(&shown.drives_without_end_label)),
         ("unit", format!("{} chunks of {}", shown.chunks, size(shown.chunk_bytes.into()))),
         ("units", units),
         ("opened", counted(shown.openings, "time")),
@@ -346,7 +443,24 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     ];
     table.add_rows(rows.into_iter().map(|(name, value)| [name.to_string(), value]));
     let said = output::wrapped(format!("{said} {state}").trim_start());
-    Ok(output::print(&format!("{said}\n\n{table}"))?)
+    format!("{said}\n\n{}{table}", lost_table(shown))
+}
+
+/// How a volume is that has lost data, and what to do.
+fn lost_state(shown: &Shown, missing: &[u8]) -> String {
+    let units = counted(shown.lost_units, "unit");
+    let lost = format!("Data are lost: {} in {units} cannot be read.", size(shown.lost_bytes));
+    let numbers: Vec<String> = missing.iter().map(u8::to_string).collect();
+    match missing {
+        [] => format!("{lost} A range can be read again once it is written anew."),
+        _ => format!(
+            "{lost} {} {} missing, and may have some of it: bring {} back and run `forebay volume \
+             check`. Else a range can be read again once it is written anew.",
+            if missing.len() == 1 { "Drive" } else { "Drives" },
+            format_args!("{} {}", listed(&numbers), verb(missing.len() as u64, "is", "are")),
+            if missing.len() == 1 { "it" } else { "them" },
+        ),
+    }
 }
 
 /// Drives that may fail beside so many without loss, as far as the leanest unit goes; of an empty volume the first.

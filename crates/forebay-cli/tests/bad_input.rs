@@ -160,7 +160,7 @@ fn times_running_backwards_are_sorted_or_counted() {
 
 #[test]
 fn a_second_run_in_a_file_is_told_and_can_be_put_behind_the_first() {
-    let row = |at: f64| format!("{at},R,{},4096\n", at * 4096e3);
+    let row = |at: f64| format!("{at},R,{},4096\n", (at * 1000.0).round() as u64 * 4096);
     let run: String = (0..50).map(|n| row(f64::from(n) * 0.2 + 0.01)).collect();
     let text = format!("time_s,op,offset,len\n{run}{run}");
     let folder = Folder::new();

@@ -126,3 +126,44 @@ fn fuzzing_builds_no_dependency_in_another_way() {
         assert!(all.contains(line), "fuzz/Cargo.toml or its lock: {line}");
     }
 }
+
+/// The quoted words of the list that follows `mark` in a text, each time that it is there.
+fn listed<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
+    let lists = text.split(mark).skip(1).filter_map(|rest| rest.split_once(']'));
+    lists.flat_map(|(list, _)| list.split('"').skip(1).step_by(2)).collect()
+}
+
+/// The programs that tests and pages use where they are installed, each of which `make needs` installs: else a
+/// machine that is to run all tests skips some.
+#[test]
+fn make_installs_every_program_that_a_test_may_skip() {
+    let root = shell::root();
+    let makefile = std::fs::read_to_string(root.join("Makefile")).unwrap();
+    let needs = makefile.split_once("\nOPTIONAL := ").unwrap().1.split_once("\n\n").unwrap().0;
+    let installed: Vec<&str> = needs
+        .split_whitespace()
+        .filter_map(|each| each.split_once(':'))
+        .flat_map(|(_, of)| of.split(','))
+        .collect();
+    let mut used = vec!["redis-benchmark", "blkparse", "btt", "script", "setpriv"];
+    let tests = root.join("crates/forebay-cli/tests");
+    let files = std::fs::read_dir(tests).unwrap().map(|entry| entry.unwrap().path());
+    let texts: Vec<String> = files
+        .filter(|path| path.is_file() && !path.ends_with("dependencies.rs"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    for text in &texts {
+        used.extend(listed(text, "have(&["));
+        // Behind its type a list that has a name of its own.
+        for named in ["const CLIENTS: [&str;", "const TOOLS: [&str;"] {
+            used.extend(text.split(named).skip(1).flat_map(|rest| {
+                let list = rest.split_once('=').map_or("", |(_, list)| list);
+                list.split(']').next().unwrap().split('"').skip(1).step_by(2)
+            }));
+        }
+    }
+    assert!(used.len() > 20 && installed.len() > 15, "{used:?} {installed:?}");
+    for program in used.into_iter().filter(|program| *program != "python3") {
+        assert!(installed.contains(&program), "the Makefile's `needs` does not install {program}");
+    }
+}

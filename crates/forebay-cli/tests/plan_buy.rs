@@ -88,6 +88,49 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
     assert!(found["configuration"]["serve"].as_str().unwrap().contains("emulate = \"990-pro\""));
 }
 
+/// The sentence, the table and the page: one price, one figure.
+#[test]
+fn a_price_has_the_same_figure_wherever_it_stands() {
+    let folder = Folder::new();
+    let (trace, page) = (trace(&folder, "t.spc", (0..40).map(|n| n * 53)), folder.path("buy.html"));
+    let asked = ["--device", "fixed:300", "--layout", "single", "--spare", "2"];
+    for (amount, shown) in [
+        ("331.5", "994.50 EUR"),
+        ("0.126", "0.38 EUR"),
+        ("333.2", "999.60 EUR"),
+        ("333.3333", "1000.00 EUR"),
+        ("4111.11", "12333.33 EUR"),
+        ("0", "0.00 EUR"),
+    ] {
+        let text = format!(
+            "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:300\"]\namount = {amount}\n"
+        );
+        let prices = folder.file("prices.toml", text);
+        let mut command = buy(&asked);
+        command.arg(&trace).arg("--prices").arg(&prices).arg("-o").arg(&page);
+        let (out, _) = ends(&mut command, 0);
+        let of = |text: &str| -> Vec<String> {
+            let before = text.split(" EUR").collect::<Vec<_>>();
+            let figures = before[..before.len() - 1].iter();
+            let is_part = |c: char| c.is_ascii_digit() || c == '.';
+            figures
+                .map(|part| part.rsplit(|c| !is_part(c)).next().unwrap().to_string() + " EUR")
+                .collect()
+        };
+        // The sentence and one row; the page has a tile beside these.
+        assert_eq!(of(&out), [shown, shown], "{out}");
+        let text = fs::read_to_string(&page).unwrap();
+        let found = of(text.split("</style>").nth(1).unwrap());
+        assert!(found.len() >= 3 && found.iter().all(|one| one == shown), "{amount}: {found:?}");
+        let (csv, _) = ends(command.args(["--format", "csv"]), 0);
+        let exact = amount.parse::<f64>().unwrap() * 3.0;
+        let column = csv.lines().next().unwrap().split(',').position(|head| head == "price");
+        let found: f64 =
+            csv.lines().nth(1).unwrap().split(',').nth(column.unwrap()).unwrap().parse().unwrap();
+        assert!((found - exact).abs() < 1e-9, "data keep all digits: {csv}");
+    }
+}
+
 #[test]
 fn each_client_may_have_its_own_promise_and_volumes_are_clients() {
     let folder = Folder::new();

@@ -7,7 +7,9 @@ mod command;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use command::{Folder, ends, fails, forebay};
 
@@ -161,8 +163,8 @@ fn a_page_that_does_not_fit_leaves_no_half_of_it() {
         limited.args(["-c", "ulimit -f 4 && exec \"$0\" \"$@\""]);
         limited.arg(assert_cmd::cargo::cargo_bin!("forebay")).args(&words);
         limited.arg("-o").arg(folder.path("page.html"));
-        // The answer may be there; what is said is one message.
-        let (_, said) = ends(&mut limited, 1);
+        let (out, said) = ends(&mut limited, 1);
+        assert_eq!(out, "", "{words:?}: an answer without its page");
         let failed = said.lines().filter(|line| line.contains("cannot write the report"));
         assert_eq!(failed.count(), 1, "{words:?}: {said}");
         assert!(
@@ -172,5 +174,82 @@ fn a_page_that_does_not_fit_leaves_no_half_of_it() {
             "{said}"
         );
         assert_eq!(files(&folder), 2, "{words:?}: something is left");
+    }
+}
+
+/// The words of each verb that writes something else than a page, and the files that it writes.
+fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
+    let trace = folder.path("trace.spc").display().to_string();
+    let specs = include_str!("../../../fuzz/seeds/disksim/beside");
+    let drive = folder.file("x.diskspecs", specs).display().to_string();
+    folder.file("m.model", specs);
+    let fitted = folder.path("new.fitted").display().to_string();
+    let promise = ["--within", "100ms", "--fraction", "0.9"];
+    let buys = ["plan", "buy", &trace, "--device", "fixed:300", "--layout", "single"];
+    let all: Vec<(Vec<&str>, &[&str])> = vec![
+        (vec!["convert", &trace], &["new.csv"]),
+        (vec!["convert", &trace], &["new.parquet"]),
+        (vec!["fit", &trace, "--no-verdict", "-o"], &["new.fitted"]),
+        (vec!["generate", &fitted, "-o"], &["twin.csv"]),
+        (vec!["device", "import", &drive, "-o"], &["new.toml"]),
+        (vec!["play", &trace, "--emulate", "fixed:1000000", "--tape"], &["new.tape"]),
+        ([&buys[..], &promise, &["--configure"]].concat(), &["new.set/setup.sh"]),
+        (vec!["man"], &["new.man/forebay.1", "new.man/forebay-advise.1"]),
+        (vec!["convert", "--partition-by", "volume", &trace], &["new.parts/0.parquet"]),
+    ];
+    let whole = |(mut words, files): (Vec<&str>, &[&str])| {
+        let first = folder.path(files[0].split('/').next().unwrap()).display().to_string();
+        words.push(&first);
+        let words = words.into_iter().map(String::from).collect();
+        (words, files.iter().map(|file| folder.path(file)).collect())
+    };
+    all.into_iter().map(whole).collect()
+}
+
+/// One end of a pipe that nobody reads.
+fn unread() -> Stdio {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    drop(theirs);
+    std::os::fd::OwnedFd::from(ours).into()
+}
+
+/// Every file is in its place before the first byte is printed, so nobody loses one by a reader that leaves
+/// early, of what is printed or of what is said.
+#[test]
+fn files_are_whole_where_nobody_reads_what_is_printed() {
+    let folder = Folder::new();
+    let page = folder.path("page.html");
+    let pages = verbs(&folder).into_iter().map(|words| {
+        let output = ["-o".to_string(), page.display().to_string()];
+        ([words, output.to_vec()].concat(), vec![page.clone()])
+    });
+    let mut all: Vec<(Vec<String>, Vec<PathBuf>)> = pages.collect();
+    all.extend(other_writers(&folder));
+    for (words, files) in all {
+        for (out_is_read, err_is_read) in [(false, true), (false, false)] {
+            for file in &files {
+                let _ = match file.parent() {
+                    Some(inner) if inner != folder.root() => fs::remove_dir_all(inner),
+                    _ => fs::remove_file(file),
+                };
+            }
+            let of = |is_read: bool| if is_read { Stdio::null() } else { unread() };
+            let status = Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
+                .args(&words)
+                .stdin(Stdio::null())
+                .stdout(of(out_is_read))
+                .stderr(of(err_is_read))
+                .status()
+                .unwrap();
+            let which = format!("{words:?}, printed {out_is_read}, said {err_is_read}");
+            assert_eq!(status.code(), Some(0), "{which}");
+            for file in &files {
+                let found = fs::read(file).unwrap_or_else(|error| panic!("{which}: {error}"));
+                assert!(!found.is_empty(), "{which}: {}", file.display());
+                if file == &page {
+                    assert!(found.ends_with(b"</html>\n"), "{which}");
+                }
+            }
+        }
     }
 }

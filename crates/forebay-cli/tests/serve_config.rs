@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use served::client::{Client, FLUSH};
 use served::{Folder, Serving, does, have, serve};
 
 fn config(policy: &str) -> String {
@@ -295,6 +296,51 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     // The flash is another.
     folder.holes("flash", 32 << 20);
     refused("cache:write=back:id=7", "flash is blank, expected one with a log");
+}
+
+#[test]
+fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    folder.holes("flash", 1 << 20);
+    fs::write(folder.path("serve.toml"), cached("cache:size-mib=1:format=yes")).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let mut client = Client::simple(&folder.socket(), "data");
+    client.write(4096, &[5; 4096]);
+    assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+    serving.signal("-KILL");
+    serving.ends();
+    // Nothing but the flash says which record is the newest, and that it is damaged.
+    let flash = folder.read("flash");
+    let slots = (0..16).map(|slot| 8192 + slot * 8192);
+    let newest = slots.filter(|at| flash[at + 24..at + 32] == *b"forebayC").max().unwrap();
+    assert_eq!(flash[newest + 16], 2, "one of the format, one of the flush");
+    for at in [1, 20, 48, 600, 5000, 8191] {
+        let mut damaged = flash.clone();
+        damaged[newest + at] ^= 0x10;
+        fs::write(folder.path("flash"), damaged).unwrap();
+        let output = serve(&folder, &["serve.toml"]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "byte {at}: {said}");
+        assert!(said.contains("what says where data are is damaged"), "byte {at}: {said}");
+    }
+    fs::write(folder.path("flash"), &flash).unwrap();
+    // The disk by itself, on the command line.
+    let words = ["disk", "--socket", "socket"];
+    let output = serve(&folder, &words).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("are on its flash (pair ") && said.contains("--force"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let serving = Serving::start(&folder, &["disk", "--force", "--read-only"]);
+    serving.stop();
+    let serving = Serving::start(&folder, &["serve.toml", "--force"]);
+    let mut client = Client::simple(&folder.socket(), "data");
+    assert_eq!(client.read(4096, 4096), [5; 4096]);
+    drop(client);
+    serving.stop();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    serving.stop();
 }
 
 #[test]

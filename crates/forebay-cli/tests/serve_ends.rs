@@ -308,7 +308,11 @@ fn a_full_disk_is_told_and_the_server_goes_on() {
         assert_eq!(client.does((WRITE_ZEROES, 0), (0, 1 << 20), &[]), 0);
         assert_eq!(client.does((WRITE, 0), (7 << 20, 65_536), &[6; 65_536]), 0);
         assert_eq!(client.read(7 << 20, 512), [6; 512]);
-        serving.stop();
+        serving.signal("-INT");
+        let (code, said) = serving.ends();
+        assert_eq!(code, Some(0), "{said}");
+        let is_one = |line: &str| line.contains("small/disk: ") && line.contains("No space left");
+        assert!(said.lines().all(is_one) && (1..=3).contains(&said.lines().count()), "{said}");
         fs::remove_file(disk).unwrap();
     }
     drop(unmounted);

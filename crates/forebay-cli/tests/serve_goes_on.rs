@@ -221,7 +221,10 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
     let told = does(&folder, &forebay, &["top", "socket", "--once", "--interval", "100ms"]);
     assert!(told.contains("Units by level: ") && told.contains("raid10x3"), "{told}");
     assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
-    serving.stop();
+    serving.signal("-INT");
+    let (code, said) = serving.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(" failed: ") && said.lines().count() < 200, "{said}");
     // Without the two all is there.
     drives[1..3].iter().for_each(|drive| fs::remove_file(drive).unwrap());
     let told = does(&folder, &forebay, &["volume", "status", "v", "--format", "json"]);

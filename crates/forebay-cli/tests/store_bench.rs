@@ -102,6 +102,43 @@ fn a_store_is_asked_without_a_server_and_scanned() {
     assert!(counts["scan"] > 150 && counts["insert"] > 0, "{counts:?}");
 }
 
+/// What a store holds besides is neither replaced nor read, and earlier runs may have had any lengths.
+#[test]
+fn a_benchmark_has_keys_of_its_own() {
+    let folder = with_store();
+    let others = ["frame:1", "0", "ffffffffffffffff", "forebay-bench", "forebay-bench;", "~", "e"];
+    let serving = Serving::start(&folder);
+    for key in others {
+        assert_eq!(serving.client().ask(&format!("SET {key} ...")), "+OK");
+    }
+    let small = ["--records", "100", "--operations", "100", "--format", "json"];
+    let words = ["--workload", "ingest", "--value-bytes", "5000", "--key-bytes", "40"];
+    let output = bench(&folder, serving.address, &[&words[..], &small].concat());
+    let results = json(&output);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(results["keys_left"], 100);
+    assert_eq!(serving.client().ask("DBSIZE"), ":107");
+    drop(serving);
+    let asked = |words: &[&str]| {
+        let words = [&["store", "bench"], words, &small, &DISKS].concat();
+        let output = forebay(&folder, &words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        json(&output)
+    };
+    let results = asked(&["--workload", "e", "--key-bytes", "31"]);
+    let inserted = counts(&results)["insert"];
+    assert_eq!(results["keys_left"], 100 + inserted);
+    assert_eq!(asked(&["--workload", "c", "--no-load", "--key-bytes", "31"])["keys_left"], 0);
+    let serving = Serving::start(&folder);
+    for key in others {
+        assert_eq!(serving.client().ask(&format!("GET {key}")), "...", "{key}");
+    }
+    let few = ["--workload", "ingest", "--operations", "7"];
+    let said = String::from_utf8(bench(&folder, serving.address, &few).stdout).unwrap();
+    let last = said.trim_end().lines().last().unwrap();
+    assert_eq!(last, "7 keys are left behind, which begin with forebay-bench:");
+}
+
 /// A server of a few commands that answers reads with what `spoiled` makes of a value.
 fn spoiling(spoiled: fn(usize, Vec<u8>) -> Option<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -121,6 +121,74 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
 }
 
+/// An answer about a volume that has lost data: exit status 1, and why.
+fn lossy(folder: &Folder, args: &[&str]) -> Value {
+    let output = forebay(folder, args).args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot be read any more"), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Wipes the cells of a drive, and leaves its labels and records.
+fn wipe_cells(path: &Path, status: &Value) {
+    let records = status["records_bytes_a_drive"].as_u64().unwrap();
+    let cells = (8192 + records).next_multiple_of(MIB);
+    let file = File::options().write(true).open(path).unwrap();
+    file.write_all_at(&vec![0; (32 * MIB - cells) as usize], cells).unwrap();
+}
+
+#[test]
+fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let row = |n: u64| format!("{},write,{},262144,0,0,1000000,,,,\n", n * 1_000_000, n * 262_144);
+    let all = HEADER.to_string() + &(0..20).map(row).collect::<String>();
+    let trace = folder.file("whole.csv", all);
+    let play = ["play", trace.to_str().unwrap(), "--volume", "v"];
+    json(&mut forebay(&folder, &play));
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert_eq!((&status["lost_bytes"], &status["lost"]), (&0.into(), &serde_json::json!([])));
+    // Two are mended, three are too many.
+    paths[..2].iter().for_each(|path| wipe_cells(path, &status));
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!(checked["lost_units"], 0);
+    paths[..3].iter().for_each(|path| wipe_cells(path, &status));
+    let checked = lossy(&folder, &["volume", "check", "v"]);
+    assert_eq!(checked["lost_units"], 20, "{checked}");
+    let lost = checked["lost"].as_array().unwrap();
+    let bytes: u64 = lost.iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
+    // Of each unit one to three chunks are data.
+    assert!((20 * 65_536..=60 * 65_536).contains(&bytes), "{checked}");
+    assert_eq!(checked["lost_bytes"], bytes);
+    for range in lost {
+        assert_eq!(range["drives"], serde_json::json!([1, 2, 3]));
+        assert_eq!(range["offset"].as_u64().unwrap() / 262_144, range["unit"]);
+    }
+    // Nothing more is found or written, and all verbs say so.
+    let before = contents(&paths);
+    assert_eq!(lossy(&folder, &["volume", "status", "v"])["lost"], checked["lost"]);
+    assert!(contents(&paths) == before, "status writes nothing");
+    assert_eq!(lossy(&folder, &["volume", "check", "v"])["lost"], checked["lost"]);
+    let output = forebay(&folder, &["volume", "check", "v"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("0 chunks were written anew. Data are lost: "), "{text}");
+    assert!(said.contains("lost from byte") && said.contains("1, 2, 3"), "{text}");
+    assert!(said.contains("more ranges: --format json") && !said.contains("whole"), "{text}");
+    fs::rename(&paths[5], folder.root().join("old")).unwrap();
+    File::create(folder.root().join("new")).unwrap().set_len(32 * MIB).unwrap();
+    let replaced = lossy(&folder, &["volume", "replace", "v", "--with", "new"]);
+    assert_eq!(replaced["lost_units"], 20, "{replaced}");
+    // What is written anew is whole again.
+    fs::rename(folder.root().join("new"), folder.root().join("v/new")).unwrap();
+    let played = json(&mut forebay(&folder, &play));
+    assert_eq!((&played["failed"], &played["ios_failed"]), (&0.into(), &0.into()));
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!(checked["lost_units"], 0, "{checked}");
+}
+
 /// A run that ends early leaves the volume no time to make anything durable by itself.
 #[test]
 fn what_was_played_is_kept_though_it_ends_early() {
@@ -289,7 +357,7 @@ fn a_volume_is_whole_though_growing_is_killed() {
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         growing.kill().unwrap();
         growing.wait().unwrap();
-        // With it or without it the volume is whole; with it growing goes on.
+        // With it or without it the volume is whole; with it growing goes on. What is half made is never called used.
         let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
         assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
         let labelled = holds_label(&folder.root().join("new"));
@@ -323,23 +391,33 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     refused(&mut forebay(&folder, &["volume", "create", "v"]), &["drive 1", "--overwrite"]);
     let before = contents(&paths);
-    // Too few, a copy, one that is short, one of another volume, one that is none.
+    // Too few, and a copy.
     refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["got 3 of its 6 drives"]);
     fs::copy(&paths[0], folder.root().join("copy")).unwrap();
     refused(&mut status(&["v", "copy"]), &["copy", "drive 1", "drive1"]);
+    // One that is short, one of another volume, and one that is none count as missing, and are told.
     fs::copy(&paths[5], folder.root().join("short")).unwrap();
     fs::remove_file(&paths[5]).unwrap();
     File::options().write(true).open(folder.root().join("short")).unwrap().set_len(MIB).unwrap();
-    refused(&mut status(&["v", "short"]), &["short", "got 1048576 bytes"]);
+    let told = |path: &str, why: &str| {
+        let status = json(&mut status(&["v", path]));
+        let other = &status["not_members"][0];
+        assert_eq!((&other["path"], &status["drives_missing"][0]), (&path.into(), &6.into()));
+        assert!(other["why"].as_str().unwrap().contains(why), "{status}");
+        let command = format!("forebay volume replace v {path} --with NEW");
+        assert_eq!(status["replace_command"], command);
+    };
+    told("short", "got 1048576 bytes");
     fs::create_dir(folder.root().join("w")).unwrap();
     for at in 1..=6 {
         let path = folder.root().join(format!("w/drive{at}"));
         File::create(path).unwrap().set_len(32 * MIB).unwrap();
     }
     json(&mut forebay(&folder, &["volume", "create", "w"]));
-    refused(&mut status(&["v", "w/drive6"]), &["w/drive6", "is a drive of volume"]);
+    told("w/drive6", "is a drive of volume");
     folder.file("text", "not a drive");
-    refused(&mut status(&["v", "text"]), &["text", "no label"]);
+    told("text", "got no label");
+    told("nothing", "cannot be opened");
     refused(
         &mut forebay(&folder, &["volume", "replace", "v", "--with", "w/drive1"]),
         &["w/drive1", "--overwrite"],
@@ -354,6 +432,68 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     refused(&mut status(&["v"]), &["no records that go together"]);
     refused(&mut forebay(&folder, &["volume", "check", "v"]), &["no records that go together"]);
     assert!(contents(&paths[..5]) == before, "nothing was written");
+}
+
+/// The command that is told puts it right, and does nothing when it is run again.
+#[test]
+fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 100);
+    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
+    json(&mut forebay(&folder, &play));
+    fs::remove_file(&paths[2]).unwrap();
+    File::create(&paths[2]).unwrap().set_len(32 * MIB).unwrap();
+    let output = forebay(&folder, &["volume", "status", "v"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let command = "forebay volume replace v --with v/drive3";
+    assert!(said.contains("v/drive3 is not used as a drive of volume"), "{said}");
+    assert!(said.contains("it got no label") && said.contains(command), "{said}");
+    let played = json(&mut forebay(&folder, &play));
+    assert!(played["notes"].to_string().contains(command), "{played}");
+    let args: Vec<&str> = command.split(' ').skip(1).collect();
+    let replaced = json(&mut forebay(&folder, &args));
+    assert_eq!(replaced["drives_missing"], serde_json::json!([]), "{replaced}");
+    let again = forebay(&folder, &args).output().unwrap();
+    let said = String::from_utf8(again.stdout).unwrap();
+    assert!(again.status.success() && said.contains("is a drive of the volume already"), "{said}");
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!(
+        (&checked["degraded_units"], &checked["not_members"]),
+        (&0.into(), &serde_json::json!([]))
+    );
+}
+
+#[test]
+fn a_drive_that_holds_anything_is_made_no_drive_of_a_volume() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    let put = |bytes: &[u8], at: u64| {
+        File::options().write(true).open(&paths[3]).unwrap().write_all_at(bytes, at).unwrap();
+    };
+    for (bytes, at, what) in [
+        (&b"x"[..], 20_000_001, "holds data (at byte 20000001)"),
+        (b"EFI PART", 32 * MIB - 512, "holds a GPT partition table (at byte 33553920)"),
+        (b"\x53\xEF", 1080, "holds an ext2, ext3 or ext4 file system (at byte 1080)"),
+        (&[255; 4096], 8 * MIB, "holds data (at byte 8388608)"),
+    ] {
+        put(bytes, at);
+        refused(
+            &mut forebay(&folder, &["volume", "create", "v"]),
+            &["drive4", what, "--overwrite"],
+        );
+        put(&vec![0; bytes.len()], at);
+    }
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let new = folder.root().join("new");
+    File::create(&new).unwrap().set_len(32 * MIB).unwrap();
+    File::options().write(true).open(&new).unwrap().write_all_at(b"x", 30 * MIB).unwrap();
+    let grow = ["volume", "grow", "v", "--with", "new"];
+    refused(&mut forebay(&folder, &grow), &["new: holds data (at byte 31457280)", "--overwrite"]);
+    fs::remove_file(&paths[0]).unwrap();
+    let replace = ["volume", "replace", "v", "--with", "new"];
+    refused(&mut forebay(&folder, &replace), &["new: holds data", "--overwrite"]);
 }
 
 #[test]

@@ -16,5 +16,8 @@ pub(crate) mod tier;
 pub use blocks::Blocks;
 pub(crate) use link::Link;
 pub(crate) use per_disk::PerDisk;
-pub use placement_log::{LABEL_BYTES, labelled_id};
+pub use placement_log::VERSION as PLACEMENT_LOG_VERSION;
+pub use placement_log::{
+    FlashLabel, LABEL_BYTES, LabelFound, Pairing, found_label, put_generation,
+};
 pub use rearranged::{Rearrange, Rearranged};

@@ -261,6 +261,62 @@ fn what_may_be_meant_is_noted() {
     assert!(list().unwrap().iter().all(|device| device.notes.is_empty()));
 }
 
+/// Random requests of 4 KiB a second, as many at a time as `drive` takes.
+fn random_iops(mut drive: Drive, op: Op, requests: u64) -> f64 {
+    let (blocks, mut seed) = (drive.capacity() / 4096, 7u64);
+    let (mut now, mut started, mut done) = (Nanos::ZERO, 0, 0);
+    while done < requests {
+        while drive.room() && started < requests {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let offset = (seed >> 20) % blocks * 4096;
+            let (id, len, flags) = (started, 4096, Flags::NONE);
+            drive.start(now, Request { at: now, offset, id, len, stream: 0, lane: 0, op, flags });
+            started += 1;
+        }
+        now = drive.next().unwrap();
+        drive.finish(now);
+        done += 1;
+    }
+    requests as f64 / now.as_secs_f64()
+}
+
+/// A drive that is let see more at a time does no less: its patience runs out for some of what it holds, never
+/// for the whole of its order.
+#[test]
+fn more_places_never_make_a_busy_drive_slower() {
+    for (name, _) in BUNDLED {
+        let Some(spec) = open(name).unwrap().drive else { continue };
+        let by_places = |places: u32| {
+            let mut spec = spec.clone();
+            let cache = spec.controller.write_cache.as_mut()?;
+            let sectors = cache.sectors / u64::from(cache.extents).max(1) * u64::from(places);
+            (cache.extents, cache.sectors) = (places, sectors.max(cache.extent_sectors));
+            // Long enough for the patience to run out many times over.
+            Some(random_iops(Drive::new(&spec).unwrap(), Op::Write, 2000))
+        };
+        let by_depth = |depth: u32| {
+            let mut spec = spec.clone();
+            spec.controller.queue.depth = depth;
+            Some(random_iops(Drive::new(&spec).unwrap(), Op::Read, 2000))
+        };
+        for (what, sizes, rates) in [
+            (
+                "places for writes",
+                [16, 32, 48, 64, 96, 128],
+                [16, 32, 48, 64, 96, 128].map(by_places),
+            ),
+            ("commands at a time", [2, 4, 16, 32, 64, 128], [2, 4, 16, 32, 64, 128].map(by_depth)),
+        ] {
+            let mut best = 0.0f64;
+            for (size, rate) in sizes.into_iter().zip(rates) {
+                let Some(rate) = rate else { continue };
+                assert!(rate > 0.95 * best, "{name}, {size} {what}: {rates:.1?} a second");
+                best = best.max(rate);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_small_write_cache_costs_a_sequential_writer_no_turns() {
     // 32 commands of half a mebibyte at a time, to a cache that holds eight of them.

@@ -30,6 +30,8 @@ pub struct Troubles {
     pub writes_one_in: u64,
     /// Sectors that cannot be read, by lane and offset.
     pub bad: Vec<(Lane, u64)>,
+    /// No lane has room for what is written, from so many passes of the driver on until as many have passed.
+    pub full: Option<(u64, u64)>,
     /// Lanes that are gone, each from so many passes of the driver on.
     pub gone: Vec<(Lane, u64)>,
     /// The power goes after so many passes.
@@ -227,6 +229,10 @@ impl Crash {
             |&(lane, at): &(Lane, u64)| lane == io.lane && io.offset <= at && at < io.end();
         if io.op == Op::Read && self.troubles.bad.iter().any(is_bad) {
             return Some(Fault::Media);
+        }
+        let is_full = |(from, until)| (from..until).contains(&self.passes);
+        if io.op == Op::Write && self.troubles.full.is_some_and(is_full) {
+            return Some(Fault::Full);
         }
         let one_in = match io.op {
             Op::Read => self.troubles.reads_one_in,

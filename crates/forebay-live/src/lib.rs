@@ -46,7 +46,7 @@ pub use run::{Watch, run};
 pub use sockets::{Moved, PIECES_MAX, Plug, Wired};
 pub use store::{Sparse, Store};
 pub use striped::Striped;
-pub use target::{Kind, Opening, Target, TargetError};
+pub use target::{DeviceNumber, Kind, Opening, Target, TargetError};
 pub use threads::Threads;
 pub use uring::Uring;
 pub use waker::Waker;

@@ -8,6 +8,7 @@
 //! Drivers trust the block and the capacity with the bounds of their buffers: nobody outside can
 //! change them.
 
+mod device;
 mod in_use;
 mod place;
 
@@ -26,6 +27,8 @@ use rustix::io::Errno;
 use crate::memory::{ALIGN, Memory};
 use crate::store::Store;
 use crate::wire::Shape;
+
+pub use device::DeviceNumber;
 
 /// A target shorter than this is a mistake.
 const CAPACITY_MIN: u64 = 4096;
@@ -72,6 +75,8 @@ pub struct TargetError {
     pub path: PathBuf,
     /// What is wrong, and what helps.
     pub what: String,
+    /// Whether somebody else uses it, so that nothing may be written to it.
+    pub is_in_use: bool,
 }
 
 /// An open target.
@@ -92,12 +97,13 @@ impl Target {
     /// [`TargetError`] where it is not what can be used, may not be overwritten, or the system
     /// refuses it.
     pub fn open(path: &Path, how: Opening) -> Result<Target, TargetError> {
-        let wrong = |what: String| TargetError { path: path.to_path_buf(), what };
+        let wrong = |what: String| TargetError { path: path.to_path_buf(), what, is_in_use: false };
+        let in_use = |what: String| TargetError { is_in_use: true, ..wrong(what) };
         let kind = match fs::metadata(path) {
             Ok(found) => {
                 let kind = kind_of(&found, how).map_err(wrong)?;
                 if how.writes && kind == Kind::File {
-                    in_use::refuse(&found).map_err(wrong)?;
+                    in_use::refuse(&found).map_err(in_use)?;
                 }
                 kind
             }
@@ -112,7 +118,11 @@ impl Target {
             place::refuse_devices(path).map_err(wrong)?;
             create(path, how.need_bytes, &mut notes).map_err(wrong)?;
         }
-        let (file, block_bytes) = open(path, kind, how, &mut notes).map_err(wrong)?;
+        let (file, block_bytes) =
+            open(path, kind, how, &mut notes).map_err(|refused| match refused {
+                Refusal::InUse(what) => in_use(what),
+                Refusal::Other(what) => wrong(what),
+            })?;
         let end = (&file).seek(SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
         let block = u64::from(block_bytes.unwrap_or(1));
         let capacity_bytes = end / block * block;
@@ -220,7 +230,7 @@ impl Target {
             return Ok(());
         }
         let len = need_bytes.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
-        let wrong = |what: String| TargetError { path: self.path.clone(), what };
+        let wrong = |what: String| TargetError { path: self.path.clone(), what, is_in_use: false };
         let is_set = set_aside(&self.file, len).map_err(wrong)?;
         self.notes.retain(|note| !note.starts_with(SPARSE));
         if !is_set {
@@ -352,13 +362,19 @@ fn set_aside(file: &File, len: u64) -> Result<bool, String> {
     Ok(is_set)
 }
 
+/// Why a target is not opened.
+enum Refusal {
+    InUse(String),
+    Other(String),
+}
+
 /// Opens it, past the page cache where that can be; gives the block of direct I/O.
 fn open(
     path: &Path,
     kind: Kind,
     how: Opening,
     notes: &mut Vec<String>,
-) -> Result<(File, Option<u32>), String> {
+) -> Result<(File, Option<u32>), Refusal> {
     // A block device that is mounted or part of another is busy, which only matters to writers.
     let exclusive = how.writes && kind == Kind::BlockDevice;
     let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
@@ -367,17 +383,17 @@ fn open(
         options.read(true).write(how.writes).custom_flags(flags.bits() as i32).open(path)
     };
     let said = |error: io::Error| match error.kind() {
-        io::ErrorKind::ResourceBusy => {
-            "is in use (mounted, or part of another device): nothing is written to it".into()
-        }
-        _ if how.writes => format!("cannot be opened for writing: {error}"),
-        _ => format!("cannot be opened: {error}"),
+        io::ErrorKind::ResourceBusy => Refusal::InUse(
+            "is in use (mounted, or part of another device): nothing is written to it".into(),
+        ),
+        _ if how.writes => Refusal::Other(format!("cannot be opened for writing: {error}")),
+        _ => Refusal::Other(format!("cannot be opened: {error}")),
     };
     if how.direct {
         match open(flags | OFlags::DIRECT) {
             Ok(file) => {
                 if let Some(block) = block_of(&file, kind) {
-                    return Ok((file, Some(aligned(block)?)));
+                    return Ok((file, Some(aligned(block).map_err(Refusal::Other)?)));
                 }
             }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}

@@ -189,11 +189,12 @@ impl Worker {
         match io.op {
             Op::Read => Ok(file.read_at(bytes.unwrap_or_default(), offset)? as u64),
             Op::Write => {
-                let moved = file.write_at(bytes.unwrap_or_default(), offset)?;
+                // In parts where a file system runs out of room: the last one says so.
+                file.write_all_at(bytes.unwrap_or_default(), offset)?;
                 if io.flags.has(Flags::FUA) {
                     file.sync_data()?;
                 }
-                Ok(moved as u64)
+                Ok(u64::from(len))
             }
             Op::Flush => file.sync_data().map(|()| 0),
             Op::Trim if len == 0 => Ok(0),

@@ -58,6 +58,20 @@ impl Slot {
         Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new(), bounced: Vec::new() }
     }
 
+    /// Writes what the kernel wrote only a part of: where a file system runs out of room, that says so.
+    #[cold]
+    fn write_again(&self, target: &Target, pool: &Pool) -> Option<Failure> {
+        let mut offset = self.extent.offset;
+        for piece in &self.pieces {
+            if let Err(error) = target.file().write_all_at(pool.view(*piece), offset) {
+                return Some(Failure::of(&error));
+            }
+            offset += u64::from(piece.len);
+        }
+        let durable = self.io.flags.has(Flags::FUA).then(|| target.file().sync_data());
+        durable?.err().map(|error| Failure::of(&error))
+    }
+
     /// Takes back what was lent, and hands out what went through one buffer.
     fn settle(&mut self, sink: Buf, pool: &mut Pool) {
         let Slot { io, pieces, bounced, .. } = self;
@@ -335,17 +349,22 @@ impl Lanes for Uring {
     #[inline]
     fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         self.now = self.clock.now();
-        let Uring { ring, slots, free, in_flight, pool, sink, now, .. } = self;
+        let Uring { ring, slots, free, in_flight, pool, sink, now, targets, .. } = self;
         ring.reap(pool, |pool, Over { key, result }| {
             let slot = &mut slots[key as usize];
             let (io, started) = (slot.io, slot.started);
+            let failure = match result {
+                error if error < 0 => Some(Failure::Os(-error)),
+                moved => match outcome(io.op, slot.extent, moved as u64) {
+                    Some(Failure::Short) if io.op == Op::Write => {
+                        slot.write_again(&targets[usize::from(io.lane)], pool)
+                    }
+                    outcome => outcome,
+                },
+            };
             slot.settle(*sink, pool);
             free.push(key as u32);
             in_flight[usize::from(io.lane)] -= 1;
-            let failure = match result {
-                error if error < 0 => Some(Failure::Os(-error)),
-                moved => outcome(io.op, slot.extent, moved as u64),
-            };
             ended.push(Ended::new(io, started, *now, failure));
         })?;
         self.at_once_bytes = 0;

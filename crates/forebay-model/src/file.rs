@@ -11,9 +11,12 @@ use forebay_trace::error::Place;
 
 use crate::bytes::Bad;
 use crate::model::Model;
+use crate::space::Form;
 
 /// How a model begins.
-const HEAD: &[u8] = b"forebay model 4\n";
+const HEAD: &[u8] = b"forebay model 5\n";
+/// How models of the form before it begin, which are read too: of volumes they say only how far each was used.
+const HEAD_4: &[u8] = b"forebay model 4\n";
 /// How every model begins, of whatever version.
 const ANY_HEAD: &[u8] = b"forebay model ";
 /// What models of Forebay before this form have near their beginning.
@@ -70,7 +73,9 @@ impl Model {
                 hint,
             ));
         }
-        let Some(rest) = file.strip_prefix(HEAD) else {
+        let current = file.strip_prefix(HEAD).map(|rest| (rest, Form::Current));
+        let before = || file.strip_prefix(HEAD_4).map(|rest| (rest, Form::WithoutGaps));
+        let Some((rest, form)) = current.or_else(before) else {
             return Err(not_a_model(path, file));
         };
         if rest.len() < SUM_BYTES {
@@ -84,14 +89,11 @@ impl Model {
             let at = Place::Byte(HEAD.len() as u64);
             return Err(malformed(path, at, &got, &format!("{sum}, as the file says"), REMEDY));
         }
-        Model::from_packed(path, packed)
+        Model::from_packed(path, packed, form)
     }
 
     /// The model of compressed content, as a file has it after the sum.
-    ///
-    /// # Errors
-    /// Content that is none that could have been fitted.
-    pub fn from_packed(path: &Path, packed: &[u8]) -> Result<Model, TraceError> {
+    fn from_packed(path: &Path, packed: &[u8], form: Form) -> Result<Model, TraceError> {
         let at = Place::Byte((HEAD.len() + SUM_BYTES) as u64);
         let mut content = Vec::new();
         let unpacked = zstd::stream::Decoder::new(packed)
@@ -103,7 +105,7 @@ impl Model {
             let got = format!("more than {} MiB of content", CONTENT_BYTES_MAX >> 20);
             return Err(malformed(path, at, &got, "the few hundred KiB of a model", REMEDY));
         }
-        Model::from_content(path, &content)
+        Model::read(path, &content, form)
     }
 
     /// The model of content.
@@ -111,7 +113,11 @@ impl Model {
     /// # Errors
     /// Content that is none that could have been fitted.
     pub fn from_content(path: &Path, content: &[u8]) -> Result<Model, TraceError> {
-        Model::of(content).map_err(|Bad { byte, got, expected }| {
+        Model::read(path, content, Form::Current)
+    }
+
+    fn read(path: &Path, content: &[u8], form: Form) -> Result<Model, TraceError> {
+        Model::of(content, form).map_err(|Bad { byte, got, expected }| {
             let got = format!("{got} at byte {byte} of its content");
             malformed(path, Place::File, &got, &expected, REMEDY)
         })
@@ -137,7 +143,7 @@ fn not_a_model(path: &Path, file: &[u8]) -> TraceError {
             path,
             Place::File,
             &got,
-            "form 4, which this Forebay reads",
+            "form 4 or 5, which this Forebay reads",
             "fit the trace again",
         );
     }

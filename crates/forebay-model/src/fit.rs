@@ -2,7 +2,9 @@
 
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
+use forebay_trace::touched::Touched;
 
+use crate::address::Space;
 use crate::arrivals::{self, ArrivalsFit};
 use crate::chain::{self, ChainFit, State};
 use crate::class::{CODES, Class, Kind, octave};
@@ -10,7 +12,7 @@ use crate::model::Model;
 use crate::parts::Parts;
 use crate::places::{FAR_EPOCHS, PlacesFit};
 use crate::sizes::SizesFit;
-use crate::space::{Space, Transitions, Volumes};
+use crate::space::{Transitions, Volumes};
 use crate::submitters::{Submitter, Submitters, told_apart};
 use crate::trail::{Asked, Seen, Trail, placed};
 
@@ -41,8 +43,9 @@ pub struct Survey {
     pub requests: u64,
     last: Nanos,
     tick_ns: u64,
-    /// Highest byte reached on each volume, and requests there.
+    /// Highest byte reached on each volume, which ground of it is used, and requests there.
     reached: Vec<u64>,
+    touched: Touched,
     volume_requests: Vec<u64>,
     /// Requests of each stream.
     streams: Vec<u64>,
@@ -73,8 +76,12 @@ impl Survey {
         if stream >= self.streams.len() {
             self.streams.resize(stream + 1, 0);
         }
-        let end = record.offset.saturating_add(u64::from(record.len));
-        self.reached[volume] = self.reached[volume].max(end);
+        // A flush may have any offset and lies nowhere.
+        if record.len > 0 {
+            let end = record.offset.saturating_add(u64::from(record.len));
+            self.reached[volume] = self.reached[volume].max(end);
+            self.touched.add(record);
+        }
         self.volume_requests[volume] += 1;
         self.streams[stream] += 1;
         let power = record.offset.trailing_zeros();
@@ -121,8 +128,9 @@ pub struct Fitter {
 impl Fitter {
     /// Begins. The survey has at least one request.
     pub fn new(survey: Survey, options: &FitOptions) -> Fitter {
-        let volumes =
-            Volumes::new(&survey.reached, &survey.volume_requests, options.level, options.flat);
+        let stretches = survey.touched.stretches();
+        let (reached, requests) = (&survey.reached, &survey.volume_requests);
+        let volumes = Volumes::new(reached, stretches, requests, options.level, options.flat);
         let space = Space::new(&volumes);
         let transitions = Transitions::new(&volumes);
         let (stream_of, streams) = told_apart(&survey.streams);
@@ -199,7 +207,7 @@ impl Fitter {
                 .survey
                 .reached
                 .get(record.volume as usize)
-                .is_some_and(|&reached| end <= reached)
+                .is_some_and(|&reached| record.len == 0 || end <= reached)
     }
 
     /// Stream of the request that one is like: the one it goes on from, or the last.
@@ -213,6 +221,11 @@ impl Fitter {
                 end.map(|end| end.stream)
             }
         }
+    }
+
+    /// MiB that are used of all volumes, long gaps left out. A model holds [`USED_MIB_MAX`](crate::USED_MIB_MAX) at most.
+    pub fn used_mib(&self) -> u64 {
+        self.volumes.used_mib()
     }
 
     /// Requests of the second pass where they are not those of the first, and those.

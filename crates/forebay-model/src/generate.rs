@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use forebay_core::{Flags, Nanos};
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, trace};
 
+use crate::address::Space;
 use crate::arrivals::{Arrival, Clock};
 use crate::chain::{AROUND, gap_class, pace_class};
 use crate::class::Kind;
 use crate::dice::Dice;
 use crate::model::Model;
-use crate::space::Space;
 use crate::submitters::Askers;
 use crate::trail::{Asked, Trail};
 use choose::Chooser;
@@ -317,7 +317,8 @@ impl Cycle {
             asked.len = found.len.min(u32::try_from(end - begin).unwrap_or(u32::MAX)).max(1);
             asked.address = found.address.min(end - u64::from(asked.len)).max(begin);
             asked.area = self.space.area(volume) as u16;
-            (record.offset, record.len, record.volume) = (asked.address - begin, asked.len, volume);
+            record.offset = self.space.offset(volume, asked.address);
+            (record.len, record.volume) = (asked.len, volume);
             let range = self.space.range(asked.address);
             let from = found.from.filter(|_| found.area == usize::from(asked.area));
             self.trail.push(&asked, &self.space, from);

@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod arrivals;
 mod bins;
 mod bytes;
@@ -36,5 +37,5 @@ mod trail;
 
 pub use coarsen::BUDGET_BYTES;
 pub use model::Model;
-pub use space::{LEVEL_MAX, Volume, Volumes};
+pub use space::{LEVEL_MAX, USED_MIB_MAX, Volume, Volumes};
 pub use submitters::Submitter;

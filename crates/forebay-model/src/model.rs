@@ -7,7 +7,7 @@ use crate::class::{CODES, Class, Kind};
 use crate::counts::COUNT_MAX;
 use crate::places::Places;
 use crate::sizes::Sizes;
-use crate::space::{Transitions, Volumes};
+use crate::space::{Form, Transitions, Volume, Volumes};
 use crate::submitters::{Submitter, Submitters, get_streams, put_streams};
 
 /// A small generative model of a trace.
@@ -49,6 +49,15 @@ impl Model {
         self.chain.moves.iter().filter(|counts| !counts.0.is_empty()).count()
     }
 
+    /// Gaps between the stretches of volumes that are used, and before the first.
+    fn gaps(&self) -> usize {
+        let of = |volume: &Volume| match &volume.stretches[..] {
+            [] => 0,
+            [first, ..] => volume.stretches.len() - usize::from(first.begin_mib == 0),
+        };
+        self.volumes.volumes.iter().map(of).sum()
+    }
+
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.classes.iter().map(|class| class.kind).collect()
     }
@@ -77,11 +86,15 @@ impl Model {
                 plural(self.classes(), "class", "classes"),
             ),
             format!(
-                "where: how far {} used, to a MiB; how often each of {} is used, and each of {} cells is \
+                "where: how far {} used{}, to a MiB; how often each of {} is used, and each of {} cells is \
                  used first; no offset",
                 match self.volumes.volumes.len() {
                     1 => "the volume is".to_string(),
                     more => format!("each of {more} volumes is"),
+                },
+                match self.gaps() {
+                    0 => String::new(),
+                    gaps => format!(", and where {} lies that no request touches", plural(gaps, "long gap", "long gaps")),
                 },
                 plural(self.volumes.ranges(), "range", "ranges"),
                 self.places.cells,
@@ -114,7 +127,7 @@ impl Model {
     }
 
     /// What the content says, if all of it can be.
-    pub(crate) fn of(content: &[u8]) -> Result<Model, Bad> {
+    pub(crate) fn of(content: &[u8], form: Form) -> Result<Model, Bad> {
         let mut bytes = Bytes::new(content);
         let bytes = &mut bytes;
         let requests = bytes.number(COUNT_MAX, "requests")?;
@@ -126,7 +139,7 @@ impl Model {
             let got = format!("{requests} requests and a grain of {grain_bytes}");
             return bytes.bad(got, "one at least, and a power of two from 512 to 65536");
         }
-        let volumes = Volumes::get(bytes)?;
+        let volumes = Volumes::get(bytes, form)?;
         let streams = get_streams(bytes)?;
         let length = bytes.length(CODES, "classes")?;
         let codes = bytes.list(length, |bytes| bytes.number(CODES as u64 - 1, "class"))?;

@@ -2,12 +2,12 @@
 //! how long ago its ground was used, how far it is from a recent end, or in which cell of the space it is.
 //! No offset is kept.
 
+use crate::address::Space;
 use crate::bins::{self, BIN_MAX};
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::class::{Kind, NEAR_BYTES};
 use crate::counts::Counts;
 use crate::ends::ENDS_MAX;
-use crate::space::Space;
 use crate::trail::{Asked, Seen, Trail};
 
 /// Cells of the space in which new places are counted.
@@ -150,7 +150,7 @@ pub(crate) struct PlacesFit {
 impl PlacesFit {
     pub(crate) fn new(codes: usize, space: &Space) -> PlacesFit {
         let cell_bytes = space.end().div_ceil(CELLS).next_multiple_of(CELL_BYTES_MIN);
-        let cells = space.end().div_ceil(cell_bytes) as usize;
+        let cells = space.end().div_ceil(cell_bytes).max(1) as usize;
         PlacesFit {
             of_class: vec![Vec::new(); codes],
             far: vec![vec![0; cells]; FAR_EPOCHS],
@@ -171,7 +171,9 @@ impl PlacesFit {
         let key = match seen.kind {
             Kind::Nowhere => return,
             Kind::Far => {
-                self.far[part][(asked.address / self.cell_bytes) as usize] += 1;
+                let (cells, cell) = (&mut self.far[part], asked.address / self.cell_bytes);
+                let last = cells.len() - 1;
+                cells[last.min(cell as usize)] += 1;
                 return;
             }
             Kind::Near => {

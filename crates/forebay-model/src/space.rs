@@ -2,9 +2,14 @@
 //! paper's states. Transitions lead from range to range within the same parent, at the coarsest level at
 //! which the two differ; from volume to volume they are of whole volumes.
 //!
+//! What is cut is the ground that was used: long gaps of a volume that no request lies on are left out
+//! (`address`), so that a distant request does not push all others into one range.
+//!
 //! The busiest volumes have ranges of their own, all others share one set.
 
 use std::collections::BTreeMap;
+
+use forebay_trace::touched::{GRAIN_BYTES, Stretch};
 
 use crate::bytes::{Bad, Bytes, Writer};
 
@@ -20,10 +25,12 @@ const FLAT_MAX: usize = 64;
 pub const LEVEL_MAX: u8 = 4;
 /// Levels that are tried first.
 pub(crate) const LEVEL: u8 = 3;
-const MIB_BITS: u32 = 20;
-const MIB: u64 = 1 << MIB_BITS;
-/// MiB of all volumes together: 1 EiB.
-const EXTENT_MIB_MAX: u64 = 1 << 40;
+/// Used MiB of all volumes together: 1 EiB.
+pub const USED_MIB_MAX: u64 = 1 << 40;
+/// How far a volume may be used: to the end of 64 bits.
+const EXTENT_MIB_MAX: u64 = (1 << 44) - 1;
+/// Stretches of one volume, at most.
+const STRETCHES_MAX: usize = 1 << 12;
 const VOLUMES_MAX: usize = 1 << 20;
 
 /// A volume.
@@ -31,10 +38,85 @@ const VOLUMES_MAX: usize = 1 << 20;
 pub struct Volume {
     /// How far it was used, in whole MiB, at least one.
     pub extent_mib: u64,
+    /// The stretches of it that were used, where there are long gaps between them or before the first; none where it was
+    /// used from its beginning to its end.
+    pub(crate) stretches: Vec<Stretch>,
     /// Whether its ranges are its own.
     pub(crate) is_own: bool,
     /// Its name, where names were asked for.
     pub name: Option<String>,
+}
+
+impl Volume {
+    /// MiB that are used, gaps left out.
+    pub(crate) fn used_mib(&self) -> u64 {
+        match &self.stretches[..] {
+            [] => self.extent_mib,
+            some => some.iter().map(|stretch| stretch.end_mib - stretch.begin_mib).sum(),
+        }
+    }
+
+    fn put(&self, writer: &mut Writer) {
+        let is_named = u64::from(self.name.is_some());
+        let has_gaps = u64::from(!self.stretches.is_empty());
+        let flags = has_gaps << 2 | is_named << 1 | u64::from(self.is_own);
+        writer.number(self.extent_mib << 3 | flags);
+        self.name.iter().for_each(|name| writer.text(name));
+        if has_gaps == 0 {
+            return;
+        }
+        writer.number(self.stretches.len() as u64);
+        let mut at = 0;
+        for stretch in &self.stretches {
+            writer.numbers([stretch.begin_mib - at, stretch.end_mib - stretch.begin_mib]);
+            at = stretch.end_mib;
+        }
+    }
+
+    /// A volume of which no more than so many MiB are used.
+    fn get(bytes: &mut Bytes, form: Form, left_mib: u64) -> Result<Volume, Bad> {
+        let bits = if form == Form::WithoutGaps { 2 } else { 3 };
+        let number = bytes.number(EXTENT_MIB_MAX << bits | 7, "extent of a volume")?;
+        let (extent_mib, flags) = (number >> bits, number & ((1 << bits) - 1));
+        if extent_mib == 0 {
+            return bytes.bad("a volume of 0 MiB", "1 at least");
+        }
+        let name = (flags & 2 != 0).then(|| bytes.text("name of a volume")).transpose()?;
+        let mut stretches = Vec::new();
+        if flags & 4 != 0 {
+            let length = bytes.length(STRETCHES_MAX, "stretches of a volume")?;
+            let mut at = 0;
+            for _ in 0..length {
+                let begin_mib = at + bytes.number(extent_mib - at, "gap of a volume")?;
+                let mib = bytes.number(extent_mib - begin_mib, "stretch of a volume")?;
+                if mib == 0 {
+                    return bytes.bad("a stretch of 0 MiB", "1 at least");
+                }
+                at = begin_mib + mib;
+                stretches.push(Stretch { begin_mib, end_mib: at });
+            }
+            if stretches.is_empty() {
+                return bytes.bad("a volume without a stretch", "1 at least");
+            }
+        }
+        let volume = Volume { extent_mib, stretches, is_own: flags & 1 == 1, name };
+        match volume.used_mib() <= left_mib {
+            true => Ok(volume),
+            false => bytes.bad(
+                format!("{} MiB of a volume", volume.used_mib()),
+                format!("{USED_MIB_MAX} at most of all volumes"),
+            ),
+        }
+    }
+}
+
+/// How a file tells volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As before 5: of each volume only how far it was used.
+    WithoutGaps,
+    /// With its stretches.
+    Current,
 }
 
 /// The volumes and how finely they are cut.
@@ -49,9 +131,10 @@ pub struct Volumes {
 }
 
 impl Volumes {
-    /// Of volumes reached so far (in bytes) and so busy, to about `level`.
+    /// Of volumes reached so far (in bytes), on these stretches and so busy, to about `level`.
     pub(crate) fn new(
         reached: &[u64],
+        mut stretches: Vec<Vec<Stretch>>,
         requests: &[u64],
         level: Option<u8>,
         is_flat: bool,
@@ -59,10 +142,15 @@ impl Volumes {
         let mut busiest: Vec<usize> = (0..reached.len()).collect();
         busiest.sort_by_key(|&volume| (std::cmp::Reverse(requests[volume]), volume));
         let all = reached.len() <= OWN_MAX + 1;
-        let mut volumes: Vec<Volume> = reached
-            .iter()
-            .map(|bytes| Volume { extent_mib: bytes.div_ceil(MIB).max(1), is_own: all, name: None })
-            .collect();
+        stretches.resize(reached.len(), Vec::new());
+        let volume = |(bytes, mut stretches): (&u64, Vec<Stretch>)| {
+            let extent_mib = bytes.div_ceil(GRAIN_BYTES).max(1);
+            if stretches == [Stretch { begin_mib: 0, end_mib: extent_mib }] {
+                stretches.clear();
+            }
+            Volume { extent_mib, stretches, is_own: all, name: None }
+        };
+        let mut volumes: Vec<Volume> = reached.iter().zip(stretches).map(volume).collect();
         busiest.iter().take(OWN_MAX).for_each(|&volume| volumes[volume].is_own = true);
         let mut found = Volumes { level: level.unwrap_or(LEVEL), is_flat, volumes };
         let most = match level {
@@ -82,6 +170,11 @@ impl Volumes {
         own + usize::from(own < self.volumes.len())
     }
 
+    /// MiB that are used of all of them, long gaps left out.
+    pub fn used_mib(&self) -> u64 {
+        self.volumes.iter().fold(0, |sum, volume| sum.saturating_add(volume.used_mib()))
+    }
+
     /// All ranges.
     pub fn ranges(&self) -> usize {
         self.areas() << (2 * self.level)
@@ -91,27 +184,18 @@ impl Volumes {
         writer.number(self.level.into());
         writer.number(self.is_flat.into());
         writer.number(self.volumes.len() as u64);
-        for volume in &self.volumes {
-            let is_named = u64::from(volume.name.is_some());
-            writer.number(volume.extent_mib << 2 | is_named << 1 | u64::from(volume.is_own));
-            volume.name.iter().for_each(|name| writer.text(name));
-        }
+        self.volumes.iter().for_each(|volume| volume.put(writer));
     }
 
-    pub(crate) fn get(bytes: &mut Bytes) -> Result<Volumes, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, form: Form) -> Result<Volumes, Bad> {
         let level = bytes.number(LEVEL_MAX.into(), "level")? as u8;
         let is_flat = bytes.number(1, "flat")? == 1;
         let length = bytes.length(VOLUMES_MAX, "volumes")?;
-        let mut left_mib = EXTENT_MIB_MAX;
+        let mut left_mib = USED_MIB_MAX;
         let volumes = bytes.list(length, |bytes| {
-            let number = bytes.number(left_mib << 2 | 3, "extent of a volume")?;
-            let extent_mib = number >> 2;
-            if extent_mib == 0 {
-                return bytes.bad("a volume of 0 MiB", "1 at least");
-            }
-            left_mib -= extent_mib;
-            let name = (number & 2 != 0).then(|| bytes.text("name of a volume")).transpose()?;
-            Ok(Volume { extent_mib, is_own: number & 1 == 1, name })
+            let volume = Volume::get(bytes, form, left_mib)?;
+            left_mib -= volume.used_mib();
+            Ok(volume)
         })?;
         let found = Volumes { level, is_flat, volumes };
         let most = if is_flat { FLAT_MAX } else { RANGES_MAX };
@@ -120,114 +204,6 @@ impl Volumes {
             return bytes.bad(got, format!("{most} at most on one volume at least"));
         }
         Ok(found)
-    }
-}
-
-/// Addresses of one space in which all volumes lie, and their ranges.
-#[derive(Clone, Debug)]
-pub(crate) struct Space {
-    level: u8,
-    /// Where each volume begins.
-    base: Vec<u64>,
-    /// Begin, end and number of each volume, in order of place.
-    placed: Vec<(u64, u64, u32)>,
-    /// The area of each volume.
-    area: Vec<u16>,
-    /// Begin and end of each area.
-    areas: Vec<(u64, u64)>,
-}
-
-impl Space {
-    pub(crate) fn new(volumes: &Volumes) -> Space {
-        let list = &volumes.volumes;
-        let (mut base, mut area) = (vec![0; list.len()], vec![0; list.len()]);
-        let (mut placed, mut areas, mut at) = (Vec::new(), Vec::new(), 0u64);
-        let own = (0..list.len()).filter(|&volume| list[volume].is_own);
-        let rest = (0..list.len()).filter(|&volume| !list[volume].is_own);
-        for volume in own.chain(rest) {
-            let (begin, end) = (at, at + list[volume].extent_mib * MIB);
-            base[volume] = begin;
-            placed.push((begin, end, volume as u32));
-            let shares = !list[volume].is_own && areas.len() == volumes.areas();
-            match areas.last_mut() {
-                Some((_, last)) if shares => *last = end,
-                _ => areas.push((begin, end)),
-            }
-            area[volume] = (areas.len() - 1) as u16;
-            at = end;
-        }
-        Space { level: volumes.level, base, placed, area, areas }
-    }
-
-    /// The address of a place on a volume.
-    #[inline]
-    pub(crate) fn address(&self, volume: u32, offset: u64) -> u64 {
-        self.base[volume as usize] + offset
-    }
-
-    /// The area of a volume.
-    #[inline]
-    pub(crate) fn area(&self, volume: u32) -> usize {
-        self.area[volume as usize].into()
-    }
-
-    /// Areas.
-    pub(crate) fn areas(&self) -> usize {
-        self.areas.len()
-    }
-
-    /// The end of all.
-    pub(crate) fn end(&self) -> u64 {
-        self.placed.last().map_or(0, |volume| volume.1)
-    }
-
-    /// Begin, end and number of the volume at an address, or the last.
-    #[inline]
-    pub(crate) fn volume_at(&self, address: u64) -> (u64, u64, u32) {
-        if let [only] = self.placed[..] {
-            return only;
-        }
-        let after = self.placed.partition_point(|volume| volume.0 <= address);
-        self.placed[after.max(1) - 1]
-    }
-
-    /// The first volume of an area.
-    pub(crate) fn volume_of_area(&self, area: usize) -> u32 {
-        self.areas.get(area).map_or(0, |&(begin, _)| self.volume_at(begin).2)
-    }
-
-    /// The area of a range.
-    #[inline]
-    pub(crate) fn area_of_range(&self, range: usize) -> usize {
-        range >> (2 * self.level)
-    }
-
-    /// The range of an address.
-    #[inline]
-    pub(crate) fn range(&self, address: u64) -> usize {
-        let area = match self.areas.len() {
-            1 => 0,
-            _ => self.area(self.volume_at(address).2),
-        };
-        let (begin, end) = self.areas[area];
-        let parts = 1u64 << (2 * self.level);
-        // Areas are whole MiB, so what the parts do not divide of one is cut off first: no more than 64 bits.
-        let units = address.saturating_sub(begin) >> (MIB_BITS - 2 * u32::from(self.level));
-        let part = units / ((end - begin) >> MIB_BITS);
-        (area << (2 * self.level)) + part.min(parts - 1) as usize
-    }
-
-    /// Where a range begins and ends.
-    #[inline]
-    pub(crate) fn bounds(&self, range: usize) -> (u64, u64) {
-        let (begin, end) = self.areas[self.area_of_range(range)];
-        let (parts, part) =
-            (1u64 << (2 * self.level), range as u64 & ((1 << (2 * self.level)) - 1));
-        let edge = |part: u64| {
-            let share = u128::from(end - begin) * u128::from(part);
-            begin + share.div_ceil(u128::from(parts)) as u64
-        };
-        (edge(part), edge(part + 1))
     }
 }
 
@@ -288,8 +264,8 @@ mod tests {
     use super::*;
 
     fn volumes(extents: &[u64], level: u8, is_flat: bool) -> Volumes {
-        let reached: Vec<u64> = extents.iter().map(|mib| mib * MIB).collect();
-        Volumes::new(&reached, extents, Some(level), is_flat)
+        let reached: Vec<u64> = extents.iter().map(|mib| mib * GRAIN_BYTES).collect();
+        Volumes::new(&reached, Vec::new(), extents, Some(level), is_flat)
     }
 
     #[test]
@@ -303,31 +279,36 @@ mod tests {
     }
 
     #[test]
-    fn every_address_lies_within_its_range() {
-        let volumes = volumes(&[7, 100, 3], 2, false);
-        let space = Space::new(&volumes);
-        for address in (0..space.end()).step_by(70_001) {
-            let (begin, end) = space.bounds(space.range(address));
-            assert!((begin..end).contains(&address), "{address} in {begin} to {end}");
-        }
-        assert_eq!(space.range(space.address(1, 0)), 16);
-        assert_eq!(space.range(space.end() - 1), 47);
-    }
-
-    #[test]
     fn the_least_busy_of_many_volumes_share_ranges() {
         let busy: Vec<u64> = (1..=200).collect();
-        let all = Volumes::new(&vec![MIB; 200], &busy, None, false);
+        let all = Volumes::new(&vec![GRAIN_BYTES; 200], Vec::new(), &busy, None, false);
         assert_eq!((all.areas(), all.level), (64, 0));
-        let space = Space::new(&all);
-        assert_eq!((space.areas(), space.end()), (64, 200 * MIB));
-        assert_eq!(
-            (space.area(0), space.area(136), space.area(137), space.area(199)),
-            (63, 63, 0, 62)
-        );
-        assert_eq!(space.volume_at(space.address(5, 17)).2, 5);
         let mut writer = Writer::default();
         all.put(&mut writer);
-        assert_eq!(Volumes::get(&mut Bytes::new(&writer.0)).unwrap(), all);
+        assert_eq!(Volumes::get(&mut Bytes::new(&writer.0), Form::Current).unwrap(), all);
+    }
+    #[test]
+    fn stretches_are_kept_and_checked() {
+        let stretch = |begin_mib, end_mib| Stretch { begin_mib, end_mib };
+        let reached = [(1 << 63) + 1, 5 << 20];
+        let gaps = vec![vec![stretch(7, 90), stretch(1 << 43, (1 << 43) + 1)], vec![stretch(0, 5)]];
+        let volumes = Volumes::new(&reached, gaps, &[1, 2], Some(2), false);
+        assert_eq!([volumes.volumes[0].used_mib(), volumes.volumes[1].used_mib()], [84, 5]);
+        assert!(volumes.volumes[1].stretches.is_empty(), "one without gaps");
+        let mut writer = Writer::default();
+        volumes.put(&mut writer);
+        assert_eq!(Volumes::get(&mut Bytes::new(&writer.0), Form::Current).unwrap(), volumes);
+        let refused = |numbers: &[u64]| {
+            let mut writer = Writer::default();
+            writer.numbers([1, 0, 1].into_iter().chain(numbers.iter().copied()));
+            Volumes::get(&mut Bytes::new(&writer.0), Form::Current).unwrap_err().got
+        };
+        let extent = |mib: u64| mib << 3 | 5;
+        assert_eq!(refused(&[extent(9), 0]), "a volume without a stretch");
+        assert_eq!(refused(&[extent(9), 1, 3, 0]), "a stretch of 0 MiB");
+        assert_eq!(refused(&[extent(9), 1, 3, 7]), "stretch of a volume 7");
+        assert_eq!(refused(&[extent(9), 2, 3, 4, 3, 0]), "gap of a volume 3");
+        assert!(refused(&[extent(1 << 42), 1, 0, 1 << 41]).contains("MiB of a volume"));
+        assert!(refused(&[extent(1 << 44), 1, 0, 1]).contains("extent of a volume"));
     }
 }

@@ -185,7 +185,133 @@ fn old_models_and_other_files_are_told_apart() {
     let told = |file: &[u8]| Model::from_file(Path::new("m"), file).unwrap_err().to_string();
     assert!(told(b"{\"forebay_model\":1,\"requests\":3}").contains("an earlier Forebay"));
     assert!(told(b"forebay model 9\nxyz").contains("form 9"));
+    assert!(told(b"forebay model 3\nxyz").contains("got a model of form 3"));
     assert!(told(b"").contains("an empty file") && told(b"at_ns,op").contains("something else"));
+}
+
+/// One that an earlier Forebay wrote, before models had gaps.
+#[test]
+fn a_model_of_form_4_is_read_and_written_as_the_current_one() {
+    let path = Path::new("form-4.model");
+    let old = Model::from_file(path, include_bytes!("old/form-4.model")).unwrap();
+    let twin = draw(&old, 1);
+    assert_eq!((twin.len(), old.requests, old.volumes.volumes.len()), (80, 80, 2));
+    let file = old.to_file();
+    assert!(file.starts_with(b"forebay model 5\n"));
+    assert_eq!(Model::from_file(path, &file).unwrap(), old);
+    // The sum is looked at first, whatever the form.
+    let mut damaged = include_bytes!("old/form-4.model").to_vec();
+    damaged[40] ^= 1;
+    assert!(Model::from_file(path, &damaged).unwrap_err().to_string().contains("the sum"));
+}
+
+/// Reads and writes in hot spots of the first 8 GiB, from `base` on, some of them in runs.
+fn spots(base: u64) -> Vec<Record> {
+    let (mut state, mut at) = (5u64, 0);
+    let mut random = move |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let spot = |n: u64| n * n % 61 * (128 << 20);
+    (0..8_000)
+        .map(|n| {
+            if n % 4 == 0 {
+                at = spot(random(9)) + random(1 << 13) * 4096;
+            } else {
+                at += 4096;
+            }
+            let op = if at >> 30 & 1 == 0 { Op::Read } else { Op::Write };
+            record(n * 1_000_000, base + at, op, 4096)
+        })
+        .collect()
+}
+
+/// The share of requests that lie elsewhere, in 64 parts of 8 GiB from `base` on and beyond.
+fn elsewhere(a: &[Record], b: &[Record], base: u64) -> f64 {
+    let parts = |records: &[Record]| {
+        let mut parts = [0f64; 65];
+        for record in records {
+            let part = record.offset.checked_sub(base).map_or(64, |at| (at >> 27).min(64));
+            parts[part as usize] += 1.0 / records.len() as f64;
+        }
+        parts
+    };
+    parts(a).iter().zip(parts(b)).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
+}
+
+/// The same requests, with some far away from them, and what becomes of the model.
+#[test]
+fn distant_requests_change_nothing_material() {
+    let plain = spots(0);
+    let model = fit(&plain);
+    let off = elsewhere(&draw(&model, 1), &plain, 0);
+    let far = |at: &[u64]| {
+        let mut records = plain.clone();
+        for (n, &offset) in (0..).zip(at) {
+            let place = 1 + n * 7_900 / at.len();
+            records.insert(place, record(records[place].at.0, offset, Op::Read, 4096));
+        }
+        records
+    };
+    let handful: Vec<u64> = (1..=5).map(|n| n << 42).collect();
+    let many: Vec<u64> = (1..=90).map(|n| n << 38).collect();
+    let cases: [(&str, Vec<u64>); 6] = [
+        ("1 TiB", vec![1 << 40]),
+        ("1 PiB", vec![1 << 50]),
+        ("8 EiB", vec![(1 << 63) - 4096]),
+        ("the end", vec![u64::MAX - (2 << 20)]),
+        ("a handful", handful),
+        ("many", many),
+    ];
+    for (name, at) in cases {
+        let records = far(&at);
+        let with = fit(&records);
+        assert_eq!(with.volumes.ranges(), model.volumes.ranges(), "{name}");
+        let file = with.to_file();
+        assert!(file.len() < model.to_file().len() + 200 + 30 * at.len(), "{name}: {}", file.len());
+        assert_eq!(Model::from_file(Path::new("m"), &file).unwrap(), with, "{name}");
+        let twin = draw(&with, 1);
+        let beyond = |records: &[Record]| records.iter().filter(|r| r.offset >= 9 << 30).count();
+        // Runs may go on from one of them.
+        assert!(beyond(&twin) <= 4 * at.len() + 20, "{name}: {} are far away", beyond(&twin));
+        let own = elsewhere(&twin, &records, 0);
+        assert!(own < off + 0.05, "{name}: {own} elsewhere, {off} without");
+        let used = blocks_used(&twin) / blocks_used(&records);
+        assert!((used - 1.0).abs() < 0.1, "{name}: {used} of the ground");
+        let sequential = (sequential_share(&twin), sequential_share(&records));
+        assert!((sequential.0 - sequential.1).abs() < 0.1, "{name}: {sequential:?}");
+    }
+}
+
+#[test]
+fn a_volume_may_be_used_only_at_its_end_or_in_two_places_far_apart() {
+    for base in [0, 1 << 42, (1 << 63) - (9u64 << 30)] {
+        let records = spots(base);
+        let twin = draw(&fit(&records), 1);
+        let off = elsewhere(&twin, &records, base);
+        assert!(off < 0.1, "{base}: {off} elsewhere");
+        assert!(twin.iter().all(|record| record.offset >= base), "{base}");
+    }
+    let far = 1u64 << 45;
+    let mut both = spots(0);
+    (0..).zip(&mut both).for_each(|(n, record)| record.offset += n / 100 % 2 * far);
+    let twin = draw(&fit(&both), 1);
+    let beyond = |records: &[Record]| share(records, |record| record.offset >= far);
+    assert!((beyond(&twin) - beyond(&both)).abs() < 0.05, "{} beyond", beyond(&twin));
+    let upper = |records: &[Record]| -> Vec<Record> {
+        records.iter().filter(|record| record.offset >= far).copied().collect()
+    };
+    assert!(elsewhere(&upper(&twin), &upper(&both), far) < 0.15);
+}
+
+/// A flush has no place, whatever offset it is recorded with.
+#[test]
+fn a_flush_far_away_reaches_nowhere() {
+    let mut records = spots(0);
+    let reached = fit(&records).volumes.volumes[0].extent_mib;
+    records[17] = Record { len: 0, offset: 1 << 60, op: Op::Flush, ..records[17] };
+    assert_eq!(fit(&records).volumes.volumes[0].extent_mib, reached);
 }
 
 #[test]

@@ -104,13 +104,20 @@ impl<'a> On<'a> {
         match self {
             On::Volume(volume) => {
                 // Drives say what it was made for; its records, what it holds since it has grown.
-                let bytes = status(&volume.drives)?.geometry.capacity_bytes();
+                let opened = status(&volume.drives)?;
+                let bytes = opened.geometry.capacity_bytes();
                 let found = find(&volume.drives, true)?;
+                let notes = [opened.told(&volume.drives), found.notes.clone()].concat();
                 Ok(Prepared {
                     policy_lanes: policy_lanes(found.drives.len(), None),
                     placement: Placement::new(&input.extents, bytes, plan.setup.map),
                     disks: found.drives.len(),
-                    source: Source::Volume { found, driver: volume.driver, depth: volume.depth },
+                    source: Source::Volume {
+                        found,
+                        driver: volume.driver,
+                        depth: volume.depth,
+                        notes,
+                    },
                 })
             }
             On::Emulated(bed) => Ok(Prepared {
@@ -164,7 +171,7 @@ pub(super) struct Prepared<'a> {
 enum Source<'a> {
     Models(Bed<'a>),
     Targets { targets: Vec<Target>, driver: Option<Driver>, depth: u32 },
-    Volume { found: Found, driver: Option<Driver>, depth: u32 },
+    Volume { found: Found, driver: Option<Driver>, depth: u32, notes: Vec<String> },
 }
 
 impl Prepared<'_> {
@@ -197,7 +204,11 @@ impl Prepared<'_> {
 
     /// What the user should know of the targets.
     pub(super) fn notes(&self) -> Vec<String> {
-        let Source::Targets { targets, .. } = &self.source else { return Vec::new() };
+        let targets = match &self.source {
+            Source::Targets { targets, .. } => targets,
+            Source::Volume { notes, .. } => return notes.clone(),
+            Source::Models(_) => return Vec::new(),
+        };
         let of = |target: &Target| {
             let path = target.path().display().to_string();
             target.notes().iter().map(move |note| format!("{path}: {note}")).collect::<Vec<_>>()
@@ -225,7 +236,7 @@ impl Prepared<'_> {
                 Ok(LiveLanes::Emulated(Emulated::new(models, WallClock::start())))
             }
             Source::Targets { targets, driver, depth } => real(targets, driver, depth, notes),
-            Source::Volume { found, driver, depth } => {
+            Source::Volume { found, driver, depth, .. } => {
                 let targets = found.drives.into_iter().map(|(_, target)| target).collect();
                 real(targets, driver, depth, notes)
             }

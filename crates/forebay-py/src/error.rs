@@ -122,8 +122,9 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
         | Trouble::Missing { .. }
         | Trouble::Lost { .. }
         | Trouble::Root { .. }
+        | Trouble::Label { .. }
         | Trouble::Rootless { .. } => io::ErrorKind::Other,
-        Trouble::Full => io::ErrorKind::StorageFull,
+        Trouble::Full | Trouble::NoSpace { .. } => io::ErrorKind::StorageFull,
         Trouble::NoSnapshot | Trouble::ReadOnly | Trouble::Closed | Trouble::Long { .. } => {
             return Error::new_err(trouble.to_string());
         }

@@ -394,10 +394,14 @@ fn losses<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>>
     let dicts = losses.iter().map(|loss| {
         let dict = PyDict::new(py);
         let key = |key: &Option<Key>| key.as_ref().map(|key| PyBytes::new(py, key));
+        dict.set_item("from", key(&loss.from))?;
         dict.set_item("after", key(&loss.after))?;
         dict.set_item("upto", key(&loss.upto))?;
         dict.set_item("records", loss.records)?;
+        dict.set_item("is_bound", loss.is_bound)?;
         dict.set_item("bytes", loss.bytes)?;
+        dict.set_item("put_from_ns", loss.put.from)?;
+        dict.set_item("put_upto_ns", loss.put.upto)?;
         dict.set_item("why", loss.trouble.to_string())?;
         Ok(dict)
     });

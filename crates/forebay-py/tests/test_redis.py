@@ -82,6 +82,53 @@ def test_pipelines(client):
     assert client.get("p0") == b"0"
 
 
+def test_transactions(client):
+    with client.pipeline() as pipe:
+        pipe.set("a", "1").get("a").mset({"b": "2", "c": "3"}).mget("a", "b", "none").delete("c", "none").exists("a", "c")
+        assert client.get("a") is None, "nothing is done before"
+        assert pipe.execute() == [True, b"1", True, [b"1", b"2", None], 1, 1]
+    assert client.mget("a", "b", "c") == [b"1", b"2", None]
+    with client.pipeline() as pipe:
+        for number in range(20_000):
+            pipe.set(f"t{number}", number)
+        assert pipe.execute() == [True] * 20_000
+    with client.pipeline() as pipe:
+        pipe.get("t7").exists("t8", "none").mget("t9", "none")
+        assert pipe.execute() == [b"7", 1, [b"9", None]]
+
+
+@pytest.mark.parametrize(
+    "wrong", [("SET", "b", "1", "EX", "5"), ("GET",), ("INCR", "n"), ("DBSIZE",), ("SCAN", "0"), ("SELECT", "1")]
+)
+def test_a_transaction_with_a_refused_command_is_not_done(client, wrong):
+    with client.pipeline() as pipe:
+        pipe.set("a", "1").execute_command(*wrong).set("b", "1")
+        with pytest.raises(redis.ResponseError, match="Command # 2"):
+            pipe.execute()
+    assert client.mget("a", "b") == [None, None]
+    # Nor one that is given up, or cannot be watched.
+    with client.pipeline() as pipe:
+        pipe.set("a", "1")
+        pipe.reset()
+        with pytest.raises(redis.ResponseError, match="WATCH is not supported"):
+            pipe.watch("a")
+    assert client.get("a") is None
+
+
+def test_what_clients_are_called(serving):
+    kwargs = {"port": serving, "password": PASSWORD}
+    with redis.Redis(client_name="worker-7", **kwargs) as one, redis.Redis(**kwargs) as other:
+        assert one.client_getname() == "worker-7" and other.client_getname() is None
+        assert other.client_setname("b") and other.client_getname() == "b"
+        with pytest.raises(redis.ResponseError, match="spaces"):
+            other.client_setname("two words")
+        assert one.client_id() != other.client_id()
+        assert one.client_setinfo("LIB-NAME", "x")
+        for refused in (one.client_list, one.client_info, lambda: one.client_kill("127.0.0.1:1"), lambda: one.client_pause(1)):
+            with pytest.raises(redis.ResponseError, match="unknown subcommand"):
+                refused()
+
+
 def test_what_clients_ask_besides(client):
     assert client.ping() is True and client.echo("said") == b"said"
     assert client.select(0) is True

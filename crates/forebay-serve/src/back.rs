@@ -4,18 +4,20 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use forebay_core::catalog::{DeviceSet, FlashLane, build_over_array, build_placed, is_placement};
+use forebay_core::catalog::{
+    DeviceSet, FlashLane, build_over_array, build_paired, build_placed, is_placement,
+};
 use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::device::list::DeviceModel;
-use forebay_core::stack::{Rearrange, Rearranged};
+use forebay_core::stack::{Pairing, Rearrange, Rearranged};
 use forebay_core::{Device, Fault, Nanos, Policy};
-use forebay_live::{Emulated, LEN_MAX, Opening, RingClock, Store, Target, Uring};
+use forebay_live::{Emulated, Kind, LEN_MAX, Opening, RingClock, Store, Target, Uring};
 use forebay_volume::{Found, Shape, find, find_cached, is_drive, status};
 
 use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
-use crate::flash;
+use crate::flash::{self, Pair};
 use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
 
@@ -30,13 +32,16 @@ pub(crate) struct Opened {
     pub(crate) notes: Vec<String>,
     /// By lane: its file or device.
     pub(crate) disks: Vec<PathBuf>,
+    /// What binds a disk to its flash.
+    pub(crate) pair: Option<Pair>,
     lanes: Closed,
 }
 
 /// How policies for it are made.
 #[derive(Clone)]
 pub(crate) enum Policies {
-    Placed(DeviceSet),
+    /// Over a disk, with the flash that its newest data may be on.
+    Placed(DeviceSet, Pairing),
     /// Over a disk whose blocks are rearranged.
     Rearranged(DeviceSet, Laid),
     /// Over a volume; where an array before it lost acknowledged writes, the one stream that need not be told.
@@ -61,7 +66,7 @@ impl Policies {
     /// The policy that `spec` names.
     pub(crate) fn build(&self, spec: &str) -> Result<AnyPolicy, Error> {
         let policy: AnyPolicy = match self {
-            Policies::Placed(lanes) => build_placed(spec, lanes)?,
+            Policies::Placed(lanes, pairing) => build_paired(spec, lanes, *pairing)?,
             Policies::Rearranged(..) if is_placement(spec) => {
                 return Err(unfit(format!(
                     "'{spec}': got a policy that places data elsewhere over a disk that is rearranged, expected a \
@@ -97,6 +102,11 @@ pub(crate) fn keeps_data(spec: &str) -> bool {
     is_placement(spec) && !disk_has_all.iter().any(|write| spec.contains(write))
 }
 
+/// Whether `spec` uses a flash, for whatever.
+pub(crate) fn uses_flash(spec: &str) -> bool {
+    is_placement(spec)
+}
+
 impl Policies {
     /// Whether what clients write is answered only when it is done, and what they read is kept by nobody else.
     pub(crate) fn answers_when_done(&self, spec: &str) -> bool {
@@ -117,7 +127,7 @@ impl Policies {
     /// Whether another policy finds what this one wrote only where that is durable: a volume, and a rearranged disk, is
     /// found again as its records say.
     pub(crate) fn found_by_records(&self) -> bool {
-        !matches!(self, Policies::Placed(_))
+        !matches!(self, Policies::Placed(..))
     }
 
     /// Whether a trim under `spec` leaves zeros: on a volume, and where flash may hold what was there, it does not.
@@ -134,71 +144,46 @@ impl Opened {
             On::EmulatedVolume { drives, device } => Opened::modelled(back, drives, &device.model),
             On::Target { path, flash } => {
                 let disk = target(path, back, !back.page_cache)?;
-                let stored = stored(&disk, back)?;
-                let (bytes, block) = (disk.capacity_bytes(), disk.block_bytes().unwrap_or(1));
-                if let Some(path) = flash {
-                    flash::refuse(&back.name, &back.policy, path)?;
-                }
-                let flash =
-                    flash.as_ref().map(|path| target(path, back, !back.page_cache)).transpose()?;
-                let room = flash.as_ref().map(|flash| (flash.capacity_bytes(), LEN_MAX));
+                let flash = flash.as_deref();
+                let mut opened = Parts::of(back, disk.capacity_bytes(), path, flash)?;
+                opened.stored = stored(&disk, back)?;
+                opened.block_bytes = disk.block_bytes().unwrap_or(1);
+                let flash = flash.map(|path| target(path, back, !back.page_cache)).transpose()?;
+                opened.flash = flash.as_ref().map(|flash| (flash.capacity_bytes(), LEN_MAX));
                 let targets: Vec<Target> = [Some(disk), flash].into_iter().flatten().collect();
-                let found = (notes(&targets), paths(&targets));
-                let closed = Closed::Real { targets, depth: back.depth };
-                Opened::placed(back, bytes, block, LEN_MAX, room, stored, found, closed)
+                opened.notes.extend(notes(&targets));
+                let disks = paths(&targets);
+                opened.placed(back, disks, Closed::Real { targets, depth: back.depth })
             }
             On::Emulated { path, device, flash } => {
                 // The model's time alone counts: bytes come from the page cache.
                 let disk = target(path, back, false)?;
-                let stored = stored(&disk, back)?;
                 let model = device.model.clone();
-                let bytes = disk.capacity_bytes().min(Device::capacity(&model));
-                let len_max = LEN_MAX.min(Device::len_max(&model));
-                let (mut models, mut stores, mut room) = (vec![model], vec![disk], None);
+                refuse_longer(&disk, &model)?;
+                let flash_path = flash.as_ref().map(|(path, _)| path.as_path());
+                let mut opened = Parts::of(back, disk.capacity_bytes(), path, flash_path)?;
+                opened.stored = stored(&disk, back)?;
+                opened.len_max = LEN_MAX.min(Device::len_max(&model));
+                let (mut models, mut stores) = (vec![model], vec![disk]);
                 if let Some((path, device)) = flash {
-                    flash::refuse(&back.name, &back.policy, path)?;
                     let store = target(path, back, false)?;
                     let model = device.model.clone();
                     let bytes = store.capacity_bytes().min(Device::capacity(&model));
-                    room = Some((bytes, LEN_MAX.min(Device::len_max(&model))));
+                    opened.flash = Some((bytes, LEN_MAX.min(Device::len_max(&model))));
                     models.push(model);
                     stores.push(store);
                 }
-                let found = (notes(&stores), paths(&stores));
-                let closed = Closed::Models { models, stores };
-                Opened::placed(back, bytes, 1, len_max, room, stored, found, closed)
+                opened.notes.extend(notes(&stores));
+                let disks = paths(&stores);
+                opened.placed(back, disks, Closed::Models { models, stores })
             }
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn placed(
-        back: &Back,
-        bytes: u64,
-        block_bytes: u32,
-        disk_len_max: u32,
-        flash: Option<(u64, u32)>,
-        stored: Option<Stored>,
-        (mut notes, disks): (Vec<String>, Vec<PathBuf>),
-        lanes: Closed,
-    ) -> Result<Opened, Error> {
-        let (bytes, laid) = rearrange::within(back, bytes, flash.is_some(), &mut notes)?;
-        let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
-        let set = DeviceSet { disks: 1, disk_len_max, disk_bytes: bytes, flash, restarts: true };
-        let policies = match laid {
-            Some(laid) => Policies::Rearranged(set, laid),
-            None => Policies::Placed(set),
-        };
-        policies.build(&back.shaped()?)?;
-        let trims_to_zero = policies.trims_to_zero(&back.policy);
-        let exports = exports(back, bytes, block_bytes, trims_to_zero)?;
-        Ok(Opened { exports, policies, stored, notes, disks, lanes })
-    }
-
     fn volume(back: &Back, drives: &[std::path::PathBuf]) -> Result<Opened, Error> {
-        let bytes = status(drives)?.geometry.capacity_bytes();
+        let opened = status(drives)?;
         let close = |targets| Closed::Real { targets, depth: back.depth };
-        Opened::whole(back, bytes, find(drives, true)?, close)
+        Opened::whole(back, drives, &opened, find(drives, true)?, close)
     }
 
     /// A volume whose drives are models, and files have the bytes.
@@ -207,7 +192,7 @@ impl Opened {
         drives: &[std::path::PathBuf],
         model: &DeviceModel,
     ) -> Result<Opened, Error> {
-        let bytes = status(drives)?.geometry.capacity_bytes();
+        let opened = status(drives)?;
         let found = find_cached(drives)?;
         let room = Device::capacity(model);
         if let Some((_, long)) = found.drives.iter().find(|(_, it)| it.capacity_bytes() > room) {
@@ -221,23 +206,79 @@ impl Opened {
             let models = stores.iter().map(|_| model.clone()).collect();
             Closed::Models { models, stores }
         };
-        Opened::whole(back, bytes, found, close)
+        Opened::whole(back, drives, &opened, found, close)
     }
 
-    /// A volume that was found.
+    /// A volume that was found on what was named as its drives.
     fn whole(
         back: &Back,
-        bytes: u64,
+        drives: &[std::path::PathBuf],
+        opened: &forebay_volume::Opened,
         found: Found,
         close: impl FnOnce(Vec<Target>) -> Closed,
     ) -> Result<Opened, Error> {
         let policies = Policies::Volume(found.shape(), None);
+        let told = [opened.told(drives), found.notes].concat();
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
         policies.build(&back.shaped()?)?;
-        let exports = exports(back, bytes, 1, false)?;
-        let (notes, disks) = (notes(&targets), paths(&targets));
-        Ok(Opened { exports, policies, stored: None, notes, disks, lanes: close(targets) })
+        let exports = exports(back, opened.geometry.capacity_bytes(), 1, false)?;
+        let (notes, disks) = ([told, notes(&targets)].concat(), paths(&targets));
+        let lanes = close(targets);
+        Ok(Opened { exports, policies, stored: None, notes, disks, pair: None, lanes })
     }
+}
+
+/// What is known of a disk, and the flash beside it, on the way to serving them.
+struct Parts {
+    /// Bytes of the disk that may be exported.
+    bytes: u64,
+    block_bytes: u32,
+    len_max: u32,
+    /// Bytes of the flash, and its longest I/O.
+    flash: Option<(u64, u32)>,
+    stored: Option<Stored>,
+    pair: Option<Pair>,
+    notes: Vec<String>,
+}
+
+impl Parts {
+    /// Of a disk of so many bytes, once it is known that its newest data are served.
+    fn of(back: &Back, bytes: u64, disk: &Path, flash: Option<&Path>) -> Result<Parts, Error> {
+        let mut notes = Vec::new();
+        let pair = flash::look(back, disk, flash, bytes, &mut notes)?;
+        let bytes = pair.as_ref().map_or(bytes, Pair::bytes);
+        let (block_bytes, len_max) = (1, LEN_MAX);
+        Ok(Parts { bytes, block_bytes, len_max, flash: None, stored: None, pair, notes })
+    }
+
+    fn placed(self, back: &Back, disks: Vec<PathBuf>, lanes: Closed) -> Result<Opened, Error> {
+        let Parts { bytes, block_bytes, len_max, flash, stored, pair, mut notes } = self;
+        let (bytes, laid) = rearrange::within(back, bytes, flash.is_some(), &mut notes)?;
+        let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
+        let (disk_len_max, disk_bytes) = (len_max, bytes);
+        let set = DeviceSet { disks: 1, disk_len_max, disk_bytes, flash, restarts: true };
+        let policies = match laid {
+            Some(laid) => Policies::Rearranged(set, laid),
+            None => Policies::Placed(set, pair.as_ref().map(Pair::pairing).unwrap_or_default()),
+        };
+        policies.build(&back.shaped()?)?;
+        let trims_to_zero = policies.trims_to_zero(&back.policy);
+        let exports = exports(back, bytes, block_bytes, trims_to_zero)?;
+        Ok(Opened { exports, policies, stored, notes, disks, pair, lanes })
+    }
+}
+
+/// Refuses a file of which the device that is emulated would have a part only.
+fn refuse_longer(disk: &Target, model: &DeviceModel) -> Result<(), Error> {
+    let (bytes, room) = (disk.capacity_bytes(), Device::capacity(model));
+    if bytes <= room {
+        return Ok(());
+    }
+    let path = disk.path().display();
+    Err(unfit(format!(
+        "{path}: got {bytes} bytes, expected at most the {room} of the device that is emulated; make it shorter, or emulate \
+         a larger device"
+    )))
 }
 
 impl Opened {
@@ -297,7 +338,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     }
     let writes = !back.read_only;
     let how = Opening { writes, overwrite: true, need_bytes: 0, direct };
-    let target = Target::open(path, how)?;
+    let target = whole(Target::open(path, how)?, how)?;
     match target.lock(writes) {
         Ok(true) => Ok(target),
         Ok(false) => {
@@ -305,6 +346,24 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
         }
         Err(error) => Err(unfit(format!("{}: it cannot be locked: {error}", path.display()))),
     }
+}
+
+/// The same target with all its bytes: direct I/O has whole blocks only, so a file that ends within one is opened anew,
+/// through the page cache.
+fn whole(target: Target, how: Opening) -> Result<Target, Error> {
+    let path = target.path().to_path_buf();
+    let is_file = target.kind() != Kind::BlockDevice;
+    let bytes = std::fs::metadata(&path).map_or(0, |found| found.len());
+    if !is_file || target.capacity_bytes() == bytes {
+        return Ok(target);
+    }
+    let block = target.block_bytes().unwrap_or(1);
+    let mut target = Target::open(&path, Opening { direct: false, ..how })?;
+    target.note(format!(
+        "its {bytes} bytes are no multiple of the {block} of direct I/O: the page cache is in between, so that all of them \
+         are served"
+    ));
+    Ok(target)
 }
 
 /// What tells which parts of a disk are stored, where blocks are at their addresses and the flash has nothing that the

@@ -39,6 +39,8 @@ pub struct Back {
     pub page_cache: bool,
     /// Whether nothing is written.
     pub read_only: bool,
+    /// Whether it is served although its newest data may be elsewhere.
+    pub force: bool,
     /// Who is a stream to the policy; unless said exports, where one of them has a promise or weight, and connections.
     pub streams: Option<Streams>,
     /// Requests a second that its disk does whatever they are; promises are held against it.
@@ -177,6 +179,7 @@ impl Back {
             depth: 64,
             page_cache: false,
             read_only: false,
+            force: false,
             streams: None,
             capacity_iops: None,
             measures_capacity: false,

@@ -86,6 +86,12 @@ pub struct VolumeFigures {
     pub drives_present: u64,
     /// Units that a rebuild, or a look for what needs one, has still before it; 0 where none is under way.
     pub care_units_left: u64,
+    /// Units of which some bytes cannot be read any more.
+    #[serde(default)]
+    pub lost_units: u64,
+    /// 1 while its drives have no room for what is written, so that writes wait or fail; else 0.
+    #[serde(default)]
+    pub lacks_room: u64,
 }
 
 /// Figures of an export.
@@ -221,6 +227,8 @@ impl VolumeFigures {
             drives: all("drives_members")?,
             drives_present: all("drives_present")?,
             care_units_left: all("care_units_left")?,
+            lost_units: all("lost_units")?,
+            lacks_room: all("lacks_room")?,
         })
     }
 }
@@ -395,11 +403,13 @@ impl Figures {
             }
         }
         type Of = fn(&VolumeFigures) -> u64;
-        let figures: [(&str, &str, Of); 4] = [
+        let figures: [(&str, &str, Of); 6] = [
             ("serve_volume_all_units", "Units that it promises.", |one| one.all_units),
             ("serve_volume_drives", "Its drives.", |one| one.drives),
             ("serve_volume_drives_present", "Drives that are there.", |one| one.drives_present),
             ("serve_volume_care_units_left", "Units before a rebuild.", |one| one.care_units_left),
+            ("serve_volume_lost_units", "Units with lost bytes.", |one| one.lost_units),
+            ("serve_volume_lacks_room", "Whether drives lack room.", |one| one.lacks_room),
         ];
         for (name, help, of) in figures {
             page.head(name, "gauge", help);

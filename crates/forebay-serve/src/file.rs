@@ -42,6 +42,8 @@ struct DiskTable {
     depth: Option<u32>,
     #[serde(default)]
     read_only: bool,
+    #[serde(default)]
+    force: bool,
     streams: Option<Who>,
     capacity_iops: Option<u64>,
     #[serde(default)]
@@ -234,6 +236,7 @@ impl DiskTable {
             depth: within("depth", self.depth.unwrap_or(base.depth))?,
             page_cache: self.page_cache,
             read_only: self.read_only,
+            force: self.force,
             streams: self.streams.map(streams),
             capacity_iops: self.capacity_iops,
             measures_capacity: matches!(self.capacity, Capacity::Measured),

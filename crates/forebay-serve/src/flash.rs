@@ -1,87 +1,360 @@
-//! What is on a flash that stands beside a disk, looked at before anything is served: a log of ours (docs/placement-log.md) says
-//! that the disk's newest data may be there alone.
+//! A disk and the flash beside it, looked at before anything is served, and what is written to both when they are served
+//! (docs/placement-log.md): each says which newest data the other may have alone.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use forebay_core::stack::{LABEL_BYTES, labelled_id};
+use forebay_core::contract::policy::Gauge;
+use forebay_core::stack::{
+    LABEL_BYTES, LabelFound, PLACEMENT_LOG_VERSION, Pairing, found_label, put_generation,
+};
 use forebay_live::checksum;
 
-use crate::back::keeps_data;
-use crate::error::{Error, unfit};
+use crate::back::{keeps_data, uses_flash};
+use crate::config::Back;
+use crate::error::{Error, system, unfit};
+use crate::mark::{self, MARK_BYTES, Mark, MarkFound, VERSION, mark_at};
+use crate::pairing::{FlashFound, Standing, Why, Wish, decide};
 
-/// What is where the labels of a log are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    Blank,
-    /// A log of ours, of this identity.
-    Log(u64),
-    Other,
+/// A disk that has, or gets, a mark; and its flash.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    disk: PathBuf,
+    flash: Option<PathBuf>,
+    /// Where the mark is: exports end there.
+    at: u64,
+    pairing: Pairing,
+    /// What the mark becomes when serving begins.
+    mark: Option<Mark>,
+    /// Whether nothing is written.
+    read_only: bool,
 }
 
-fn look(path: &Path) -> Result<Found, Error> {
-    // What is no disk is told when it is opened.
-    if !std::fs::metadata(path).is_ok_and(|it| it.is_file() || it.file_type().is_block_device()) {
-        return Ok(Found::Other);
+/// What `back` is served as, whose disk holds `disk_bytes`: with a mark, if there is one or one is needed. Says in `notes`
+/// what was forced.
+///
+/// # Errors
+/// Where the newest data may be elsewhere, or the flash is not the disk's.
+pub(crate) fn look(
+    back: &Back,
+    disk: &Path,
+    flash: Option<&Path>,
+    disk_bytes: u64,
+    notes: &mut Vec<String>,
+) -> Result<Option<Pair>, Error> {
+    let names = Names { back: &back.name, disk, flash };
+    let file = File::open(disk).map_err(|error| names.reading(disk, &error))?;
+    let found = mark::read(&file, disk_bytes).map_err(|error| names.reading(disk, &error))?;
+    if found == MarkFound::None && !back.force {
+        let shorter = mark::was_shorter(&file, disk_bytes);
+        if let Some(before) = shorter.map_err(|error| names.reading(disk, &error))? {
+            return Err(names.longer(disk_bytes, before));
+        }
     }
-    let mut labels = [0; 2 * LABEL_BYTES];
-    let read = File::open(path).and_then(|file| file.read_at(&mut labels, 0));
-    let count = read.map_err(|error| unfit(format!("{}: reading it: {error}", path.display())))?;
-    let labelled = labels[..count].chunks_exact(LABEL_BYTES);
-    let mut ids = labelled.filter_map(|label| labelled_id(label, checksum(&label[8..])));
-    Ok(match ids.next() {
-        Some(id) => Found::Log(id),
-        None if labels.iter().all(|byte| *byte == 0) => Found::Blank,
-        None => Found::Other,
-    })
+    let wish = Wish {
+        keeps_data: keeps_data(&back.policy),
+        uses_flash: uses_flash(&back.policy),
+        formats: back.policy.contains("format=yes"),
+        force: back.force,
+    };
+    let on_flash = flash.map(|path| look_at(path).map_err(|error| names.reading(path, &error)));
+    let on_flash = on_flash.transpose()?;
+    let (standing, forced) = decide(found, on_flash, wish).map_err(|why| names.refused(why))?;
+    notes.extend(forced.map(|why| names.forced(why)));
+    let at = |what| mark_at(disk_bytes).ok_or_else(|| names.no_room(what));
+    let (read_only, keep) = (back.read_only, flash.filter(|_| wish.keeps_data));
+    let pair = |at, pairing, mark| Pair {
+        disk: disk.to_path_buf(),
+        flash: keep.map(Path::to_path_buf),
+        at,
+        pairing,
+        mark,
+        read_only,
+    };
+    let paired = match standing {
+        Standing::Unmarked => return Ok(None),
+        Standing::Alone(mark) => return Ok(Some(pair(at("")?, Pairing::default(), mark))),
+        Standing::Paired { pairing, mark } => pair(at("its mark")?, pairing, Some(mark)),
+        Standing::Begun => {
+            let drawn = draw().map_err(system("drawing a number for the pair"))?;
+            let pairing = Pairing { pair: drawn, ..Pairing::default() };
+            let mark = Mark { pair: drawn, generation: 1, ..Mark::default() };
+            pair(at("its mark")?, pairing, Some(mark))
+        }
+    };
+    // Only zeros, or an older mark, are overwritten.
+    let from = if found == MarkFound::None { paired.at } else { paired.at + MARK_BYTES };
+    let is_free = mark::is_free(&file, from, disk_bytes);
+    if !is_free.map_err(|error| names.reading(disk, &error))? {
+        return Err(names.no_room("its mark"));
+    }
+    if back.force {
+        notes.push(format!(
+            "'{}': force: a newest record of {} that is damaged or missing is passed over",
+            back.name,
+            names.flash()
+        ));
+    }
+    if found == MarkFound::None {
+        notes.push(format!(
+            "{}: its last {} bytes are for the mark that binds it to its flash; {} are served",
+            disk.display(),
+            disk_bytes - paired.at,
+            paired.at
+        ));
+    }
+    Ok(Some(paired))
 }
 
-/// Refuses `policy` beside this flash where it would show a disk without what only the flash has, or where the flash has no
-/// log and is not to get one.
-pub(crate) fn refuse(name: &str, policy: &str, path: &Path) -> Result<(), Error> {
-    let told = path.display();
-    let begins = policy.contains("format=yes");
-    match (look(path)?, keeps_data(policy)) {
-        (Found::Log(id), false) => Err(unfit(format!(
-            "'{name}': policy: got '{policy}', but {told} has the log of a cache or tiers (id {id}), and the disk's newest data \
-             may be there alone; expected the policy that it was served with; to be without the flash copy the export to \
-             another disk first"
-        ))),
-        (Found::Blank, true) if !begins => Err(unfit(format!(
-            "'{name}': flash: {told} is blank, expected one with a log (docs/placement-log.md); format=yes in the policy begins \
-             one"
-        ))),
-        (Found::Other, true) if path.is_file() => Err(unfit(format!(
-            "'{name}': flash: {told} has something else where the log would be, expected a log (docs/placement-log.md) or a \
-             blank flash, its first {} bytes zeros",
-            2 * LABEL_BYTES
-        ))),
+/// Refuses a policy that would overwrite the log on this flash while it runs.
+///
+/// # Errors
+/// Where there is a log.
+pub(crate) fn refuse_overwriting(name: &str, policy: &str, flash: &Path) -> Result<(), Error> {
+    let names = Names { back: name, disk: flash, flash: Some(flash) };
+    let found = look_at(flash).map_err(|error| names.reading(flash, &error))?;
+    match found {
+        FlashFound::Of(label) if uses_flash(policy) && !keeps_data(policy) => {
+            Err(names.refused(Why::UnusedLog(label.id)))
+        }
         _ => Ok(()),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flash_says_which_policies_may_stand_beside_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("flash");
-        let told = |spec: &str| refuse("data", spec, &path).map_err(|error| error.to_string());
-        let (back, formats) = ("cache:write=back", "cache:write=back:format=yes");
-        let plain = ["noop", "cache:write=through", "promised:cmin=1:over=cache+write=around"];
-        std::fs::write(&path, [0; 3 * LABEL_BYTES]).unwrap();
-        assert!(told(back).unwrap_err().contains("is blank"));
-        plain.iter().chain(&[formats]).for_each(|spec| assert_eq!(told(spec), Ok(())));
-        std::fs::write(&path, [7; 3 * LABEL_BYTES]).unwrap();
-        assert!(
-            [back, formats].iter().all(|spec| told(spec).unwrap_err().contains("something else"))
-        );
-        assert_eq!(told("noop"), Ok(()));
-        // Shorter than labels are.
-        std::fs::write(&path, [0; 100]).unwrap();
-        assert_eq!(told("noop"), Ok(()));
+impl Pair {
+    /// Bytes of the disk that may be exported.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.at
     }
+
+    /// What the log on the flash has to be.
+    pub(crate) fn pairing(&self) -> Pairing {
+        self.pairing
+    }
+
+    /// Both are served from now on: flash and disk get another generation, durably, before a client is let in.
+    ///
+    /// # Errors
+    /// Where one of them cannot be written.
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
+        let Some(mark) = self.mark.filter(|_| !self.read_only) else { return Ok(()) };
+        let Some(flash) = self.flash.clone() else { return self.put(mark) };
+        let label = |generation, is_confirmed| {
+            relabel(&flash, generation, is_confirmed)
+                .map_err(system(format!("{}: writing its label", flash.display())))
+        };
+        // A flash that was begun just now has the pair that it was given.
+        let mark = Mark { pair: self.pairing.pair, ..mark };
+        label(mark.generation, false)?;
+        self.put(mark)?;
+        label(mark.generation, true)?;
+        self.mark = Some(mark);
+        Ok(())
+    }
+
+    /// All that was written is durable, and the policy says how its log is: so does the mark from then on.
+    ///
+    /// # Errors
+    /// Where the disk cannot be written.
+    pub(crate) fn end(&self, gauges: &[Gauge]) -> Result<(), Error> {
+        let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
+        let (Some(mark), Some(newest), Some(named)) =
+            (self.mark, of("log_newest"), of("log_named"))
+        else {
+            return Ok(());
+        };
+        if self.read_only || self.flash.is_none() {
+            return Ok(());
+        }
+        self.put(Mark { newest: newest as u64, is_drained: named == 0.0, ..mark })
+    }
+
+    fn put(&self, mark: Mark) -> Result<(), Error> {
+        let written = OpenOptions::new().write(true).open(&self.disk).and_then(|disk| {
+            disk.write_all_at(&mark.block(self.at), self.at)?;
+            disk.sync_data()
+        });
+        written.map_err(system(format!("{}: writing its mark", self.disk.display())))
+    }
+}
+
+/// Gives the flash another generation, durably.
+fn relabel(path: &Path, generation: u64, is_confirmed: bool) -> io::Result<()> {
+    let flash = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut labels = [0; 2 * LABEL_BYTES];
+    flash.read_exact_at(&mut labels, 0)?;
+    let whole = labels
+        .chunks_exact(LABEL_BYTES)
+        .find(|label| matches!(found_label(label, checksum(&label[8..])), LabelFound::Of(_)));
+    let mut label = whole.ok_or(io::ErrorKind::InvalidData)?.to_vec();
+    put_generation(&mut label, generation, is_confirmed);
+    let sum = checksum(&label[8..]);
+    label[..8].copy_from_slice(&sum.to_le_bytes());
+    flash.write_all_at(&[&label[..], &label[..]].concat(), 0)?;
+    flash.sync_data()
+}
+
+/// What is where the labels of a flash are.
+fn look_at(path: &Path) -> io::Result<FlashFound> {
+    // What is no disk is told when it is opened.
+    if !std::fs::metadata(path).is_ok_and(|it| it.is_file() || it.file_type().is_block_device()) {
+        return Ok(FlashFound::Blank);
+    }
+    let mut labels = [0; 2 * LABEL_BYTES];
+    let count = File::open(path)?.read_at(&mut labels, 0)?;
+    let of = |label: &[u8]| found_label(label, checksum(&label[8..]));
+    let found: Vec<LabelFound> = labels[..count].chunks_exact(LABEL_BYTES).map(of).collect();
+    // Of labels that were being written the later one counts.
+    let whole = found.iter().filter_map(|label| match label {
+        LabelFound::Of(label) => Some(*label),
+        _ => None,
+    });
+    if let Some(label) = whole.max_by_key(|label| (label.generation, label.is_confirmed)) {
+        return Ok(FlashFound::Of(label));
+    }
+    let version = found.iter().find_map(|label| match label {
+        LabelFound::Version(version) => Some(*version),
+        _ => None,
+    });
+    Ok(match version {
+        Some(version) => FlashFound::Version(version),
+        None if found.contains(&LabelFound::Damaged) => FlashFound::Damaged,
+        None if labels.iter().all(|byte| *byte == 0) => FlashFound::Blank,
+        None => FlashFound::Other,
+    })
+}
+
+/// A number that no other pair has.
+fn draw() -> io::Result<u128> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// What messages call things.
+struct Names<'a> {
+    back: &'a str,
+    disk: &'a Path,
+    flash: Option<&'a Path>,
+}
+
+impl Names<'_> {
+    fn flash(&self) -> String {
+        self.flash.map_or_else(|| "the flash".to_string(), |path| path.display().to_string())
+    }
+
+    fn reading(&self, path: &Path, error: &io::Error) -> Error {
+        unfit(format!("'{}': {}: reading it: {error}", self.back, path.display()))
+    }
+
+    fn no_room(&self, what: &str) -> Error {
+        let disk = self.disk.display();
+        unfit(format!(
+            "'{}': {disk}: got data in its last bytes, or a disk of one block, expected zeros there for {what}, which binds \
+             it to its flash; make it longer (truncate -s +8192 {disk}), or free them",
+            self.back
+        ))
+    }
+
+    fn longer(&self, bytes: u64, before: u64) -> Error {
+        let disk = self.disk.display();
+        unfit(format!(
+            "'{}': {disk}: got {bytes} bytes, but it was {before} bytes long when it was bound to its flash, and its newest \
+             data may be there; expected that length: truncate -s {before} {disk}; --force serves it as it is",
+            self.back
+        ))
+    }
+
+    /// What speaks against serving them.
+    fn why(&self, why: Why) -> String {
+        let (disk, flash) = (self.disk.display(), self.flash());
+        match why {
+            Why::NewestOnFlash(pair) => format!(
+                "the newest data of {disk} are on its flash (pair {}), expected flash = \"FILE\" and the policy that it was \
+                 served with",
+                uuid(pair)
+            ),
+            Why::NewestOnOther(pair) => format!(
+                "flash: {flash} is blank, expected one with a log (docs/placement-log.md): the newest data of {disk} are on \
+                 another flash (pair {})",
+                uuid(pair)
+            ),
+            Why::UnusedLog(id) => format!(
+                "{flash} has the log of a cache or tiers (id {id}), and the newest data of {disk} may be there alone; \
+                 expected the policy that it was served with; to be without the flash copy the export to another disk first"
+            ),
+            Why::Blank => format!(
+                "flash: {flash} is blank, expected one with a log (docs/placement-log.md); format=yes in the policy begins one"
+            ),
+            Why::Other => format!(
+                "flash: {flash} has something else where the log would be, expected a log (docs/placement-log.md) or a \
+                 blank flash, its first {} bytes zeros",
+                2 * LABEL_BYTES
+            ),
+            Why::FlashVersion(version) => format!(
+                "flash: {flash} has a placement log of format {version}, made by {} Forebay, expected format \
+                 {PLACEMENT_LOG_VERSION}; serve it with that Forebay, copy the export to another disk, and begin a blank \
+                 flash",
+                age(version, PLACEMENT_LOG_VERSION)
+            ),
+            Why::FlashDamaged => format!(
+                "flash: both labels of the log on {flash} are damaged, expected a whole one (docs/placement-log.md); \
+                 restore its first {} bytes from a copy",
+                2 * LABEL_BYTES
+            ),
+            Why::MarkVersion(version) => format!(
+                "{disk} has a mark of format {version}, made by {} Forebay, expected format {VERSION}: its newest data may \
+                 be on a flash",
+                age(version, VERSION)
+            ),
+            Why::MarkDamaged => format!(
+                "the mark in the last block of {disk} is damaged, expected a whole one: its newest data may be on a flash"
+            ),
+            Why::Swapped(Some(own), pair) => format!(
+                "flash: {flash} is the flash of another disk (pair {}), expected that of {disk} (pair {})",
+                uuid(pair),
+                uuid(own)
+            ),
+            Why::Swapped(None, pair) => format!(
+                "flash: {flash} is the flash of another disk (pair {}), and {disk} has no mark, expected the disk that the \
+                 flash was begun with",
+                uuid(pair)
+            ),
+            Why::FlashOlder(flash_times, disk_times) => format!(
+                "flash: {flash} is an older copy, or {disk} was served without it: got one that was served {flash_times} \
+                 times, and the disk {disk_times} times; expected the flash that was last served with it"
+            ),
+            Why::DiskOlder(flash_times, disk_times) => format!(
+                "{disk} is an older copy: got one that was served {disk_times} times, and its flash {flash} \
+                 {flash_times} times; expected the disk that was last served with it"
+            ),
+        }
+    }
+
+    fn refused(&self, why: Why) -> Error {
+        let force = match why {
+            why if !why.yields() => "",
+            Why::NewestOnFlash(_) | Why::UnusedLog(_) => "; --force serves the disk without them",
+            Why::NewestOnOther(_) => "; --force gives them up",
+            _ => "; --force serves what is there as it is",
+        };
+        unfit(format!("'{}': {}{force}", self.back, self.why(why)))
+    }
+
+    fn forced(&self, why: Why) -> String {
+        format!("'{}': warning: {}; it is served by force", self.back, self.why(why))
+    }
+}
+
+fn age(version: u64, own: u64) -> &'static str {
+    if version < own { "an older" } else { "a newer" }
+}
+
+/// A pair's number as people write such numbers.
+fn uuid(pair: u128) -> String {
+    let hex = format!("{pair:032x}");
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    parts.join("-")
 }

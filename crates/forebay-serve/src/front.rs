@@ -120,8 +120,8 @@ pub(crate) struct Front {
     /// When to wait no longer for clients that do not read.
     deadline: Option<Nanos>,
     stop: Arc<AtomicBool>,
-    /// To be called when the policy is open.
-    opened: Option<Box<dyn FnOnce()>>,
+    /// To be called when the policy is open; answers whether it may serve.
+    opened: Option<Box<dyn FnOnce() -> bool>>,
     pub(crate) tally: Tally,
     /// The policy, to be asked what it counts.
     policy: Option<Rc<RefCell<AnyPolicy>>>,

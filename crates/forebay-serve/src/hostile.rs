@@ -23,6 +23,7 @@ use crate::drive::{Arrivals, Fronted};
 use crate::export::Export;
 use crate::front::{Front, Newcomer, Streams};
 use crate::handshake::{Agreed, negotiate};
+use crate::journal::Journal;
 use crate::protocol::REQUEST_BYTES;
 use crate::tally::{Counting, Tally};
 
@@ -120,7 +121,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     let mut front =
         Front::new(exports, Streams::Connections, None, newcomers, ordered, tally, &mut wire.pool);
     let stop = Arc::clone(&wire.stop);
-    front.open(stop, || {});
+    front.open(stop, || true);
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(wire, Rc::clone(&front));
     let mut arrivals = Arrivals(Rc::clone(&front));
@@ -128,7 +129,7 @@ pub fn requests(bytes: &[u8]) -> Served {
         &mut *policy,
         &mut lanes,
         &mut arrivals,
-        &mut Counting { front, asked: None, issued: None },
+        &mut Counting { front, asked: None, issued: None, journal: Journal::silent("") },
     )
     .expect("lanes that work");
     drop(policy);
@@ -455,7 +456,7 @@ mod tests {
             let exports = (0..exports).map(|_| export(0)).collect::<Vec<_>>();
             let (own, streams, pool) = (exports.len() as u32, Streams::Exports, &mut wire.pool);
             let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
-            front.open(Arc::default(), || {});
+            front.open(Arc::default(), || true);
             assert_eq!(front.take().stream, own);
         }
     }

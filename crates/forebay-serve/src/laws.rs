@@ -24,6 +24,7 @@ use crate::drive::{Arrivals, Fronted};
 use crate::export::Export;
 use crate::front::{Front, Newcomer, Order, Streams};
 use crate::handshake::Agreed;
+use crate::journal::Journal;
 use crate::tally::{Counting, Tally};
 use client::Client;
 
@@ -176,11 +177,11 @@ fn serve_ordered<P: Policy + ?Sized>(
     let tally = Tally::new(&[Named::all("")], "noop", &[]);
     let streams = Streams::Connections;
     let mut front = Front::new(vec![export], streams, None, newcomers, orders, tally, lanes.pool());
-    front.open(stop, || {});
+    front.open(stop, || true);
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));
     let (mut arrivals, front) = (Arrivals(Rc::clone(&front)), front);
-    let mut counting = Counting { front, asked: None, issued: None };
+    let mut counting = Counting { front, asked: None, issued: None, journal: Journal::silent("") };
     let outcome = run(policy, &mut lanes, &mut arrivals, &mut counting).map(drop);
     drop(arrivals);
     let Cutting { mut crash, client, receiving, sending, .. } = lanes.lanes;

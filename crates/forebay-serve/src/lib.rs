@@ -22,10 +22,13 @@ mod front;
 mod handshake;
 #[doc(hidden)]
 pub mod hostile;
+mod journal;
 #[cfg(test)]
 mod laws;
 mod listen;
+mod mark;
 mod outputs;
+mod pairing;
 mod protocol;
 mod rearrange;
 mod record;

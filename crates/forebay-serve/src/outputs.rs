@@ -48,7 +48,7 @@ impl<'a> Beside<'a> {
         let issued = issued.transpose().map_err(wrong("trace_issued"))?;
         // Of others a tape was refused.
         let lanes = match policies {
-            Policies::Placed(lanes) => Some(*lanes),
+            Policies::Placed(lanes, _) => Some(*lanes),
             _ => None,
         };
         let (traces, first, policies, failed) = ((asked, issued), None, 0, None);
@@ -111,8 +111,14 @@ impl<'a> Beside<'a> {
             ("trace", asked.map_or(Ok(()), Asked::finish)),
             ("trace_issued", issued.map_or(Ok(()), Issued::finish)),
         ] {
-            if let Err(error) = written {
-                self.unwritten(key, forebay::Error::output(error));
+            // The first is what the server ends with.
+            if let (Err(error), back) = (written, self.back.name.clone()) {
+                let error = Box::new(forebay::Error::output(error));
+                let error = Error::Beside { back, key, error, at_start: false };
+                match self.failed {
+                    None => self.failed = Some(error),
+                    Some(_) => self.failed(error),
+                }
             }
         }
         self.failed.map_or(Ok(()), Err)

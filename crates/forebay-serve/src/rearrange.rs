@@ -15,6 +15,9 @@ use forebay_trace::open;
 use crate::config::{Back, Blocks, On};
 use crate::error::{Error, beside, unfit};
 
+/// The version of a record that is known here.
+const VERSION: u64 = 1;
+
 /// What jumps and bytes cost a hard disk: a seek and half a turn, and reading on.
 const PRICES: Prices = Prices { jump_s: 0.012, bytes_per_s: 150e6 };
 
@@ -102,8 +105,17 @@ impl Disk<'_> {
     fn found(&self, marker: Option<u64>) -> Result<Option<Found>, String> {
         let marker = marker.filter(|at| at + HEAD_BYTES <= self.bytes);
         for place in marker.into_iter().chain(record_at(self.bytes)) {
-            let Some(known) = found(&self.head(place)?) else { continue };
+            let head = self.head(place)?;
+            let Some(known) = found(&head) else { continue };
             let name = self.path.display();
+            let version = head[16..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            if version != VERSION {
+                let age = if version < VERSION { "an older" } else { "a newer" };
+                return Err(format!(
+                    "the record of where blocks of {name} are has format {version}, made by {age} Forebay, expected \
+                     format {VERSION}; serve it with that Forebay and copy the export to another disk"
+                ));
+            }
             if known.at.checked_add(RECORD_BYTES).is_none_or(|end| end > self.bytes) {
                 return Err(format!(
                     "{name}: got {} bytes, but it was longer when its blocks were rearranged, expected at least {}",

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use forebay_core::contract::policy::Done;
@@ -23,6 +23,8 @@ type Written = Result<(Box<dyn Writer>, Dictionary), TraceError>;
 
 /// A trace that is being written.
 struct Recording {
+    /// Where it comes why it can no longer be written; none once somebody waits for that.
+    fails: Option<Receiver<String>>,
     /// None once it is complete.
     to: Option<(SyncSender<Vec<Record>>, JoinHandle<Written>)>,
     /// Records in their order, from the first that has not ended; what has ended waits for those before.
@@ -44,8 +46,14 @@ impl Recording {
         let kept = like.iter().fold(Kept::default(), |kept, path| kept.and_file(path));
         let writer = create(path, None, &kept)?;
         let (to, coming) = sync_channel(BUNCHES);
-        let thread = thread::spawn(move || write(writer, volumes, coming, is_issued));
+        let (failed, fails) = channel();
+        let thread = thread::spawn(move || {
+            // Where nobody listens, `finish` tells.
+            write(writer, volumes, coming, is_issued)
+                .inspect_err(|error| drop(failed.send(error.to_string())))
+        });
         Ok(Recording {
+            fails: Some(fails),
             to: Some((to, thread)),
             waiting: VecDeque::new(),
             first: 0,
@@ -132,6 +140,11 @@ impl Asked {
         Ok(Asked { recording, under_way: BTreeMap::new() })
     }
 
+    /// Where it comes why the trace can no longer be written; to be asked for once.
+    pub(crate) fn fails(&mut self) -> Option<Receiver<String>> {
+        self.recording.fails.take()
+    }
+
     /// A client's request arrived.
     pub(crate) fn arrived(&mut self, request: &Request) {
         if request.op != Op::Open {
@@ -165,6 +178,11 @@ impl Issued {
     pub(crate) fn begin(path: &Path, disks: &[&Path]) -> Result<Issued, TraceError> {
         let names = disks.iter().map(|disk| disk.display().to_string()).collect();
         Ok(Issued { recording: Recording::begin(path, names, disks, true)?, under_way: Vec::new() })
+    }
+
+    /// Where it comes why the trace can no longer be written; to be asked for once.
+    pub(crate) fn fails(&mut self) -> Option<Receiver<String>> {
+        self.recording.fails.take()
     }
 
     /// A disk was given an I/O.

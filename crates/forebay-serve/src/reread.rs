@@ -70,6 +70,7 @@ impl Back {
             ("depth", self.depth != now.depth),
             ("page_cache", self.page_cache != now.page_cache),
             ("read_only", self.read_only != now.read_only),
+            ("force", self.force != now.force),
             ("rearrange", is_in_place(self) != is_in_place(now)),
             ("trace", self.trace != now.trace),
             ("trace_issued", self.trace_issued != now.trace_issued),
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_restart_is_said_each_by_its_name() {
         type Change = fn(&mut Back);
-        let changes: [(Change, &str); 11] = [
+        let changes: [(Change, &str); 12] = [
             (
                 |now| now.on = On::Target { path: "other".into(), flash: None },
                 "its files or devices",
@@ -180,6 +181,7 @@ mod tests {
             (|now| now.depth = 1, "depth"),
             (|now| now.page_cache = true, "page_cache"),
             (|now| now.read_only = true, "read_only"),
+            (|now| now.force = true, "force"),
             (|now| now.blocks = Blocks::Rearranged, "rearrange"),
             (|now| now.trace = Some("t".into()), "trace"),
             (|now| now.trace_issued = Some("t".into()), "trace_issued"),

@@ -12,20 +12,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use forebay::tape::Tape;
+use forebay_core::contract::policy::Gauge;
 use forebay_core::{Fault, Op};
-use forebay_live::{Waker, Wired, run};
+use forebay_live::{Lanes as _, Waker, Wired, run};
 use forebay_metrics::Scraped;
 
 use crate::address::Address;
 use crate::back::{Lanes, Opened, Policies, keeps_data};
-use crate::config::{Back, Config};
+use crate::config::{Back, Config, On};
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
 use crate::figures::Figures;
+use crate::flash::{Pair, refuse_overwriting};
 use crate::front::{Course, Front, Newcomer, Order, Switch};
+use crate::journal::Journal;
 use crate::listen::{Door, Listening};
 use crate::outputs::{self, Beside};
+use crate::record::{Asked, Issued};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
 
@@ -233,6 +238,11 @@ impl Server {
                  that leaves data where they are; stop the server to change it"
             )));
         }
+        if let On::Target { flash: Some(flash), .. }
+        | On::Emulated { flash: Some((flash, _)), .. } = &served.on
+        {
+            refuse_overwriting(name, &next.policy, flash)?;
+        }
         let (done, switched) = channel();
         // Caches and tiers stay.
         let flushes = driver.policies.found_by_records();
@@ -290,6 +300,11 @@ impl Server {
     /// # Errors
     /// Where a driver failed, or what was written could not be made durable.
     pub fn stop(self) -> Result<(), Error> {
+        self.end().1
+    }
+
+    /// The same; answers too what was not yet told, a sentence each.
+    pub fn end(self) -> (Vec<String>, Result<(), Error>) {
         self.listening.into_iter().for_each(Listening::stop);
         self.telling.into_iter().for_each(Telling::stop);
         self.scraped.into_iter().for_each(Scraped::stop);
@@ -303,7 +318,8 @@ impl Server {
                 worst = Err(error.of(&driver.name));
             }
         }
-        worst
+        let said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (said.try_iter().collect(), worst)
     }
 }
 
@@ -386,7 +402,7 @@ fn drive<L: Wired>(
     begun: Beginning,
 ) -> Result<(), Error> {
     let waker = lanes.waker().map_err(system("waking the driver"))?;
-    let Opened { exports, policies, stored, notes, disks, .. } = opened;
+    let Opened { exports, policies, stored, notes, disks, pair, .. } = opened;
     let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
     let Inbound { arriving, ordered, stop, .. } = inbound;
     let tally = Tally::new(&back.exports, &back.policy, &disks);
@@ -399,45 +415,84 @@ fn drive<L: Wired>(
     if goes.recv().is_err() {
         return Ok(());
     }
-    front.open(stop, move || {
-        let _ = opened.send(());
-    });
+    let pair = Rc::new(RefCell::new(Paired { pair, failed: None }));
+    let theirs = Rc::clone(&pair);
+    front.open(stop, move || theirs.borrow_mut().begin() && opened.send(()).is_ok());
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));
-    let (asked, issued) = beside.traces();
-    let mut counting = Counting { front: Rc::clone(&front), asked, issued };
+    let (mut asked, mut issued) = beside.traces();
+    let mut journal = Journal::new(&back.name, &disks, inbound.says.clone())
+        .telling_answers(!policies.answers_when_done(&back.policy));
+    let files = [
+        ("trace", asked.as_mut().and_then(Asked::fails)),
+        ("trace_issued", issued.as_mut().and_then(Issued::fails)),
+    ];
+    for (key, fails) in files.into_iter().filter_map(|(key, fails)| Some((key, fails?))) {
+        journal.watch(key, fails);
+    }
+    let mut counting = Counting { front: Rc::clone(&front), asked, issued, journal };
     let driven = take_turns(back, &policies, &mut lanes, &mut counting, &mut beside);
-    driven.and(beside.finish(counting.asked, counting.issued))
+    let ended = driven.and_then(|gauges| pair.borrow_mut().end(&gauges));
+    ended.and(beside.finish(counting.asked, counting.issued))
 }
 
-/// Drives one policy after another, until the server is to end.
+/// What binds a disk to its flash, if anything does, while both are served.
+struct Paired {
+    pair: Option<Pair>,
+    /// Why it could not be written that they are.
+    failed: Option<Error>,
+}
+
+impl Paired {
+    /// Writes that they are served from now on; answers whether it could.
+    fn begin(&mut self) -> bool {
+        self.failed = self.pair.as_mut().and_then(|pair| pair.begin().err());
+        self.failed.is_none()
+    }
+
+    /// Writes how their log is.
+    fn end(&mut self, gauges: &[Gauge]) -> Result<(), Error> {
+        match (self.failed.take(), &self.pair) {
+            (Some(error), _) => Err(error),
+            (None, Some(pair)) => pair.end(gauges),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Drives one policy after another, until the server is to end; answers what the last one says of itself.
 fn take_turns<L: Wired>(
     back: &Back,
     policies: &Policies,
     lanes: &mut Fronted<L>,
     counting: &mut Counting,
     beside: &mut Beside,
-) -> Result<(), Error> {
+) -> Result<Vec<Gauge>, Error> {
     let front = Rc::clone(&counting.front);
     let (mut spec, mut policies) = (back.shaped()?, policies.clone());
     loop {
         // It was built before it was ordered.
-        let (policy, tape) = beside.record(policies.build(&spec)?, &spec);
+        let (policy, mut tape) = beside.record(policies.build(&spec)?, &spec);
+        if let Some(fails) = tape.as_mut().and_then(Tape::fails) {
+            counting.journal.watch("tape", fails);
+        }
         let policy = Rc::new(RefCell::new(policy));
         front.borrow_mut().follow(&policy, &spec);
         front.borrow_mut().may_drop(policies.answers_when_done(&spec));
         let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
         run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
+        counting.journal.end(lanes.wall());
         let mut front = front.borrow_mut();
         front.let_policy_go();
         policies = policies.after(&policy.0.borrow(), front.own_stream());
+        let gauges = policy.0.borrow().gauges();
         drop(policy);
         if let Some(tape) = tape {
             beside.finish_tape(tape);
         }
         if front.course() == Course::Closing {
-            return closed(front.failed());
+            return closed(front.failed()).map(|()| gauges);
         }
         if let Some(next) = front.next_policy() {
             spec = next.to_string();
@@ -455,8 +510,10 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
             "it could not be opened: the flash is blank, or another's (docs/placement-log.md); format=yes begins a \
              blank one"
         }
-        (Op::Open, Fault::Media | Fault::Full) => {
-            "it could not be opened: what says where data are is damaged or cannot be read"
+        (Op::Open, Fault::Full) => "it could not be opened: the file system of its disks is full",
+        (Op::Open, Fault::Media) => {
+            "it could not be opened: what says where data are is damaged, cannot be read, or is older than the disk's mark \
+             says (docs/placement-log.md says what --force does)"
         }
         (_, Fault::Full) => "what was written could not be made durable: its disk is full",
         (_, Fault::Gone) => "what was written could not be made durable: its disk is gone",

@@ -7,12 +7,13 @@ use std::rc::Rc;
 use forebay_core::contract::policy::{Done, Figure, Gauge};
 use forebay_core::contract::request::BACKGROUND;
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
-use forebay_live::Watch;
+use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
 
 use crate::config::{Named, Promise};
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
+use crate::journal::Journal;
 use crate::protocol::{Command, Header};
 use crate::record::{Asked, Issued};
 
@@ -252,6 +253,7 @@ pub(crate) struct Counting {
     pub(crate) front: Rc<RefCell<Front>>,
     pub(crate) asked: Option<Asked>,
     pub(crate) issued: Option<Issued>,
+    pub(crate) journal: Journal,
 }
 
 impl Observer for Counting {
@@ -281,6 +283,9 @@ impl Observer for Counting {
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
+        if done.outcome.is_err() {
+            self.journal.answered(now, done);
+        }
         if let Some(asked) = &mut self.asked {
             asked.finished(now, done);
         }
@@ -288,6 +293,20 @@ impl Observer for Counting {
 }
 
 impl Watch for Counting {
+    fn failed(&mut self, now: Nanos, io: &Request, failure: Failure) {
+        self.journal.failed(now, io, failure);
+    }
+
+    #[inline]
+    fn stops(&mut self, wall: Nanos) -> bool {
+        if self.journal.is_due(wall)
+            && let Some(gauges) = self.front.borrow().open_gauges()
+        {
+            self.journal.look(wall, &gauges);
+        }
+        false
+    }
+
     #[inline]
     fn started(&mut self, now: Nanos, io: &Request) {
         let mut front = self.front.borrow_mut();

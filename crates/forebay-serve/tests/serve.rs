@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod flash;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -505,4 +506,26 @@ fn what_a_client_that_is_gone_still_wanted_is_not_done() {
         assert_eq!(figures.backs[0].exports[0].failed, 0);
         served.stop();
     }
+}
+
+#[test]
+fn ios_that_fail_are_told_once_and_counted() {
+    let served = Served::new(|_| {});
+    let mut client = Client::simple(&served.socket(), "disk");
+    let path = served.folder.path().join("disk");
+    File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+    for nth in 0..30 {
+        assert_eq!(client.does((READ, 0), (nth * 4096, 4096), &[]), 5, "EIO");
+    }
+    drop(client);
+    let (mut said, rest) = (served.server.said(), served.server.end());
+    rest.1.unwrap();
+    said.extend(rest.0);
+    let disk = path.display();
+    let first = format!(
+        "'disk': {disk}: a read of 4096 bytes at 0 failed: fewer bytes moved than asked for"
+    );
+    assert_eq!(said.first(), Some(&first));
+    assert!(said.len() < 30, "{said:?}");
+    assert!(said.iter().skip(1).any(|line| line.contains(" more ")), "{said:?}");
 }

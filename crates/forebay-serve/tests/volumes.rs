@@ -15,9 +15,14 @@ use forebay_volume::Create;
 
 /// The drives of a new volume.
 fn volume(folder: &Path) -> Vec<PathBuf> {
+    volume_of(folder, Level::RAID6, 32)
+}
+
+/// The drives of a new volume of that level, each of so many mebibytes.
+fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
-    drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
-    let (level, overwrite) = (Level::RAID6, false);
+    drives.iter().for_each(|path| File::create(path).unwrap().set_len(mib << 20).unwrap());
+    let overwrite = false;
     let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
     forebay_volume::create(&drives, how).unwrap();
     drives
@@ -54,6 +59,39 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
         "forebay_serve_volume_drives_present{back=\"\"} 6".into(),
     ] {
         assert!(page.lines().any(|other| other == line), "no {line} in: {page}");
+    }
+    server.stop().unwrap();
+}
+
+/// Three copies of everything would not fit: units become leaner as the volume fills, and it takes all it promises.
+#[test]
+fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume_of(folder.path(), Level::TRIPLE, 64);
+    let bytes = forebay_volume::status(&drives).unwrap().geometry.capacity_bytes();
+    assert_eq!(bytes >> 20, 206);
+    let socket = folder.path().join("socket");
+    let serve = || {
+        let back = Back::of("", On::Volume(drives.clone()));
+        let listen = vec![Address::Unix(socket.clone())];
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap()
+    };
+    let data = |at: u64, nth: u8| pattern((at >> 18) as u8 ^ nth, 256 << 10);
+    let write = |client: &mut Client, every: usize, nth: u8| {
+        let units = (0..bytes).step_by(256 << 10).step_by(every);
+        units.for_each(|at| client.write(at, &data(at, nth)));
+    };
+    let server = serve();
+    write(&mut Client::simple(&socket, ""), 1, 0);
+    server.stop().unwrap();
+    // So it is after a restart.
+    let server = serve();
+    let mut client = Client::simple(&socket, "");
+    client.write(0, &data(0, 1)[..4096]);
+    write(&mut client, 4, 1);
+    for (at, nth) in [(0, 1), (256 << 10, 0), (4 << 18, 1), (bytes - (256 << 10), 0)] {
+        let nth = if (at >> 18) % 4 == 0 { 1 } else { nth };
+        assert!(client.read(at, 256 << 10) == data(at, nth), "byte {at}");
     }
     server.stop().unwrap();
 }
@@ -155,4 +193,54 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     let said = start(On::EmulatedVolume { drives, device: device("st1000nm0011") });
     let said = said.err().unwrap().to_string();
     assert!(said.contains("/5: got a drive of 2199023255552 bytes, expected at most"), "{said}");
+}
+
+/// What the server says until a line has `part`, in at most 20 s; `does` is done again and again.
+fn said_until(server: &Server, part: &str, mut does: impl FnMut()) -> Vec<String> {
+    let until = std::time::Instant::now() + Duration::from_secs(20);
+    let mut said = Vec::new();
+    while !said.iter().any(|line: &String| line.contains(part)) {
+        assert!(std::time::Instant::now() < until, "no {part:?} in {said:?}");
+        does();
+        said.extend(server.said());
+    }
+    said
+}
+
+#[test]
+fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path());
+    let socket = folder.path().join("socket");
+    let start = |drives: &[PathBuf]| {
+        let listen = vec![Address::Unix(socket.clone())];
+        let back = Back::of("safe", On::Volume(drives.to_vec()));
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap()
+    };
+    let server = start(&drives);
+    let mut client = Client::simple(&socket, "safe");
+    (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(nth as u8, 65_536)));
+    assert_eq!(server.said(), Vec::<String>::new(), "all is well");
+    // One drive loses all that it has, and again whenever something of it was made anew: until it is given up.
+    let loses = || File::options().write(true).open(&drives[2]).unwrap().set_len(0).unwrap();
+    let said = said_until(&server, "is lost: 5 of its 6 drives are left", || {
+        for nth in 0..64 {
+            loses();
+            assert!(client.read(nth * 65_536, 65_536) == pattern(nth as u8, 65_536));
+        }
+    });
+    let third = drives[2].display().to_string();
+    assert!(said.iter().all(|line| line.contains(&third)), "{said:?}");
+    assert!(said.len() < 20, "{said:?}");
+    drop(client);
+    server.stop().unwrap();
+    std::fs::remove_file(&drives[2]).unwrap();
+    let left: Vec<PathBuf> = drives.iter().filter(|drive| drive.exists()).cloned().collect();
+    let server = start(&left);
+    let said = said_until(&server, "starts degraded", || std::thread::yield_now());
+    assert!(
+        said[0].starts_with("'safe': starts degraded: 5 of its 6 drives are there"),
+        "{said:?}"
+    );
+    server.stop().unwrap();
 }

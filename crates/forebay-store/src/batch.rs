@@ -2,18 +2,22 @@
 //!
 //! A log is in a slot of its disk. A batch is a frame (`a` the log, `b` its place in it) whose payload is where
 //! in the log the next one begins, the log before this one and how many batches that had, whether those before it
-//! were durable, and the records. It is padded to whole blocks, so that a torn sector of the next one harms none that was acknowledged.
+//! were durable, when it was put, summaries of batches before it ([`crate::summary`]), and the records. It is padded
+//! to whole blocks, so that a torn sector of the next one harms none that was acknowledged.
 //!
 //! A put that no slot has room for *stretches* its log: its batch is among the segments, and the slot has a
 //! block that says where, written once the batch is durable.
+//!
+//! Batches of format 4 have neither time nor summaries.
 
 use std::ops::Range;
 
-use crate::frame::{BLOCK, Fields, Frame, HEAD, Kind, pad};
+use crate::frame::{BLOCK, Fields, Frame, HEAD, Kind, pad, put_bytes};
 use crate::record::Record;
+use crate::summary::BatchSummary;
 
-/// Bytes of a batch that are not records.
-pub(crate) const BATCH_HEAD: usize = HEAD + 32;
+/// Bytes of a batch that are neither summaries nor records.
+pub(crate) const BATCH_HEAD: usize = HEAD + 44;
 
 /// What a batch says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,42 +31,52 @@ pub(crate) struct Batch {
     pub(crate) before: (u64, u64),
     /// Those before it in the log were durable when it was written: none of them can be torn.
     pub(crate) is_synced: bool,
+    /// When it was put, in nanoseconds since the Unix epoch; 0 where nobody knows.
+    pub(crate) put_at: u64,
 }
 
 impl Batch {
-    /// Its bytes, whole blocks, if it begins at `at` in its log and the next one follows after `gap` bytes
-    /// and those.
+    /// Its bytes, whole blocks, if it begins where it says that the next one does, and what it says once that follows
+    /// after those and `gap` bytes.
     pub(crate) fn bytes(
-        log: u64,
-        index: u64,
-        before: (u64, u64),
-        (at, gap, is_synced): (u64, u64, bool),
+        mut self,
+        gap: u64,
+        summaries: &[u8],
         records: &[Record],
         store: u64,
     ) -> (Vec<u8>, Batch) {
-        let size: usize = records.iter().map(Record::size).sum();
-        let mut out = Vec::with_capacity((BATCH_HEAD + size).next_multiple_of(crate::frame::BLOCK));
+        let size = summaries.len() + records.iter().map(Record::size).sum::<usize>();
+        let len = (BATCH_HEAD + size).next_multiple_of(BLOCK);
+        let mut out = Vec::with_capacity(len);
         let from = Frame::begin(&mut out);
-        let next = at + (BATCH_HEAD + size).next_multiple_of(crate::frame::BLOCK) as u64 + gap;
-        out.extend(next.to_le_bytes());
-        out.extend(before.0.to_le_bytes());
-        out.extend(before.1.to_le_bytes());
-        out.extend(u64::from(is_synced).to_le_bytes());
+        self.next += len as u64 + gap;
+        self.put_head(summaries, &mut out);
         records.iter().for_each(|record| record.put(&mut out));
         let count = records.len() as u32;
-        Frame { kind: Kind::Batch, store, count, a: log, b: index }.end(&mut out, from);
+        let (a, b) = (self.log, self.index);
+        Frame { kind: Kind::Batch, store, count, a, b }.end(&mut out, from);
         pad(&mut out);
-        (out, Batch { log, index, next, before, is_synced })
+        (out, self)
     }
 
-    /// The batch that begins here, whatever log it is of.
-    pub(crate) fn parse(bytes: &[u8], store: u64) -> Option<(Batch, Vec<Record>)> {
-        let (frame, payload) = Frame::parse(bytes, Kind::Batch, store)?;
-        let mut fields = Fields(payload);
+    fn put_head(&self, summaries: &[u8], out: &mut Vec<u8>) {
+        let Batch { next, before, is_synced, put_at, .. } = *self;
+        for word in [next, before.0, before.1, is_synced.into(), put_at] {
+            out.extend(word.to_le_bytes());
+        }
+        put_bytes(out, summaries);
+    }
+
+    /// What the frame of a batch or a stretch begins with.
+    fn get_head(frame: &Frame, fields: &mut Fields<'_>) -> Option<(Batch, Vec<BatchSummary>)> {
         let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
         let is_synced = fields.u64()? != 0;
-        let records = Record::all(fields.0, frame.count)?;
-        Some((Batch { log: frame.a, index: frame.b, next, before, is_synced }, records))
+        let is_old = matches!(frame.kind, Kind::BatchOf4 | Kind::StretchOf4);
+        let (put_at, said) = match is_old {
+            true => (0, Vec::new()),
+            false => (fields.u64()?, BatchSummary::all(fields.bytes()?)?),
+        };
+        Some((Batch { log: frame.a, index: frame.b, next, before, is_synced, put_at }, said))
     }
 }
 
@@ -76,102 +90,175 @@ pub(crate) struct Stretch {
     pub(crate) len: u64,
 }
 
+/// Bytes of a stretch's block that are not summaries.
+pub(crate) const STRETCH_HEAD: usize = BATCH_HEAD + 16;
+
 impl Stretch {
     /// The block that says so in the slot.
-    pub(crate) fn bytes(&self, store: u64) -> Vec<u8> {
+    pub(crate) fn bytes(&self, summaries: &[u8], store: u64) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
-        let Batch { log, index, next, before, is_synced } = self.batch;
-        for word in [next, before.0, before.1, is_synced.into(), self.offset, self.len] {
-            out.extend(word.to_le_bytes());
-        }
-        Frame { kind: Kind::Stretch, store, count: 0, a: log, b: index }.end(&mut out, from);
+        self.batch.put_head(summaries, &mut out);
+        out.extend(self.offset.to_le_bytes());
+        out.extend(self.len.to_le_bytes());
+        let (a, b) = (self.batch.log, self.batch.index);
+        Frame { kind: Kind::Stretch, store, count: 0, a, b }.end(&mut out, from);
         pad(&mut out);
         out
     }
+}
 
-    fn parse(bytes: &[u8], store: u64) -> Option<Stretch> {
-        let (frame, payload) = Frame::parse(bytes, Kind::Stretch, store)?;
-        let mut fields = Fields(payload);
-        let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
-        let is_synced = fields.u64()? != 0;
-        let batch = Batch { log: frame.a, index: frame.b, next, before, is_synced };
-        Some(Stretch { batch, offset: fields.u64()?, len: fields.u64()? })
-    }
+/// What is in a batch, or where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Records(Vec<Record>),
+    Stretch(Stretch),
 }
 
 /// What a place in a slot has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    Batch(Batch, Vec<Record>),
-    Stretch(Stretch),
+pub(crate) struct Found {
+    pub(crate) batch: Batch,
+    /// Batches before it, and of a stretch its own.
+    pub(crate) said: Vec<BatchSummary>,
+    pub(crate) content: Content,
 }
 
 impl Found {
-    /// What is at a place in a slot, if it is whole.
-    pub(crate) fn parse(slot: &[u8], at: u64, store: u64) -> Option<Found> {
-        let bytes = slot.get(usize::try_from(at).ok()?..)?;
-        let batch = Batch::parse(bytes, store).map(|(batch, records)| Found::Batch(batch, records));
-        batch.or_else(|| Stretch::parse(bytes, store).map(Found::Stretch))
+    /// The batch or stretch that begins here, whatever log it is of, if it is whole.
+    pub(crate) fn parse(bytes: &[u8], store: u64) -> Option<Found> {
+        let kinds = [Kind::Batch, Kind::Stretch, Kind::BatchOf4, Kind::StretchOf4];
+        let kind = kinds.into_iter().find(|kind| Frame::len(bytes, *kind, store).is_some())?;
+        let (frame, payload) = Frame::parse(bytes, kind, store)?;
+        let mut fields = Fields(payload);
+        let (batch, said) = Batch::get_head(&frame, &mut fields)?;
+        let content = match kind {
+            Kind::Batch | Kind::BatchOf4 => Content::Records(Record::all(fields.0, frame.count)?),
+            _ => {
+                let (offset, len) = (fields.u64()?, fields.u64()?);
+                Content::Stretch(Stretch { batch, offset, len })
+            }
+        };
+        Some(Found { batch, said, content })
     }
 
-    pub(crate) fn batch(&self) -> Batch {
-        match self {
-            Found::Batch(batch, _) => *batch,
-            Found::Stretch(stretch) => stretch.batch,
+    /// The records of a batch that begins here.
+    pub(crate) fn records(bytes: &[u8], store: u64) -> Option<(Batch, Vec<Record>)> {
+        let found = Found::parse(bytes, store)?;
+        match found.content {
+            Content::Records(records) => Some((found.batch, records)),
+            Content::Stretch(_) => None,
         }
     }
+
+    /// What is at a place in a slot.
+    fn at(slot: &[u8], at: u64, store: u64) -> Option<Found> {
+        Found::parse(slot.get(usize::try_from(at).ok()?..)?, store)
+    }
+}
+
+/// Batches that a log lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// Which, by their place in the log.
+    pub(crate) batches: Range<u64>,
+    /// What came before has lower sequence numbers; 0 where nothing did.
+    pub(crate) after: u64,
+    /// What came later in the log has no lower ones; none where nothing did.
+    pub(crate) upto: Option<u64>,
+    /// When the batches around it were put.
+    pub(crate) put: (Option<u64>, Option<u64>),
+}
+
+/// A batch as it was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReadBatch {
+    pub(crate) batch: Batch,
+    pub(crate) records: Vec<Record>,
+    pub(crate) stretch: Option<Stretch>,
 }
 
 /// A log as it is found, batch by batch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundLog {
     pub(crate) id: u64,
+    /// Batches that it has, those that it lacks before the last included.
     pub(crate) batches: u64,
-    /// It had more: a later one is there, which was written once those before it were durable.
+    /// It had so many: a later one is there, which was written once those before it were durable.
     pub(crate) expected: Option<u64>,
     pub(crate) before: (u64, u64),
     /// Bytes of the slot that it uses.
     pub(crate) len: u64,
-    pub(crate) records: Vec<Record>,
-    pub(crate) stretches: Vec<Stretch>,
+    pub(crate) read: Vec<ReadBatch>,
+    pub(crate) gaps: Vec<Gap>,
+    /// Whole batches behind one that is not. They count if it is known that there were as many.
+    later: Vec<ReadBatch>,
+    /// What its batches say of others.
+    pub(crate) said: Vec<BatchSummary>,
 }
 
 impl FoundLog {
-    /// What comes next in its slot, if that is the log's next batch.
+    /// A log of so many batches, none of which is there.
+    pub(crate) fn lost(id: u64, batches: u64) -> FoundLog {
+        let mut log = FoundLog { id, ..FoundLog::default() };
+        log.settle(batches);
+        log
+    }
+
+    /// Whether anything of it was found.
+    pub(crate) fn is_known(&self) -> bool {
+        self.batches > 0 || !self.later.is_empty() || self.expected.is_some()
+    }
+
+    /// The place in the log of the batch that is next.
+    fn next_index(&self) -> u64 {
+        self.later.last().map_or(self.batches, |last| last.batch.index + 1)
+    }
+
+    /// What comes next in its slot, if that is the log's next batch, or a later one where one before was damaged.
     pub(crate) fn next(&self, slot: &[u8], store: u64) -> Option<Found> {
-        let found = Found::parse(slot, self.len, store)?;
-        let Batch { log, index, next, .. } = found.batch();
-        let is_its =
-            if self.batches == 0 { index == 0 } else { (log, index) == (self.id, self.batches) };
+        let found = Found::at(slot, self.len, store)?;
+        let Batch { log, index, next, .. } = found.batch;
+        let is_its = match self.is_known() {
+            false => index == 0,
+            true => log == self.id && index == self.next_index(),
+        };
         (is_its && next > self.len).then_some(found)
     }
 
-    /// Looks behind what is not whole for a later batch of this log; of any that `may_be` there, where it has none yet.
-    pub(crate) fn look_behind(&mut self, slot: &[u8], store: u64, may_be: impl Fn(u64) -> bool) {
-        let is_known = self.batches > 0 || self.expected.is_some();
-        let is_its = |batch: &Batch| match is_known {
-            true => batch.log == self.id,
-            false => may_be(batch.log),
-        };
+    /// Looks behind what is not whole for a later batch of this log; where it has none yet, of the latest log that
+    /// `may_be` there.
+    pub(crate) fn find_behind(
+        &mut self,
+        slot: &[u8],
+        store: u64,
+        may_be: impl Fn(u64) -> bool,
+    ) -> Option<Found> {
         let begin = self.len.next_multiple_of(BLOCK as u64);
-        let later = (begin..slot.len() as u64)
-            .step_by(BLOCK)
-            .filter_map(|at| Some(Found::parse(slot, at, store)?.batch()))
-            .find(|batch| batch.is_synced && batch.index > self.batches && is_its(batch));
-        if let Some(Batch { log, index, before, .. }) = later {
-            if !is_known {
-                (self.id, self.before) = (log, before);
-            }
-            self.expected = Some(index + 1);
+        let places = || (begin..slot.len() as u64).step_by(BLOCK);
+        if !self.is_known() {
+            let batches = places().filter_map(|at| Some(Found::at(slot, at, store)?.batch));
+            let latest = batches.filter(|batch| batch.index > 0 && may_be(batch.log));
+            let latest = latest.max_by_key(|batch| batch.log)?;
+            (self.id, self.before) = (latest.log, latest.before);
         }
+        let is_its =
+            |found: &Found| found.batch.log == self.id && found.batch.index > self.next_index();
+        let (at, found) = places().find_map(|at| {
+            let found = Found::at(slot, at, store).filter(is_its)?;
+            (found.batch.next > at).then_some((at, found))
+        })?;
+        self.len = at;
+        Some(found)
     }
 
     /// A batch follows that was durable once, and is not what was written: nothing says where it is before it is.
-    pub(crate) fn lacks(&mut self, batch: &Batch) {
-        if self.batches == 0 {
+    pub(crate) fn lacks(&mut self, batch: &Batch, said: Vec<BatchSummary>) {
+        if !self.is_known() {
             (self.id, self.before) = (batch.log, batch.before);
         }
+        self.len = batch.next;
+        self.said.extend(said);
         if batch.is_synced {
             self.expected = self.expected.max(Some(batch.index + 1));
         }
@@ -180,21 +267,79 @@ impl FoundLog {
     /// Where the next batch would be in its slot: as long as it says itself, or a block.
     pub(crate) fn reach(&self, slot: &[u8], store: u64) -> Range<u64> {
         let head = usize::try_from(self.len).ok().and_then(|at| slot.get(at..)).unwrap_or_default();
-        let len = Frame::len(head, Kind::Batch, store).filter(|_| {
-            let mut fields = Fields(&head[24..]);
-            let its = [self.id, self.batches].map(Some);
-            [fields.u64(), fields.u64()] == its || self.batches == 0
-        });
+        let len = [Kind::Batch, Kind::BatchOf4]
+            .into_iter()
+            .find_map(|kind| Frame::len(head, kind, store))
+            .filter(|_| {
+                let mut fields = Fields(&head[24..]);
+                let its = [self.id, self.next_index()].map(Some);
+                [fields.u64(), fields.u64()] == its || !self.is_known()
+            });
         self.len..self.len.saturating_add(len.unwrap_or(BLOCK as u64))
     }
 
+    /// What is next in the slot cannot be read: it may have been whole, and acknowledged.
+    pub(crate) fn may_lack_next(&mut self) {
+        if self.is_known() {
+            self.expected = self.expected.max(Some(self.next_index() + 1));
+        }
+    }
+
     /// Takes a batch that was found.
-    pub(crate) fn take(&mut self, batch: Batch, records: Vec<Record>) {
-        if self.batches == 0 {
+    pub(crate) fn take(&mut self, read: ReadBatch, said: Vec<BatchSummary>) {
+        let batch = read.batch;
+        if !self.is_known() {
             (self.id, self.before) = (batch.log, batch.before);
         }
-        (self.batches, self.len) = (self.batches + 1, batch.next);
-        self.records.extend(records);
+        self.len = batch.next;
+        self.said.extend(said);
+        let is_next = self.later.is_empty() && self.expected.is_none();
+        if is_next && batch.index == self.batches {
+            self.batches += 1;
+            self.read.push(read);
+            return;
+        }
+        if batch.is_synced {
+            self.expected = self.expected.max(Some(batch.index + 1));
+        }
+        self.later.push(read);
+    }
+
+    /// It had so many batches: those that were found count, and of the others it is known that they are not there.
+    /// Answers the rest, which nobody knows to have been acknowledged with all that came before.
+    pub(crate) fn settle(&mut self, expected: u64) -> Vec<ReadBatch> {
+        let mut rest = Vec::new();
+        for read in std::mem::take(&mut self.later) {
+            let index = read.batch.index;
+            if index >= expected {
+                rest.push(read);
+                continue;
+            }
+            self.lack_upto(index, Some(&read));
+            self.batches = index + 1;
+            self.read.push(read);
+        }
+        self.lack_upto(expected, None);
+        rest
+    }
+
+    fn lack_upto(&mut self, index: u64, next: Option<&ReadBatch>) {
+        if index <= self.batches {
+            return;
+        }
+        let sequences = |read: &ReadBatch| {
+            let sequences = read.records.iter().map(|record| record.sequence);
+            (sequences.clone().min(), sequences.max())
+        };
+        let last = self.read.last();
+        let put_at = |read: &ReadBatch| Some(read.batch.put_at).filter(|at| *at > 0);
+        self.gaps.push(Gap {
+            batches: self.batches..index,
+            after: last.and_then(|last| sequences(last).1).map_or(0, |last| last + 1),
+            upto: next.and_then(|next| sequences(next).0),
+            put: (last.and_then(put_at), next.and_then(put_at)),
+        });
+        self.batches = index;
     }
 }
 
@@ -202,13 +347,31 @@ impl FoundLog {
 mod tests {
     use super::*;
 
-    /// The log in a slot, none of whose batches is elsewhere.
-    fn parse(slot: &[u8], store: u64) -> Option<FoundLog> {
+    const ALL: u64 = u64::MAX;
+
+    /// The log in a slot as far as it is found, none of whose batches is elsewhere.
+    fn found(slot: &[u8], store: u64) -> FoundLog {
         let mut log = FoundLog::default();
-        while let Some(Found::Batch(batch, records)) = log.next(slot, store) {
-            log.take(batch, records);
+        loop {
+            let next = log.next(slot, store);
+            let next = next.or_else(|| log.find_behind(slot, store, |log| log == 5));
+            let Some(Found { batch, said, content: Content::Records(records) }) = next else {
+                return log;
+            };
+            log.take(ReadBatch { batch, records, stretch: None }, said);
         }
-        (log.batches > 0).then_some(log)
+    }
+
+    /// What it has if it had so many batches; of those that it shows itself if `ALL`.
+    fn settled(slot: &[u8], expected: u64) -> FoundLog {
+        let mut log = found(slot, 3);
+        let expected = if expected == ALL { log.expected.unwrap_or(0) } else { expected };
+        log.settle(expected);
+        log
+    }
+
+    fn keys(log: &FoundLog) -> Vec<u8> {
+        log.read.iter().flat_map(|read| &read.records).map(|record| record.key[0]).collect()
     }
 
     fn record(number: u8) -> Record {
@@ -219,12 +382,17 @@ mod tests {
         }
     }
 
-    /// Three batches of two records.
-    fn slot(log: u64, gap: u64) -> (Vec<u8>, Vec<u64>) {
+    fn batch(log: u64, index: u64, at: u64, is_synced: bool) -> Batch {
+        Batch { log, index, next: at, before: (4, 7), is_synced, put_at: 100 + index }
+    }
+
+    /// Batches of two records.
+    fn slot_of(count: u8, log: u64, gap: u64, is_synced: bool) -> (Vec<u8>, Vec<u64>) {
         let (mut slot, mut at, mut places) = (Vec::new(), 0, Vec::new());
-        for index in 0..3 {
-            let records = [record(index as u8 * 2), record(index as u8 * 2 + 1)];
-            let (bytes, batch) = Batch::bytes(log, index, (4, 7), (at, gap, true), &records, 3);
+        for index in 0..count {
+            let records = [record(index * 2), record(index * 2 + 1)];
+            let (bytes, batch) =
+                batch(log, index.into(), at, is_synced).bytes(gap, &[], &records, 3);
             slot.resize(at as usize, 0xAA);
             slot.extend(bytes);
             places.push(at);
@@ -234,48 +402,76 @@ mod tests {
         (slot, places)
     }
 
+    fn slot(log: u64, gap: u64) -> (Vec<u8>, Vec<u64>) {
+        slot_of(3, log, gap, true)
+    }
+
     #[test]
-    fn a_log_is_found_up_to_the_first_batch_that_is_not_whole() {
+    fn a_log_is_found_whatever_one_of_its_batches_is() {
         for gap in [0, 4096, 12288] {
-            let (mut bytes, places) = slot(5, gap);
-            let found = parse(&bytes, 3).unwrap();
-            assert_eq!((found.id, found.batches, found.before), (5, 3, (4, 7)));
-            assert_eq!(found.records, (0..6).map(record).collect::<Vec<_>>());
+            let (whole, places) = slot(5, gap);
+            let log = settled(&whole, ALL);
+            assert_eq!((log.id, log.batches, log.before), (5, 3, (4, 7)));
+            assert_eq!((keys(&log), log.gaps.len()), ((0..6).collect(), 0));
             assert_eq!(places[1], 8192 + gap);
-            for lost in [2, 1] {
-                bytes[places[lost] as usize + 100] ^= 1;
-                let found = parse(&bytes, 3).unwrap();
-                assert_eq!((found.batches, found.records.len()), (lost as u64, lost * 2));
+            // Its sum, its length, where the next one begins, its content.
+            for (lost, at) in [0, 1, 2]
+                .into_iter()
+                .flat_map(|lost| [(lost, 0), (lost, 41), (lost, 48), (lost, 100)])
+            {
+                let mut bytes = whole.clone();
+                bytes[places[lost] as usize + at] ^= 1;
+                let log = settled(&bytes, ALL);
+                let left: Vec<u8> = (0..6).filter(|key| usize::from(*key) / 2 != lost).collect();
+                assert_eq!(keys(&log), left, "batch {lost}, byte {at}");
+                // Of the last nobody says that it was there.
+                let lost = lost as u64;
+                assert_eq!(log.batches, if lost == 2 { 2 } else { 3 });
+                let gaps: Vec<_> = log.gaps.iter().map(|gap| gap.batches.clone()).collect();
+                assert_eq!(gaps, if lost == 2 { vec![] } else { vec![lost..lost + 1] });
+                // Unless somebody does.
+                let log = settled(&bytes, 3);
+                assert_eq!((log.batches, log.gaps.len()), (3, 1));
+                let gap = &log.gaps[0];
+                assert_eq!(gap.after, if lost == 0 { 0 } else { lost * 2 });
+                assert_eq!(gap.upto, (lost < 2).then_some(lost * 2 + 2));
+                let put = ((lost > 0).then(|| 99 + lost), (lost < 2).then(|| 101 + lost));
+                assert_eq!(gap.put, put);
             }
-            bytes[100] ^= 1;
-            assert_eq!(parse(&bytes, 3), None);
         }
     }
 
     #[test]
-    fn a_later_batch_says_that_one_before_it_was_there() {
-        let (whole, places) = slot(5, 4096);
-        let behind = |bytes: &[u8], taken: bool| {
-            let mut log = FoundLog::default();
-            while taken && let Some(Found::Batch(batch, records)) = log.next(bytes, 3) {
-                log.take(batch, records);
-            }
-            log.look_behind(bytes, 3, |log| log == 5);
-            (log.id, log.batches, log.expected)
-        };
-        assert_eq!(behind(&whole, true), (5, 3, None));
-        for (lost, had) in [(0, 2), (1, 3), (2, 0)] {
+    fn gaps_of_any_number_and_length_are_told() {
+        let (whole, places) = slot_of(7, 5, 4096, true);
+        for damaged in 0_u32..1 << 7 {
             let mut bytes = whole.clone();
-            bytes[places[lost] as usize + 100] ^= 1;
-            let expected = (had > 0).then_some(had);
-            assert_eq!(behind(&bytes, true), (5, lost as u64, expected), "batch {lost}");
+            let is_damaged = |index: usize| damaged >> index & 1 == 1;
+            for index in (0..7).filter(|index| is_damaged(*index)) {
+                bytes[places[index] as usize + 60] ^= 4;
+            }
+            let log = settled(&bytes, ALL);
+            let left: Vec<u8> = (0..14).filter(|key| !is_damaged(usize::from(*key) / 2)).collect();
+            assert_eq!(keys(&log), left, "{damaged:b}");
+            let lacks: Vec<u64> = log.gaps.iter().flat_map(|gap| gap.batches.clone()).collect();
+            let last = (0..7).rfind(|index| !is_damaged(*index));
+            let expected =
+                (0..7).filter(|at| is_damaged(*at) && last.is_some_and(|last| *at < last));
+            assert_eq!(lacks, expected.map(|at| at as u64).collect::<Vec<_>>(), "{damaged:b}");
         }
-        // Only of logs that may be there, and only where those before were durable.
-        let mut log = FoundLog::default();
-        log.look_behind(&whole, 3, |_| false);
-        assert_eq!(log, FoundLog::default());
-        let (second, _) = Batch::bytes(5, 1, (0, 0), (0, 0, false), &[record(1)], 3);
-        assert_eq!(behind(&second, false), (0, 0, None));
+    }
+
+    #[test]
+    fn behind_a_gap_batches_that_were_not_durable_count_only_as_far_as_others_say() {
+        let (mut bytes, places) = slot_of(5, 5, 0, false);
+        bytes[places[1] as usize + 100] ^= 1;
+        assert_eq!(keys(&settled(&bytes, ALL)), [0, 1]);
+        assert_eq!(keys(&settled(&bytes, 4)), [0, 1, 4, 5, 6, 7]);
+        assert_eq!(found(&bytes, 3).settle(4).len(), 1);
+        // Nor is a log there that nobody may have.
+        let (mut of_another, _) = slot(6, 0);
+        of_another[100] ^= 1;
+        assert_eq!(found(&of_another, 3), FoundLog::default());
     }
 
     #[test]
@@ -283,35 +479,55 @@ mod tests {
         let (mut new, places) = slot(6, 0);
         new.truncate(places[1] as usize);
         new.extend(&slot(5, 0).0[places[1] as usize..]);
-        assert_eq!(parse(&new, 3).unwrap().batches, 1);
-        assert_eq!(parse(&slot(5, 0).0, 4), None);
-        let (middle, _) = slot(5, 0);
-        assert_eq!(parse(&middle[places[1] as usize..], 3), None, "not its first batch");
+        assert_eq!(settled(&new, ALL).batches, 1);
+        assert_eq!(found(&slot(5, 0).0, 4), FoundLog::default());
+        // Two logs that may be there: the later was written over the earlier.
+        new[100] ^= 1;
+        let log = settled(&new, ALL);
+        assert_eq!((log.id, keys(&log)), (5, vec![2, 3, 4, 5]));
     }
 
     #[test]
     fn a_stretch_says_where_its_batch_is() {
-        let batch = Batch { log: 5, index: 0, next: 4096, before: (4, 2), is_synced: true };
-        let stretch = Stretch { batch, offset: 1 << 30, len: 8192 };
-        let mut slot = stretch.bytes(3);
+        let first = Batch { next: 4096, ..batch(5, 0, 0, true) };
+        let stretch = Stretch { batch: first, offset: 1 << 30, len: 8192 };
+        let mut slot = stretch.bytes(&[], 3);
         assert_eq!(slot.len(), 4096);
-        let (second, _) = Batch::bytes(5, 1, (4, 2), (4096, 0, true), &[record(1)], 3);
-        slot.extend(second);
+        slot.extend(batch(5, 1, 4096, true).bytes(0, &[], &[record(1)], 3).0);
         let mut log = FoundLog::default();
         assert_eq!(log.next(&slot, 4), None);
-        assert_eq!(log.next(&slot, 3), Some(Found::Stretch(stretch)));
-        log.take(batch, vec![record(0)]);
-        assert!(matches!(log.next(&slot, 3), Some(Found::Batch(Batch { index: 1, .. }, _))));
+        let next = log.next(&slot, 3).unwrap();
+        assert_eq!((next.batch, next.content), (first, Content::Stretch(stretch)));
+        // Its batch is not whole: what follows is found all the same.
+        log.lacks(&first, Vec::new());
+        let next = log.find_behind(&slot, 3, |_| false).unwrap();
+        assert_eq!(next.batch.index, 1);
+        let read = |batch| ReadBatch { batch, records: vec![record(0)], stretch: Some(stretch) };
+        log = FoundLog::default();
+        log.take(read(first), Vec::new());
+        assert_eq!(log.next(&slot, 3).unwrap().batch.index, 1);
         slot[50] ^= 1;
         assert_eq!(FoundLog::default().next(&slot, 3), None);
     }
 
     #[test]
+    fn batches_say_what_those_before_them_had() {
+        let summary = BatchSummary::of((5, 0), 100, &[record(0)]).unwrap();
+        let mut said = Vec::new();
+        summary.put(&mut said);
+        let (bytes, second) = batch(5, 1, 0, true).bytes(0, &said, &[record(1)], 3);
+        let found = Found::parse(&bytes, 3).unwrap();
+        assert_eq!((found.batch, &found.said), (second, &vec![summary.clone()]));
+        let stretch = Stretch { batch: second, offset: 1 << 30, len: 8192 };
+        assert_eq!(Found::parse(&stretch.bytes(&said, 3), 3).unwrap().said, [summary]);
+    }
+
+    #[test]
     fn a_value_that_imitates_a_batch_of_another_store_is_none() {
-        let (forged, _) = Batch::bytes(5, 1, (0, 0), (8192, 0, true), &[record(1)], 4);
-        let (mut bytes, first) = Batch::bytes(5, 0, (0, 0), (0, 0, true), &[record(0)], 3);
+        let forged = batch(5, 1, 8192, true).bytes(0, &[], &[record(1)], 4).0;
+        let (mut bytes, first) = batch(5, 0, 0, true).bytes(0, &[], &[record(0)], 3);
         assert_eq!(first.next as usize, bytes.len());
         bytes.extend(forged);
-        assert_eq!(parse(&bytes, 3).unwrap().batches, 1);
+        assert_eq!(settled(&bytes, ALL).batches, 1);
     }
 }

@@ -110,6 +110,9 @@ pub struct Config {
     pub notes_stages: bool,
     /// How long a disk that failed is left alone before it is tried again.
     pub retry: Nanos,
+    /// When the driver's time began, in nanoseconds since the Unix epoch: batches say when they were put. 0 where
+    /// nobody knows.
+    pub epoch_ns: u64,
 }
 
 impl Default for Config {
@@ -139,6 +142,7 @@ impl Default for Config {
             flushes_puts: false,
             notes_stages: false,
             retry: Nanos::from_secs(10),
+            epoch_ns: 0,
         }
     }
 }

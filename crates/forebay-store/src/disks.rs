@@ -6,13 +6,14 @@
 // Files are its task.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay_live::{Opening, Target, TargetError, checksum};
+use forebay_live::{DeviceNumber, Opening, Target, TargetError, checksum};
 
 use crate::config::Config;
 use crate::frame::BLOCK;
@@ -79,9 +80,43 @@ pub struct Disks {
 impl Disks {
     /// What the user should know of them, one sentence each.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        self.targets.iter().flat_map(|target| {
+        let of_each = self.targets.iter().flat_map(|target| {
             target.notes().iter().map(|note| format!("{}: {note}", target.path().display()))
-        })
+        });
+        of_each.chain(self.shared_devices())
+    }
+
+    /// Devices that they are on: fewer than disks where some share one.
+    pub fn devices(&self) -> usize {
+        let (known, unknown) = self.by_device();
+        known.len() + unknown
+    }
+
+    /// Disks by the device that they are on, and how many are on one that nobody knows.
+    fn by_device(&self) -> (BTreeMap<DeviceNumber, Vec<&Path>>, usize) {
+        let (mut known, mut unknown) = (BTreeMap::<_, Vec<&Path>>::new(), 0);
+        for target in &self.targets {
+            match target.device() {
+                Some(device) => known.entry(device).or_default().push(target.path()),
+                None => unknown += 1,
+            }
+        }
+        (known, unknown)
+    }
+
+    /// Disks that are on one device, in a sentence for each device.
+    fn shared_devices(&self) -> Vec<String> {
+        let shared = self.by_device().0.into_iter().filter(|(_, paths)| paths.len() > 1);
+        let said = shared.map(|(device, paths)| {
+            let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+            format!(
+                "{} are on one device ({}): if that fails all of them are lost, and each slows down the \
+                 others; expected each disk on a device of its own",
+                paths.join(", "),
+                device
+            )
+        });
+        said.collect()
     }
 }
 
@@ -194,27 +229,50 @@ fn name() -> u64 {
     checksum(&seed.to_le_bytes())
 }
 
-/// The label of a disk.
-fn label(path: &Path) -> Result<Layout, StoreError> {
+/// The layouts of disks as their labels say them. Where none of a disk's is found in the usual places, it is looked for
+/// where the others have their last one.
+fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
+    let found = paths.iter().map(|path| label(path, None)).collect::<Result<Vec<_>, _>>()?;
+    let last = found.iter().flatten().map(Layout::last_block_at).next();
+    let found = paths.iter().zip(found).map(|(path, found)| match found {
+        Some(layout) => Ok(layout),
+        None => label(path, last)?.ok_or_else(|| {
+            let what = "got no label, expected a disk of a store (forebay store create)";
+            StoreError::disk(path, what)
+        }),
+    });
+    found.collect()
+}
+
+/// The label of a disk; also `at` some place, and in the last block.
+fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
     let disk =
         File::open(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
-    let mut bytes = vec![0; BLOCK];
-    for at in 0..2 {
-        // What cannot be read is no label; the other may be.
-        if disk.read_exact_at(&mut bytes, at * BLOCK as u64).is_err() {
+    let (mut bytes, block) = (vec![0; BLOCK], BLOCK as u64);
+    let end = (&disk).seek(SeekFrom::End(0)).unwrap_or(0);
+    let last = (end / block).checked_sub(1).map(|last| last * block);
+    for at in [Some(0), Some(block), at, last].into_iter().flatten() {
+        // What cannot be read is no label; another may be.
+        if disk.read_exact_at(&mut bytes, at).is_err() {
             continue;
         }
         match Layout::parse(&bytes) {
-            Some(Ok(layout)) => return Ok(layout),
-            Some(Err(version)) => {
-                let what =
-                    format!("is of a store of format {version}, which this version does not know");
-                return Err(StoreError::disk(path, what));
-            }
+            Some(Ok(layout)) => return Ok(Some(layout)),
+            Some(Err(format)) => return Err(StoreError::disk(path, unreadable_format(format))),
             None => {}
         }
     }
-    Err(StoreError::disk(path, "got no label, expected a disk of a store (forebay store create)"))
+    Ok(None)
+}
+
+fn unreadable_format(format: u64) -> String {
+    let made_by = if format < Layout::FORMAT_MIN { "an older" } else { "a newer" };
+    format!(
+        "was made by {made_by} Forebay, format {format}; this one reads formats {} to {}, so serve it with the one \
+         that made it",
+        Layout::FORMAT_MIN,
+        Layout::FORMAT
+    )
 }
 
 /// Whether a path of a user's stands for the file or device of one of these, by whatever name.
@@ -244,6 +302,7 @@ impl Spare {
         }
         let need_bytes = layout.capacity_bytes;
         let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+        let layout = Layout { is_labelled_at_end: true, ..layout };
         let mut spare = Spare { target: Some(Target::open(path, how)?), layout };
         let Some(target) = &mut spare.target else { return Ok(spare) };
         lock(target)?;
@@ -293,10 +352,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
 pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
     let mut found: Vec<(PathBuf, Layout)> = Vec::new();
-    for path in paths {
-        let layout = label(&path)?;
+    let layouts_found = layouts(&paths)?;
+    for (path, layout) in paths.into_iter().zip(layouts_found) {
         if let Some((first, other)) = found.first()
-            && (Layout { disk: layout.disk, ..*other }) != layout
+            && !layout.is_like(other)
         {
             let what = format!(
                 "is a disk of store {:016x}, while {} is one of store {:016x}",
@@ -362,4 +421,74 @@ fn lock(target: &Target) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::disk(target.path(), "is in use by another process; nothing was written"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn made(root: &Path) -> Vec<PathBuf> {
+        let paths: Vec<PathBuf> = (0..4).map(|disk| root.join(format!("disk{disk}"))).collect();
+        drop(create(&paths, 16 << 20, &Config::default(), false).unwrap());
+        paths
+    }
+
+    fn zero(path: &Path, from: u64, len: usize) {
+        let disk = File::options().write(true).open(path).unwrap();
+        disk.write_all_at(&vec![0; len], from).unwrap();
+    }
+
+    fn told(paths: &[PathBuf]) -> String {
+        look(paths, Finding::default()).err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn a_label_is_found_wherever_one_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = made(root.path());
+        let whole = find(&paths).unwrap().layouts;
+        let last = whole[1].last_block_at();
+        for (from, len) in [(0, 4096), (4096, 4096), (0, 8192), (last, 4096)] {
+            let before = fs::read(&paths[1]).unwrap();
+            zero(&paths[1], from, len);
+            assert_eq!(find(&paths).unwrap().layouts, whole, "{len} bytes at {from}");
+            fs::write(&paths[1], before).unwrap();
+        }
+        // A device that is longer than the store: the others say where the last one is.
+        zero(&paths[1], 0, 8192);
+        File::options().write(true).open(&paths[1]).unwrap().set_len(20 << 20).unwrap();
+        assert_eq!(find(&paths).unwrap().layouts, whole);
+        zero(&paths[1], last, 4096);
+        assert!(told(&paths).contains("disk1: got no label"), "{}", told(&paths));
+    }
+
+    #[test]
+    fn a_store_of_another_format_is_named_by_it() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = made(root.path());
+        let (layout, whole) = (find(&paths).unwrap().layouts[2], fs::read(&paths[2]).unwrap());
+        for (format, who) in [(3, "an older Forebay, format 3"), (6, "a newer Forebay, format 6")] {
+            let mut label = layout.label();
+            label[48..56].copy_from_slice(&u64::to_le_bytes(format));
+            let sum = checksum(&label[8..48 + 48]);
+            label[..8].copy_from_slice(&sum.to_le_bytes());
+            let disk = File::options().write(true).open(&paths[2]).unwrap();
+            disk.write_all_at(&label, 0).unwrap();
+            assert!(told(&paths).contains(who), "{}", told(&paths));
+            fs::write(&paths[2], &whole).unwrap();
+        }
+    }
+
+    #[test]
+    fn disks_on_one_device_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        let disks = find(&made(root.path())).unwrap();
+        let notes: Vec<String> = disks.notes().filter(|note| note.contains("one device")).collect();
+        assert_eq!((notes.len(), disks.devices()), (1, 1));
+        for disk in ["disk0", "disk1", "disk2", "disk3"] {
+            assert!(notes[0].contains(disk), "{notes:?}");
+        }
+    }
 }

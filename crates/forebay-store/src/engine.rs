@@ -10,11 +10,14 @@ mod cache;
 mod check;
 mod disk;
 mod duty;
+mod hole;
 mod ingest;
 mod inplace;
+mod labels;
 mod log;
 mod merge;
 mod neighbour;
+mod notice;
 mod open;
 mod publish;
 mod read;
@@ -40,10 +43,13 @@ use crate::operation::{Answer, Operation, Trouble};
 use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 use crate::root::Root;
 use crate::space::Space;
+use crate::summary::{BatchSummary, Summaries};
 
 use cache::Nodes;
 use inplace::Trees;
 use log::{Log, Slots};
+pub use notice::DiskHealth;
+use notice::Notices;
 use read::Picture;
 use scan::{Kept, Wanted};
 use tune::{Gap, LogSize};
@@ -92,6 +98,8 @@ pub struct StageChange {
 /// A disk of the store.
 struct Disk {
     layout: Layout,
+    /// The last block has the label too.
+    is_labelled_at_end: Cell<bool>,
     /// None where it is missing.
     lane: Option<Lane>,
     space: Rc<RefCell<Space>>,
@@ -102,6 +110,8 @@ struct Disk {
 struct Put {
     id: RequestId,
     records: Vec<(Key, Option<Value>)>,
+    /// The sequence number of its first record, once it is in a batch.
+    sequence: u64,
 }
 
 /// What the store counted.
@@ -164,6 +174,10 @@ struct State {
     next_segment: u64,
     /// The last log, and its batches.
     before: (u64, u64),
+    /// What is known of batches that are lost.
+    lost_batches: Vec<BatchSummary>,
+    /// Of the latest batches, for the next ones to say.
+    summaries: Summaries,
     queue: VecDeque<Put>,
     /// How long the last batch took.
     last_batch: Nanos,
@@ -200,6 +214,9 @@ struct State {
     is_read_idly: Vec<bool>,
     /// Disks whose writes fail, until when they are left alone.
     failed: Vec<Option<Nanos>>,
+    /// What failed on each disk.
+    health: Vec<DiskHealth>,
+    notices: Notices,
     transforming: usize,
     /// A log found no room: until one does, puts that find no slot are refused.
     is_full: bool,
@@ -220,10 +237,18 @@ struct State {
     is_closing: bool,
     /// Disks whose roots are gone, or lack frames that they had.
     broken_roots: BTreeSet<usize>,
+    /// Copies of filters that a disk's root says and whose place is somebody else's, by their segments.
+    stale_copies: Vec<(usize, u64)>,
+    /// Copies of labels that are damaged: their disks and places.
+    damaged_labels: BTreeSet<(usize, u64)>,
+    /// Disks whose labels are of an older format.
+    old_labels: BTreeSet<usize>,
     /// They are too many to say what there was.
     rootless: Option<Trouble>,
     nodes: Nodes,
     snapshots: BTreeMap<RequestId, Picture>,
+    /// Writes under way that hold what there was before them.
+    holding: BTreeSet<RequestId>,
     /// Scans between two of their pages, the latest last.
     scans: VecDeque<Kept>,
     /// Pages that are being read.
@@ -274,8 +299,9 @@ impl Engine {
             let before = missing.is_some_and(|missing| missing < at);
             Disk {
                 layout: *layout,
+                is_labelled_at_end: Cell::new(layout.is_labelled_at_end),
                 lane: (missing != Some(at)).then_some(at as Lane - Lane::from(before)),
-                space: Rc::new(RefCell::new(Space::new(from, layout.capacity_bytes - from))),
+                space: Rc::new(RefCell::new(Space::new(from, layout.segments_end() - from))),
                 slots: Rc::new(RefCell::new(vec![false; layout.log_slots as usize])),
             }
         };
@@ -286,6 +312,8 @@ impl Engine {
             next_log: 1,
             next_segment: 1,
             before: (0, 0),
+            lost_batches: Vec::new(),
+            summaries: Summaries::default(),
             queue: VecDeque::new(),
             last_batch: Nanos::ZERO,
             owed: Nanos::ZERO,
@@ -307,6 +335,8 @@ impl Engine {
             is_root_busy: vec![false; count],
             is_read_idly: vec![false; count],
             failed: (0..count).map(|at| (missing == Some(at)).then_some(Nanos(u64::MAX))).collect(),
+            health: vec![DiskHealth::default(); count],
+            notices: Notices::new(count),
             transforming: 0,
             is_full: false,
             is_merging: false,
@@ -319,9 +349,13 @@ impl Engine {
             changes: Vec::new(),
             is_closing: false,
             broken_roots: BTreeSet::new(),
+            stale_copies: Vec::new(),
+            damaged_labels: BTreeSet::new(),
+            old_labels: BTreeSet::new(),
             rootless: None,
             nodes: Nodes::new(config.node_bytes),
             snapshots: BTreeMap::new(),
+            holding: BTreeSet::new(),
             scans: VecDeque::new(),
             scanning: 0,
             figures: Figures::default(),
@@ -349,7 +383,8 @@ impl Engine {
                 let outcome = engine.open().await;
                 engine.answer(id, outcome.map(|()| Answer::Done));
             }),
-            Operation::Write(records) => self.enqueue(id, records),
+            Operation::Write(records) => self.enqueue(id, records, false),
+            Operation::WriteAndHold(records) => self.enqueue(id, records, true),
             Operation::Get(key) => self.get_of(id, key, self.picture()),
             Operation::Scan { from, count, bytes } => {
                 self.scan_of(id, Wanted { from, count, bytes }, self.picture());
@@ -371,6 +406,8 @@ impl Engine {
             }
             Operation::Release(snapshot) => {
                 let mut state = self.state.borrow_mut();
+                // A write that is let go before it is answered holds nothing then.
+                state.holding.remove(&snapshot);
                 state.snapshots.remove(&snapshot);
                 state.drop_stale_scans();
                 drop(state);
@@ -407,7 +444,7 @@ impl Engine {
         });
     }
 
-    fn enqueue(&self, id: RequestId, records: Vec<(Key, Option<Value>)>) {
+    fn enqueue(&self, id: RequestId, records: Vec<(Key, Option<Value>)>, holds: bool) {
         let size = |(key, value): &(Key, Option<Value>)| {
             16 + key.len() + value.as_ref().map_or(0, |value| value.len())
         };
@@ -432,7 +469,8 @@ impl Engine {
         if state.is_closing {
             return self.answer(id, Err(Trouble::Closed));
         }
-        state.queue.push_back(Put { id, records });
+        state.holding.extend(holds.then_some(id));
+        state.queue.push_back(Put { id, records, sequence: 0 });
         drop(state);
         self.put.notify();
     }
@@ -456,6 +494,30 @@ impl Engine {
             is_saturated: state.log_size.is_saturated(self.disks.len()),
             merge_debt: self.merge_debt(&state),
             ..state.figures
+        }
+    }
+
+    /// What failed on each disk.
+    pub(crate) fn health(&self) -> Vec<DiskHealth> {
+        let state = self.state.borrow();
+        let missing = |disk: usize| self.disks[disk].lane.is_none();
+        let of = |(disk, health): (usize, &DiskHealth)| DiskHealth {
+            is_missing: missing(disk),
+            ..*health
+        };
+        state.health.iter().enumerate().map(of).collect()
+    }
+
+    /// What the operator has to know since this was asked last: the disk, and a sentence.
+    pub(crate) fn notices(&self) -> Vec<(usize, String)> {
+        self.state.borrow_mut().notices.take()
+    }
+
+    /// When it is, in nanoseconds since the Unix epoch; 0 where nobody knows.
+    fn wall_ns(&self) -> u64 {
+        match self.config.epoch_ns {
+            0 => 0,
+            epoch_ns => epoch_ns.saturating_add(self.executor.now().0),
         }
     }
 

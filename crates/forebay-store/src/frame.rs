@@ -18,8 +18,11 @@ pub(crate) const HEAD: usize = 48;
 #[repr(u32)]
 pub(crate) enum Kind {
     Label = 0x4C42_4C46,
-    Batch = 0x4341_4246,
-    Stretch = 0x4552_5453,
+    Batch = 0x3542_4246,
+    Stretch = 0x3552_5453,
+    /// As formats up to 4 wrote them.
+    BatchOf4 = 0x4341_4246,
+    StretchOf4 = 0x4552_5453,
     Leaf = 0x4641_454C,
     Node = 0x4544_4F4E,
     Filter = 0x544C_4946,

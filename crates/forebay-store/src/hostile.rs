@@ -33,8 +33,17 @@ pub fn request(bytes: &[u8]) -> Result<bool, &'static str> {
 /// Answers how many of them were read.
 pub fn disk(bytes: &[u8]) -> usize {
     let Some((&selector, payload)) = bytes.split_first() else { return 0 };
-    let kinds =
-        [Kind::Label, Kind::Batch, Kind::Leaf, Kind::Node, Kind::Filter, Kind::Root, Kind::Stretch];
+    let kinds = [
+        Kind::Label,
+        Kind::BatchOf4,
+        Kind::Leaf,
+        Kind::Node,
+        Kind::Filter,
+        Kind::Root,
+        Kind::StretchOf4,
+        Kind::Batch,
+        Kind::Stretch,
+    ];
     let kind = kinds[usize::from(selector) % kinds.len()];
     let mut framed = Vec::new();
     let from = Frame::begin(&mut framed);
@@ -54,7 +63,7 @@ pub fn disk(bytes: &[u8]) -> usize {
 fn read(bytes: &[u8]) -> usize {
     let found = [
         Layout::parse(bytes).is_some(),
-        Found::parse(bytes, 0, STORE).is_some_and(|found| found.batch().log == 1),
+        Found::parse(bytes, STORE).is_some_and(|found| found.batch.log == 1),
         segment::leaf(bytes, STORE, 1).is_some(),
         Node::parse(bytes, STORE, 1).is_some_and(|node| node.child(b"key").is_some()),
         segment::filter(bytes, STORE, 1).is_some_and(|filter: Filter| filter.may_hold(7)),
@@ -80,7 +89,8 @@ mod tests {
     #[test]
     fn seeds_get_past_the_sums() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/store/");
-        for name in ["label", "batch", "leaf", "node", "filter", "root", "stretch"] {
+        let names = ["label", "batch", "leaf", "node", "filter", "root", "stretch"];
+        for name in names.into_iter().chain(["label5", "batch5", "stretch5"]) {
             let bytes = std::fs::read(format!("{folder}{name}")).unwrap();
             let expected = if name == "filter" { 0..=1 } else { 1..=1 };
             assert!(expected.contains(&disk(&bytes)), "{name}: {}", disk(&bytes));

@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | label, twice | 0 and 4096 |
+//! | label | 0, 4096 and the last block |
 //! | two areas for roots | from 8192, each as long as the label says |
 //! | slots for logs | behind them, each as long as the label says |
 //! | segments | the rest |
@@ -10,9 +10,6 @@
 use crate::config::Config;
 use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
 use crate::root::Change;
-
-/// The format that this code writes and reads.
-const VERSION: u64 = 4;
 
 /// What a disk's label says: the same on all disks of a store but for the disk's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +28,8 @@ pub struct Layout {
     pub slot_bytes: u64,
     /// Bytes of the disk that the store may use.
     pub capacity_bytes: u64,
+    /// The last block of these has the label too: not on a disk made by an older Forebay whose last block is used.
+    pub is_labelled_at_end: bool,
 }
 
 /// Bytes of an area for roots, unless the disk is small or large.
@@ -52,6 +51,11 @@ fn segment_bytes(capacity_bytes: u64, config: &Config) -> u64 {
 }
 
 impl Layout {
+    /// The format that this code writes.
+    pub const FORMAT: u64 = 5;
+    /// The oldest format that it reads. The first opening that may write makes the present one of it.
+    pub const FORMAT_MIN: u64 = 4;
+
     /// Of the disks of a new store, each of so many bytes.
     pub fn all(store: u64, disks: u16, capacity_bytes: u64, config: &Config) -> Vec<Layout> {
         let block = BLOCK as u64;
@@ -68,8 +72,16 @@ impl Layout {
         let root_bytes = (root_bytes / block * block).max(4 * block);
         let slot_bytes = slot_bytes.next_multiple_of(block);
         let capacity_bytes = capacity_bytes / block * block;
-        let layout =
-            |disk| Layout { store, disk, disks, root_bytes, log_slots, slot_bytes, capacity_bytes };
+        let layout = |disk| Layout {
+            store,
+            disk,
+            disks,
+            root_bytes,
+            log_slots,
+            slot_bytes,
+            capacity_bytes,
+            is_labelled_at_end: true,
+        };
         (0..disks).map(layout).collect()
     }
 
@@ -93,6 +105,31 @@ impl Layout {
         self.slot_at(self.log_slots)
     }
 
+    /// Where segments end.
+    pub fn segments_end(&self) -> u64 {
+        match self.is_labelled_at_end {
+            true => self.last_block_at(),
+            false => self.capacity_bytes,
+        }
+    }
+
+    /// The last block.
+    pub(crate) fn last_block_at(&self) -> u64 {
+        self.capacity_bytes - BLOCK as u64
+    }
+
+    /// Where the label is.
+    pub(crate) fn labels_at(&self) -> impl Iterator<Item = u64> + use<> {
+        let last = self.is_labelled_at_end.then(|| self.last_block_at());
+        [0, BLOCK as u64].into_iter().chain(last)
+    }
+
+    /// Whether another disk's layout is of the same store, and otherwise the same.
+    pub(crate) fn is_like(&self, other: &Layout) -> bool {
+        let Layout { disk, is_labelled_at_end, .. } = *self;
+        Layout { disk, is_labelled_at_end, ..*other } == *self
+    }
+
     /// Whether its parts fit into it, each of them whole blocks.
     pub fn is_sound(&self) -> bool {
         let whole = |bytes: u64| bytes > 0 && bytes.is_multiple_of(BLOCK as u64);
@@ -106,15 +143,16 @@ impl Layout {
             && whole(self.root_bytes)
             && whole(self.slot_bytes)
             && whole(self.capacity_bytes)
-            && end.is_some_and(|end| end < self.capacity_bytes)
+            && end.is_some_and(|end| end < self.segments_end())
     }
 
-    /// The label: a block, which belongs at 0 and at 4096.
+    /// The label: a block.
     pub fn label(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
-        for word in [VERSION, self.root_bytes, self.log_slots, self.slot_bytes, self.capacity_bytes]
-        {
+        let Layout { root_bytes, log_slots, slot_bytes, capacity_bytes, .. } = *self;
+        let at_end = self.is_labelled_at_end.into();
+        for word in [Self::FORMAT, root_bytes, log_slots, slot_bytes, capacity_bytes, at_end] {
             out.extend(word.to_le_bytes());
         }
         let (a, b) = (self.disk.into(), self.disks.into());
@@ -123,31 +161,41 @@ impl Layout {
         out
     }
 
-    /// What a new disk has, each with its place: the label twice, and a root that says that there is nothing.
-    pub fn blank(&self) -> [(u64, Vec<u8>); 3] {
+    /// What a new disk has, each with its place: its labels, and a root that says that there is nothing.
+    pub fn blank(&self) -> Vec<(u64, Vec<u8>)> {
         let chain = 1;
         let root = Change::default().frame(self.store, chain, 0);
-        [(0, self.label()), (BLOCK as u64, self.label()), (self.root_at(chain), root)]
+        let labels = self.labels_at().map(|at| (at, self.label()));
+        labels.chain([(self.root_at(chain), root)]).collect()
     }
 
     /// Reads a label.
     ///
     /// # Errors
-    /// The version of one of another format.
+    /// The format of one that this code does not read.
     pub fn parse(bytes: &[u8]) -> Option<Result<Layout, u64>> {
         // A label says itself which store it is of.
         let store = u64::from_le_bytes(bytes.get(16..24)?.try_into().ok()?);
         let (frame, payload) = Frame::parse(bytes, Kind::Label, store)?;
         let mut fields = Fields(payload);
-        let version = fields.u64()?;
-        if version != VERSION {
-            return Some(Err(version));
+        let format = fields.u64()?;
+        if !(Self::FORMAT_MIN..=Self::FORMAT).contains(&format) {
+            return Some(Err(format));
         }
         let (disk, disks) = (u16::try_from(frame.a).ok()?, u16::try_from(frame.b).ok()?);
         let (root_bytes, log_slots) = (fields.u64()?, fields.u64()?);
         let (slot_bytes, capacity_bytes) = (fields.u64()?, fields.u64()?);
-        let layout =
-            Layout { store, disk, disks, root_bytes, log_slots, slot_bytes, capacity_bytes };
+        let is_labelled_at_end = format > 4 && fields.u64()? != 0;
+        let layout = Layout {
+            store,
+            disk,
+            disks,
+            root_bytes,
+            log_slots,
+            slot_bytes,
+            capacity_bytes,
+            is_labelled_at_end,
+        };
         layout.is_sound().then_some(Ok(layout))
     }
 }
@@ -164,6 +212,7 @@ mod tests {
         log_slots: 3,
         slot_bytes: 16384,
         capacity_bytes: 1 << 20,
+        is_labelled_at_end: true,
     };
 
     #[test]
@@ -177,6 +226,30 @@ mod tests {
         assert_eq!(LAYOUT.segments_at(), 24576 + 3 * 16384);
     }
 
+    /// A label of another format.
+    fn label_of(format: u64) -> Vec<u8> {
+        let mut label = Vec::new();
+        let from = Frame::begin(&mut label);
+        for word in [format, LAYOUT.root_bytes, LAYOUT.log_slots, LAYOUT.slot_bytes, 1 << 20] {
+            label.extend(word.to_le_bytes());
+        }
+        let (store, a, b) = (LAYOUT.store, LAYOUT.disk.into(), LAYOUT.disks.into());
+        Frame { kind: Kind::Label, store, count: 0, a, b }.end(&mut label, from);
+        label
+    }
+
+    #[test]
+    fn other_formats_are_read_or_told_by_their_number() {
+        for format in [0, 1, 2, 3, 6, 1 << 40] {
+            assert_eq!(Layout::parse(&label_of(format)), Some(Err(format)));
+        }
+        let old = Layout { is_labelled_at_end: false, ..LAYOUT };
+        assert_eq!(Layout::parse(&label_of(4)), Some(Ok(old)));
+        assert!(old.is_like(&Layout { disk: 1, ..LAYOUT }));
+        assert!(!old.is_like(&Layout { disk: 1, store: 5, ..LAYOUT }));
+        assert_eq!((old.segments_end(), LAYOUT.segments_end()), (1 << 20, (1 << 20) - 4096));
+    }
+
     #[test]
     fn layouts_whose_parts_do_not_fit_are_none() {
         let unsound = [
@@ -187,6 +260,7 @@ mod tests {
             Layout { slot_bytes: u64::MAX - 4095, ..LAYOUT },
             Layout { capacity_bytes: 65536, ..LAYOUT },
         ];
+        assert!(LAYOUT.is_sound());
         for layout in unsound {
             assert_eq!(Layout::parse(&layout.label()), None, "{layout:?}");
         }

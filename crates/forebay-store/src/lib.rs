@@ -36,16 +36,17 @@ mod server;
 mod simulated;
 mod space;
 mod store;
+mod summary;
 
 pub use arrangement::{Arrangement, Changed, Compared, Row, compare};
 pub use config::{Config, InPlace, Transformation, Tree, TreeSync};
 pub use disks::{
     DISKS_MAX, DISKS_MIN, Disks, Finding, Spare, StoreError, create, find, is_among, look,
 };
-pub use engine::{Figures, Stage, StageChange};
+pub use engine::{DiskHealth, Figures, Stage, StageChange};
 pub use layout::Layout;
 pub use load::{Keys, Load};
-pub use operation::{Answer, Checked, Loss, Operation, Page, Trouble};
+pub use operation::{Answer, Checked, Loss, Operation, Page, PutSpan, Trouble};
 pub use policy::{Desk, StorePolicy, View};
 pub use prediction::{Predicted, predict};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};

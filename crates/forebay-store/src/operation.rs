@@ -11,6 +11,9 @@ pub enum Operation {
     Open,
     /// Puts values and deletes keys, all or none of them, in this order.
     Write(Vec<(Key, Option<Value>)>),
+    /// A [`Write`](Operation::Write) that holds what there was just before it as a snapshot, which the operation's
+    /// own number names once it was answered without an error.
+    WriteAndHold(Vec<(Key, Option<Value>)>),
     /// A key's value.
     Get(Key),
     /// The first keys from this one on, with their values, in order, all as of one moment.
@@ -82,6 +85,8 @@ pub struct Checked {
 /// Keys some of whose values, or deletions, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
+    /// They are not less than this one.
+    pub from: Option<Key>,
     /// They are greater than this one.
     pub after: Option<Key>,
     /// And not greater than this one.
@@ -90,8 +95,21 @@ pub struct Loss {
     pub records: u64,
     /// Their bytes; 0 where that is not known.
     pub bytes: u64,
+    /// There are no more records than that, and may be fewer.
+    pub is_bound: bool,
+    /// When they were put.
+    pub put: PutSpan,
     /// Why.
     pub trouble: Trouble,
+}
+
+/// When something was put, in nanoseconds since the Unix epoch, as far as is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PutSpan {
+    /// Not before.
+    pub from: Option<u64>,
+    /// Not after.
+    pub upto: Option<u64>,
 }
 
 /// Why a store cannot answer.
@@ -121,15 +139,29 @@ pub enum Trouble {
     },
     /// A log lacks batches that were acknowledged, and they may decide what was asked.
     #[error(
-        "log {log} has {got} batches, and what came later says it had {expected}: what is lost may decide this"
+        "log {log} lacks {} of {expected} that were acknowledged: what is lost may decide this",
+        batches(*first, *upto)
     )]
     Lost {
         /// The log.
         log: u64,
-        /// Batches that are there.
-        got: u64,
-        /// Batches that were.
+        /// The first batch that is not there, from 0.
+        first: u64,
+        /// The first behind it that is.
+        upto: u64,
+        /// Batches that there were.
         expected: u64,
+    },
+    /// A copy of a disk's label is damaged. Others are right.
+    #[error(
+        "disk {}: its label at byte {offset} is damaged; there are others, and the next opening writes it anew",
+        disk + 1
+    )]
+    Label {
+        /// Its number, from 0.
+        disk: usize,
+        /// Where.
+        offset: u64,
     },
     /// A disk's root is gone, or lacks what it had. Another disk's says the same.
     #[error(
@@ -158,6 +190,15 @@ pub enum Trouble {
     /// No disk has room, or none takes writes any more.
     #[error("no disk has room, or none takes writes any more")]
     Full,
+    /// The file system that a disk's file is on is full, and no other disk takes writes.
+    #[error(
+        "no space left on the file system of disk {}; the store tries again until there is some",
+        disk + 1
+    )]
+    NoSpace {
+        /// Its number, from 0.
+        disk: usize,
+    },
     /// The store was closed, or what drives it has failed.
     #[error("the store is closed")]
     Closed,
@@ -169,4 +210,12 @@ pub enum Trouble {
         /// The most that it takes.
         most: u64,
     },
+}
+
+/// Batches of a log by their numbers, which count from 1.
+fn batches(first: u64, upto: u64) -> String {
+    match upto - first {
+        1 => format!("batch {upto}"),
+        _ => format!("batches {} to {upto}", first + 1),
+    }
 }

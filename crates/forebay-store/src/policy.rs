@@ -14,7 +14,7 @@ use forebay_core::{
 };
 
 use crate::config::Config;
-use crate::engine::{Engine, Figures, Stage, StageChange};
+use crate::engine::{DiskHealth, Engine, Figures, Stage, StageChange};
 use crate::executor::{Executor, Io, IoId};
 use crate::layout::Layout;
 use crate::operation::{Answer, Loss, Operation, Trouble};
@@ -70,6 +70,16 @@ impl View {
     /// What cannot be read, as far as is known.
     pub fn losses(&self) -> Vec<Loss> {
         self.0.losses()
+    }
+
+    /// What failed on each disk.
+    pub fn health(&self) -> Vec<DiskHealth> {
+        self.0.health()
+    }
+
+    /// What the operator has to know since this was asked last: the disk, and a sentence.
+    pub fn notices(&self) -> Vec<(usize, String)> {
+        self.0.notices()
     }
 
     /// Records that are not deletions.
@@ -161,12 +171,13 @@ impl StorePolicy {
             let outcome = match &answer {
                 Ok(_) => Ok(()),
                 Err(Trouble::Disk { fault, .. }) => Err(*fault),
-                Err(Trouble::Full) => Err(Fault::Full),
+                Err(Trouble::Full | Trouble::NoSpace { .. }) => Err(Fault::Full),
                 Err(Trouble::Long { .. }) => Err(Fault::Refused),
                 Err(
                     Trouble::Damaged { .. }
                     | Trouble::Lost { .. }
                     | Trouble::Root { .. }
+                    | Trouble::Label { .. }
                     | Trouble::Rootless { .. },
                 ) => Err(Fault::Media),
                 Err(Trouble::ReadOnly | Trouble::NoSnapshot) => Err(Fault::Refused),

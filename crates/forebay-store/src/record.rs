@@ -63,9 +63,39 @@ impl Record {
     }
 }
 
+/// A key that bounds others is no longer than this: roots and batches hold it.
+pub(crate) const BOUND_BYTES: usize = 32;
+
+/// A short key that is not before this one, if there is one.
+pub(crate) fn bound(key: &[u8]) -> Option<Key> {
+    let Some(head) = key.get(..BOUND_BYTES) else { return Some(key.into()) };
+    let mut head = head.to_vec();
+    while let Some(byte) = head.pop() {
+        if let Some(more) = byte.checked_add(1) {
+            head.push(more);
+            return Some(head.into());
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bound_is_short_and_not_before_its_key() {
+        let long = |byte: u8, len: usize| vec![byte; len];
+        for key in [long(3, 0), long(3, BOUND_BYTES - 1), long(255, BOUND_BYTES - 1), long(7, 9000)]
+        {
+            let bound = bound(&key).unwrap();
+            assert!(*bound >= key[..] && bound.len() <= BOUND_BYTES, "{bound:?}");
+            assert!(key.len() >= BOUND_BYTES || *bound == key[..], "{bound:?}");
+        }
+        let carried = [&[7, 9][..], &long(255, 9000)].concat();
+        assert_eq!(bound(&carried).as_deref(), Some(&[7, 10][..]));
+        assert_eq!(bound(&long(255, 9000)), None);
+    }
 
     #[test]
     fn records_are_read_as_they_were_written() {

@@ -11,11 +11,14 @@
 
 use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
 use crate::segment::Described;
+use crate::summary::BatchSummary;
 
 const ADDED: u32 = 1;
 const REMOVED: u32 = 2;
 const BEGUN: u32 = 3;
 const ENDED: u32 = 4;
+const BEGUN_AT: u32 = 5;
+const LOST: u32 = 6;
 
 /// A segment as a root says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +46,15 @@ impl Entry {
     }
 }
 
-/// A log, and the disk that it is on.
-pub(crate) type Begun = (u64, u16);
+/// A log that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Begun {
+    pub(crate) log: u64,
+    /// The disk that it is on.
+    pub(crate) disk: u16,
+    /// When, in nanoseconds since the Unix epoch; 0 where nobody knows. Formats up to 4 do not say.
+    pub(crate) at: u64,
+}
 
 /// What has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +67,8 @@ pub(crate) struct Change {
     pub(crate) begun: Vec<Begun>,
     /// Logs that are in segments.
     pub(crate) ended: Vec<u64>,
+    /// What is known of batches that are lost.
+    pub(crate) lost: Vec<BatchSummary>,
 }
 
 impl Change {
@@ -74,13 +86,18 @@ impl Change {
                 out.extend(id.to_le_bytes());
             }
         }
-        for (log, disk) in &self.begun {
-            out.extend(BEGUN.to_le_bytes());
+        for Begun { log, disk, at } in &self.begun {
+            out.extend(BEGUN_AT.to_le_bytes());
             out.extend(log.to_le_bytes());
             out.extend(u32::from(*disk).to_le_bytes());
+            out.extend(at.to_le_bytes());
         }
-        let count = self.added.len() + self.removed.len() + self.begun.len() + self.ended.len();
-        let count = count as u32;
+        for summary in &self.lost {
+            out.extend(LOST.to_le_bytes());
+            summary.put(&mut out);
+        }
+        let logs = self.begun.len() + self.ended.len() + self.lost.len();
+        let count = (self.added.len() + self.removed.len() + logs) as u32;
         Frame { kind: Kind::Root, store, count, a: chain, b: index }.end(&mut out, from);
         pad(&mut out);
         out
@@ -92,10 +109,12 @@ impl Change {
             match fields.u32()? {
                 ADDED => change.added.push(Entry::get(&mut fields)?),
                 REMOVED => change.removed.push(fields.u64()?),
-                BEGUN => {
-                    let begun = (fields.u64()?, u16::try_from(fields.u32()?).ok()?);
-                    change.begun.push(begun);
+                tag @ (BEGUN | BEGUN_AT) => {
+                    let (log, disk) = (fields.u64()?, u16::try_from(fields.u32()?).ok()?);
+                    let at = if tag == BEGUN { 0 } else { fields.u64()? };
+                    change.begun.push(Begun { log, disk, at });
                 }
+                LOST => change.lost.push(BatchSummary::get(&mut fields)?),
                 ENDED => change.ended.push(fields.u64()?),
                 _ => return None,
             }
@@ -116,6 +135,8 @@ pub(crate) struct Root {
     pub(crate) segments: Vec<Entry>,
     /// Logs of other disks that may be in no segment.
     pub(crate) logs: Vec<Begun>,
+    /// What is known of batches that are lost.
+    pub(crate) lost: Vec<BatchSummary>,
 }
 
 impl Root {
@@ -135,8 +156,10 @@ impl Root {
     pub(crate) fn apply(&mut self, change: Change) {
         self.segments.retain(|entry| !change.removed.contains(&entry.described.id));
         self.segments.extend(change.added);
-        self.logs.retain(|(log, _)| !change.ended.contains(log));
+        self.logs.retain(|begun| !change.ended.contains(&begun.log));
         self.logs.extend(change.begun);
+        self.lost.retain(|summary| !change.ended.contains(&summary.log));
+        self.lost.extend(change.lost);
     }
 
     /// The chain and the place in it of the last frame that was written of what an area has, whole frames behind
@@ -173,6 +196,7 @@ impl Root {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Record;
     use crate::segment::{Keys, Shape};
 
     fn entry(id: u64) -> Entry {
@@ -182,6 +206,15 @@ mod tests {
         Entry { described, disk: id as u16, copy: (8192 * id, 4096 * (id % 2)) }
     }
 
+    fn lost(log: u64) -> BatchSummary {
+        let record = Record { key: vec![3].into(), sequence: 5, value: None };
+        BatchSummary::of((log, 2), 9, &[record]).unwrap()
+    }
+
+    fn begun(log: u64, disk: u16) -> Begun {
+        Begun { log, disk, at: log * 1000 }
+    }
+
     fn ids(root: &Root) -> Vec<u64> {
         root.segments.iter().map(|entry| entry.described.id).collect()
     }
@@ -189,12 +222,17 @@ mod tests {
     /// A chain of three frames.
     fn chain(chain: u64) -> Vec<u8> {
         let changes = [
-            Change { added: vec![entry(1), entry(2)], begun: vec![(7, 2)], ..Change::default() },
+            Change {
+                added: vec![entry(1), entry(2)],
+                begun: vec![begun(7, 2)],
+                ..Change::default()
+            },
             Change {
                 added: vec![entry(3)],
                 removed: vec![1],
-                begun: vec![(8, 3), (9, 0)],
+                begun: vec![begun(8, 3), begun(9, 0)],
                 ended: vec![],
+                lost: vec![lost(7), lost(8)],
             },
             Change { removed: vec![2], ended: vec![7, 9], ..Change::default() },
         ];
@@ -208,7 +246,8 @@ mod tests {
         area.resize(5 * 4096, 0);
         let root = Root::parse(&area, 9).unwrap();
         assert_eq!((ids(&root), root.chain, root.frames, root.len), (vec![3], 4, 3, 3 * 4096));
-        assert_eq!((&root.segments[..], &root.logs[..]), (&[entry(3)][..], &[(8, 3)][..]));
+        assert_eq!((&root.segments[..], &root.logs[..]), (&[entry(3)][..], &[begun(8, 3)][..]));
+        assert_eq!(root.lost, [lost(8)]);
         assert_eq!(Root::parse(&area, 8), None);
         assert_eq!(Root::last(&area, 9), Some((4, 2)));
         area[2 * 4096 + 50] ^= 1;

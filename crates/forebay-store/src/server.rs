@@ -7,20 +7,24 @@
 // Threads and sockets are its task.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod client;
 mod command;
 mod connection;
 mod glob;
 mod info;
 mod metrics;
+mod plan;
 mod reads;
 mod reply;
 mod session;
+mod settings;
+mod table;
 mod unfinished;
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use forebay_metrics::Scraped;
@@ -42,6 +46,10 @@ pub struct Limits {
     pub command_bytes_max: usize,
     /// Bytes of commands that clients have not sent to their end yet, in all.
     pub unfinished_bytes_max: usize,
+    /// Bytes of commands that a client has queued since MULTI, and some for each of their words.
+    pub transaction_bytes_max: usize,
+    /// Such bytes of all clients, but for the first 64 KiB of each.
+    pub all_transactions_bytes_max: usize,
     /// Commands of a client under way at a time.
     pub pipeline_max: usize,
     /// Keys that one SCAN looks at.
@@ -59,6 +67,8 @@ impl Default for Limits {
             // A SET of the longest value, and what is around it.
             command_bytes_max: VALUE_MAX + KEY_MAX + (4 << 10),
             unfinished_bytes_max: 512 << 20,
+            transaction_bytes_max: VALUE_MAX + KEY_MAX + (4 << 10),
+            all_transactions_bytes_max: 512 << 20,
             pipeline_max: 4096,
             scan_count_max: 10_000,
             scan_bytes_max: 16 << 20,
@@ -72,7 +82,11 @@ struct Serving {
     store: Store,
     limits: Limits,
     connections: AtomicUsize,
+    /// Clients that there have been.
+    clients: AtomicI64,
     unfinished: Arc<Unfinished>,
+    /// What clients have queued since MULTI.
+    queued: Arc<Unfinished>,
     counts: Counts,
     is_over: AtomicBool,
 }
@@ -105,9 +119,17 @@ impl Server {
         let address = listener.local_addr()?;
         let (connections, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
         let counts = Counts::default();
-        let unfinished = Arc::default();
-        let serving = Serving { store, limits, connections, unfinished, counts, is_over };
-        let serving = Arc::new(serving);
+        let (clients, unfinished, queued) = (AtomicI64::new(0), Arc::default(), Arc::default());
+        let serving = Arc::new(Serving {
+            store,
+            limits,
+            connections,
+            clients,
+            unfinished,
+            queued,
+            counts,
+            is_over,
+        });
         let theirs = Arc::clone(&serving);
         let thread = std::thread::Builder::new().name("listen".into());
         let thread = thread.spawn(move || accept(&listener, &theirs))?;

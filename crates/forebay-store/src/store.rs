@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, Waker, run};
 
 use crate::config::{Config, Tree};
 use crate::disks::{Disks, StoreError};
-use crate::engine::{Figures, Stage};
+use crate::engine::{DiskHealth, Figures, Stage};
 use crate::operation::{Answer, Checked, Loss, Operation, Trouble};
 use crate::policy::{Desk, StorePolicy, View};
 use crate::record::{Key, Value};
@@ -25,6 +26,8 @@ use crate::record::{Key, Value};
 const DEPTH: u32 = 32;
 /// Bytes of writes that wait before whoever brings more has to wait too.
 const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Notices that wait for somebody to take them.
+const NOTICES_MAX: usize = 256;
 
 /// What comes of an operation.
 pub type Answered = Result<Answer, Trouble>;
@@ -45,6 +48,8 @@ pub struct Status {
     pub records: u64,
     /// What cannot be read, as far as is known.
     pub losses: Vec<Loss>,
+    /// What failed on each disk.
+    pub health: Vec<DiskHealth>,
 }
 
 impl Status {
@@ -61,10 +66,24 @@ impl Status {
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(Operation, Then)>,
+    /// The number of the operation that comes next.
+    next: RequestId,
+    waiting: VecDeque<(RequestId, Operation, Then)>,
     waiting_bytes: usize,
     wants_status: Vec<SyncSender<Status>>,
+    /// What the operator is to be told.
+    notices: Vec<String>,
     is_closed: bool,
+}
+
+impl Queue {
+    /// Puts an operation at its end, and answers its number.
+    fn push(&mut self, operation: Operation, then: Then) -> RequestId {
+        let number = self.next;
+        self.next += 1;
+        self.waiting.push_back((number, operation, then));
+        number
+    }
 }
 
 /// What the handles and the thread share.
@@ -85,8 +104,15 @@ impl Drop for Ends {
         let left = std::mem::take(&mut queue.waiting);
         queue.wants_status.clear();
         drop(queue);
-        left.into_iter().for_each(|(_, then)| then(Err(Trouble::Closed)));
+        left.into_iter().for_each(|(.., then)| then(Err(Trouble::Closed)));
         self.0.room.notify_all();
+    }
+}
+
+impl Disks {
+    fn names(&self) -> Names {
+        let paths = self.targets.iter().map(|target| target.path().to_path_buf());
+        Names { paths: paths.collect(), missing: self.missing }
     }
 }
 
@@ -110,6 +136,7 @@ pub struct Store {
     shared: Arc<Shared>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     is_durable: bool,
+    devices: usize,
 }
 
 impl Store {
@@ -132,27 +159,33 @@ impl Store {
             // Whoever opens waits for it.
             let _ = said.send(answer);
         });
-        shared.queue().waiting.push_back((Operation::Open, then));
+        shared.queue().push(Operation::Open, then);
         let theirs = Arc::clone(&shared);
-        let names: Vec<PathBuf> =
-            disks.targets.iter().map(|target| target.path().to_path_buf()).collect();
-        let (missing, is_durable) = (disks.missing, config.durable);
+        let (names, is_durable) = (disks.names(), config.durable);
+        let devices = disks.devices();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let config = Config { epoch_ns: now.as_nanos() as u64, ..config };
         let thread = std::thread::Builder::new().name("store".into());
         let thread = thread.spawn(move || {
             let ends = Ends(theirs);
             drive(disks, config, &ends.0);
         })?;
         let thread = Arc::new(Mutex::new(Some(thread)));
-        let store = Store { shared, thread, is_durable };
+        let store = Store { shared, thread, is_durable, devices };
         match opened.recv() {
             Ok(Ok(_)) => Ok(store),
-            Ok(Err(trouble)) => Err(cannot_open(&names, missing, &trouble)),
+            Ok(Err(trouble)) => Err(cannot_open(&names, &trouble)),
             Err(_) => Err(StoreError::Driver(std::io::Error::other("its thread has ended"))),
         }
     }
 
     /// Begins an operation; waits where very much is waiting already.
     pub fn begin(&self, operation: Operation, then: Then) {
+        self.number(operation, then);
+    }
+
+    /// Begins an operation, and answers its number. All operations are begun in the order of these.
+    fn number(&self, operation: Operation, then: Then) -> RequestId {
         let bytes = bytes_of(&operation);
         let mut queue = self.shared.queue();
         while queue.waiting_bytes > WAITING_BYTES_MAX && !queue.is_closed {
@@ -160,12 +193,14 @@ impl Store {
         }
         if queue.is_closed {
             drop(queue);
-            return then(Err(Trouble::Closed));
+            then(Err(Trouble::Closed));
+            return RequestId::MAX;
         }
         queue.waiting_bytes += bytes;
-        queue.waiting.push_back((operation, then));
+        let number = queue.push(operation, then);
         drop(queue);
         self.shared.wake();
+        number
     }
 
     /// Does an operation and waits for it.
@@ -242,6 +277,20 @@ impl Store {
         }
     }
 
+    /// [`Store::snapshot`] that waits for nothing: of when the store comes to it, which is before anything that is
+    /// begun later.
+    pub fn hold(&self) -> Snapshot {
+        let id = self.number(Operation::Snapshot, Box::new(|_| ()));
+        Snapshot { store: self.clone(), id }
+    }
+
+    /// Begins a write, and holds what there was just before it. The snapshot can be read once the write was answered
+    /// without an error.
+    pub fn write_and_hold(&self, records: Vec<(Key, Option<Value>)>, then: Then) -> Snapshot {
+        let id = self.number(Operation::WriteAndHold(records), then);
+        Snapshot { store: self.clone(), id }
+    }
+
     /// Reads everything there is.
     ///
     /// # Errors
@@ -283,6 +332,17 @@ impl Store {
         self.is_durable
     }
 
+    /// Devices that its disks are on: fewer than disks where some share one.
+    pub fn devices(&self) -> usize {
+        self.devices
+    }
+
+    /// What whoever operates the store has to know since this was asked last, one sentence each: disks that fail, and
+    /// work again; labels that were damaged. No more than one failure of each disk a minute.
+    pub fn notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.queue().notices)
+    }
+
     /// Whether nothing can be asked any more.
     pub fn is_closed(&self) -> bool {
         self.shared.queue().is_closed
@@ -293,7 +353,7 @@ impl Store {
         let mut queue = self.shared.queue();
         if !queue.is_closed {
             queue.is_closed = true;
-            queue.waiting.push_back((Operation::Close, Box::new(|_| ())));
+            queue.push(Operation::Close, Box::new(|_| ()));
         }
         drop(queue);
         self.shared.wake();
@@ -400,11 +460,9 @@ impl Drop for Snapshot {
     }
 }
 
-fn cannot_open(paths: &[PathBuf], missing: Option<usize>, trouble: &Trouble) -> StoreError {
+fn cannot_open(names: &Names, trouble: &Trouble) -> StoreError {
     let path = match trouble {
-        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => {
-            paths.get(disk - usize::from(missing.is_some_and(|missing| missing < *disk)))
-        }
+        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => names.path(*disk),
         _ => None,
     };
     match path {
@@ -415,7 +473,7 @@ fn cannot_open(paths: &[PathBuf], missing: Option<usize>, trouble: &Trouble) -> 
 
 fn bytes_of(operation: &Operation) -> usize {
     match operation {
-        Operation::Write(records) => {
+        Operation::Write(records) | Operation::WriteAndHold(records) => {
             let len = |value: &Option<Value>| value.as_ref().map_or(0, |value| value.len());
             records.iter().map(|(key, value)| 64 + key.len() + len(value)).sum()
         }
@@ -433,7 +491,8 @@ fn lanes(targets: Vec<Target>) -> std::io::Result<Box<dyn Lanes>> {
 
 /// Drives the store until it is closed.
 fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
-    let Disks { layouts, missing, targets } = disks;
+    let names = disks.names();
+    let Disks { layouts, missing, targets, .. } = disks;
     let Ok(mut lanes) = lanes(targets) else { return };
     let Ok(waker) = lanes.waker() else { return };
     *shared.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
@@ -444,9 +503,9 @@ fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
         desk,
         view: policy.view(),
         thens: BTreeMap::new(),
-        next: 0,
         now: Nanos::ZERO,
         is_closing: false,
+        names,
     };
     // An error of the driver's ends the store; whoever waits is told.
     let _ = run(&mut policy, &mut *lanes, &mut outside, &mut ());
@@ -458,9 +517,29 @@ struct Outside {
     desk: Desk,
     view: View,
     thens: BTreeMap<RequestId, Then>,
-    next: RequestId,
     now: Nanos,
     is_closing: bool,
+    names: Names,
+}
+
+/// What the user calls the disks.
+struct Names {
+    paths: Vec<PathBuf>,
+    missing: Option<usize>,
+}
+
+impl Names {
+    fn path(&self, disk: usize) -> Option<&PathBuf> {
+        let is_behind = self.missing.is_some_and(|missing| missing < disk);
+        self.paths.get(disk - usize::from(is_behind))
+    }
+
+    fn say(&self, disk: usize, what: &str) -> String {
+        match self.path(disk) {
+            Some(path) => format!("disk {} ({}): {what}", disk + 1, path.display()),
+            None => format!("disk {}: {what}", disk + 1),
+        }
+    }
 }
 
 impl Workload for Outside {
@@ -470,29 +549,32 @@ impl Workload for Outside {
             let (figures, stages, held) =
                 (self.view.figures(), self.view.stages(), self.view.held());
             let (records, losses) = (self.view.records(), self.view.losses());
+            let health = self.view.health();
             // Whoever asked may have gone.
-            let _ = asked.send(Status { figures, stages, held, records, losses });
+            let _ = asked.send(Status { figures, stages, held, records, losses, health });
+        }
+        if queue.notices.len() < NOTICES_MAX {
+            let notices = self.view.notices().into_iter();
+            queue.notices.extend(notices.map(|(disk, what)| self.names.say(disk, &what)));
         }
         (!queue.waiting.is_empty()).then_some(self.now)
     }
 
     fn take(&mut self) -> Request {
-        let (operation, then) = {
+        let (id, operation, then) = {
             let mut queue = self.shared.queue();
             let taken = queue.waiting.pop_front().expect("something waits");
-            queue.waiting_bytes = queue.waiting_bytes.saturating_sub(bytes_of(&taken.0));
+            queue.waiting_bytes = queue.waiting_bytes.saturating_sub(bytes_of(&taken.1));
             taken
         };
         self.shared.room.notify_all();
         let op = match &operation {
             Operation::Open => Op::Open,
-            Operation::Write(_) => Op::Write,
+            Operation::Write(_) | Operation::WriteAndHold(_) => Op::Write,
             Operation::Close => Op::Flush,
             _ => Op::Read,
         };
         self.is_closing |= operation == Operation::Close;
-        let id = self.next;
-        self.next += 1;
         self.thens.insert(id, then);
         self.desk.lay(id, operation);
         let at = self.now;

@@ -28,6 +28,7 @@ pub mod quantities;
 mod rows;
 pub mod streams;
 pub mod table;
+pub mod touched;
 pub mod trace;
 pub mod units;
 pub mod unpack;

@@ -37,6 +37,15 @@ fn in_unit(value: f64, units: &[(f64, &str)], shown: impl Fn(f64) -> String) -> 
     }
 }
 
+/// An amount of money, to the cent whatever its size: a sentence and a table that say it agree.
+/// `currency` is its three letters.
+pub fn money(amount: f64, currency: &str) -> String {
+    match amount.is_finite() {
+        true => format!("{amount:.2} {currency}"),
+        false => NONE.to_owned(),
+    }
+}
+
 /// A time, given in seconds.
 pub fn seconds(s: f64) -> String {
     match s.abs() {
@@ -150,6 +159,15 @@ mod tests {
             ["59.3 MB/s", "999 B/s", "7.45 GB/s", "1.50 kB/s"]
         );
         assert_eq!([12_345.0, 3.2, 4.2e6].map(joules), ["12.3 kJ", "3.20 J", "4.20 MJ"]);
+    }
+
+    #[test]
+    fn money_is_told_to_the_cent() {
+        let shown = [0.0, 0.126, 994.5, 999.996, 1e12].map(|amount| money(amount, "EUR"));
+        let expected =
+            ["0.00 EUR", "0.13 EUR", "994.50 EUR", "1000.00 EUR", "1000000000000.00 EUR"];
+        assert_eq!(shown, expected);
+        assert_eq!(money(f64::NAN, "EUR"), NONE);
     }
 
     #[test]

@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay_core::stack::array::{Array, Geometry, Kind, Level, Update};
+use forebay_core::stack::array::{Array, DriveStage, Geometry, Kind, Label, Level, Update};
 use forebay_live::{Opening, Target};
 
 use crate::error::Error;
-use crate::find::{Found, label, lock};
+use crate::find::{Access, Found, found, is_of, lock};
+use crate::labels::{self, Labelled, Unlabelled};
 use crate::open::opening;
+use crate::used::{holds, unreadable};
 
 /// The most drives of a volume.
 pub const DRIVES_MAX: u16 = 32;
@@ -29,11 +31,16 @@ pub struct Create {
     pub overwrite: bool,
 }
 
-/// Makes a volume of the drives at `paths`, all of which are there.
+/// Makes a volume of the drives at `paths`, all of which are there. If that is cut short, the drives' labels say
+/// so, and they may be made a volume again.
 ///
 /// # Errors
 /// Where a drive cannot be had, holds something that may not be overwritten, or the volume cannot be.
 pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
+    if let Some(mut found) = nearly_made(paths, how) {
+        found.mend_labels();
+        return Ok(found.geometry);
+    }
     for (at, path) in paths.iter().enumerate() {
         refuse_used(path, how.overwrite)?;
         refuse_twice(path, &paths[..at])?;
@@ -45,16 +52,49 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         lock(&target, true)?;
         targets.push(target);
     }
-    let bytes: Vec<u64> = targets.iter().map(Target::capacity_bytes).collect();
+    // Each keeps its last block for a label.
+    let room = |target: &Target| target.capacity_bytes().saturating_sub(2 * Label::BYTES - 1);
+    let bytes: Vec<u64> = targets.iter().map(room).collect();
     let hdds = paths.len().saturating_sub(how.ssds);
     let geometry = geometry(&bytes, hdds, how)?;
     let kinds: Vec<Kind> =
         (0..paths.len()).map(|at| if at < hdds { Kind::Hdd } else { Kind::Ssd }).collect();
+    let mut labels = Vec::new();
+    for (drive, target) in (1..).zip(&targets) {
+        let (first, given) = (how.level, geometry.lanes as u8);
+        let (stage, version) = (DriveStage::Making, Label::VERSION);
+        let label = Label { geometry, drive, first, stage, given, version };
+        labels::write(target.path(), &label, target.capacity_bytes())?;
+        labels.push(Labelled::whole(label));
+    }
     let array = Array::created(geometry, how.level).with_kinds(&kinds);
+    let made: Vec<(PathBuf, u64, Label)> = targets
+        .iter()
+        .zip(&labels)
+        .map(|(target, it)| (target.path().to_path_buf(), target.capacity_bytes(), it.label))
+        .collect();
     let drives = (1..).zip(targets).collect();
-    let found = Found { geometry, first: how.level, drives };
+    let (others, notes) = (Vec::new(), Vec::new());
+    let found = Found { geometry, first: how.level, drives, others, notes, labels };
     opening(array, found, None, &mut |_| ())?;
+    for (path, bytes, label) in made {
+        labels::write(&path, &Label { stage: DriveStage::Member, ..label }, bytes)?;
+    }
     Ok(geometry)
+}
+
+/// The volume of these very drives, if its making was cut short when nothing was left but to say so on all of them.
+fn nearly_made(paths: &[PathBuf], how: Create) -> Option<Found> {
+    let label = |path: &PathBuf| Some(labels::read(path).ok()?.label);
+    let labels: Vec<Label> = paths.iter().map(label).collect::<Option<_>>()?;
+    let first = labels.first()?;
+    let Geometry { lanes, chunk_bytes, chunks, .. } = first.geometry;
+    let is_asked = (usize::from(lanes), chunk_bytes, chunks, first.first)
+        == (paths.len(), how.chunk_bytes, how.chunks, how.level);
+    let has = |stage| labels.iter().any(|it| it.stage == stage);
+    let is_nearly = has(DriveStage::Making) && has(DriveStage::Member);
+    let is_one = labels.iter().all(|it| is_of(it, first));
+    if is_asked && is_nearly && is_one { found(paths, Access::WRITE).ok() } else { None }
 }
 
 /// The largest volume that drives of so many bytes can be, of which the first are hard disks.
@@ -118,22 +158,33 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
     if overwrite {
         return Ok(());
     }
-    if let Some(label) = label(path)? {
-        let what = format!(
-            "is drive {} of volume {:016x} already; --overwrite destroys what it holds",
-            label.drive, label.geometry.volume
-        );
-        return Err(Error::drive(path, what));
+    let refused = |what: String| Error::drive(path, what);
+    let destroys = "; --overwrite destroys what it holds";
+    let labels = labels::read(path);
+    if let Err(Unlabelled { why, is_unknown: true, .. }) = &labels {
+        return Err(refused(format!("{why}{destroys}")));
     }
-    let file = fs::File::open(path).map_err(|error| Error::drive(path, error.to_string()))?;
-    let mut bytes = vec![0; 1 << 20];
-    let read = std::os::unix::fs::FileExt::read_at(&file, &mut bytes, 0)
-        .map_err(|error| Error::drive(path, error.to_string()))?;
-    if bytes[..read].iter().any(|byte| *byte != 0) {
-        let what = "is not empty; --overwrite destroys what it holds";
-        return Err(Error::drive(path, what));
+    if let Ok(Labelled { label, .. }) = labels {
+        let Label { drive, stage, geometry, .. } = label;
+        return match stage {
+            DriveStage::Making => Ok(()),
+            DriveStage::Joining => Err(refused(format!(
+                "is half made a drive of volume {:016x}: the `forebay volume replace` or `grow` that was cut \
+                 short continues when it is run again",
+                geometry.volume
+            ))),
+            DriveStage::Member => Err(refused(format!(
+                "is drive {drive} of volume {:016x} already{destroys}",
+                geometry.volume
+            ))),
+        };
     }
-    Ok(())
+    let (file, kind, bytes) = labels::drive(path).map_err(refused)?;
+    match holds(&file, kind, bytes) {
+        Ok(None) => Ok(()),
+        Ok(Some(what)) => Err(refused(format!("{what}{destroys}"))),
+        Err(place) => Err(refused(format!("{}{destroys}", unreadable(&place)))),
+    }
 }
 
 /// A name that no other volume has.

@@ -22,6 +22,9 @@ pub enum Error {
     /// The drives do not make the volume.
     #[error("{0}")]
     Volume(String),
+    /// The file systems below have no room for what has to be written.
+    #[error("{0}")]
+    Full(String),
     /// The live driver fails; the system is to blame.
     #[error("the drives cannot be driven: {0}")]
     Driver(#[from] io::Error),
@@ -30,7 +33,7 @@ pub enum Error {
 impl Error {
     /// Whether files or options are at fault, which the user can mend.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Error::Driver(_))
+        !matches!(self, Error::Driver(_) | Error::Full(_))
     }
 
     pub(crate) fn drive(path: &std::path::Path, what: impl Into<String>) -> Error {

@@ -1,16 +1,16 @@
 //! Finding a volume by the labels of its drives.
+//!
+//! Of the paths that are named, those whose labels say that they are drives of one volume are used. Whatever else
+//! is among them counts as missing, and is told: it never keeps the others from being opened.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_core::stack::array::{Geometry, Label, Level};
-use forebay_live::{Opening, Target, checksum};
+use forebay_core::stack::array::{DriveStage, Geometry, Label, Level};
+use forebay_live::{Opening, Target};
 
 use crate::error::Error;
-
-/// Bytes of a label; it stands twice.
-const LABEL: usize = 4096;
+use crate::labels::{self, Labelled, Unlabelled};
 
 /// A volume's drives, opened.
 #[derive(Debug)]
@@ -21,6 +21,45 @@ pub struct Found {
     pub first: Level,
     /// Its drives that are there, with their numbers.
     pub drives: Vec<(u8, Target)>,
+    /// Paths that are not used, though they were named.
+    pub others: Vec<NonMember>,
+    /// What was done to labels, one sentence each.
+    pub notes: Vec<String>,
+    /// Of `drives`.
+    pub(crate) labels: Vec<Labelled>,
+}
+
+/// A path that was named among a volume's drives and is not used as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonMember {
+    /// Which.
+    pub path: PathBuf,
+    /// What is wrong with it: words that follow its name.
+    pub why: String,
+    /// Whether its begin is zeros or what is left of a label, so that it is likely the drive that is missing.
+    pub is_nobodys: bool,
+    /// Whether it has records of the volume: it is a drive of it that lost its label.
+    pub has_records: bool,
+}
+
+impl NonMember {
+    pub(crate) fn new(path: &Path, why: impl Into<String>) -> NonMember {
+        let path = path.to_path_buf();
+        NonMember { path, why: why.into(), is_nobodys: false, has_records: false }
+    }
+}
+
+/// How the drives of a volume are to be had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) writes: bool,
+    /// Past the page cache.
+    pub(crate) direct: bool,
+}
+
+impl Access {
+    pub(crate) const READ: Access = Access { writes: false, direct: true };
+    pub(crate) const WRITE: Access = Access { writes: true, direct: true };
 }
 
 /// The drives that `paths` name: each file of a folder, by name, and whatever else as it is.
@@ -46,36 +85,28 @@ pub fn drives_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(all)
 }
 
-/// The label of a drive, if it has one.
-pub(crate) fn label(path: &Path) -> Result<Option<Label>, Error> {
-    let file = File::open(path).map_err(|error| Error::drive(path, error.to_string()))?;
-    let mut bytes = [0; LABEL];
-    for at in 0..2 {
-        // What cannot be read is no label; the other may be.
-        if file.read_exact_at(&mut bytes, at * LABEL as u64).is_ok()
-            && let Some(label) = Label::decode(&bytes, checksum(&bytes[8..]))
-        {
-            return Ok(Some(label));
-        }
-    }
-    Ok(None)
-}
-
 /// Whether a file or device is labelled as a drive of a volume.
 ///
 /// # Errors
 /// Where it cannot be opened.
 pub fn is_drive(path: &Path) -> Result<bool, Error> {
-    Ok(label(path)?.is_some())
+    labels::drive(path).map_err(|why| Error::drive(path, why))?;
+    Ok(labels::read(path).map_or_else(|it| it.is_unknown, |_| true))
 }
 
-/// Opens the drives of a volume, for writing too if `writes`, and locks them.
+/// Opens the drives of a volume, for writing too if `writes`, and locks them. Labels that are missing, damaged
+/// or of an older version are written anew where drives are opened for writing.
 ///
 /// # Errors
-/// [`Error`] names the drive that is foreign, of another volume, short or there twice; or says that there
-/// are too few.
+/// [`Error`] says that there are too few, or names the drive that is there twice, in use, or of a second volume
+/// that is as complete.
 pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
-    found(paths, writes, true)
+    let access = if writes { Access::WRITE } else { Access::READ };
+    let mut found = found(&drives_in(paths)?, access)?;
+    if writes {
+        found.mend_labels();
+    }
+    Ok(found)
 }
 
 /// The same, to write, through the page cache: where the time that drives take is another's, as with emulated ones.
@@ -83,70 +114,191 @@ pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
 /// # Errors
 /// As [`find`].
 pub fn find_cached(paths: &[PathBuf]) -> Result<Found, Error> {
-    found(paths, true, false)
+    let mut found = found(&drives_in(paths)?, Access { writes: true, direct: false })?;
+    found.mend_labels();
+    Ok(found)
 }
 
-fn found(paths: &[PathBuf], writes: bool, direct: bool) -> Result<Found, Error> {
-    let mut labels: Vec<(PathBuf, Label)> = Vec::new();
-    for path in drives_in(paths)? {
-        let Some(label) = label(&path)? else {
-            let what = "got no label, expected a drive of a volume (forebay volume create)";
-            return Err(Error::drive(&path, what));
-        };
-        labels.push((path, label));
-    }
-    let Some((first_path, first)) = labels.first().cloned() else {
+/// The same of these very drives; labels stay as they are.
+pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> {
+    if drives.is_empty() {
         return Err(Error::Volume("got no drives, expected those of a volume".into()));
+    }
+    let mut others = Vec::new();
+    let mut labelled = Vec::new();
+    for path in drives {
+        match labels::read(path) {
+            Ok(labels) => labelled.push((path.clone(), labels)),
+            Err(Unlabelled { why, is_nobodys, .. }) => {
+                others.push(NonMember { is_nobodys, ..NonMember::new(path, why) });
+            }
+        }
+    }
+    let Some(of) = volume(&labelled)? else { return Err(none(&others)) };
+    let is_made = labelled
+        .iter()
+        .any(|(_, it)| is_of(&it.label, &of) && it.label.stage == DriveStage::Member);
+    let (geometry, first) = (of.geometry, of.first);
+    for other in others.iter_mut().filter(|other| other.is_nobodys) {
+        other.has_records = labels::has_records(&other.path, geometry.volume);
+    }
+    let mut found = Found {
+        geometry,
+        first,
+        drives: Vec::new(),
+        others,
+        notes: Vec::new(),
+        labels: Vec::new(),
     };
-    for (at, (path, label)) in labels.iter().enumerate() {
-        if label.geometry != first.geometry || label.first != first.first {
+    for (path, it) in labelled {
+        match refused(&it.label, &of, is_made) {
+            Some(why) => found.others.push(NonMember::new(&path, why)),
+            None => found.take(&path, it, access)?,
+        }
+    }
+    let least = usize::from(geometry.lanes) - first.tolerates();
+    if found.drives.len() >= least {
+        return Ok(found);
+    }
+    let why: String =
+        found.others.iter().map(|it| format!("; {} {}", it.path.display(), it.why)).collect();
+    Err(Error::Volume(format!(
+        "volume {:016x}: got {} of its {} drives, expected at least {least}; nothing was written{why}",
+        geometry.volume,
+        found.drives.len(),
+        geometry.lanes
+    )))
+}
+
+/// Why a drive with this label is no member of a volume, if it is none.
+fn refused(label: &Label, of: &Label, is_made: bool) -> Option<String> {
+    if !is_of(label, of) {
+        return Some(format!("is a drive of volume {:016x}", label.geometry.volume));
+    }
+    (label.stage == DriveStage::Making && !is_made).then(|| {
+        "is of a volume whose making was cut short: the same `forebay volume create` makes it anew"
+            .into()
+    })
+}
+
+/// Whether both labels are of one volume.
+pub(crate) fn is_of(one: &Label, other: &Label) -> bool {
+    (one.geometry, one.first) == (other.geometry, other.first)
+}
+
+/// A label of the volume that is meant: the one of which all drives are there, or else enough, or else most.
+fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
+    let mut volumes: Vec<(Label, &Path, usize)> = Vec::new();
+    for (path, Labelled { label, .. }) in labelled {
+        match volumes.iter_mut().find(|(of, ..)| is_of(label, of)) {
+            Some((_, _, count)) => *count += 1,
+            None => volumes.push((*label, path, 1)),
+        }
+    }
+    let is_enough = |(of, _, count): &&(Label, &Path, usize)| {
+        count + of.first.tolerates() >= of.geometry.lanes.into()
+    };
+    let is_complete = |(of, _, count): &&&(Label, &Path, usize)| *count >= of.geometry.lanes.into();
+    let enough: Vec<_> = volumes.iter().filter(is_enough).collect();
+    let complete: Vec<_> = enough.iter().filter(is_complete).copied().collect();
+    let enough = if complete.is_empty() { enough } else { complete };
+    if let [(one, path, _), (other, second, _), ..] = enough[..] {
+        let what = format!(
+            "is a drive of volume {:016x}, while {} is one of volume {:016x}: expected the drives of one volume",
+            other.geometry.volume,
+            path.display(),
+            one.geometry.volume
+        );
+        return Err(Error::drive(second, what));
+    }
+    // The first of those that have most.
+    let most = volumes.iter().rev().max_by_key(|(_, _, count)| *count);
+    Ok(enough.first().copied().or(most).map(|(of, ..)| *of))
+}
+
+/// None of the paths is a drive of a volume.
+fn none(others: &[NonMember]) -> Error {
+    let Some(NonMember { path, why, .. }) = others.first() else {
+        return Error::Volume("got no drives, expected those of a volume".into());
+    };
+    // Where the system refuses it, its words say all, and what to do follows from them.
+    let what = labels::drive(path).err();
+    let expected = || format!("{why}, expected a drive of a volume (forebay volume create)");
+    Error::drive(path, what.unwrap_or_else(expected))
+}
+
+impl Found {
+    /// Opens one more drive, which is missing if it cannot be.
+    fn take(&mut self, path: &Path, labels: Labelled, access: Access) -> Result<(), Error> {
+        let number = labels.label.drive;
+        if let Some((_, other)) = self.drives.iter().find(|(it, _)| *it == number) {
             let what = format!(
-                "is a drive of volume {:016x}, while {} is one of volume {:016x}",
-                label.geometry.volume,
-                first_path.display(),
-                first.geometry.volume
+                "is drive {number} of the volume, and so is {}: got a copy, expected each drive once",
+                other.path().display()
             );
             return Err(Error::drive(path, what));
         }
-        if let Some((other, _)) = labels[..at].iter().find(|(_, it)| it.drive == label.drive) {
-            let what = format!(
-                "is drive {} of the volume, and so is {}: got a copy, expected each drive once",
-                label.drive,
-                other.display()
-            );
-            return Err(Error::drive(path, what));
+        match opened(path, self.geometry.lane_bytes(), access) {
+            Ok(target) => {
+                self.drives.push((number, target));
+                self.labels.push(labels);
+                Ok(())
+            }
+            Err(Opened::Missing(why)) => {
+                self.others.push(NonMember::new(path, why));
+                Ok(())
+            }
+            Err(Opened::Refused(error)) => Err(error),
         }
     }
-    let Label { geometry, first: level, .. } = first;
-    let least = usize::from(geometry.lanes) - level.tolerates();
-    if labels.len() < least {
-        return Err(Error::Volume(format!(
-            "volume {:016x}: got {} of its {} drives, expected at least {least}; nothing was written",
-            geometry.volume,
-            labels.len(),
-            geometry.lanes
-        )));
+
+    /// Writes labels anew that are not as they should be.
+    pub(crate) fn mend_labels(&mut self) {
+        for ((_, target), labels) in self.drives.iter().zip(&mut self.labels) {
+            let stage = match labels.label.stage {
+                DriveStage::Making => DriveStage::Member,
+                stage => stage,
+            };
+            let label = Label { stage, ..labels.label };
+            if !labels.is_worn && label == labels.label {
+                continue;
+            }
+            let path = target.path().display();
+            self.notes.push(match labels::write(target.path(), &label, target.capacity_bytes()) {
+                Ok(()) if labels.version < label.version => format!(
+                    "{path}: its labels are of format {} now, so older versions of Forebay do not open it any more",
+                    label.version
+                ),
+                Ok(()) => format!("{path}: a label of it was missing or damaged, and is written anew"),
+                // The label that was found is enough.
+                Err(error) => error.to_string(),
+            });
+            *labels = Labelled::whole(label);
+        }
     }
-    let mut drives = Vec::new();
-    for (path, label) in labels {
-        drives.push((label.drive, opened(&path, geometry.lane_bytes(), writes, direct)?));
-    }
-    Ok(Found { geometry, first: level, drives })
+}
+
+/// Why a drive is not opened.
+pub(crate) enum Opened {
+    /// It counts as missing.
+    Missing(String),
+    /// Somebody uses it: then the volume is not for us.
+    Refused(Error),
 }
 
 /// A drive of a volume, locked.
-pub(crate) fn opened(
-    path: &Path,
-    need_bytes: u64,
-    writes: bool,
-    direct: bool,
-) -> Result<Target, Error> {
-    let target = Target::open(path, Opening { writes, overwrite: true, need_bytes: 0, direct })?;
-    if target.capacity_bytes() < need_bytes {
-        let what = format!("got {} bytes, expected {need_bytes}", target.capacity_bytes());
-        return Err(Error::drive(path, what));
+pub(crate) fn opened(path: &Path, need_bytes: u64, access: Access) -> Result<Target, Opened> {
+    let Access { writes, direct } = access;
+    let how = Opening { writes, overwrite: true, need_bytes: 0, direct };
+    let target = Target::open(path, how).map_err(|error| match error.is_in_use {
+        true => Opened::Refused(error.into()),
+        false => Opened::Missing(error.what),
+    })?;
+    let got = target.capacity_bytes();
+    if got < need_bytes {
+        return Err(Opened::Missing(format!("got {got} bytes, expected {need_bytes}")));
     }
-    lock(&target, writes)?;
+    lock(&target, writes).map_err(Opened::Refused)?;
     Ok(target)
 }
 
@@ -156,4 +308,250 @@ pub(crate) fn lock(target: &Target, writes: bool) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::drive(target.path(), "is in use by another process; nothing was written"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use forebay_live::payload;
+
+    use super::*;
+    use crate::testing::{DRIVE_BYTES, content, empty, holds_all, made, volume};
+    use crate::{check, create, replace, status};
+
+    fn write(path: &Path, at: u64, bytes: &[u8]) {
+        File::options().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
+    }
+
+    /// What happens to a drive.
+    type Harm<'a> = &'a dyn Fn(&Path);
+
+    /// Six drives of a volume, one of which something happens to. Answers the drives, and what is told of them.
+    fn harmed(harm: impl FnOnce(&Path)) -> (tempfile::TempDir, Vec<PathBuf>, Vec<NonMember>) {
+        let folder = tempfile::tempdir().unwrap();
+        let drives = volume(folder.path(), Level::RAID6);
+        harm(&drives[2]);
+        let others = status(&drives).unwrap().others;
+        holds_all(&drives);
+        (folder, drives, others)
+    }
+
+    #[test]
+    fn labels_are_written_anew_where_one_is_left() {
+        let end = DRIVE_BYTES - 4096;
+        let garbage = vec![0xA7; 4096];
+        let losses: [&[(u64, &[u8])]; 6] = [
+            &[(0, &garbage)],
+            &[(4096, &[0; 4096])],
+            &[(0, &[0; 8192])],
+            &[(0, &[0; 1 << 20])],
+            &[(end, &garbage)],
+            &[(0, &garbage), (end, &garbage)],
+        ];
+        for loss in losses {
+            let harm = |path: &Path| loss.iter().for_each(|(at, bytes)| write(path, *at, bytes));
+            let (_folder, drives, others) = harmed(harm);
+            assert_eq!(others, []);
+            let labels = labels::read(&drives[2]).unwrap();
+            assert!(!labels.is_worn && labels.label.drive == 3, "{labels:?}");
+            assert_eq!(status(&drives).unwrap().missing(), [] as [u8; 0]);
+        }
+    }
+
+    #[test]
+    fn a_drive_that_is_none_any_more_counts_as_missing_and_is_told() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let other = volume(elsewhere.path(), Level::RAID6).remove(0);
+        let text = elsewhere.path().join("text");
+        std::fs::write(&text, "not a drive").unwrap();
+        let again = |path: &Path, from: &Path| {
+            std::fs::copy(from, path).unwrap();
+        };
+        let zeros = |path: &Path| File::create(path).unwrap().set_len(DRIVE_BYTES).unwrap();
+        let cut = |path: &Path| {
+            File::options().write(true).open(path).unwrap().set_len(5 << 20).unwrap();
+        };
+        let looped = |path: &Path| {
+            std::fs::remove_file(path).unwrap();
+            std::os::unix::fs::symlink(path, path).unwrap();
+        };
+        let swap = |path: &Path| {
+            write(path, 0, &[0; 8192]);
+            write(path, 4086, b"SWAPSPACE2");
+        };
+        let newer = |path: &Path| {
+            let mut label = labels::read(path).unwrap().label;
+            label.version = 5;
+            labels::write(path, &label, DRIVE_BYTES).unwrap();
+        };
+        let unlabelled = |path: &Path| {
+            write(path, 0, &[0; 8192]);
+            write(path, DRIVE_BYTES - 4096, &[0; 4096]);
+        };
+        let harms: [(Harm<'_>, &str, bool); 8] = [
+            (&zeros, "got no label", true),
+            (&unlabelled, "got no label", true),
+            (&cut, "got 5242880 bytes, expected", false),
+            (&looped, "cannot be opened", false),
+            (&swap, "holds swap space (at byte 4086)", false),
+            (&newer, "format 5, made by a newer Forebay", false),
+            (&|path| again(path, &text), "got no label", false),
+            (&|path| again(path, &other), "is a drive of volume", false),
+        ];
+        for (harm, why, is_nobodys) in harms {
+            let (_folder, drives, others) = harmed(harm);
+            let [ref told] = others[..] else { panic!("{why}: {others:?}") };
+            assert_eq!((&told.path, told.is_nobodys), (&drives[2], is_nobodys), "{why}");
+            assert!(told.why.contains(why), "{told:?}");
+            let opened = status(&drives).unwrap();
+            assert_eq!(opened.missing(), [3], "{why}");
+            let command = opened.replace_command(&drives[..1]).unwrap();
+            let new = if is_nobodys { drives[2].to_str().unwrap() } else { "NEW" };
+            let overwrite = if told.has_records { " --overwrite" } else { "" };
+            assert!(command.ends_with(&format!("--with {new}{overwrite}")), "{command}");
+            let held = std::fs::read(&drives[2]).is_ok_and(|held| held.iter().any(|it| *it != 0));
+            assert_eq!(told.has_records, is_nobodys && held);
+        }
+    }
+
+    #[test]
+    fn a_drive_that_lost_all_is_replaced_by_itself() {
+        let zeros = |path: &Path| File::create(path).unwrap().set_len(DRIVE_BYTES).unwrap();
+        let (_folder, drives, _) = harmed(zeros);
+        let opened = replace(&drives, &drives[2], false, &mut |_| ()).unwrap();
+        assert!(opened.missing().is_empty() && opened.others.is_empty(), "{opened:?}");
+        holds_all(&drives);
+    }
+
+    #[test]
+    fn too_few_drives_two_volumes_and_copies_are_refused() {
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [one, other] = [0, 1].map(|at: usize| volume(folders[at].path(), Level::RAID6));
+        let said = |drives: &[PathBuf]| status(drives).unwrap_err().to_string();
+        for drive in &one[..3] {
+            write(drive, 0, &[0; 8192]);
+            write(drive, DRIVE_BYTES - 4096, &[0; 4096]);
+        }
+        let few = said(&one);
+        assert!(few.contains("got 3 of its 6 drives, expected at least 4"), "{few}");
+        assert!(few.contains("d1 got no label"), "{few}");
+        // Those of one volume are enough, those of the other are not its drives.
+        let all = [&one[..], &other].concat();
+        let opened = status(&all).unwrap();
+        assert_eq!((opened.others.len(), opened.missing()), (6, Vec::new()));
+        holds_all(&all);
+        // Two that are both there, in whatever order, and a copy.
+        let third = tempfile::tempdir().unwrap();
+        let both = said(&[&volume(third.path(), Level::RAID6)[..], &other].concat());
+        assert!(both.contains("is a drive of volume") && both.contains("while"), "{both}");
+        let copy = third.path().join("copy");
+        std::fs::copy(&other[0], &copy).unwrap();
+        // One of a whole volume beside many of another, of which one is missing.
+        let beside = [&other[1..], &[third.path().join("d1")]].concat();
+        let opened = status(&beside).unwrap();
+        assert_eq!((opened.missing(), opened.others.len()), (vec![1], 1));
+        let twice = said(&[&other[..], &[copy]].concat());
+        assert!(twice.contains("copy: is drive 1 of the volume, and so is"), "{twice}");
+    }
+
+    /// The drives that a version of the format made, as they are kept.
+    fn image(name: &[u8], folder: &Path) -> Vec<PathBuf> {
+        let bytes = zstd::decode_all(name).unwrap();
+        let each = bytes.len() / 6;
+        let drive = |(nth, bytes): (usize, &[u8])| {
+            let path = folder.join(format!("d{}", nth + 1));
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        bytes.chunks(each).enumerate().map(drive).collect()
+    }
+
+    const FULL_3: &[u8] = include_bytes!("../tests/images/format3-full.zst");
+    const ROOM_3: &[u8] = include_bytes!("../tests/images/format3-room.zst");
+
+    #[test]
+    fn volumes_of_format_3_open_with_their_data_and_are_converted_where_there_is_room() {
+        // Drives that just fit, some that keep their last block free, and some whose last cell takes that.
+        let images = [(FULL_3, 0, 4, 6), (ROOM_3, 0, 4, 0), (FULL_3, 8192, 3, 6)];
+        for (bytes, longer, format, without) in images {
+            let folder = tempfile::tempdir().unwrap();
+            let drives = image(bytes, folder.path());
+            for drive in &drives {
+                let file = File::options().write(true).open(drive).unwrap();
+                file.set_len(file.metadata().unwrap().len() + longer).unwrap();
+            }
+            let expected: Vec<u8> = (0..3 * 16_384_u64)
+                .map(|at| match at {
+                    0..4096 | 20_480..24_576 => payload(at),
+                    _ => 0,
+                })
+                .collect();
+            assert!(content(&drives) == expected, "format 3, now {format}");
+            let opened = status(&drives).unwrap();
+            assert_eq!((opened.format, opened.without_end_label.len()), (format, without));
+            let labels = labels::read(&drives[0]).unwrap();
+            assert_eq!((labels.is_worn, labels.label.version), (false, format));
+            let checked = check(&drives, 0, &mut |_| ()).unwrap();
+            let census = &checked.census;
+            assert_eq!((census.lost_units, census.degraded_units), (0, 0));
+            // One that just fits may take the place of another, with or without room for a label at its end.
+            std::fs::remove_file(&drives[4]).unwrap();
+            File::create(&drives[4]).unwrap().set_len(6 << 20).unwrap();
+            replace(&drives, &drives[4], false, &mut |_| ()).unwrap();
+            assert!(content(&drives) == expected);
+            assert_eq!(status(&drives).unwrap().missing(), [] as [u8; 0]);
+        }
+    }
+
+    #[test]
+    fn volumes_of_formats_1_and_2_are_refused_by_number() {
+        let folder = tempfile::tempdir().unwrap();
+        for (version, image) in [
+            (1_u64, &include_bytes!("../tests/images/format1-label.bin")[..]),
+            (2, &include_bytes!("../tests/images/format2-label.bin")[..]),
+        ] {
+            let path = empty(folder.path(), "old");
+            write(&path, 0, image);
+            let said = status(std::slice::from_ref(&path)).unwrap_err().to_string();
+            let expected = format!("is a drive of a volume of format {version}, made by an older");
+            assert!(said.contains(&expected), "{said}");
+            let said = create(&[path], made(Level::RAID6)).unwrap_err().to_string();
+            assert!(said.contains(&expected) && said.contains("--overwrite"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_label_at_the_end_moves_with_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let drives = volume(folder.path(), Level::RAID6);
+        for drive in &drives {
+            File::options().write(true).open(drive).unwrap().set_len((8 << 20) + 100).unwrap();
+        }
+        holds_all(&drives);
+        for drive in &drives {
+            write(drive, 0, &[0; 8192]);
+        }
+        assert_eq!(status(&drives).unwrap().others, []);
+        holds_all(&drives);
+    }
+
+    #[test]
+    fn a_drive_that_ends_before_what_it_held_counts_as_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let drives: Vec<PathBuf> =
+            (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();
+        for long in &drives[..5] {
+            File::options().write(true).open(long).unwrap().set_len(40 << 20).unwrap();
+        }
+        create(&drives, made(Level::RAID6)).unwrap();
+        crate::testing::rewritten(&drives, 60);
+        let short = File::options().write(true).open(&drives[1]).unwrap();
+        short.set_len(DRIVE_BYTES).unwrap();
+        let opened = status(&drives).unwrap();
+        assert_eq!(opened.missing(), [2], "{opened:?}");
+        assert!(opened.others[0].why.contains("ends before"), "{:?}", opened.others);
+        holds_all(&drives);
+    }
 }

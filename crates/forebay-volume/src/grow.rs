@@ -1,24 +1,23 @@
 //! Other drives for a volume: in the place of missing ones, or more of them.
 //!
-//! A new drive has its label first, with a number above all others. It is a drive of the volume once a
-//! record names it; until then opening the volume leaves it alone.
+//! Both may be cut short at any moment: the same command continues, as drives say how far they are
+//! ([`crate::joining`]).
 
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_core::stack::array::{Census, Kind, Label};
-use forebay_live::checksum;
+use forebay_core::stack::array::{DriveStage, Kind, Label};
 
-use crate::create::{DRIVES_MAX, refuse_twice, refuse_used};
+use crate::create::{DRIVES_MAX, refuse_twice};
 use crate::error::Error;
-use crate::find::{Found, drives_in, find, opened};
+use crate::find::{Access, Found, drives_in, found, is_of};
+use crate::joining::{Newcomer, Standing, join, settle};
+use crate::labels::{self, Labelled};
 use crate::moved::Tell;
-use crate::open::{Opened, opening, status};
+use crate::open::{Opened, look, opening};
 
-/// The highest number of a drive.
-const NUMBER_MAX: u8 = 254;
-
-/// Has the drive at `new` take the place of a missing one, and makes anew what that held; tells what is moved.
+/// Has the drive at `new` take the place of a missing one, and makes anew what that held; tells what is moved. One that
+/// has done so already is looked after once more.
 ///
 /// # Errors
 /// Where it is none, no drive is missing, or the new one is too small.
@@ -28,19 +27,32 @@ pub fn replace(
     overwrite: bool,
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
-    let before = status(paths)?;
-    if missing(&before.census).is_empty() {
-        return Err(Error::Volume(
-            "got all drives of the volume, expected one to be missing".into(),
-        ));
+    let asked = Asked::of(paths, &[new.to_path_buf()])?;
+    let before = asked.look()?;
+    let is_whole = before.missing().is_empty();
+    let volume = asked.volume(&before)?;
+    let is_own = labels::read(new).is_ok_and(|it| is_of(&it.label, &volume));
+    let none_missing = || {
+        let what = "got all drives of the volume, expected one to be missing (forebay volume grow adds drives)";
+        Err(Error::Volume(what.into()))
+    };
+    if is_whole && !is_own {
+        return none_missing();
     }
-    let found = with_new(paths, &[new.to_path_buf()], &before.census, overwrite)?;
-    opening(found.array().mending(), found, Some(before.lacking_bytes()), tell)
+    let newcomer = Newcomer::of(new, &volume, &before.census, &asked.drives, overwrite)?;
+    if is_whole && !newcomer.is_member() {
+        return none_missing();
+    }
+    let newcomers = [newcomer];
+    let found = asked.found(&newcomers, &before)?;
+    let bytes = Some(before.lacking_bytes());
+    let opened = opening(found.array().mending(), found, bytes, tell)?;
+    ended(opened, &newcomers)
 }
 
 /// Adds the drives at `new`, if any, which are of that kind, spreads what the volume holds over all drives, and promises as much
 /// as they then have room for: drives that have become larger count too. Answers what it was like before,
-/// and after; tells what is moved.
+/// and after; tells what is moved. Drives among `paths` that are half made drives of the volume are new ones as well.
 ///
 /// # Errors
 /// Where it is none, a drive is missing, or a new one is too small.
@@ -51,68 +63,123 @@ pub fn grow(
     overwrite: bool,
     tell: Tell<'_>,
 ) -> Result<(Opened, Opened), Error> {
-    let before = status(paths)?;
-    if let [number, ..] = missing(&before.census)[..] {
+    let asked = Asked::of(paths, new)?.with_joining();
+    let before = asked.look()?;
+    let volume = asked.volume(&before)?;
+    let newcomer =
+        |path: &PathBuf| Newcomer::of(path, &volume, &before.census, &asked.drives, overwrite);
+    let newcomers: Vec<Newcomer> = asked.new.iter().map(newcomer).collect::<Result<_, _>>()?;
+    if newcomers.iter().all(Newcomer::is_member) {
+        new.iter().try_for_each(|path| refuse_twice(path, &asked.named))?;
+    }
+    let joined: Vec<u8> = newcomers.iter().filter_map(Newcomer::number).collect();
+    if let Some(number) = before.missing().into_iter().find(|number| !joined.contains(number)) {
         return Err(Error::Volume(format!(
             "got a volume whose drive {number} is missing, expected all of them (forebay volume replace \
              gives it another)"
         )));
     }
-    let count = before.census.members.len() + new.len();
+    let more = newcomers.iter().filter(|it| !it.is_member()).count();
+    let count = before.census.members.len() + more;
     if count > DRIVES_MAX.into() {
         return Err(Error::Volume(format!("got {count} drives, expected at most {DRIVES_MAX}")));
     }
-    let found = with_new(paths, new, &before.census, overwrite)?;
-    Ok((before, opening(found.array().growing(kind).mending(), found, None, tell)?))
+    let found = asked.found(&newcomers, &before)?;
+    let opened = opening(found.array().growing(kind).mending(), found, None, tell)?;
+    Ok((before, ended(opened, &newcomers)?))
 }
 
-/// Numbers of drives that are not there.
-fn missing(census: &Census) -> Vec<u8> {
-    let is_there = |number: &u8| census.drives.iter().any(|drive| drive.number == *number);
-    census.members.iter().copied().filter(|number| !is_there(number)).collect()
+/// The drives that a command names.
+struct Asked {
+    /// As the volume's.
+    named: Vec<PathBuf>,
+    /// Those of them that are not new.
+    drives: Vec<PathBuf>,
+    new: Vec<PathBuf>,
 }
 
-/// The volume's drives and new ones, with their labels.
-fn with_new(
-    paths: &[PathBuf],
-    new: &[PathBuf],
-    census: &Census,
-    overwrite: bool,
-) -> Result<Found, Error> {
-    let before = drives_in(paths)?;
-    for (at, path) in new.iter().enumerate() {
-        refuse_twice(path, &before)?;
-        refuse_twice(path, &new[..at])?;
-        refuse_used(path, overwrite)?;
+impl Asked {
+    /// New drives may be in the volume's folder: there they are to stay.
+    fn of(paths: &[PathBuf], new: &[PathBuf]) -> Result<Asked, Error> {
+        for (at, path) in new.iter().enumerate() {
+            refuse_twice(path, &new[..at])?;
+        }
+        let named = drives_in(paths)?;
+        let is_new = |path: &PathBuf| {
+            let real = fs::canonicalize(path).ok();
+            real.is_some() && new.iter().any(|new| fs::canonicalize(new).ok() == real)
+        };
+        let drives = named.iter().filter(|path| !is_new(path)).cloned().collect();
+        Ok(Asked { named, drives, new: new.to_vec() })
     }
-    let mut found = find(paths, true)?;
-    // Those of drives that a record never came to name are not used again either.
-    let used = found.drives.iter().map(|(number, _)| number).chain(&census.members).max();
-    let first = usize::from(used.copied().unwrap_or(0)) + 1;
-    if first + new.len() > usize::from(NUMBER_MAX) + 1 {
-        return Err(Error::Volume(format!(
-            "got a volume that had {} drives, one after another, expected at most {NUMBER_MAX}",
-            first - 1
-        )));
+
+    /// The same, with those that are joining taken for new ones.
+    fn with_joining(mut self) -> Asked {
+        let labels: Vec<Label> =
+            self.drives.iter().filter_map(|path| Some(labels::read(path).ok()?.label)).collect();
+        let is_whole = |other: &Label| other.stage != DriveStage::Joining;
+        let joins = |path: &PathBuf| {
+            labels::read(path).is_ok_and(|Labelled { label, .. }| {
+                let has_others = labels.iter().any(|it| is_of(it, &label) && is_whole(it));
+                !is_whole(&label) && has_others
+            })
+        };
+        let (joining, drives) = self.drives.into_iter().partition(joins);
+        self.drives = drives;
+        self.new.extend::<Vec<PathBuf>>(joining);
+        self
     }
-    let mut targets = Vec::new();
-    for path in new {
-        targets.push(opened(path, found.geometry.lane_bytes(), true, true)?);
+
+    /// The volume as it is without the new drives; or with those that are its drives already, if it needs them.
+    fn look(&self) -> Result<Opened, Error> {
+        look(&self.drives, Access::WRITE).or_else(|error| {
+            let labelled: Vec<PathBuf> =
+                self.new.iter().filter(|path| labels::read(path).is_ok()).cloned().collect();
+            match labelled.is_empty() {
+                true => Err(error),
+                false => look(&[&self.drives[..], &labelled].concat(), Access::WRITE),
+            }
+        })
     }
-    for ((number, path), target) in (first as u8..).zip(new).zip(targets) {
-        let label = Label { geometry: found.geometry, drive: number, first: found.first };
-        write_label(path, label)?;
-        found.drives.push((number, target));
+
+    /// A label of the volume.
+    fn volume(&self, opened: &Opened) -> Result<Label, Error> {
+        let labels = self.drives.iter().chain(&self.new).filter_map(|path| labels::read(path).ok());
+        let is_it = |label: &Label| label.geometry.volume == opened.geometry.volume;
+        let label = labels.map(|it| it.label).find(is_it);
+        label.ok_or_else(|| Error::Volume("the labels of the volume's drives have gone".into()))
     }
-    Ok(found)
+
+    /// All drives, opened for writing, with the new ones among them.
+    fn found(&self, newcomers: &[Newcomer], before: &Opened) -> Result<Found, Error> {
+        let members = newcomers.iter().filter(|it| it.is_member()).map(|it| it.path.clone());
+        let drives: Vec<PathBuf> = self.drives.iter().cloned().chain(members).collect();
+        let mut found = found(&drives, Access::WRITE)?;
+        found.mend_labels();
+        let is_left_out = |it: &&Newcomer| found.others.iter().any(|other| other.path == it.path);
+        if let Some(Newcomer { path, .. }) = newcomers.iter().find(is_left_out) {
+            let other = found.others.iter().find(|other| other.path == *path);
+            let why = other.map_or_else(String::new, |other| other.why.clone());
+            return Err(Error::drive(path, why));
+        }
+        join(&mut found, newcomers, &before.census)?;
+        Ok(found)
+    }
 }
 
-fn write_label(path: &Path, label: Label) -> Result<(), Error> {
-    let mut bytes = label.encode();
-    let sum = checksum(&bytes[8..]);
-    bytes[..8].copy_from_slice(&sum.to_le_bytes());
-    let wrong = |error: std::io::Error| Error::drive(path, error.to_string());
-    let file = std::fs::File::options().write(true).open(path).map_err(wrong)?;
-    (0..2).try_for_each(|at| file.write_all_at(&bytes, at * bytes.len() as u64)).map_err(wrong)?;
-    file.sync_all().map_err(wrong)
+impl Newcomer {
+    fn number(&self) -> Option<u8> {
+        match self.is {
+            Standing::Member(number) | Standing::Joining(number) => Some(number),
+            Standing::New => None,
+        }
+    }
+}
+
+/// Once the new drives hold what they should.
+fn ended(mut opened: Opened, new: &[Newcomer]) -> Result<Opened, Error> {
+    let paths: Vec<PathBuf> = new.iter().map(|it| it.path.clone()).collect();
+    settle(&paths, opened.geometry.volume, &opened.census)?;
+    opened.already = new.iter().filter(|it| it.is_member()).map(|it| it.path.clone()).collect();
+    Ok(opened)
 }

@@ -1,8 +1,8 @@
 //! Volumes: arrays ([`forebay_core::stack::array`]) on real files and devices.
 //!
-//! A volume is found by the labels of its drives. Whatever is foreign, short, doubled or of another
-//! volume is named and nothing is written; too few drives are no volume. A volume is used by one process
-//! at a time: its drives are locked.
+//! A volume is found by the labels of its drives. Whatever is foreign, short or of another volume counts as missing
+//! and is named; too few drives are no volume, and nothing is written. A volume is used by one process at a
+//! time: its drives are locked.
 
 #![forbid(unsafe_code)]
 
@@ -10,12 +10,20 @@ mod create;
 mod error;
 mod find;
 mod grow;
+mod joining;
+#[cfg(test)]
+mod killing;
+mod labels;
 mod moved;
 mod open;
+mod signatures;
+#[cfg(test)]
+mod testing;
+mod used;
 
 pub use create::{Create, DRIVES_MAX, create};
 pub use error::Error;
-pub use find::{Found, drives_in, find, find_cached, is_drive};
+pub use find::{Found, NonMember, drives_in, find, find_cached, is_drive};
 pub use grow::{grow, replace};
 pub use moved::{Moved, Tell};
 pub use open::{Opened, Policied, Shape, check, flush, over, status};

@@ -1,19 +1,20 @@
 //! Opening a volume: to look at it, to mend it; and making durable what was written to one.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use forebay_core::Slots;
 use forebay_core::catalog::with_rules;
 use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
-use forebay_core::stack::array::{Array, Census, Geometry, Level};
+use forebay_core::stack::array::{Array, Census, DriveStage, Geometry, Level};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError, Workload};
-use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, run};
+use forebay_live::{LEN_MAX, Lanes, Target, run};
 
 use crate::error::Error;
-use crate::find::{Found, find};
+use crate::find::{Access, Found, NonMember, drives_in, find, found};
+use crate::joining::settle;
 use crate::moved::{Counting, Tell};
 
 /// I/Os that a drive is given at a time.
@@ -28,6 +29,18 @@ pub struct Opened {
     pub census: Census,
     /// What was counted on the way.
     pub figures: Vec<Figure>,
+    /// Paths that were named and are not used.
+    pub others: Vec<NonMember>,
+    /// What was done to labels, one sentence each.
+    pub notes: Vec<String>,
+    /// Drives that were to join, and were the volume's already.
+    pub already: Vec<PathBuf>,
+    /// Numbers of drives that no record names yet: they are half made drives of the volume.
+    pub joining: Vec<u8>,
+    /// Numbers of drives without a label at their end, for which they have no room.
+    pub without_end_label: Vec<u8>,
+    /// The oldest version of the drives' labels.
+    pub format: u64,
 }
 
 impl Opened {
@@ -41,9 +54,71 @@ impl Opened {
             + self.census.units.iter().map(of).sum::<u64>() * self.geometry.cell_bytes()
     }
 
+    /// Numbers of drives that are not there.
+    pub fn missing(&self) -> Vec<u8> {
+        let is_there =
+            |number: &u8| self.census.drives.iter().any(|it| it.number == *number && it.is_present);
+        self.census.members.iter().copied().filter(|number| !is_there(number)).collect()
+    }
+
+    /// What the user should know of paths that are not used, and of labels, one sentence each. `named` is what was
+    /// named as the volume.
+    pub fn told(&self, named: &[PathBuf]) -> Vec<String> {
+        let volume = self.geometry.volume;
+        let other = |it: &NonMember| {
+            format!(
+                "{} is not used as a drive of volume {volume:016x}: it {}",
+                it.path.display(),
+                it.why
+            )
+        };
+        let replace = self.replace_command(named).map(|command| {
+            let numbers: Vec<String> = self.missing().iter().map(u8::to_string).collect();
+            let (drives, are) =
+                if numbers.len() == 1 { ("drive", "is") } else { ("drives", "are") };
+            format!(
+                "{drives} {} {are} missing; to put a new drive in the place of one: {command}",
+                numbers.join(", ")
+            )
+        });
+        let others = self.others.iter().map(other);
+        others
+            .chain(replace.filter(|_| !self.others.is_empty()))
+            .chain(self.notes.iter().cloned())
+            .collect()
+    }
+
+    /// The command that puts a new drive in the place of one that is missing: one that lost its label itself, where
+    /// nothing says that it is anybody else's now.
+    pub fn replace_command(&self, named: &[PathBuf]) -> Option<String> {
+        if self.missing().is_empty() {
+            return None;
+        }
+        let nobodys: Vec<&NonMember> = self.others.iter().filter(|it| it.is_nobodys).collect();
+        let own = nobodys.iter().find(|it| it.has_records);
+        let new = match (own, nobodys.first()) {
+            // What it holds is the volume's, and the others have it too.
+            (Some(own), _) => format!("{} --overwrite", quoted(&own.path)),
+            (None, Some(blank)) => quoted(&blank.path),
+            (None, None) => "NEW".into(),
+        };
+        let named: Vec<String> = named.iter().map(|path| quoted(path)).collect();
+        Some(format!("forebay volume replace {} --with {new}", named.join(" ")))
+    }
+
     /// Bytes that have to be made anew, where one drive is missing: a cell of each unit that lacks one.
     pub(crate) fn lacking_bytes(&self) -> u64 {
         self.census.degraded_units * self.geometry.cell_bytes()
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    match !path.is_empty() && path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', r"'\''")),
     }
 }
 
@@ -67,12 +142,13 @@ impl Shape {
 impl Found {
     /// What is to be known of them once drives are handed to a driver.
     pub fn shape(&self) -> Shape {
-        let cells = |target: &Target| self.geometry.cells_in(target.capacity_bytes());
+        let drives = self.drives.iter().zip(&self.labels);
+        let cells = drives.map(|((_, target), it)| it.label.cells_in(target.capacity_bytes()));
         Shape {
             geometry: self.geometry,
             first: self.first,
             numbers: self.drives.iter().map(|(number, _)| *number).collect(),
-            cells: self.drives.iter().map(|(_, target)| cells(target)).collect(),
+            cells: cells.collect(),
         }
     }
 
@@ -99,7 +175,12 @@ pub type Policied = Placed<Array, AnyPolicy>;
 /// # Errors
 /// Where it is none.
 pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
-    let found = find(paths, false)?;
+    look(&drives_in(paths)?, Access::READ)
+}
+
+/// Looks at the volume of these very drives; nothing is written, also where they are opened for writing.
+pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> {
+    let found = found(drives, access)?;
     opening(found.array().reading(), found, None, &mut |_| ())
 }
 
@@ -112,7 +193,10 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
     let all = status(paths)?.stored_bytes();
     let found = find(paths, true)?;
     let array = found.array().scrubbing().mending().caring_at(bytes_a_second);
-    opening(array, found, Some(all), tell)
+    let opened = opening(array, found, Some(all), tell)?;
+    // Some may have joined while others used the volume.
+    settle(&drives_in(paths)?, opened.geometry.volume, &opened.census)?;
+    Ok(opened)
 }
 
 /// Opens `array` on its drives, and nothing else; tells what is moved, of so many bytes if that is known.
@@ -123,6 +207,7 @@ pub(crate) fn opening(
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
     let volume = found.geometry.volume;
+    let mut opened = Before::of(&found);
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
@@ -131,11 +216,30 @@ pub(crate) fn opening(
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
     match *told.borrow() {
-        Some(Ok(())) if census.is_open => Ok(Opened { geometry, census, figures }),
+        Some(Ok(())) if census.is_open => {
+            opened.leave_out(&census, found.others);
+            let Before { others, joining, without_end_label, format, .. } = opened;
+            let (notes, already) = (found.notes, Vec::new());
+            Ok(Opened {
+                geometry,
+                census,
+                figures,
+                others,
+                notes,
+                already,
+                joining,
+                without_end_label,
+                format,
+            })
+        }
         Some(Err(Fault::Gone)) | None => Err(Error::Volume(format!(
             "volume {:016x}: got no records that go together from enough of its drives; more are missing, \
              wiped or replaced than its level makes up for; nothing was written",
             volume
+        ))),
+        Some(Err(Fault::Full)) => Err(Error::Full(format!(
+            "volume {volume:016x}: it could not be opened: there is no room for its records; make room \
+             where its drives are files, and try again"
         ))),
         outcome => Err(Error::Volume(format!(
             "volume {:016x}: it could not be opened: {outcome:?}",
@@ -144,11 +248,67 @@ pub(crate) fn opening(
     }
 }
 
-/// The best driver there is.
+/// What is known of a volume's drives before it is opened.
+struct Before {
+    /// By number: their paths, and whether they say that they are to join.
+    drives: Vec<(u8, PathBuf, bool)>,
+    others: Vec<NonMember>,
+    joining: Vec<u8>,
+    without_end_label: Vec<u8>,
+    format: u64,
+}
+
+impl Before {
+    fn of(found: &Found) -> Before {
+        let drives = found.drives.iter().zip(&found.labels);
+        let without = drives
+            .clone()
+            .filter(|((_, target), it)| it.label.end_at(target.capacity_bytes()).is_none());
+        Before {
+            without_end_label: without.map(|((number, _), _)| *number).collect(),
+            format: found.labels.iter().map(|it| it.label.version).min().unwrap_or(0),
+            drives: drives
+                .map(|((number, target), it)| {
+                    let joins = it.label.stage == DriveStage::Joining;
+                    (*number, target.path().to_path_buf(), joins)
+                })
+                .collect(),
+            others: Vec::new(),
+            joining: Vec::new(),
+        }
+    }
+
+    /// Once the volume is open: `others` are not its drives, nor are those whose place is not among its drives or
+    /// that do not work.
+    fn leave_out(&mut self, census: &Census, others: Vec<NonMember>) {
+        self.others = others;
+        for (number, path, joins) in std::mem::take(&mut self.drives) {
+            let state = census.drives.iter().find(|it| it.number == number);
+            let is_member = census.members.contains(&number);
+            let why = match state.is_some_and(|it| it.is_present) {
+                true => continue,
+                false if is_member => "fails, or ends before some of what it held",
+                false if joins => {
+                    self.joining.push(number);
+                    "is half made a drive of it: the `forebay volume replace` or `grow` that was cut short \
+                     continues when it is run again"
+                }
+                // Shown as such.
+                false => continue,
+            };
+            self.others.push(NonMember::new(&path, why));
+        }
+    }
+}
+
+/// The best driver there is; in this crate's tests one whose writes may kill.
 fn lanes(targets: Vec<Target>) -> Result<Box<dyn Lanes>, Error> {
-    match Uring::new(targets, DEPTH) {
+    #[cfg(test)]
+    return Ok(Box::new(crate::killing::Mortal::new(targets, DEPTH)?));
+    #[cfg(not(test))]
+    match forebay_live::Uring::new(targets, DEPTH) {
         Ok(uring) => Ok(Box::new(uring)),
-        Err((_, targets)) => Ok(Box::new(Threads::new(targets, DEPTH)?)),
+        Err((_, targets)) => Ok(Box::new(forebay_live::Threads::new(targets, DEPTH)?)),
     }
 }
 

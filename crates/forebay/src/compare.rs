@@ -37,7 +37,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{GoOn, Told};
 use layout::Layout;
-use profile::{Asked, Profile, STRETCHES_MAX};
+use profile::{Asked, Profile, RANGES, STRETCHES_MAX};
 use response::{Responses, responses};
 use tally::Clock;
 
@@ -153,9 +153,11 @@ pub fn compare<P: GoOn>(
             return Err(Error::Unfit(text));
         }
     }
-    let layout = Layout::of(a, b);
+    let looking = Told { doing: "looking where requests fall".to_string(), done_share: 0.0 };
+    let layout = Layout::of(a, b, RANGES, || progress(&looking))?;
     let block_bytes = block_bytes(inputs, options.block_bytes);
-    let asked = Asked { block_bytes, span: layout.span, timed: inputs.into_iter().all(is_timed) };
+    let timed = inputs.into_iter().all(is_timed);
+    let asked = Asked { block_bytes, edges: &layout.edges, timed };
     let of = |side: usize, done: u64| {
         (done as f64 / inputs[side].description.records.max(1) as f64).min(1.0)
     };

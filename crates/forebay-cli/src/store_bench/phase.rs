@@ -203,9 +203,14 @@ impl Client<'_> {
         let mut bytes = 0;
         let mut own = Vec::new();
         for (found, value) in &records {
-            let stamp =
-                Stamp::of(value, self.bench.value_bytes, &mut self.scratch).map_err(wrong)?;
-            key(stamp.record, self.bench.key_bytes, &mut own);
+            // An earlier run may have left keys and values of other lengths.
+            let stamp = Stamp::of(value, value.len(), &mut self.scratch).map_err(wrong)?;
+            let Bench { run, key_bytes, value_bytes, .. } = *self.bench;
+            if stamp.run == run && value.len() != value_bytes {
+                let got = value.len();
+                return Err(wrong(format!("got a value of {got} bytes, expected {value_bytes}")));
+            }
+            key(stamp.record, if stamp.run == run { key_bytes } else { found.len() }, &mut own);
             if own != *found {
                 return Err(wrong("got another key's value".into()));
             }

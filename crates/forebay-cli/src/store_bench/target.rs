@@ -1,8 +1,9 @@
 //! What is put under load: a store's own disks, or anything that answers a client of Redis.
 
-use forebay_store::{Store, Trouble};
+use forebay_store::{Key, Store, Trouble, Value};
 
 use super::client::Client;
+use super::value::SPACE;
 
 /// Why an operation was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +49,10 @@ impl Target {
             Target::Server(_) => Err(Failure::Refused("no command scans from a key on".into())),
             Target::Disks(store) => {
                 let records = store.scan(from, count).map_err(of_store)?;
-                Ok(records.into_iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+                // Behind the benchmark's keys there may be others.
+                let own = |(key, _): &(Key, Value)| key.starts_with(SPACE.as_bytes());
+                let own = records.into_iter().take_while(own);
+                Ok(own.map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
             }
         }
     }

@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::Benching;
 use super::arrivals::Turns;
-use super::tally::{Figures, Latency, Tally};
+use super::tally::{Figures, Latency, Row, Tally};
+use super::value::SPACE;
+use super::workload::Kind;
 use crate::output::{self, wrapped};
 
 /// What a benchmark found.
@@ -29,6 +31,8 @@ pub(super) struct Results {
     interrupted: bool,
     /// Why it ended early.
     pub(super) gone: Option<String>,
+    /// Keys that it put and leaves where they are.
+    keys_left: u64,
     pub(super) load: Option<Phase>,
     pub(super) run: Option<Phase>,
 }
@@ -57,6 +61,10 @@ impl Benching {
         gone: Option<String>,
     ) -> Results {
         let is_open = matches!(turns, Turns::Open { .. });
+        let (load, run) = (load.map(Phase::of), run.map(Phase::of));
+        let is_insert = |row: &&Row| row.operation == Kind::Insert.name();
+        let rows = [&load, &run].into_iter().flatten().flat_map(|phase| &phase.figures.operations);
+        let keys_left = rows.filter(is_insert).map(|row| row.count).sum();
         let disks: Vec<String> = self.disks.iter().map(|disk| disk.display().to_string()).collect();
         Results {
             workload: self.workload.name(),
@@ -71,8 +79,9 @@ impl Benching {
             seed: self.seed,
             interrupted,
             gone,
-            load: load.map(Phase::of),
-            run: run.map(Phase::of),
+            keys_left,
+            load,
+            run,
         }
     }
 }
@@ -131,6 +140,11 @@ pub(super) fn told(results: &Results) -> String {
             percent(phase.figures.waited_for_client_share),
         )));
     }
+    if results.keys_left > 0 {
+        let many = if results.keys_left == 1 { " is" } else { "s are" };
+        let keys = format!("{} key{many}", results.keys_left);
+        lines.push(format!("{keys} left behind, which begin with {SPACE}"));
+    }
     lines.join("\n")
 }
 
@@ -183,7 +197,6 @@ fn line(name: &str, cells: [String; 3], from: &str, latency: Latency) -> Vec<Cel
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::Row;
     use super::*;
 
     /// Wide figures: a million operations, 123,456 a second, times of 12 s, and failures.
@@ -225,10 +238,11 @@ mod tests {
             clients: 10_000,
             records: 0,
             value_bytes: 1_000_000,
-            key_bytes: 16,
+            key_bytes: 30,
             seed: 1,
             interrupted: true,
             gone: None,
+            keys_left: 1_100_000_000,
             load: None,
             run: Some(Phase { figures, messages: Vec::new() }),
         }

@@ -9,8 +9,10 @@ use super::workload::mix;
 /// Bytes of what a value says of itself, and eight that follow from it: the shortest value.
 pub(super) const VALUE_MIN: usize = HEAD + 8;
 const HEAD: usize = 24;
-/// Digits of a key, which tell records apart: the shortest key.
-pub(super) const KEY_MIN: usize = 16;
+/// What every key begins with, and no other program's does: what a store holds besides is neither replaced nor read.
+pub(super) const SPACE: &str = "forebay-bench:";
+/// The shortest key: what all have in common, and digits that tell records apart.
+pub(super) const KEY_MIN: usize = SPACE.len() + 16;
 
 /// What a value says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +41,9 @@ impl Stamp {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn of(value: &[u8], len: usize, scratch: &mut Vec<u8>) -> Result<Stamp, String> {
-        if value.len() != len {
-            return Err(format!("got a value of {} bytes, expected {len}", value.len()));
+        if value.len() != len || len < VALUE_MIN {
+            let expected = len.max(VALUE_MIN);
+            return Err(format!("got a value of {} bytes, expected {expected}", value.len()));
         }
         let number = |at: usize| {
             let mut bytes = [0; 8];
@@ -56,11 +59,13 @@ impl Stamp {
     }
 }
 
-/// Makes `key` a record's: 16 hexadecimal digits in an order that looks random, then dots.
+/// Makes `key` a record's: behind what all keys have in common 16 hexadecimal digits in an order that looks random,
+/// then dots.
 pub(super) fn key(record: u64, len: usize, key: &mut Vec<u8>) {
     key.clear();
     // Away from 0, which stays where it is.
-    key.extend(format!("{:016x}", mix(record.wrapping_add(0x9E37_79B9_7F4A_7C15))).into_bytes());
+    let digits = mix(record.wrapping_add(0x9E37_79B9_7F4A_7C15));
+    key.extend(format!("{SPACE}{digits:016x}").into_bytes());
     key.resize(len, b'.');
 }
 
@@ -81,6 +86,7 @@ mod tests {
                 value[at] ^= 1;
             }
             assert!(Stamp::of(&value[1..], len, &mut scratch).is_err());
+            assert!(Stamp::of(&value[1..], len - 1, &mut scratch).is_err());
         }
     }
 
@@ -89,8 +95,8 @@ mod tests {
         let keys: std::collections::BTreeSet<Vec<u8>> = (0..10_000)
             .map(|record| {
                 let mut bytes = Vec::new();
-                key(record, 20, &mut bytes);
-                assert_eq!(bytes.len(), 20);
+                key(record, KEY_MIN + 4, &mut bytes);
+                assert_eq!(bytes.len(), KEY_MIN + 4);
                 bytes
             })
             .collect();

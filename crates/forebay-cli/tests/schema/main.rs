@@ -81,6 +81,7 @@ const ASKED: &[(&str, &str)] = &[
     ("play --check-tape", "play --check-tape t"),
     ("volume", "volume create v"),
     ("volume", "volume status v"),
+    ("volume", "volume status v/0 v/1 v/2 v/3 v/4 gone"),
     ("volume", "volume check v"),
     ("store bench", "store bench a b c d --records 50 --operations 50"),
     ("store bench", "store bench a b c d --no-load --records 50 --operations 50 --rate 1000"),
@@ -118,13 +119,14 @@ fn prepare(folder: &Folder) {
     folder.file("two.toml", tier(0.9, 20) + &tier(1.0, 500));
     folder.file("prices.toml", "currency = \"EUR\"\non = \"2026\"\n[drive.hc550]\nprice = 3\n");
     folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
-    for name in ["a", "b", "c", "d", "v"] {
+    for name in ["a", "b", "c", "d", "v", "w"] {
         fs::create_dir(folder.path(name)).unwrap();
     }
     let made = ["store", "create", "a", "b", "c", "d", "--mb", "100"];
     ends(forebay(&made).current_dir(folder.root()), 0);
-    for n in 0..6 {
-        fs::File::create(folder.path(&format!("v/{n}"))).unwrap().set_len(32 << 20).unwrap();
+    for (volume, n) in ["v", "w"].into_iter().flat_map(|volume| (0..6).map(move |n| (volume, n))) {
+        let drive = folder.path(&format!("{volume}/{n}"));
+        fs::File::create(drive).unwrap().set_len(32 << 20).unwrap();
     }
     folder.file("disk.img", vec![0; 1 << 20]);
 }
@@ -137,8 +139,29 @@ fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
         (*name, serde_json::from_str(&out).unwrap())
     });
     let mut answers: Vec<(&str, Value)> = asked.collect();
+    answers.push(("volume", lossy(folder)));
     answers.push((TOP, serde_json::from_str(&top(folder, "json")).unwrap()));
     answers
+}
+
+/// What a volume tells that has lost data: three of its drives were wiped, but for their records.
+fn lossy(folder: &Path) -> Value {
+    let ask = |words: &str, code| {
+        ends(forebay(&words.split(' ').collect::<Vec<_>>()).current_dir(folder), code).0
+    };
+    ask("volume create w", 0);
+    let rows = fs::read_to_string(folder.join("mine.csv")).unwrap();
+    let some: String = rows.lines().take(65).map(|row| format!("{row}\n")).collect();
+    fs::write(folder.join("some.csv"), some).unwrap();
+    ask("play some.csv --volume w --map wrap --intensity 100000", 0);
+    let status: Value = serde_json::from_str(&ask("volume status w --format json", 0)).unwrap();
+    let records = status["records_bytes_a_drive"].as_u64().unwrap();
+    for drive in ["w/0", "w/1", "w/2"] {
+        let drive = fs::File::options().write(true).open(folder.join(drive)).unwrap();
+        drive.set_len((8192 + records).next_multiple_of(1 << 20)).unwrap();
+        drive.set_len(32 << 20).unwrap();
+    }
+    serde_json::from_str(&ask("volume check w --format json", 1)).unwrap()
 }
 
 /// What a server that has just begun tells.

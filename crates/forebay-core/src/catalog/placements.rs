@@ -20,7 +20,7 @@ use crate::stack::array::Array;
 use crate::stack::cached::{Bound, Cached, Writing};
 use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
-use crate::stack::{Link, PerDisk};
+use crate::stack::{Link, Pairing, PerDisk};
 
 const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
     .about("what the way to the flash and back adds to a request, where it is in another machine");
@@ -148,7 +148,17 @@ pub fn with_placed<V: PolicyVisitor>(
     lanes: &DeviceSet,
     visitor: V,
 ) -> Result<V::Out, SpecError> {
-    if let Some(beneath) = beneath(spec, lanes) {
+    with_paired(spec, lanes, Pairing::default(), visitor)
+}
+
+/// The same, where a placement's log is to be that of `pairing`.
+fn with_paired<V: PolicyVisitor>(
+    spec: &str,
+    lanes: &DeviceSet,
+    pairing: Pairing,
+    visitor: V,
+) -> Result<V::Out, SpecError> {
+    if let Some(beneath) = beneath(spec, lanes, pairing) {
         let parsed = Spec::parse(spec)?;
         // What a device takes at a time is the affair of the stack.
         return shapers::with_shaper(&parsed, u32::MAX, Some(beneath?), visitor);
@@ -183,7 +193,7 @@ pub fn with_placed<V: PolicyVisitor>(
         tables.push(BLOCK_PARAMETERS);
     }
     let given = Given::new(&spec, &tables);
-    let place = Place { spec: &spec, given, lanes, flash };
+    let place = Place { spec: &spec, given, lanes, flash, pairing };
     match spec.name() {
         "cache" => match given.is_first("replace")? {
             true => place.cache(Lru::new, visitor),
@@ -202,10 +212,14 @@ pub fn with_placed<V: PolicyVisitor>(
 }
 
 /// The stack that a shaper is to stand above, if `spec` is of such a one.
-fn beneath(spec: &str, lanes: &DeviceSet) -> Option<Result<AnyPolicy, SpecError>> {
+fn beneath(
+    spec: &str,
+    lanes: &DeviceSet,
+    pairing: Pairing,
+) -> Option<Result<AnyPolicy, SpecError>> {
     let parsed = Spec::parse(spec).ok().filter(|parsed| shapers::is_shaper(parsed.name()))?;
     let over = parsed.inner("over")?;
-    Some(stack(&parsed, &over, |over| build_placed(over, lanes)))
+    Some(stack(&parsed, &over, |over| build_paired(over, lanes, pairing)))
 }
 
 /// What the shaper `spec` stands above, as `build` makes it of `over`.
@@ -245,6 +259,18 @@ pub fn build_placed(spec: &str, lanes: &DeviceSet) -> Result<Box<dyn Policy + Se
     with_placed(spec, lanes, schedulers::Boxed)
 }
 
+/// The same, where a placement's log is to be that of `pairing` (docs/placement-log.md).
+///
+/// # Errors
+/// Where there is no such policy.
+pub fn build_paired(
+    spec: &str,
+    lanes: &DeviceSet,
+    pairing: Pairing,
+) -> Result<Box<dyn Policy + Send>, SpecError> {
+    with_paired(spec, lanes, pairing, schedulers::Boxed)
+}
+
 /// A policy that is not known might have been meant as a placement.
 fn known(error: SpecError) -> SpecError {
     if !error.0.starts_with("no policy") {
@@ -265,14 +291,15 @@ struct Place<'a> {
     given: Given<'a>,
     lanes: &'a DeviceSet,
     flash: FlashLane,
+    pairing: Pairing,
 }
 
 impl Place<'_> {
     /// What binds a placement to its flash, if it has to be found after a restart.
     fn bound(&self) -> Result<Option<Bound>, SpecError> {
         let (formats, id) = (!self.given.is_first("format")?, self.given.whole("id")?.into());
-        let disk_bytes = self.lanes.disk_bytes;
-        Ok(self.lanes.restarts.then_some(Bound { id, disk_bytes, formats }))
+        let (disk_bytes, pairing) = (self.lanes.disk_bytes, self.pairing);
+        Ok(self.lanes.restarts.then_some(Bound { id, pairing, disk_bytes, formats }))
     }
 
     fn cache<C: Cache + Send + 'static, V: PolicyVisitor>(

@@ -10,8 +10,9 @@
 //!
 //! Commands are taken while fewer than the queue's depth are outstanding. What the buffer can
 //! answer or the write cache can take is served at once, beside the command at the media; of the
-//! others that one goes next which the head reaches first, or which has waited too long. The arm
-//! moves on to it when the last access has ended, even while its data is on the bus. Read-ahead
+//! others that one goes next which the head reaches first, or, at most every eighth time, the oldest
+//! if it has waited too long (see `turns`). The arm moves on to it when the last access has ended,
+//! even while its data is on the bus. Read-ahead
 //! goes on until the arm is wanted; what the cache holds is written as soon as nobody waits for
 //! the arm, and in line with those who do once most of its places are taken. A flush writes all of
 //! it; so does a write with PREFLUSH first, and one with FUA goes past the cache. What lies beyond
@@ -32,6 +33,7 @@ mod search;
 mod service;
 mod sparing;
 mod surface;
+mod turns;
 mod write_cache;
 
 pub use controller::{
@@ -49,6 +51,7 @@ use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
 use buffer::Buffer;
 use busy::Busy;
 use mechanism::Mechanism;
+use turns::{Pick, Turns};
 use write_cache::WriteCache;
 
 /// All figures of a disk with a controller.
@@ -97,6 +100,7 @@ pub struct Drive {
     /// In the order they came, which is that in which the cache takes them.
     waiting: Vec<Command>,
     served: Vec<Served>,
+    turns: Turns,
     bus_free_at: u64,
     /// Whether the last command wrote, and the sector after it.
     wrote: bool,
@@ -122,6 +126,7 @@ impl Drive {
             cache: spec.controller.write_cache.map(WriteCache::new),
             waiting: Vec::with_capacity(depth),
             served: Vec::with_capacity(depth),
+            turns: Turns::default(),
             bus_free_at: 0,
             wrote: false,
             next_sector: u64::MAX,
@@ -194,8 +199,9 @@ impl Drive {
                 return;
             }
             match self.choose(now) {
-                Some(index) => {
-                    let command = self.waiting.remove(index);
+                Some(pick) => {
+                    self.turns.count(pick.forced);
+                    let command = self.waiting.remove(pick.index);
                     let served = self.at_media(now, &command);
                     self.served.push(served);
                     return;
@@ -221,16 +227,20 @@ impl Drive {
         }
     }
 
-    /// The waiting command that has the arm next: the oldest if it has waited too long, else that
-    /// which the head reaches first; `None` where it reaches a run of the cache sooner that is to
-    /// be written.
-    fn choose(&self, now: u64) -> Option<usize> {
+    /// The waiting command that has the arm next: the oldest if it has waited too long and it is its turn,
+    /// else that which the head reaches first; `None` where a run of the cache that is to be written
+    /// goes before it.
+    fn choose(&self, now: u64) -> Option<Pick> {
         let age = |&index: &usize| (self.waiting[index].arrived, self.waiting[index].io.id);
         let needs_arm = |&index: &usize| !self.is_cached(&self.waiting[index]);
         let waiting = || (0..self.waiting.len()).filter(needs_arm);
         let oldest = waiting().min_by_key(age)?;
-        if now - self.waiting[oldest].arrived >= self.controller.queue.starvation.0 {
-            return Some(oldest);
+        let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
+        // As with commands, the arm moved on when its last access had ended.
+        let run = drains.then(|| self.nearest_run(0)).flatten();
+        let arrived = self.waiting[oldest].arrived;
+        if self.is_due(now - arrived) && run.is_none_or(|run| !run.forced || arrived <= run.since) {
+            return Some(Pick { index: oldest, forced: true, at: 0, since: arrived });
         }
         let reached = |&index: &usize| {
             let command = &self.waiting[index];
@@ -243,14 +253,18 @@ impl Drive {
             let [seek, rotation] = self.mechanism.approach(start, place, write, 0);
             (start.saturating_add(seek + rotation), age(&index))
         };
-        let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
         if !drains && self.waiting.len() == 1 {
-            return Some(oldest);
+            return Some(Pick { index: oldest, forced: false, at: 0, since: arrived });
         }
-        let (command, at) = waiting().map(|index| (index, reached(&index))).min_by_key(|c| c.1)?;
-        // As with commands, the arm moved on when its last access had ended.
-        let run = drains.then(|| self.nearest_run(0)).flatten();
-        run.is_none_or(|(sooner, _)| at.0 <= sooner).then_some(command)
+        let (index, (at, (since, _))) =
+            waiting().map(|index| (index, reached(&index))).min_by_key(|c| c.1)?;
+        let goes = run.is_none_or(|run| !run.forced && at <= run.at);
+        goes.then_some(Pick { index, forced: false, at, since })
+    }
+
+    /// Whether something that has waited so long goes next, wherever the head is.
+    fn is_due(&self, waited: u64) -> bool {
+        self.turns.may_force() && waited >= self.controller.queue.starvation.0
     }
 }
 

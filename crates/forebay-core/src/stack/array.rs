@@ -31,6 +31,7 @@ mod caring;
 mod census;
 mod commit;
 mod drives;
+mod full;
 mod geometry;
 mod hints;
 mod job;
@@ -40,11 +41,15 @@ mod ledger;
 mod level;
 mod locks;
 mod losses;
+mod lost;
 mod making;
 mod method;
 mod opening;
 mod reading;
+mod reclaiming;
 mod record;
+mod room;
+mod salvage;
 mod space;
 mod suspects;
 mod switching;
@@ -72,12 +77,12 @@ use opening::Opening;
 use table::Table;
 use unit::Unit;
 
-pub use census::{Census, DriveState};
+pub use census::{Census, DriveState, LOST_LISTED, LostRange, LostUnit};
 pub use geometry::{Geometry, Update};
 pub use hints::Hint;
 pub use kind::{KINDS, Kind};
 pub use level::{LEVELS, Level};
-pub use record::Label;
+pub use record::{DriveStage, Label, LabelError};
 
 /// Kinds of I/Os, in the highest byte of their tokens.
 const KIND: u32 = 56;
@@ -142,6 +147,7 @@ pub struct Array {
     stalled: VecDeque<u32>,
     known: known::Known,
     care: caring::Care,
+    room: room::Room,
     adapting: Option<Adapting>,
     hints: Hints,
     /// By unit, for the switch that comes next there.
@@ -154,6 +160,10 @@ pub struct Array {
     unsure: suspects::Unsure,
     /// Units of each level.
     levels: [u64; LEVELS.len()],
+    /// Units that have lost bytes.
+    lost_units: u64,
+    /// What waits until drives have room.
+    full: full::Full,
     reads_only: bool,
     counts: Counts,
 }
@@ -292,7 +302,7 @@ impl Placement for Array {
 
     fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
         if let Err(fault) = outcome {
-            self.fault(io.lane.into(), fault, plan.now);
+            self.fault(io, fault, plan.now);
         }
         match io.token >> KIND {
             JOB => self.job_done(io, outcome, plan),
@@ -308,11 +318,12 @@ impl Placement for Array {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
+        let full = self.full.due().filter(|_| !matches!(self.phase, Phase::Failed));
         if !matches!(self.phase, Phase::Ready) || self.reads_only {
-            return None;
+            return full;
         }
         let log = self.log.due().filter(|_| self.is_fresh());
-        [log, self.care.due()].into_iter().flatten().min()
+        [log, self.care.due(), full].into_iter().flatten().min()
     }
 
     fn wake(&mut self, plan: &mut Plan<'_>) {
@@ -321,6 +332,9 @@ impl Placement for Array {
         }
         if self.care.due().is_some_and(|due| due <= plan.now) {
             self.take_care(plan);
+        }
+        if self.full.due().is_some_and(|due| due <= plan.now) {
+            self.retry_full(plan);
         }
         self.proceed(plan);
     }

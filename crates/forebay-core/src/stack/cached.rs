@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::cache::{Cache, Frame};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::Outcome;
-use crate::contract::policy::Figure;
+use crate::contract::policy::{Figure, Gauge};
 use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::index::spread;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
@@ -454,5 +454,9 @@ impl<C: Cache> Placement for Cached<C> {
         ];
         figures.extend(self.survival.iter().map(|it| ("log_records", it.log.records() as f64)));
         figures
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.survival.iter().flat_map(|it| it.log.gauges()).collect()
     }
 }

@@ -22,6 +22,8 @@
 //! flushed may be found or not, sector by sector, as in any write cache; what a flush or FUA write covered
 //! is found.
 //!
+//! * what a power cut may leave of a record is told from a record that was damaged, which is an error.
+//!
 //! The ring of records follows the array's (`stack/array/record`); here it is on one device.
 
 mod format;
@@ -29,12 +31,14 @@ mod opening;
 
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome, worst};
+use crate::contract::policy::{Gauge, GaugeOf};
 use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
+use crate::stack::cached::Bound;
 use crate::stack::placed::{Owner, Plan, Planned};
 
 pub(crate) use format::{Binding, Change, Name};
 use format::{CHANGES_MAX, RECORD};
-pub use format::{LABEL_BYTES, labelled_id};
+pub use format::{FlashLabel, LABEL_BYTES, LabelFound, VERSION, found_label, put_generation};
 use opening::Opening;
 
 /// How often a record that the flash refuses is written.
@@ -53,6 +57,17 @@ pub(crate) enum Wish {
     Name(Name),
     /// To be asked again in the next round.
     Later,
+}
+
+/// What ties a flash to its disk, as whoever opens both knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pairing {
+    /// Drawn when the flash was begun, and on both.
+    pub pair: u128,
+    /// The flash has at least the record of this number.
+    pub newest: u64,
+    /// Whether a flash is taken whose newest record is damaged: then the one before counts.
+    pub is_forced: bool,
 }
 
 /// What has come of an I/O of the log.
@@ -116,6 +131,10 @@ pub(crate) struct PlacementLog {
     binding: Binding,
     /// Whether a blank flash is taken.
     formats: bool,
+    /// A flash whose newest record is before this one is refused.
+    least: u64,
+    /// Whether one is taken whose newest record is damaged.
+    is_forced: bool,
     /// The lane of the flash.
     flash: Lane,
     /// The lowest bits of its I/Os' tokens.
@@ -125,6 +144,8 @@ pub(crate) struct PlacementLog {
     sequence: u64,
     /// The durable table, by place.
     table: Vec<Name>,
+    /// Names in it.
+    named: u64,
     states: Vec<u8>,
     queue: Vec<u32>,
     waiters: Vec<(u32, Lane)>,
@@ -138,17 +159,20 @@ pub(crate) struct PlacementLog {
 
 impl PlacementLog {
     /// Of the places of a flash on lane `flash`; all its I/Os have `token` in the lowest eight bits. If
-    /// `formats`, a blank flash is begun.
-    pub(crate) fn new(binding: Binding, formats: bool, flash: Lane, token: u64) -> PlacementLog {
+    /// `bound` says so, a blank flash is begun.
+    pub(crate) fn new(binding: Binding, bound: Bound, flash: Lane, token: u64) -> PlacementLog {
         let places = binding.places as usize;
         PlacementLog {
             binding,
-            formats,
+            formats: bound.formats,
+            least: bound.pairing.newest,
+            is_forced: bound.pairing.is_forced,
             flash,
             token,
             phase: Phase::Closed,
             sequence: 0,
             table: vec![Name::NONE; places],
+            named: 0,
             states: vec![0; places],
             queue: Vec::new(),
             early: Vec::new(),
@@ -173,6 +197,13 @@ impl PlacementLog {
     /// Records written since it was opened.
     pub(crate) fn records(&self) -> u64 {
         self.records
+    }
+
+    /// Its newest durable record, and how many places it names: 0 where the disk has everything.
+    pub(crate) fn gauges(&self) -> [Gauge; 2] {
+        let gauge = |name, value: u64| Gauge { name, of: GaugeOf::All, value: value as f64 };
+        let is_changing = u64::from(!self.is_quiet());
+        [gauge("log_newest", self.sequence), gauge("log_named", self.named.max(is_changing))]
     }
 
     /// Whether the table is there.
@@ -328,7 +359,10 @@ impl PlacementLog {
         round.begun = round.changes.len().min(round.recorded + CHANGES_MAX);
         let changes = &round.changes[round.recorded..round.begun];
         for change in changes {
-            self.table[change.place as usize] = change.name;
+            let name = &mut self.table[change.place as usize];
+            self.named -= u64::from(*name != Name::NONE);
+            self.named += u64::from(change.name != Name::NONE);
+            *name = change.name;
         }
         round.buf = plan.slots.take(RECORD);
         let to = Bytes::of(round.buf);

@@ -34,7 +34,7 @@ mod tests;
 use crate::contract::bytes::Bytes;
 use crate::contract::device::Completion;
 use crate::contract::outcome::Outcome;
-use crate::contract::policy::Figure;
+use crate::contract::policy::{Figure, Gauge};
 use crate::contract::request::{Lane, Op, Request};
 use crate::slab::Slab;
 use crate::stack::placed::{Diverted, Placement, Plan, Planned};
@@ -288,5 +288,9 @@ impl<C: Choose> Placement for Tiers<C> {
             figures.push(("moved_bytes", *moved_bytes as f64));
         }
         figures
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.table.kept.iter().flat_map(|kept| kept.log.gauges()).collect()
     }
 }

@@ -170,6 +170,41 @@ fn an_array_answers_whatever_drives_fail() {
     assert!(checked > 100_000, "{checked} sectors are too few");
 }
 
+#[test]
+fn drives_without_room_are_waited_for_and_kept() {
+    let mut told = 0;
+    for shape in SHAPES {
+        // For a while, and for good.
+        for (seed, until) in (0..4).zip([150, 300, 500, u64::MAX]) {
+            println!("{shape:?}, seed {seed}, until {until}");
+            let trouble = Troubles { full: Some((100, until)), ..Troubles::default() };
+            let mut lanes = Crash::new(shape.media(seed), 4096, 4, seed, trouble);
+            let mut oracle = Oracle::new(shape.mix(), 300, seed);
+            let mut policy = over(shape.created());
+            run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+            assert_eq!(oracle.outstanding(), 0, "requests were never answered");
+            assert_eq!(oracle.failed > 0, until == u64::MAX, "{} failed", oracle.failed);
+            let drives = policy.placement().census().drives;
+            assert!(drives.iter().all(|drive| drive.is_present && drive.faults == 0));
+            told += oracle.failed;
+            lanes.soothe();
+            let failed = oracle.failed;
+            oracle.settle();
+            run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+            oracle.more(200);
+            run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+            assert_eq!(oracle.failed, failed, "there is room");
+            let media = lanes.cut(Tear::Sector);
+            oracle.cut();
+            let mut lanes = sound(media, seed);
+            oracle.settle();
+            drive(shape.found(&[]), &mut lanes, &mut oracle);
+            assert_eq!(oracle.failed, failed, "failures are told");
+        }
+    }
+    assert!(told > 100, "{told}");
+}
+
 /// Lanes where nothing goes wrong.
 pub(crate) fn sound(media: Vec<Medium>, seed: u64) -> Crash {
     Crash::new(media, 4096, 4, seed, Troubles::default())

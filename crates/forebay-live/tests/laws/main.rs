@@ -8,6 +8,7 @@ mod array;
 mod boundaries;
 mod growing;
 mod lanes;
+mod lost;
 mod oracle;
 mod rearranged;
 mod sets;

@@ -5,7 +5,7 @@ use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, b
 use forebay_core::stack::cached::{Bound, Cached, Writing};
 use forebay_core::stack::placed::Placed;
 use forebay_core::stack::rearranged::Record;
-use forebay_core::stack::{Blocks, Rearrange, Rearranged};
+use forebay_core::stack::{Blocks, Pairing, Rearrange, Rearranged};
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
 
 const LEN_MAX: u32 = 64 << 10;
@@ -212,7 +212,8 @@ fn surviving(spec: &str, disks: u16) -> Stack {
 
 /// The same of a few blocks.
 fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
-    let bound = Bound { id: 7, disk_bytes: 256 * 512, formats: true };
+    let (pairing, disk_bytes) = (Pairing::default(), 256 * 512);
+    let bound = Bound { id: 7, pairing, disk_bytes, formats: true };
     let build = move || -> Box<dyn Policy> {
         let lane = |spec| build(spec, LEN_MAX).unwrap();
         let lanes = vec![lane(spec), lane(spec), lane("none")];
@@ -234,7 +235,7 @@ fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
 
 /// A cache of single sectors, whose table has several pages.
 fn many_places() -> Stack {
-    let bound = Bound { id: 7, disk_bytes: 0, formats: true };
+    let bound = Bound { id: 7, pairing: Pairing::default(), disk_bytes: 0, formats: true };
     let build = move || -> Box<dyn Policy> {
         let cached = Cached::new(Lru::new(1200), 512, Writing::Back, 1).surviving(bound);
         let lanes = ["noop", "none"].map(|spec| build(spec, LEN_MAX).unwrap());

@@ -7,6 +7,7 @@ use std::thread::{self, available_parallelism};
 
 use forebay_core::cache::Lru;
 use forebay_core::catalog::{DeviceSet, FlashLane, build, build_placed};
+use forebay_core::stack::Pairing;
 use forebay_core::stack::cached::{Bound, Cached, Writing};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Flags, Op, Policy};
@@ -96,7 +97,8 @@ fn cache(bound: Bound) -> Box<dyn Policy> {
     Box::new(Placed::over(cached, lanes.into()))
 }
 
-const BOUND: Bound = Bound { id: 5, disk_bytes: SECTORS * 512, formats: false };
+const PAIRING: Pairing = Pairing { pair: 9 << 64, newest: 0, is_forced: false };
+const BOUND: Bound = Bound { id: 5, pairing: PAIRING, disk_bytes: SECTORS * 512, formats: false };
 const FORMATS: Bound = Bound { formats: true, ..BOUND };
 
 fn oracle(seed: u64) -> Oracle {
@@ -384,9 +386,9 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
             media[1].write(at, bytes, true);
             media
         };
-        assert_eq!(opens(with(0, &[1]), bound, none()), (0, false), "the second label is whole");
-        let mut media = with(0, &[1]);
-        media[1].write(4096, &[1], true);
+        assert_eq!(opens(with(0, &[1; 8]), bound, none()), (0, false), "the second label is whole");
+        let mut media = with(0, &[1; 8]);
+        media[1].write(4096, &[1; 8], true);
         assert_eq!(opens(media, bound, none()), refused, "both labels are damaged");
         let wiped = with(0, &[0; 8192]);
         assert_eq!(opens(wiped, bound, none()), refused, "records without a label");
@@ -397,6 +399,63 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
     let mut media = used();
     media[1].write(8192, &[0; 18 * 8192], true);
     assert_eq!(opens(media, BOUND, none()), refused, "a label without records");
+}
+
+/// A flash of some records of which the newest, number 3, is changed so.
+fn damaged(at: u64, change: impl Fn(u8) -> u8) -> Vec<Medium> {
+    let mut media = used();
+    let at = 8192 + 3 * 8192 + at;
+    let mut byte = [0];
+    media[1].read(at, &mut byte);
+    media[1].write(at, &[change(byte[0])], true);
+    media
+}
+
+#[test]
+fn a_newest_record_that_is_damaged_is_an_error_and_no_older_state() {
+    let forced = Bound { pairing: Pairing { is_forced: true, ..PAIRING }, ..BOUND };
+    for at in (0..8192).step_by(97).chain([0, 8, 16, 24, 511, 512, 8191]) {
+        let media = || damaged(at, |byte| byte ^ 1);
+        for bound in [BOUND, FORMATS] {
+            assert_eq!(opens(media(), bound, Troubles::default()), (2, false), "byte {at}");
+        }
+        assert_eq!(opens(media(), forced, Troubles::default()), (0, false), "byte {at}");
+    }
+    // The next record, of which there is something in between that no cut leaves.
+    let mut media = used();
+    media[1].write(8192 + 4 * 8192 + 700, &[1], true);
+    assert_eq!(opens(media, BOUND, Troubles::default()), (2, false));
+}
+
+#[test]
+fn a_flash_older_than_its_disk_says_is_refused() {
+    let least = |newest| Bound { pairing: Pairing { newest, ..PAIRING }, ..BOUND };
+    assert_eq!(opens(used(), least(3), Troubles::default()), (0, false));
+    assert_eq!(opens(used(), least(4), Troubles::default()), (2, false));
+    let other = Bound { pairing: Pairing { pair: 8 << 64, ..PAIRING }, ..FORMATS };
+    assert_eq!(opens(used(), other, Troubles::default()), (2, false), "another pair");
+    let mut media = used();
+    media[1].write(0, &[0; 8192], true);
+    assert_eq!(opens(media, other, Troubles::default()), (2, false), "its records without a label");
+}
+
+#[test]
+fn what_lies_where_records_will_be_is_wiped() {
+    let mut media = vec![Medium::new(1), Medium::new(2)];
+    [1, 2, 3, 7].iter().for_each(|slot| media[1].write(8192 + slot * 8192 + 600, &[9; 900], true));
+    assert_eq!(opens(media.clone(), BOUND, Troubles::default()), (2, false));
+    let mut oracle = oracle(4);
+    let mut lanes = sound(media, 4);
+    oracle.ask(&[write(3), FLUSH]);
+    run(&mut *cache(FORMATS), &mut lanes, &mut oracle, &mut ()).unwrap();
+    let media = lanes.cut(Tear::Page);
+    oracle.cut();
+    check(&media, &oracle);
+    for slot in [3, 7] {
+        let mut bytes = [1; 8192];
+        media[1].read(8192 + slot * 8192, &mut bytes);
+        assert!(bytes.iter().all(|byte| *byte == 0), "record {slot}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod reuse;
 mod run;
 
 use super::{Mechanism, Mechanisms};
+use crate::address::Space;
 use crate::bins::log2;
 use crate::class::{Class, Kind};
 use crate::counts::Bag;
@@ -13,7 +14,6 @@ use crate::ends::{ENDS_MAX, WHOLE};
 use crate::ground::BLOCK_BYTES;
 use crate::model::Model;
 use crate::sizes::Lengths;
-use crate::space::Space;
 use crate::trail::Trail;
 
 /// A place that was found.

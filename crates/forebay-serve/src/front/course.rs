@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
@@ -113,9 +113,9 @@ impl Front {
         }
     }
 
-    /// Has the policy get back the state that was there before; then calls `opened`, where it could. It ends
-    /// when `stop` is set.
-    pub(crate) fn open(&mut self, stop: Arc<AtomicBool>, opened: impl FnOnce() + 'static) {
+    /// Has the policy get back the state that was there before; then calls `opened`, where it could, and ends where that
+    /// answers that nothing may be served. It ends when `stop` is set.
+    pub(crate) fn open(&mut self, stop: Arc<AtomicBool>, opened: impl FnOnce() -> bool + 'static) {
         self.stop = stop;
         self.opened = Some(Box::new(opened));
         self.ask(Op::Open);
@@ -130,6 +130,12 @@ impl Front {
     /// Nobody looks at the policy any more.
     pub(crate) fn let_policy_go(&mut self) {
         self.policy = None;
+    }
+
+    /// How things are with the policy, as it says, once it is open.
+    pub(crate) fn open_gauges(&self) -> Option<Vec<Gauge>> {
+        let policy = self.policy.as_ref().filter(|_| self.course == Course::Open);
+        policy.map(|policy| policy.borrow().gauges())
     }
 
     /// What was counted until now.
@@ -220,11 +226,11 @@ impl Front {
     pub(super) fn told(&mut self, op: Op, outcome: Outcome) {
         match (op, outcome) {
             (Op::Open, Ok(())) => {
+                if self.opened.take().is_some_and(|opened| !opened()) {
+                    return self.give_up();
+                }
                 if self.course == Course::Held {
                     (self.course, self.listens) = (Course::Open, true);
-                }
-                if let Some(opened) = self.opened.take() {
-                    opened();
                 }
                 if let Some(Ordered { switch, since, .. }) = self.next.take() {
                     // Who ordered it may not wait for it.
@@ -235,13 +241,18 @@ impl Front {
             }
             (Op::Open, Err(_)) => {
                 self.failed = outcome.err().map(|fault| (op, fault));
-                (self.course, self.flushing, self.flushed) = (Course::Closing, true, true);
+                self.give_up();
             }
             _ if !self.flushing => self.settled(outcome),
             _ => {
                 (self.failed, self.flushed) = (outcome.err().map(|fault| (op, fault)), true);
             }
         }
+    }
+
+    /// Ends although nothing was served.
+    fn give_up(&mut self) {
+        (self.course, self.flushing, self.flushed) = (Course::Closing, true, true);
     }
 
     /// The flush before a switch is answered. Where it failed the policy stays, which knows what is not durable.

@@ -5,12 +5,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::frame::{Frame, HEAD, Kind};
-use crate::operation::{Checked, Loss, Trouble};
+use crate::operation::{Checked, Loss, PutSpan, Trouble};
 use crate::record::{Key, Record};
 use crate::root::Change;
 use crate::segment::{self, Keys, Node, Origin, Place, len_max};
 
 use super::Engine;
+use super::hole::Hole;
 use super::publish::Writing;
 use super::version::{Part, Segment};
 
@@ -18,13 +19,15 @@ impl Engine {
     /// What cannot be read, as far as is known.
     pub(crate) fn losses(&self) -> Vec<Loss> {
         let version = Rc::clone(&self.state.borrow().version);
-        let loss = |part: &Part| {
+        let losses = |part: &Part| {
             let segment = &part.segment;
-            let trouble = segment.lost.as_ref().or(segment.damaged.get())?;
-            Some(loss(part, part.keys.clone(), trouble.clone()))
+            let trouble = segment.lost.as_ref().or(segment.damaged.get());
+            let whole = trouble.filter(|_| segment.holes.is_empty());
+            let whole = whole.map(|trouble| loss(part, part.keys.clone(), trouble.clone()));
+            segment.holes.iter().map(Hole::loss).chain(whole).collect::<Vec<_>>()
         };
         let parts = version.runs.iter().flat_map(|run| &run.parts);
-        self.losses_of_roots().into_iter().chain(parts.filter_map(loss)).collect()
+        self.losses_beside().into_iter().chain(parts.flat_map(losses)).collect()
     }
 
     /// Reads everything, all disks at a time.
@@ -51,7 +54,7 @@ impl Engine {
         }
         self.changed.until(|| (left.get() == 0).then_some(())).await;
         let mut checked = checked.take();
-        checked.losses.extend(self.losses_of_roots());
+        checked.losses.extend(self.losses_beside());
         checked
     }
 
@@ -62,7 +65,10 @@ impl Engine {
 
     /// Whether all of a part is as it was written; the copy of its filter too.
     async fn check_part(&self, part: &Part) -> Vec<Loss> {
-        let mut losses = Vec::new();
+        let mut losses: Vec<Loss> = part.segment.holes.iter().map(Hole::loss).collect();
+        if !losses.is_empty() {
+            return losses;
+        }
         if let Err(trouble) = self.check_tree(part, &mut losses).await {
             losses.push(loss(part, part.keys.clone(), trouble));
         }
@@ -186,7 +192,7 @@ impl Engine {
         repaired.losses.extend(lost);
         let was_rootless = self.state.borrow_mut().rootless.take().is_some();
         if was_rootless {
-            self.go_on().await;
+            self.go_on().await?;
         }
         Ok(())
     }
@@ -204,11 +210,35 @@ impl Engine {
         self.state.borrow().broken_roots.first().copied()
     }
 
+    /// What is wrong beside segments and logs.
+    fn losses_beside(&self) -> Vec<Loss> {
+        let damaged = self.state.borrow().damaged_labels.clone();
+        let labels = damaged.into_iter().map(|(disk, offset)| Loss {
+            from: None,
+            after: None,
+            upto: Some(Key::from([])),
+            records: 0,
+            bytes: 0,
+            is_bound: false,
+            put: PutSpan::default(),
+            trouble: Trouble::Label { disk, offset },
+        });
+        self.losses_of_roots().into_iter().chain(labels).collect()
+    }
+
     /// What nobody knows; where others say the same, no key, but that it is so.
     fn losses_of_roots(&self) -> Vec<Loss> {
         let state = self.state.borrow();
-        let nothing =
-            |upto: Option<Key>, trouble| Loss { after: None, upto, records: 0, bytes: 0, trouble };
+        let nothing = |upto: Option<Key>, trouble| Loss {
+            from: None,
+            after: None,
+            upto,
+            records: 0,
+            bytes: 0,
+            is_bound: false,
+            put: PutSpan::default(),
+            trouble,
+        };
         if let Some(trouble) = &state.rootless {
             return vec![nothing(None, trouble.clone())];
         }
@@ -224,7 +254,6 @@ impl Engine {
         let mut losses = self.check_part(part).await;
         let Some(ages) = self.ages(part).filter(|_| !losses.is_empty()) else { return Ok(()) };
         let (records, lost) = match self.log_in_place(part, ages) {
-            // How many it lacks nobody knows.
             Some(records) => (records, 0),
             None => {
                 let (records, read) = self.salvage(part).await;
@@ -235,9 +264,9 @@ impl Engine {
                 (records, lost)
             }
         };
-        losses.iter_mut().for_each(|loss| loss.records = 0);
-        if let Some(first) = losses.first_mut() {
-            first.records = lost;
+        if part.segment.holes.is_empty() {
+            losses.iter_mut().for_each(|loss| loss.records = 0);
+            losses.first_mut().into_iter().for_each(|first| first.records = lost);
         }
         repaired.segments += 1;
         repaired.records += records.len() as u64;
@@ -351,5 +380,6 @@ impl Engine {
 fn loss(part: &Part, keys: Keys, trouble: Trouble) -> Loss {
     let shape = part.segment.described.shape;
     let Keys { after, upto } = keys;
-    Loss { after, upto, records: shape.records, bytes: shape.record_bytes, trouble }
+    let (records, bytes, put) = (shape.records, shape.record_bytes, PutSpan::default());
+    Loss { from: None, after, upto, records, bytes, is_bound: false, put, trouble }
 }

@@ -19,7 +19,7 @@ impl Engine {
         len: usize,
     ) -> Result<Vec<u8>, Trouble> {
         let io = self.executor.io(self.lane(disk)?, Io::Read { offset, len });
-        io.await.map_err(|fault| Trouble::Disk { disk, fault })
+        io.await.map_err(|fault| self.failed_to_read(disk, fault))
     }
 
     pub(super) async fn write(
@@ -30,7 +30,9 @@ impl Engine {
         durable: bool,
     ) -> Result<(), Trouble> {
         let io = self.executor.io(self.lane(disk)?, Io::Write { offset, data, durable });
-        io.await.map(drop).map_err(|fault| self.failed(disk, fault))
+        io.await.map_err(|fault| self.failed(disk, fault))?;
+        self.wrote(disk, offset);
+        Ok(())
     }
 
     pub(super) async fn flush(&self, disk: usize) -> Result<(), Trouble> {
@@ -42,6 +44,7 @@ impl Engine {
     pub(super) fn failed(&self, disk: usize, fault: Fault) -> Trouble {
         let until = self.executor.now() + self.config.retry;
         self.state.borrow_mut().failed[disk] = Some(until);
+        self.failed_to_write(disk, fault);
         Trouble::Disk { disk, fault }
     }
 

@@ -129,7 +129,7 @@ impl Engine {
         self.changed.until(|| log.is_announced.get().then_some(())).await;
         log.release();
         let knows = |disk: &usize| {
-            self.state.borrow().roots[*disk].logs.iter().any(|(id, _)| *id == log.id)
+            self.state.borrow().roots[*disk].logs.iter().any(|begun| begun.log == log.id)
         };
         for disk in (0..self.disks.len()).filter(knows) {
             // Where that fails, an empty log is found at the next opening.

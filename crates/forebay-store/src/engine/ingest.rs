@@ -4,12 +4,14 @@ use std::rc::Rc;
 
 use forebay_core::Nanos;
 
-use crate::batch::{BATCH_HEAD, Batch, Stretch};
+use crate::batch::{BATCH_HEAD, Batch, STRETCH_HEAD, Stretch};
 use crate::frame::BLOCK;
-use crate::operation::{Answer, Trouble};
+use crate::operation::Answer;
 use crate::record::Record;
+use crate::summary::BatchSummary;
 
 use super::log::Log;
+use super::read::Picture;
 use super::{Engine, Put};
 
 /// How long puts are held back at least, where they are.
@@ -136,22 +138,30 @@ impl Engine {
         let before = self.state.borrow().before;
         log.before.set(before);
         let is_synced = self.config.durable && self.config.to_media;
-        let at = (log.len.get(), self.gap_bytes(), is_synced);
-        let (bytes, mut batch) =
-            Batch::bytes(log.id, log.batches.get(), before, at, &records, self.store);
-        let (offset, len) = (layout.slot_at(log.slot()) + at.0, bytes.len() as u64);
+        let (at, gap, index) = (log.len.get(), self.gap_bytes(), log.batches.get());
+        let put_at = self.wall_ns();
+        let head = Batch { log: log.id, index, next: at, before, is_synced, put_at };
+        let summary = BatchSummary::of((log.id, index), put_at, &records);
+        let is_alone = puts.first().is_some_and(|put| is_outsize(put, layout.slot_bytes));
+        let summaries = match is_alone {
+            false => self.summaries(&records, layout.slot_bytes - at),
+            true => Vec::new(),
+        };
+        let (bytes, mut batch) = head.bytes(gap, &summaries, &records, self.store);
+        let (offset, len) = (layout.slot_at(log.slot()) + at, bytes.len() as u64);
         let flushes = self.config.durable && self.config.flushes_puts;
         let durable = self.config.durable && !flushes;
-        let written = match puts.first().is_some_and(|put| is_outsize(put, layout.slot_bytes)) {
+        let written = match is_alone {
             false => self.write(log.disk, offset, bytes, durable).await,
             true => {
                 let Some(place) = self.disks[log.disk].space.borrow_mut().take(len) else {
-                    puts.iter().for_each(|put| self.answer(put.id, Err(Trouble::Full)));
+                    puts.iter().for_each(|put| self.deny(put));
                     return Ok(());
                 };
                 log.stretch(place, len);
-                batch.next = at.0 + BLOCK as u64 + at.1;
-                let stretch = Stretch { batch, offset: place, len }.bytes(self.store);
+                batch.next = at + BLOCK as u64 + gap;
+                let summaries = self.summaries_with(summary.as_ref());
+                let stretch = Stretch { batch, offset: place, len }.bytes(&summaries, self.store);
                 // Durable before anything says that it is there.
                 match self.write(log.disk, place, bytes, true).await {
                     Ok(()) => self.write(log.disk, offset, stretch, durable).await,
@@ -175,6 +185,7 @@ impl Engine {
             let put = |record: &Record| record.size() as u64 - 16;
             figures.put_bytes += records.iter().map(put).sum::<u64>();
         }
+        summary.into_iter().for_each(|of| self.state.borrow_mut().summaries.push(&of));
         let upto = self.state.borrow().sequence;
         let mut work = self.work();
         for record in records {
@@ -183,10 +194,43 @@ impl Engine {
         }
         // A batch is seen as a whole.
         self.state.borrow_mut().seen_upto = upto;
-        puts.into_iter().for_each(|put| self.answer(put.id, Ok(Answer::Done)));
+        puts.iter().for_each(|put| self.done(put));
         self.look_ahead(log);
         self.watch();
         Ok(())
+    }
+
+    /// A put is durable and seen. What there was just before it is what there is now, but for what has a sequence
+    /// number of its own or a later one: all of these are in the log on duty.
+    fn done(&self, put: &Put) {
+        if self.state.borrow_mut().holding.remove(&put.id) {
+            let before = Picture { upto: put.sequence, ..self.picture() };
+            self.state.borrow_mut().snapshots.insert(put.id, before);
+        }
+        self.answer(put.id, Ok(Answer::Done));
+    }
+
+    /// There is no room for a put.
+    pub(super) fn deny(&self, put: &Put) {
+        self.state.borrow_mut().holding.remove(&put.id);
+        self.answer(put.id, Err(self.why_full()));
+    }
+
+    /// What a batch of these records says of those before it, where its slot has so much room.
+    fn summaries(&self, records: &[Record], room: u64) -> Vec<u8> {
+        let used = BATCH_HEAD + records.iter().map(Record::size).sum::<usize>();
+        self.state.borrow().summaries.within(used, room as usize)
+    }
+
+    /// What the block of a stretch says: what its own batch has, and of those before it as much as there is room for.
+    fn summaries_with(&self, own: Option<&BatchSummary>) -> Vec<u8> {
+        let mut said = Vec::new();
+        own.into_iter().for_each(|own| own.put(&mut said));
+        if STRETCH_HEAD + said.len() > BLOCK {
+            said.clear();
+        }
+        said.extend(self.state.borrow().summaries.within(STRETCH_HEAD + said.len(), BLOCK));
+        said
     }
 
     /// Whether there are so many runs that merges come first.
@@ -246,9 +290,10 @@ impl Engine {
         while let Some(put) = state.queue.front()
             && (puts.is_empty()
                 || bytes + size(put) <= most && !is_outsize(put, slot_bytes) && fits(put))
-            && let Some(put) = state.queue.pop_front()
+            && let Some(mut put) = state.queue.pop_front()
         {
             bytes += size(&put);
+            put.sequence = state.sequence;
             for (key, value) in &put.records {
                 let (key, value, sequence) = (key.clone(), value.clone(), state.sequence);
                 records.push(Record { key, sequence, value });

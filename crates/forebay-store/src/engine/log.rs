@@ -120,10 +120,15 @@ impl Log {
 
     /// The newest version of a key before `upto`.
     pub(crate) fn get(&self, key: &Key, upto: u64) -> Option<Option<Value>> {
+        self.newest(key, upto).map(|(_, value)| value)
+    }
+
+    /// The same with its sequence number.
+    pub(crate) fn newest(&self, key: &Key, upto: u64) -> Option<(u64, Option<Value>)> {
         let records = self.records.borrow();
         let newest = (key.clone(), Reverse(upto.saturating_sub(1)));
         let (found, value) = records.range(newest..).next()?;
-        (found.0 == *key).then(|| value.clone())
+        (found.0 == *key).then(|| (found.1.0, value.clone()))
     }
 
     /// The first key from `from` on that has a version before `upto`, and the newest of these.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::frame::pad;
 use crate::operation::Trouble;
-use crate::root::Change;
+use crate::root::{Begun, Change};
 use crate::segment::put_filter;
 
 use super::Engine;
@@ -34,7 +34,8 @@ impl Engine {
         let (engine, log) = (Rc::clone(self), Rc::clone(log));
         self.executor.spawn(async move {
             while let Some(disk) = engine.neighbour(log.disk) {
-                let begun = vec![(log.id, log.disk as u16)];
+                let (disk_of_log, at) = (log.disk as u16, engine.wall_ns());
+                let begun = vec![Begun { log: log.id, disk: disk_of_log, at }];
                 let said = engine.change_root(disk, Change { begun, ..Change::default() }).await;
                 // One whose write failed is left alone from then on; one without room for a root is of no use.
                 if said.is_ok() || said == Err(Trouble::Full) {
@@ -45,6 +46,13 @@ impl Engine {
             drop(log);
             engine.changed.notify();
         });
+    }
+
+    /// The segment, if a disk's root says that it has a copy which it has not.
+    fn stale(&self, disk: usize, segment: &Segment) -> Vec<u64> {
+        let id = segment.described.id;
+        let is_stale = self.state.borrow().stale_copies.contains(&(disk, id));
+        Vec::from_iter(is_stale.then_some(id))
     }
 
     /// Gives a segment, which its disk's root has, a copy of its filter on another disk, whose root says so once this
@@ -63,7 +71,9 @@ impl Engine {
         };
         let copy = Copy { disk, offset, len };
         segment.has_copy(copy, space);
-        let change = Change { added: vec![segment.copied_entry(&copy)], ..Change::default() };
+        // In place of one whose bytes are somebody else's by now.
+        let (added, removed) = (vec![segment.copied_entry(&copy)], self.stale(disk, segment));
+        let change = Change { added, removed, ..Change::default() };
         let said = match self.write(disk, offset, bytes, true).await {
             Ok(()) => self.change_root(disk, change).await,
             failed => failed,

@@ -60,6 +60,7 @@ impl Engine {
             if !self.config.read_only {
                 self.flush(disk).await?;
             }
+            self.find_labels(disk).await?;
             let (root, is_whole) = self.find_root(disk).await?;
             let mut state = self.state.borrow_mut();
             state.roots[disk] = root;
@@ -76,13 +77,15 @@ impl Engine {
             state.seen_upto = state.sequence;
         }
         if !self.holds_still() {
-            self.go_on().await;
+            self.go_on().await?;
         }
         Ok(())
     }
 
     /// From here on puts are taken, and there is work in the background.
-    pub(super) async fn go_on(self: &Rc<Self>) {
+    pub(super) async fn go_on(self: &Rc<Self>) -> Result<(), Trouble> {
+        self.mend_labels().await?;
+        self.keep_lost().await;
         self.copy_all().await;
         // Where that fails it is said so until the next opening.
         let _ = self.mend_roots().await;
@@ -99,6 +102,7 @@ impl Engine {
         if self.config.merges {
             self.executor.spawn(Rc::clone(self).merge_on());
         }
+        Ok(())
     }
 
     /// Disks that are there.
@@ -201,6 +205,21 @@ impl Engine {
                 let _ = self.copy(segment).await;
             }
         }
+        self.forget_stale(&version).await;
+    }
+
+    /// Roots forget copies whose place was somebody else's, once there are others.
+    async fn forget_stale(&self, version: &Version) {
+        let stale = std::mem::take(&mut self.state.borrow_mut().stale_copies);
+        for (disk, id) in stale {
+            let is_it = |segment: &&Rc<Segment>| segment.described.id == id;
+            let copy = version.segments().find(is_it).and_then(|segment| segment.copy());
+            if copy.is_some_and(|copy| copy.disk != disk) {
+                // Where that fails it is found once more.
+                let change = Change { removed: vec![id], ..Change::default() };
+                let _ = self.change_root(disk, change).await;
+            }
+        }
     }
 
     /// What only another disk's root says, its own says again.
@@ -261,8 +280,13 @@ impl Engine {
             }
         }
         replaced.iter().for_each(|id| drop(said.remove(id)));
-        for said in said.values_mut() {
-            said.copy = said.copy.filter(|copy| claim(copy.disk, copy.offset, copy.len));
+        // A root that lacks its last changes may have a place be somebody else's: the later of two copies has it.
+        let stale = &mut self.state.borrow_mut().stale_copies;
+        for (id, said) in said.iter_mut().rev() {
+            let copy = said.copy;
+            said.copy = copy.filter(|copy| claim(copy.disk, copy.offset, copy.len));
+            let lost = copy.filter(|_| said.copy.is_none());
+            stale.extend(lost.map(|copy| (copy.disk, *id)));
         }
     }
 

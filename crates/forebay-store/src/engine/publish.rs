@@ -90,6 +90,7 @@ impl Writing {
             && let Some(write) = self.under_way.pop_front()
         {
             write.await.map_err(|fault| self.engine.failed(self.disk, fault))?;
+            self.engine.wrote(self.disk, self.offset);
         }
         Ok(())
     }
@@ -200,9 +201,10 @@ impl Engine {
         let logs = state.logs.iter().chain(&state.next);
         let is_left =
             |id: &u64| state.lost_logs.contains(id) || logs.clone().any(|log| log.id == *id);
-        let logs = root.logs.iter().map(|(id, _)| *id);
+        let logs = root.logs.iter().map(|begun| begun.log);
+        let lost = root.lost.iter().map(|summary| summary.log);
         // Until all is found nobody knows which are left.
-        logs.filter(|id| self.is_open.get() && !is_left(id)).collect()
+        logs.chain(lost).filter(|id| self.is_open.get() && !is_left(id)).collect()
     }
 
     /// Writes a change of a disk's root, durable once it has ended.
@@ -261,8 +263,8 @@ fn next_root(
         (root.frames, root.len) = (root.frames + 1, root.len + frame.len() as u64);
         return Some((root, at, frame));
     }
-    let (added, begun) = (root.segments.clone(), root.logs.clone());
-    let all = Change { added, begun, ..Change::default() };
+    let (added, begun, lost) = (root.segments.clone(), root.logs.clone(), root.lost.clone());
+    let all = Change { added, begun, lost, ..Change::default() };
     (root.chain, root.frames) = (root.chain + 1, 1);
     let frame = all.frame(layout.store, root.chain, 0);
     root.len = frame.len() as u64;

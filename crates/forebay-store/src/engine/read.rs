@@ -39,6 +39,20 @@ impl Engine {
                 }
             }
             let Some(part) = run.part(key) else { continue };
+            if !part.segment.holes.is_empty() {
+                // What is left of the log is newer than some holes, and older than others.
+                let log = logs.next_if(|log| log.id == run.ages.1);
+                let version = log.and_then(|log| log.newest(key, upto));
+                let sequence = version.as_ref().map(|version| version.0);
+                let mut holes = part.segment.holes.iter();
+                if let Some(hole) = holes.find(|hole| hole.may_decide(key, hash, sequence)) {
+                    return Err(hole.trouble.clone());
+                }
+                match version {
+                    Some((_, value)) => return Ok(value),
+                    None => continue,
+                }
+            }
             if part.segment.filter.may_hold(hash)
                 && let Some(value) = self.find(&part.segment, key).await?
             {

@@ -1,24 +1,29 @@
 //! Opening: which logs were left, and which are lost.
 //!
-//! Logs that no segment has are read back from their slots in order, up to what was not whole, and
-//! transformed. One that is known to another disk and was on a missing one is lost: it may decide any key. So may
-//! one that lacks batches that were acknowledged, which stays as it is: a later batch of it, or the log after it,
-//! says that they were there; so does the segment that the log after it became. Only where nothing came after it
-//! does a damaged batch look like a torn one.
+//! Logs that no segment has are read back from their slots in order, and transformed. One that is known to another
+//! disk and was on a missing one is lost: it may decide any key.
+//!
+//! One that lacks batches that were acknowledged has holes ([`super::hole`]) and stays as it is: a later batch of it, or
+//! the log after it, says that they were there; so does the segment that the log after it became. Batches behind a hole
+//! are found wherever they begin, by their log and their places in it. Only where nothing came after it does a damaged
+//! batch look like a torn one, which ends the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use forebay_core::Fault;
 
-use crate::batch::{Batch, Found, FoundLog, Stretch};
+use crate::batch::{Content, Found, FoundLog, ReadBatch, Stretch};
 use crate::config::Transformation;
 use crate::filter::Filter;
 use crate::frame::{BLOCK, Fields, Frame, Kind};
 use crate::operation::Trouble;
 use crate::record::Record;
+use crate::root::Begun;
 use crate::segment::{Described, Keys, Shape};
+use crate::summary::BatchSummary;
 
+use super::hole::{Hole, Said};
 use super::log::Log;
 use super::version::Segment;
 use super::{Disk, Engine, PUT_MAX};
@@ -51,7 +56,7 @@ impl Slots {
 impl Engine {
     /// Logs that no segment has, in order.
     pub(super) async fn open_logs(&self) -> Result<(), Trouble> {
-        let slots = self.find_logs().await?;
+        let mut slots = self.find_logs().await?;
         let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
         let mut expect = |(id, batches): (u64, u64)| {
             let most = expected.entry(id).or_default();
@@ -62,15 +67,29 @@ impl Engine {
             expect((log.id, log.expected.unwrap_or(0)));
         }
         self.said_before().into_iter().for_each(expect);
-        for (disk, _, log) in &slots.logs {
-            let expected = expected.get(&log.id).copied().unwrap_or(0);
-            if log.batches < expected {
-                let trouble = Trouble::Lost { log: log.id, got: log.batches, expected };
-                self.lose_log((log.id, log.before), *disk, trouble);
+        let mut said = self.said_of_lost();
+        for (disk, _, log) in &mut slots.logs {
+            let rest = log.settle(expected.get(&log.id).copied().unwrap_or(0));
+            // Where they were is free.
+            for Stretch { offset, len, .. } in rest.iter().filter_map(|read| read.stretch) {
+                self.disks[*disk].space.borrow_mut().give(offset, len);
+            }
+            let summaries = std::mem::take(&mut log.said).into_iter();
+            said.extend(summaries.map(|summary| ((summary.log, summary.index), summary)));
+            let mut state = self.state.borrow_mut();
+            state.next_log = state.next_log.max(log.id.saturating_add(1));
+        }
+        slots.logs.retain(|(.., log)| log.batches > 0);
+        for (at, (disk, _, log)) in slots.logs.iter().enumerate() {
+            if !log.gaps.is_empty() {
+                let later: Vec<_> = slots.logs[at + 1..].iter().map(|(.., log)| log).collect();
+                let holes = self.holes(*disk, log, &said, &later);
+                self.lose_log((log.id, log.before), *disk, holes);
             }
         }
-        self.lose_unfound(&slots, &expected);
+        self.lose_unfound(&slots, &expected, &said);
         self.lose_hidden(&slots);
+        self.note_lost(said);
         self.take_logs(slots.logs);
         Ok(())
     }
@@ -85,8 +104,8 @@ impl Engine {
                 self.sort_slot(&mut slots, (disk, slot), found);
             }
         }
-        let begun = self.begun().into_iter().filter(|(id, _)| !slots.has(*id));
-        let begun: BTreeSet<usize> = begun.map(|(_, disk)| disk).collect();
+        let begun = self.begun().into_iter().filter(|begun| !slots.has(begun.log));
+        let begun: BTreeSet<usize> = begun.map(|begun| begun.disk.into()).collect();
         for (disk, slot) in std::mem::take(&mut slots.empty) {
             if begun.contains(&disk) {
                 let found = self.find_log(disk, slot, true).await?;
@@ -120,23 +139,27 @@ impl Engine {
         for (disk, slot, found) in logs {
             let Disk { slots, space, .. } = &self.disks[disk];
             let log = Log::new(found.id, disk, slot as usize, slots, space);
-            found.stretches.iter().for_each(|stretch| log.stretch(stretch.offset, stretch.len));
+            let stretches = found.read.iter().filter_map(|read| read.stretch);
+            stretches.for_each(|stretch| log.stretch(stretch.offset, stretch.len));
             log.len.set(found.len);
             log.batches.set(found.batches);
             log.before.set(found.before);
-            if found.batches > 0 {
-                state.before = (found.id, found.batches);
-            }
-            for record in found.records {
-                state.sequence = state.sequence.max(record.sequence.saturating_add(1));
-                log.insert(record);
+            state.before = (found.id, found.batches);
+            for ReadBatch { batch, records, .. } in found.read {
+                let name = (batch.log, batch.index);
+                let summary = BatchSummary::of(name, batch.put_at, &records);
+                summary.into_iter().for_each(|summary| state.summaries.push(&summary));
+                for record in records {
+                    state.sequence = state.sequence.max(record.sequence.saturating_add(1));
+                    log.insert(record);
+                }
             }
             state.logs.push(Rc::new(log));
         }
     }
 
     /// Logs that others say were there, of which nothing is.
-    fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>) {
+    fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>, said: &Said) {
         if self.config.transformation == Transformation::None {
             return;
         }
@@ -144,39 +167,45 @@ impl Engine {
         for (&log, &expected) in expected.iter().filter(|(_, expected)| **expected > 0) {
             if !slots.has(log) && !self.state.borrow().version.covers(log) {
                 // Where it was nobody may know any more.
-                let disk = begun.iter().find(|(id, _)| *id == log).map_or(0, |(_, disk)| *disk);
-                self.lose_log((log, (0, 0)), disk, Trouble::Lost { log, got: 0, expected });
+                let disk = begun.iter().find(|begun| begun.log == log);
+                let disk = disk.map_or(0, |begun| usize::from(begun.disk));
+                let gone = FoundLog::lost(log, expected);
+                let later = slots.logs.iter().map(|(.., log)| log).filter(|other| other.id > log);
+                let holes = self.holes(disk, &gone, said, &later.collect::<Vec<_>>());
+                self.lose_log((log, (0, 0)), disk, holes);
             }
         }
     }
 
     /// Logs of a missing disk that are in no segment: other disks know that they were begun.
     pub(super) fn lose_logs(&self) {
-        for (log, disk) in self.begun() {
+        for Begun { log, disk, at } in self.begun() {
             let mut state = self.state.borrow_mut();
             state.next_log = state.next_log.max(log.saturating_add(1));
             drop(state);
+            let disk = usize::from(disk);
             if self.disks.get(disk).is_some_and(|disk| disk.lane.is_none()) {
-                self.lose_log((log, (0, 0)), disk, Trouble::Missing { disk });
+                self.lose_whole_log(log, disk, at, Trouble::Missing { disk });
             }
         }
     }
 
     /// Logs that may be in a slot whose beginning cannot be read: begun, and found nowhere.
     fn lose_hidden(&self, slots: &Slots) {
-        for (log, disk) in self.begun() {
+        for Begun { log, disk, at } in self.begun() {
+            let disk = usize::from(disk);
             if slots.hiding.contains(&disk) && !slots.has(log) {
-                self.lose_log((log, (0, 0)), disk, Trouble::Disk { disk, fault: Fault::Media });
+                let trouble = Trouble::Disk { disk, fault: Fault::Media };
+                self.lose_whole_log(log, disk, at, trouble);
             }
         }
     }
 
-    /// Logs that roots say were begun and that are in no segment, and the disks that they are on.
-    fn begun(&self) -> Vec<(u64, usize)> {
+    /// Logs that roots say were begun and that are in no segment.
+    fn begun(&self) -> Vec<Begun> {
         let state = self.state.borrow();
         let logs = state.roots.iter().flat_map(|root| &root.logs);
-        let logs = logs.filter(|(log, _)| !state.version.covers(*log));
-        logs.map(|(log, disk)| (*log, usize::from(*disk))).collect()
+        logs.filter(|begun| !state.version.covers(begun.log)).copied().collect()
     }
 
     /// Each segment stands in two roots: where two are gone nobody knows what there was, nor what it would decide.
@@ -188,8 +217,16 @@ impl Engine {
         state.rootless = is_too_many.then_some(Trouble::Rootless { disks: gone });
     }
 
-    /// A log, behind another one, may decide any key, and what it says is not known.
-    fn lose_log(&self, (log, before): (u64, (u64, u64)), disk: usize, trouble: Trouble) {
+    /// A log of which nothing is known but since when it was there.
+    fn lose_whole_log(&self, log: u64, disk: usize, begun_at: u64, trouble: Trouble) {
+        let put_from = Some(begun_at).filter(|at| *at > 0);
+        let hole = Hole::whole(trouble, self.log_records_max(disk), put_from);
+        self.lose_log((log, (0, 0)), disk, vec![hole]);
+    }
+
+    /// A log, behind another one, has holes.
+    fn lose_log(&self, (log, before): (u64, (u64, u64)), disk: usize, holes: Vec<Hole>) {
+        let Some(trouble) = holes.first().map(|hole| hole.trouble.clone()) else { return };
         let mut state = self.state.borrow_mut();
         if !state.lost_logs.insert(log) {
             return;
@@ -199,7 +236,7 @@ impl Engine {
         let (keys, shape) = (Keys::default(), Shape::default());
         let described = Described { id, ages: (log, log), before, keys, offset: 0, len: 0, shape };
         let segment = Segment::new(described, disk, (Filter::all(), None), &self.disks[disk].space);
-        let (version, _) = state.version.with(Rc::new(segment.lost(trouble)));
+        let (version, _) = state.version.with(Rc::new(segment.with_holes(trouble, holes)));
         state.version = Rc::new(version);
     }
 
@@ -216,31 +253,31 @@ impl Engine {
         }
         let found = self.read_around(disk, begin, layout.slot_bytes).await?;
         let mut log = FoundLog::default();
-        while let Some(next) = log.next(&found.bytes, self.store) {
-            if log.batches == 0 && self.state.borrow().version.covers(next.batch().log) {
+        let is_past = |id: u64| self.state.borrow().version.covers(id);
+        loop {
+            let bytes = &found.bytes;
+            let next = log.next(bytes, self.store);
+            let next = next.or_else(|| log.find_behind(bytes, self.store, |id| !is_past(id)));
+            let Some(Found { batch, said, content }) = next else { break };
+            if is_past(batch.log) {
                 return Ok(Slot::Empty);
             }
-            match next {
-                Found::Batch(batch, records) => log.take(batch, records),
-                Found::Stretch(stretch) => match self.find_stretch(disk, &stretch).await? {
-                    Some(records) => {
-                        log.take(stretch.batch, records);
-                        log.stretches.push(stretch);
-                    }
-                    None => {
-                        log.lacks(&stretch.batch);
-                        break;
-                    }
-                },
+            let (records, stretch) = match content {
+                Content::Records(records) => (Some(records), None),
+                Content::Stretch(stretch) => {
+                    (self.find_stretch(disk, &stretch).await?, Some(stretch))
+                }
+            };
+            match records {
+                Some(records) => log.take(ReadBatch { batch, records, stretch }, said),
+                None => log.lacks(&batch, said),
             }
         }
-        log.look_behind(&found.bytes, self.store, |id| !self.state.borrow().version.covers(id));
         let next = log.reach(&found.bytes, self.store);
-        // It may have been whole, and acknowledged.
-        if log.batches > 0 && found.lacks(&next) {
-            log.expected = log.expected.max(Some(log.batches + 1));
+        if found.lacks(&next) {
+            log.may_lack_next();
         }
-        Ok(match log.batches > 0 || log.expected.is_some() {
+        Ok(match log.is_known() {
             true => Slot::Log(log),
             false if is_readable && !found.lacks(&next) => Slot::Empty,
             false => Slot::Unreadable,
@@ -249,8 +286,8 @@ impl Engine {
 
     /// Whether a slot begins with a log that is in a segment. Whole or not, its number is not used again.
     fn is_of_the_past(&self, head: &[u8]) -> bool {
-        let is_head = |kind| Frame::len(head, kind, self.store).is_some();
-        if !is_head(Kind::Batch) && !is_head(Kind::Stretch) {
+        let kinds = [Kind::Batch, Kind::Stretch, Kind::BatchOf4, Kind::StretchOf4];
+        if !kinds.into_iter().any(|kind| Frame::len(head, kind, self.store).is_some()) {
             return false;
         }
         let id = Fields(&head[24..]).u64().unwrap_or_default();
@@ -272,7 +309,7 @@ impl Engine {
             return Ok(None);
         }
         let found = self.read_around(disk, offset, len).await?;
-        let found = Batch::parse(&found.bytes, self.store)
+        let found = Found::records(&found.bytes, self.store)
             .filter(|(found, _)| (found.log, found.index) == (batch.log, batch.index));
         if found.is_none() {
             self.disks[disk].space.borrow_mut().give(offset, len);

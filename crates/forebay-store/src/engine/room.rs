@@ -244,7 +244,7 @@ impl Engine {
         let queue = std::mem::take(&mut self.state.borrow_mut().queue);
         let (refused, left): (VecDeque<Put>, _) = queue.into_iter().partition(is_refused);
         self.state.borrow_mut().queue = left;
-        refused.into_iter().for_each(|put| self.answer(put.id, Err(Trouble::Full)));
+        refused.iter().for_each(|put| self.deny(put));
     }
 
     /// Waits a while, or until then, or until the store closes.

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use crate::operation::{Page, Trouble};
 use crate::record::{Key, Record};
 
+use super::hole::Hole;
 use super::log::Log;
 use super::read::Picture;
 use super::stream::{Pace, Records, Stream, newest, pass};
@@ -118,9 +119,10 @@ impl Engine {
         let mut bytes = 0;
         let mut last = None;
         while page.records.len() < wanted.count {
-            let Some(Record { key, value, .. }) = newest(&mut sources).await? else {
-                return Ok(page);
-            };
+            let next = newest(&mut sources).await?;
+            let from = last.as_ref().unwrap_or(&wanted.from);
+            is_free_of_holes(&version, from, next.as_ref().map(|next| &next.key))?;
+            let Some(Record { key, value, .. }) = next else { return Ok(page) };
             let len = value.as_ref().map_or(0, |value| (key.len() + value.len()) as u64);
             bytes += len;
             if bytes > wanted.bytes && len > 0 && !page.records.is_empty() {
@@ -196,6 +198,16 @@ impl Engine {
     }
 }
 
+/// Nobody knows what a hole has between two keys, or behind one.
+fn is_free_of_holes(version: &Version, from: &Key, upto: Option<&Key>) -> Result<(), Trouble> {
+    let mut holes = version.segments().flat_map(|segment| &segment.holes);
+    let is_in_the_way = |hole: &&Hole| match upto {
+        Some(upto) => hole.may_have(from, upto),
+        None => hole.goes_beyond(from),
+    };
+    holes.find(is_in_the_way).map_or(Ok(()), |hole| Err(hole.trouble.clone()))
+}
+
 impl State {
     /// Scans of segments that are neither of now nor of a snapshot hold these for nobody.
     pub(super) fn drop_stale_scans(&mut self) {
@@ -227,6 +239,7 @@ mod tests {
             log_slots: 2,
             slot_bytes: 65536,
             capacity_bytes: 1 << 24,
+            is_labelled_at_end: true,
         };
         let layouts: Vec<Layout> = (0..4).map(layout).collect();
         Engine::new(&Rc::new(Executor::default()), Config::default(), &layouts, None)

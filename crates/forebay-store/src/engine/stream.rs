@@ -106,7 +106,9 @@ impl Stream {
     /// From the first key on that is `from` or greater.
     pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, pace: Pace) -> Stream {
         let is_left = |part: &&Part| part.keys.upto.as_ref().is_none_or(|upto| upto >= from);
-        let parts = run.parts.iter().filter(is_left).cloned().collect();
+        // Of those that stand for logs with holes only these are in the way, which is for a scan to see.
+        let is_read = |part: &&Part| is_left(part) && part.segment.holes.is_empty();
+        let parts = run.parts.iter().filter(is_read).cloned().collect();
         let (engine, from) = (Rc::clone(engine), from.clone());
         let (rest, ready, work) = (Vec::new(), VecDeque::new(), engine.work());
         Stream {
@@ -256,7 +258,7 @@ impl Records for Stream {
             };
             let Step { part, at, len, reading } = step;
             let bytes = match reading {
-                Some(reading) => reading.end().await?,
+                Some(reading) => reading.end(&self.engine).await?,
                 None => {
                     let bytes = self.engine.read_idly(&part.segment, at, len).await?;
                     self.pass(&part, at + bytes.len() as u64);
@@ -293,9 +295,9 @@ pub(super) struct Reading {
 
 impl Reading {
     /// What was read.
-    pub(super) async fn end(self) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn end(self, engine: &Engine) -> Result<Vec<u8>, Trouble> {
         let Reading { pending, disk, skipped, len } = self;
-        let mut bytes = pending.await.map_err(|fault| Trouble::Disk { disk, fault })?;
+        let mut bytes = pending.await.map_err(|fault| engine.failed_to_read(disk, fault))?;
         bytes.truncate(skipped + len);
         bytes.drain(..skipped);
         Ok(bytes)
@@ -354,7 +356,7 @@ impl Engine {
         begin: u64,
         len: u64,
     ) -> Result<Vec<u8>, Trouble> {
-        self.begin_read(disk, begin, len)?.end().await
+        self.begin_read(disk, begin, len)?.end(self).await
     }
 
     /// The same, which is on its way whether or not anybody waits for it.

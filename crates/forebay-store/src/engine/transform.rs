@@ -6,20 +6,17 @@
 
 use std::rc::Rc;
 
-use forebay_core::Nanos;
+use forebay_core::{Fault, Nanos};
 
 use crate::config::Transformation;
 use crate::executor::Io;
 use crate::operation::Trouble;
-use crate::record::Key;
+use crate::record::{Key, bound};
 use crate::segment::{Keys, Origin};
 
 use super::log::Log;
 use super::publish::Writing;
 use super::{Engine, Stage, State};
-
-/// A key that bounds a segment is no longer than this.
-const BOUND_BYTES: usize = 32;
 
 impl Engine {
     /// Begins to transform a log.
@@ -39,7 +36,7 @@ impl Engine {
                 let outcome = engine.transform(&log).await;
                 is_done = outcome.is_ok();
                 let found = engine.found(&log, &outcome);
-                engine.state.borrow_mut().is_full = outcome == Err(Trouble::Full);
+                engine.state.borrow_mut().is_full = outcome.as_ref().is_err_and(is_full);
                 if !is_done {
                     log.found.set(found);
                     engine.changed.notify();
@@ -187,41 +184,14 @@ impl Engine {
     }
 }
 
+/// Whether it is room that a log finds none of, on a disk or on the file system that it is a file of.
+fn is_full(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Full | Trouble::Disk { fault: Fault::Full, .. })
+}
+
 /// The least key that is greater.
 pub(super) fn after(key: &[u8]) -> Key {
     let mut next = key.to_vec();
     next.push(0);
     next.into()
-}
-
-/// A short key that is not before this one, if there is one: roots hold it.
-fn bound(key: &[u8]) -> Option<Key> {
-    let Some(head) = key.get(..BOUND_BYTES) else { return Some(key.into()) };
-    let mut head = head.to_vec();
-    while let Some(byte) = head.pop() {
-        if let Some(more) = byte.checked_add(1) {
-            head.push(more);
-            return Some(head.into());
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bound_is_short_and_not_before_its_key() {
-        let long = |byte: u8, len: usize| vec![byte; len];
-        for key in [long(3, 0), long(3, BOUND_BYTES - 1), long(255, BOUND_BYTES - 1), long(7, 9000)]
-        {
-            let bound = bound(&key).unwrap();
-            assert!(*bound >= key[..] && bound.len() <= BOUND_BYTES, "{bound:?}");
-            assert!(key.len() >= BOUND_BYTES || *bound == key[..], "{bound:?}");
-        }
-        let carried = [&[7, 9][..], &long(255, 9000)].concat();
-        assert_eq!(bound(&carried).as_deref(), Some(&[7, 10][..]));
-        assert_eq!(bound(&long(255, 9000)), None);
-    }
 }

@@ -17,6 +17,8 @@ use crate::root::Entry;
 use crate::segment::{Described, Keys, Node, Origin};
 use crate::space::Space;
 
+use super::hole::Hole;
+
 /// A copy of a segment's filter, on another disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
@@ -36,6 +38,8 @@ pub(crate) struct Segment {
     copy: OnceCell<(Copy, Rc<RefCell<Space>>)>,
     /// Why it cannot be read.
     pub(crate) lost: Option<Trouble>,
+    /// It stands for a log that lacks these.
+    pub(crate) holes: Vec<Hole>,
     /// What of it a merge could not read.
     pub(crate) damaged: OnceCell<Trouble>,
     /// Bytes of records that newer ones have replaced, about.
@@ -58,6 +62,7 @@ impl Segment {
             top: top.map(Rc::new),
             copy: OnceCell::new(),
             lost: None,
+            holes: Vec::new(),
             damaged: OnceCell::new(),
             dead: Cell::new(0),
             space: Rc::clone(space),
@@ -80,6 +85,12 @@ impl Segment {
         self.keep();
         self.lost = Some(trouble);
         self
+    }
+
+    /// It stands for a log, what is left of which is in memory.
+    pub(crate) fn with_holes(mut self, trouble: Trouble, holes: Vec<Hole>) -> Segment {
+        self.holes = holes;
+        self.lost(trouble)
     }
 
     /// Its bytes are never used again: a root may name it.

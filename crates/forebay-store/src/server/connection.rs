@@ -8,14 +8,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::command::{self, Words};
+use super::plan::{Source, Step};
 use super::reply::{Reply, array_head};
-use super::session::{Pending, Session, Values, answered, value_or_trouble, values};
+use super::session::{Pending, Running, Session, answered, trouble, value_or_trouble};
 use super::unfinished::{Pace, Part};
 use super::{Serving, TICK};
+use crate::operation::Answer;
+use crate::store::Answered;
 
-/// A client that takes nothing for so long is let go.
-const DEAF: Duration = Duration::from_secs(60);
-/// And so long after the server is over.
+/// A client that takes little is let go so long after the server is over.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
 /// How long it is waited for a client to read what was said last.
 const LINGER: Duration = Duration::from_secs(5);
@@ -23,6 +24,10 @@ const LINGER: Duration = Duration::from_secs(5);
 const CHUNK: usize = 64 << 10;
 /// Replies are sent once they have so many bytes, or nothing is under way.
 const OUT: usize = 1 << 20;
+/// Bytes of plans that are begun before the first of them is answered, unless one alone has more.
+const PLANNED_MAX: usize = 1 << 20;
+/// Commands behind the one that is answered whose reads are begun once their writes are done.
+const AHEAD: usize = 64;
 
 /// Serves a connection until it ends.
 pub(super) fn serve(stream: TcpStream, serving: &Arc<Serving>) -> io::Result<()> {
@@ -41,6 +46,7 @@ pub(super) fn serve(stream: TcpStream, serving: &Arc<Serving>) -> io::Result<()>
         is_parsed: true,
         held: None,
         pending: VecDeque::new(),
+        planned_bytes: 0,
         out: Vec::new(),
         ends: None,
     };
@@ -64,6 +70,8 @@ struct Connection {
     /// A command that waits for those before it.
     held: Option<Words>,
     pending: VecDeque<Pending>,
+    /// Bytes of plans among them.
+    planned_bytes: usize,
     out: Vec<u8>,
     /// When it was seen that the server is over.
     ends: Option<Instant>,
@@ -77,6 +85,7 @@ impl Connection {
                 self.begin_all();
             }
             if let Some(next) = self.pending.pop_front() {
+                self.planned_bytes -= next.planned_bytes();
                 self.answer(next)?;
                 self.pace = Pace::new(Instant::now());
                 continue;
@@ -103,8 +112,8 @@ impl Connection {
     /// Begins every whole command that may begin.
     fn begin_all(&mut self) {
         while self.pending.len() < self.serving.limits.pipeline_max
+            && self.planned_bytes < PLANNED_MAX
             && !self.session.is_over
-            && !self.pending.back().is_some_and(Pending::is_partly_begun)
         {
             let Some(words) = self.next() else { return };
             // A client's commands are as if one came after the other.
@@ -113,6 +122,7 @@ impl Connection {
                 return;
             }
             let next = self.session.begin(&words);
+            self.planned_bytes += next.planned_bytes();
             self.pending.push_back(next);
         }
     }
@@ -177,10 +187,8 @@ impl Connection {
     fn answer(&mut self, next: Pending) -> io::Result<()> {
         match next {
             Pending::Ready(reply) => self.put(&reply),
-            Pending::Asked(answers, made) => {
-                self.put(&made(answers.iter().map(answered).collect()))
-            }
-            Pending::Values(values) => self.values(values),
+            Pending::Asked(answer, made) => self.put(&made(answered(&answer))),
+            Pending::Planned(running) => self.planned(*running),
         }
     }
 
@@ -190,30 +198,70 @@ impl Connection {
         if self.out.len() > OUT { self.send() } else { Ok(()) }
     }
 
+    /// Writes a reply of which nothing is held yet.
+    fn put_new(&mut self, reply: &Reply) -> io::Result<()> {
+        self.session.holds(reply.bytes());
+        self.put(reply)
+    }
+
+    /// Writes what is answered to commands that are done at one moment.
+    fn planned(&mut self, mut running: Running) -> io::Result<()> {
+        if let Some(refused) = self.session.settle(&mut running) {
+            return self.put_new(&refused);
+        }
+        // The reads of those behind it go on meanwhile.
+        for next in self.pending.iter_mut().take(AHEAD) {
+            if let Pending::Planned(next) = next
+                && !self.session.is_full()
+            {
+                self.session.look(next);
+            }
+        }
+        if running.is_exec {
+            array_head(&mut self.out, running.steps.len());
+        }
+        while let Some(step) = running.steps.next() {
+            match step {
+                Step::Reply(reply) => self.put_new(&reply)?,
+                Step::Value(source) => {
+                    let answer = self.session.value(&mut running.reads, source);
+                    self.put(&value_or_trouble(&answer))?;
+                }
+                Step::Values(sources) => self.values(&mut running, sources)?,
+                Step::Count(sources) => {
+                    let found = sources.into_iter();
+                    let found = found.map(|of| self.session.value(&mut running.reads, of));
+                    let reply = counted(&found.collect::<Vec<_>>());
+                    self.put(&reply)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Writes many values: as one reply, or an error, where they are small; else each as it comes, and errors in
     /// their places.
-    fn values(&mut self, mut asked: Values) -> io::Result<()> {
-        let (count, mut first, mut bytes) = (asked.count(), Vec::new(), 0);
+    fn values(&mut self, running: &mut Running, sources: Vec<Source>) -> io::Result<()> {
+        let (count, mut first, mut bytes) = (sources.len(), Vec::new(), 0);
+        let mut sources = sources.into_iter();
         while bytes < OUT
-            && let Some(answer) = self.session.next_value(&mut asked)
+            && let Some(source) = sources.next()
         {
+            let answer = self.session.value(&mut running.reads, source);
             bytes += value_or_trouble(&answer).bytes();
             first.push(answer);
         }
-        if first.len() == count || first.iter().any(Result::is_err) {
-            let reply = values(&first);
-            // Where it is an error, what the others found is not sent, but done with.
-            self.session.sent(bytes - reply.bytes());
-            self.put(&reply)?;
-            while let Some(answer) = self.session.next_of_begun(&mut asked) {
-                self.session.sent(value_or_trouble(&answer).bytes());
-            }
-            return Ok(());
+        if let Some(wrong) = first.iter().find_map(|answer| answer.as_ref().err()) {
+            // What the others found is not sent, but done with.
+            self.session.sent(bytes);
+            sources.for_each(|source| self.session.skip(&mut running.reads, source));
+            return self.put(&trouble(wrong));
         }
         array_head(&mut self.out, count);
         first.iter().try_for_each(|answer| self.put(&value_or_trouble(answer)))?;
         drop(first);
-        while let Some(answer) = self.session.next_value(&mut asked) {
+        for source in sources {
+            let answer = self.session.value(&mut running.reads, source);
             self.put(&value_or_trouble(&answer))?;
         }
         Ok(())
@@ -221,15 +269,16 @@ impl Connection {
 
     /// Sends the replies there are.
     fn send(&mut self) -> io::Result<()> {
-        let (mut sent, mut last) = (0, Instant::now());
+        let (mut sent, mut pace) = (0, Pace::new(Instant::now()));
         while sent < self.out.len() {
             match self.stream.write(&self.out[sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => (sent, last) = (sent + count, Instant::now()),
+                Ok(count) => sent += count,
                 Err(error) if is_tick(&error) => {}
                 Err(error) => return Err(error),
             }
-            if sent < self.out.len() && self.is_deaf(last) {
+            // One more, for a client that has taken nothing yet keeps others' data on the disks just as well.
+            if sent < self.out.len() && self.is_deaf(&mut pace, sent + 1) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
@@ -238,10 +287,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a client, which last took something then, is waited for no longer.
-    fn is_deaf(&mut self, last: Instant) -> bool {
+    /// Whether a client, which has taken so many bytes by now, is waited for no longer.
+    fn is_deaf(&mut self, pace: &mut Pace, taken: usize) -> bool {
         self.is_over();
-        last.elapsed() > DEAF || self.ends.is_some_and(|ends| ends.elapsed() > DEAF_AT_THE_END)
+        let is_late = !pace.keeps_up(Instant::now(), taken);
+        is_late || self.ends.is_some_and(|ends| ends.elapsed() > DEAF_AT_THE_END)
     }
 
     /// Ends the connection such that the client gets what it was told last, though it may still be sending: closed
@@ -261,6 +311,15 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+/// How many of these are there.
+fn counted(answers: &[Answered]) -> Reply {
+    let is_there = |answer: &&Answered| matches!(answer, Ok(Answer::Value(Some(_))));
+    match answers.iter().find_map(|answer| answer.as_ref().err()) {
+        Some(wrong) => trouble(wrong),
+        None => Reply::Integer(answers.iter().filter(is_there).count() as i64),
     }
 }
 

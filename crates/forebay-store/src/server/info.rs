@@ -3,6 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::advice::advice;
+use crate::engine::DiskHealth;
+use crate::store::Status;
 
 use super::Serving;
 
@@ -42,10 +44,24 @@ pub(super) fn info(serving: &Serving) -> String {
         format!("held_back_ms:{}", figures.held_back.as_millis_f64().round()),
         format!("losses:{}", status.losses.len()),
         "# Disks".into(),
+        format!("devices:{}", serving.store.devices()),
+        format!("healthy:{}", u8::from(is_healthy(&status))),
     ];
     let disks = (1..).zip(&status.stages).map(|(disk, of)| format!("disk{disk}:{}", of.name()));
     lines.extend(disks);
+    for (disk, health) in (1..).zip(&status.health) {
+        let DiskHealth { read_errors, write_errors, no_space_errors, .. } = health;
+        lines.push(format!("disk{disk}_health:{}", health.name()));
+        lines.push(format!("disk{disk}_read_errors:{read_errors}"));
+        lines.push(format!("disk{disk}_write_errors:{write_errors}"));
+        lines.push(format!("disk{disk}_no_space_errors:{no_space_errors}"));
+    }
     lines.join("\r\n") + "\r\n"
+}
+
+/// Whether every disk is there and takes writes, and nothing is lost.
+fn is_healthy(status: &Status) -> bool {
+    status.losses.is_empty() && status.health.iter().all(|health| health.name() == "ok")
 }
 
 /// A sentence without what clients take for lists and pairs.

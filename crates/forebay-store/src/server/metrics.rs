@@ -10,15 +10,11 @@ use forebay_metrics::Page;
 use super::Serving;
 
 /// Commands that are counted by name; all others together are the last.
-const COMMANDS: [&str; 20] = [
+pub(super) const COMMANDS: [&str; 24] = [
     "get", "set", "del", "unlink", "exists", "mget", "mset", "scan", "dbsize", "info", "ping",
-    "echo", "select", "auth", "hello", "command", "client", "config", "quit", "other",
+    "echo", "select", "auth", "hello", "command", "client", "config", "quit", "multi", "exec",
+    "discard", "reset", "other",
 ];
-
-/// How many commands there are.
-pub(super) fn commands() -> usize {
-    COMMANDS.len() - 1
-}
 
 /// Upper bounds of a histogram's buckets, in microseconds.
 const BOUNDS_US: [u64; 16] = [
@@ -89,6 +85,23 @@ pub(super) fn text(serving: &Serving) -> String {
         for of in ["idle", "log", "read-log", "write-tree"] {
             let label = format!("{{disk=\"{disk}\",stage=\"{of}\"}}");
             page.sample("disk_stage", &label, f64::from(u8::from(of == stage)));
+        }
+    }
+    page.head("disk_ok", "gauge", "1 where a disk is there and its last write was done.");
+    for (disk, health) in (1..).zip(&status.health) {
+        let is_ok = health.name() == "ok";
+        page.sample("disk_ok", &format!("{{disk=\"{disk}\"}}"), f64::from(u8::from(is_ok)));
+    }
+    page.head("disk_errors_total", "counter", "Reads and writes of a disk that failed, by why.");
+    for (disk, health) in (1..).zip(&status.health) {
+        let other_writes = health.write_errors - health.no_space_errors;
+        for (of, count) in [
+            ("read", health.read_errors),
+            ("write", other_writes),
+            ("no-space", health.no_space_errors),
+        ] {
+            let label = format!("{{disk=\"{disk}\",error=\"{of}\"}}");
+            page.sample("disk_errors_total", &label, count as f64);
         }
     }
     for (name, value, help) in [

@@ -4,48 +4,65 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Instant;
 
 use crate::operation::{Answer, Loss, Operation, Page, Trouble};
 use crate::record::{Key, Value};
-use crate::store::{Answered, Store};
+use crate::store::{Answered, Snapshot, Store, Then};
 
+use super::client::{Identity, is_name};
 use super::command::Words;
 use super::glob::matches;
 use super::info;
-use super::metrics;
+use super::plan::{Plan, Source, Step, Transaction, bytes_of, not_executed};
 use super::reads::Reads;
 use super::reply::Reply;
+use super::settings::{commands, config};
+use super::table;
+use super::unfinished::Part;
 use super::{Limits, Serving};
 
 /// A reply, or what it will be made of.
 pub(super) enum Pending {
     Ready(Reply),
-    /// The answers to several operations, and what is made of them.
-    Asked(Vec<Receiver<Answered>>, fn(Vec<Answered>) -> Reply),
-    /// Values, in the order of their keys.
-    Values(Values),
+    /// The answer to an operation, and what is made of it.
+    Asked(Receiver<Answered>, fn(Answered) -> Reply),
+    Planned(Box<Running>),
 }
 
 impl Pending {
-    /// Whether some of it has to begin yet, which goes before all later commands.
-    pub(super) fn is_partly_begun(&self) -> bool {
-        matches!(self, Pending::Values(values) if values.left.len() > 0)
+    /// Bytes that a plan holds until it is answered.
+    pub(super) fn planned_bytes(&self) -> usize {
+        match self {
+            Pending::Planned(running) => running.bytes,
+            _ => 0,
+        }
     }
 }
 
-/// Values that were asked for, some of which have to be begun yet.
-pub(super) struct Values {
-    asked: VecDeque<Receiver<Answered>>,
-    left: std::vec::IntoIter<Key>,
+/// Commands that are done at one moment: the store was asked for their writes, if they have any, and is asked for
+/// their reads after these are done.
+pub(super) struct Running {
+    /// The answer to the writes, until it has come.
+    written: Option<Receiver<Answered>>,
+    outcome: Answered,
+    /// Whether the replies are those of EXEC, in an array, or the reply to one command.
+    pub(super) is_exec: bool,
+    pub(super) steps: std::vec::IntoIter<Step>,
+    pub(super) reads: Reading,
+    bytes: usize,
+    /// What it holds of what clients may queue.
+    _part: Option<Part>,
 }
 
-impl Values {
-    /// How many there are to come.
-    pub(super) fn count(&self) -> usize {
-        self.asked.len() + self.left.len()
-    }
+/// Keys that are read, in their order, and whether their values are wanted; some have to be begun yet.
+pub(super) struct Reading {
+    asked: VecDeque<(Receiver<Answered>, bool)>,
+    left: std::vec::IntoIter<(Key, bool)>,
+    /// What they are read of, until the last was begun; none where there is one key and any moment will do.
+    moment: Option<Snapshot>,
 }
 
 /// Waits for an answer.
@@ -62,6 +79,9 @@ pub(super) struct Session {
     /// Where scans go on, by the numbers that clients are given for them.
     cursors: VecDeque<(u64, Key)>,
     next_cursor: u64,
+    identity: Identity,
+    /// What it has queued since MULTI.
+    transaction: Option<Transaction>,
     /// Keys whose writes were begun and are not answered yet.
     written: BTreeSet<Key>,
     reads: Arc<Reads>,
@@ -80,16 +100,15 @@ fn error(what: impl Into<String>) -> Pending {
     Pending::Ready(Reply::Error(what.into()))
 }
 
-fn trouble(trouble: &Trouble) -> Reply {
+fn or_error(outcome: Result<Reply, String>) -> Pending {
+    Pending::Ready(outcome.unwrap_or_else(Reply::Error))
+}
+
+pub(super) fn trouble(trouble: &Trouble) -> Reply {
     match trouble {
         Trouble::Full => Reply::Error(format!("OOM {trouble}")),
         _ => Reply::Error(format!("ERR {trouble}")),
     }
-}
-
-/// The first trouble in these answers, or what `made` makes of them.
-fn or_trouble(answers: &[Answered], made: impl FnOnce() -> Reply) -> Reply {
-    answers.iter().find_map(|answer| answer.as_ref().err()).map_or_else(made, trouble)
 }
 
 /// A value, or why it is not there.
@@ -101,17 +120,6 @@ pub(super) fn value_or_trouble(answer: &Answered) -> Reply {
     }
 }
 
-/// All values, or the first trouble.
-pub(super) fn values(answers: &[Answered]) -> Reply {
-    or_trouble(answers, || Reply::Array(answers.iter().map(value_or_trouble).collect()))
-}
-
-/// How many of these are there.
-fn there(answers: Vec<Answered>) -> Reply {
-    let is_there = |answer: &&Answered| matches!(answer, Ok(Answer::Value(Some(_))));
-    or_trouble(&answers, || Reply::Integer(answers.iter().filter(is_there).count() as i64))
-}
-
 impl Session {
     pub(super) fn new(serving: &Arc<Serving>) -> Session {
         Session {
@@ -121,6 +129,8 @@ impl Session {
             is_over: false,
             cursors: VecDeque::new(),
             next_cursor: first_cursor(),
+            identity: Identity::new(serving.clients.fetch_add(1, Ordering::Relaxed) + 1),
+            transaction: None,
             written: BTreeSet::new(),
             reads: Reads::new(),
         }
@@ -136,66 +146,139 @@ impl Session {
         if self.is_known { most } else { most.min(UNKNOWN_BYTES_MAX) }
     }
 
-    fn ask(&self, operation: Operation) -> Receiver<Answered> {
+    /// Where the answer to an operation comes, and what is to bring it there.
+    fn brought(&self, is_put: bool) -> (Receiver<Answered>, Then) {
         let (said, answer) = sync_channel(1);
         let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
-        let is_put = matches!(operation, Operation::Write(_));
-        self.store().begin(
-            operation,
-            Box::new(move |answered| {
-                if is_put {
-                    serving.counts.puts.observe(began.elapsed());
-                }
-                // A client that has gone is not told.
-                let _ = said.send(answered);
-            }),
-        );
-        answer
+        let then = Box::new(move |answered| {
+            if is_put {
+                serving.counts.puts.observe(began.elapsed());
+            }
+            // A client that has gone is not told.
+            let _ = said.send(answered);
+        });
+        (answer, then)
     }
 
     /// Asks for a value, once there is room for it; or only whether there is one, of which nothing is kept.
-    fn get(&self, key: Key, is_kept: bool) -> Receiver<Answered> {
+    fn get(&self, key: Key, is_kept: bool, moment: Option<&Snapshot>) -> Receiver<Answered> {
         let (said, answer) = sync_channel(1);
         let reading = self.reads.begin();
         let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
-        self.store().begin(
-            Operation::Get(key),
-            Box::new(move |answered| {
-                serving.counts.gets.observe(began.elapsed());
-                let bytes = value_or_trouble(&answered).bytes();
-                reading.found(bytes, if is_kept { bytes } else { 0 });
-                // A client that has gone is not told.
-                let _ = said.send(if is_kept { answered } else { answered.map(without_value) });
-            }),
-        );
+        let then = Box::new(move |answered| {
+            serving.counts.gets.observe(began.elapsed());
+            let bytes = value_or_trouble(&answered).bytes();
+            reading.found(bytes, if is_kept { bytes } else { 0 });
+            // A client that has gone is not told.
+            let _ = said.send(if is_kept { answered } else { answered.map(without_value) });
+        });
+        match moment {
+            Some(snapshot) => snapshot.begin(Operation::Get(key), then),
+            None => self.store().begin(Operation::Get(key), then),
+        }
         answer
     }
 
-    /// Asks for values, as many as may be held; the others are asked for when these are sent.
-    fn values(&self, keys: &[Vec<u8>]) -> Pending {
-        let keys: Vec<Key> = keys.iter().map(|key| Key::from(&key[..])).collect();
-        let mut values = Values { asked: VecDeque::new(), left: keys.into_iter() };
-        self.go_on(&mut values);
-        Pending::Values(values)
+    /// Asks the store for a plan, whose commands take so many bytes.
+    fn run(&mut self, plan: Plan, is_exec: bool, (bytes, part): (usize, Option<Part>)) -> Pending {
+        let Plan { steps, reads, writes, .. } = plan;
+        self.written.extend(writes.keys().map(Arc::clone));
+        let (answer, then) = self.brought(!writes.is_empty());
+        let writes: Vec<_> = writes.into_iter().collect();
+        let (written, moment) = match (writes.is_empty(), reads.len()) {
+            (true, 0 | 1) => (None, None),
+            (true, _) => (None, Some(self.store().hold())),
+            (false, 0) => {
+                self.store().begin(Operation::Write(writes), then);
+                (Some(answer), None)
+            }
+            // What another client does in between would be in neither, or in both.
+            (false, _) => (Some(answer), Some(self.store().write_and_hold(writes, then))),
+        };
+        let reads = Reading { asked: VecDeque::new(), left: reads.into_iter(), moment };
+        let (outcome, steps) = (Ok(Answer::Done), steps.into_iter());
+        let running = Running { written, outcome, is_exec, steps, reads, bytes, _part: part };
+        let mut running = Box::new(running);
+        self.look(&mut running);
+        Pending::Planned(running)
     }
 
-    fn go_on(&self, values: &mut Values) {
-        while (values.asked.is_empty() || !self.reads.is_full())
-            && let Some(key) = values.left.next()
-        {
-            values.asked.push_back(self.get(key, true));
+    /// Begins the reads of a plan if its writes are done.
+    pub(super) fn look(&self, running: &mut Running) {
+        match running.written.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => {}
+            Some(Ok(outcome)) => self.is_written(running, outcome),
+            Some(Err(TryRecvError::Disconnected)) => self.is_written(running, Err(Trouble::Closed)),
+            None => self.go_on(&mut running.reads),
         }
     }
 
-    /// Waits for the next of them; none behind the last.
-    pub(super) fn next_value(&self, values: &mut Values) -> Option<Answered> {
-        self.go_on(values);
-        self.next_of_begun(values)
+    /// Waits for the writes of a plan; answers what to say where they were not done.
+    pub(super) fn settle(&self, running: &mut Running) -> Option<Reply> {
+        if let Some(answer) = &running.written {
+            let outcome = answered(answer);
+            self.is_written(running, outcome);
+        }
+        let why = running.outcome.as_ref().err()?;
+        Some(if running.is_exec { not_executed(why) } else { trouble(why) })
     }
 
-    /// Waits for the next of those that were begun.
-    pub(super) fn next_of_begun(&self, values: &mut Values) -> Option<Answered> {
-        values.asked.pop_front().map(|answer| answered(&answer))
+    fn is_written(&self, running: &mut Running, outcome: Answered) {
+        (running.written, running.outcome) = (None, outcome);
+        if running.outcome.is_ok() {
+            self.go_on(&mut running.reads);
+        }
+    }
+
+    /// Asks for values, as many as may be held; the others are asked for when these are sent.
+    fn go_on(&self, reads: &mut Reading) {
+        while (reads.asked.is_empty() || !self.reads.is_full())
+            && let Some((key, is_kept)) = reads.left.next()
+        {
+            let answer = self.get(key, is_kept, reads.moment.as_ref());
+            reads.asked.push_back((answer, is_kept));
+        }
+        if reads.left.len() == 0 {
+            reads.moment = None;
+        }
+    }
+
+    /// Waits for what a source says. Its bytes are held until they are sent.
+    pub(super) fn value(&self, reads: &mut Reading, source: Source) -> Answered {
+        match source {
+            Source::Before => {
+                self.go_on(reads);
+                let next = reads.asked.pop_front();
+                next.map_or(Err(Trouble::Closed), |(answer, _)| answered(&answer))
+            }
+            Source::Known(value) => {
+                self.holds(value.as_ref().map_or(0, |value| value.len()));
+                Ok(Answer::Value(value))
+            }
+        }
+    }
+
+    /// Passes a source by, of which nothing is sent.
+    pub(super) fn skip(&self, reads: &mut Reading, source: Source) {
+        if let Source::Before = source
+            && let Some((answer, is_kept)) =
+                reads.asked.pop_front().or_else(|| reads.left.next().and(None))
+            && is_kept
+        {
+            self.sent(value_or_trouble(&answered(&answer)).bytes());
+        }
+    }
+
+    /// Whether so much waits to be sent that nothing more is to be read before.
+    pub(super) fn is_full(&self) -> bool {
+        self.reads.is_full()
+    }
+
+    /// So many bytes wait to be sent.
+    pub(super) fn holds(&self, bytes: usize) {
+        if bytes > 0 {
+            self.reads.holds(bytes);
+        }
     }
 
     /// So many bytes that were held are sent.
@@ -205,27 +288,26 @@ impl Session {
         }
     }
 
-    fn write(&mut self, records: Vec<(Key, Option<Value>)>) -> Receiver<Answered> {
-        self.written.extend(records.iter().map(|(key, _)| Arc::clone(key)));
-        self.ask(Operation::Write(records))
-    }
-
     /// Whether a command waits for those under way before it: it reads what one writes, which is seen once that is
     /// answered, or it changes how replies are written, or its reply would be one too many to hold.
     pub(super) fn waits(&self, words: &Words) -> bool {
         let Some((name, arguments)) = words.split_first() else { return false };
-        match &*name.to_ascii_uppercase() {
-            b"SET" | b"MSET" => false,
-            b"EXISTS" | b"DEL" | b"UNLINK" => self.is_written(arguments),
-            b"GET" | b"MGET" => self.is_written(arguments) || self.reads.is_full(),
-            b"SCAN" | b"DBSIZE" | b"INFO" => !self.written.is_empty() || self.reads.is_full(),
-            b"HELLO" => true,
-            _ => self.reads.is_full(),
+        let is_written = |key: &Vec<u8>| self.written.contains(&key[..]);
+        match (&*name.to_ascii_uppercase(), &self.transaction) {
+            (b"HELLO" | b"RESET", _) => true,
+            // What is read beside writes is read after them, in the order in which the store was asked.
+            (b"EXEC", Some(queued)) if queued.plan.writes.is_empty() => {
+                queued.plan.reads_any(|key| self.written.contains(key)) || self.reads.is_full()
+            }
+            (_, Some(_)) => self.reads.is_full(),
+            (b"SET" | b"MSET" | b"DEL" | b"UNLINK", None) => false,
+            (b"EXISTS", None) => arguments.iter().any(is_written),
+            (b"GET" | b"MGET", None) => arguments.iter().any(is_written) || self.reads.is_full(),
+            (b"SCAN" | b"DBSIZE" | b"INFO", None) => {
+                !self.written.is_empty() || self.reads.is_full()
+            }
+            (_, None) => self.reads.is_full(),
         }
-    }
-
-    fn is_written(&self, keys: &[Vec<u8>]) -> bool {
-        keys.iter().any(|key| self.written.contains(&key[..]))
     }
 
     /// All that was begun is answered.
@@ -253,82 +335,117 @@ impl Session {
             self.is_over = true;
             return error("ERR this is no server of HTTP");
         }
-        if !self.is_known && !["AUTH", "HELLO", "QUIT"].contains(&&*name) {
+        if !self.is_known && !["AUTH", "HELLO", "QUIT", "RESET"].contains(&&*name) {
             return error("NOAUTH Authentication required.");
         }
-        let count = arguments.len();
-        let fits = match &*name {
-            "GET" | "ECHO" | "SELECT" => count == 1,
-            "SET" => count >= 2,
-            "MSET" => count >= 2 && count.is_multiple_of(2),
-            "DEL" | "UNLINK" | "EXISTS" | "MGET" | "SCAN" | "AUTH" | "CONFIG" | "CLIENT" => {
-                count >= 1
-            }
-            _ => true,
-        };
-        if !fits {
-            return error(format!(
-                "ERR wrong number of arguments for '{}' command",
-                name.to_lowercase()
-            ));
+        if let Err(what) = table::fits(&name, arguments.len()) {
+            self.transaction.iter_mut().for_each(Transaction::refuse);
+            return error(what);
+        }
+        if self.transaction.is_some()
+            && !["MULTI", "EXEC", "DISCARD", "RESET", "QUIT"].contains(&&*name)
+        {
+            return self.queue(&name, words);
         }
         match &*name {
             "GET" => {
-                let answer = self.get(Key::from(&arguments[0][..]), true);
-                Pending::Asked(vec![answer], |answers| value_or_trouble(&answers[0]))
+                let answer = self.get(Key::from(&arguments[0][..]), true, None);
+                Pending::Asked(answer, |answer| value_or_trouble(&answer))
             }
-            "MGET" => self.values(arguments),
-            "EXISTS" => {
-                let get = |key: &Vec<u8>| self.get(Key::from(&key[..]), false);
-                Pending::Asked(arguments.iter().map(get).collect(), there)
-            }
-            "SET" if count == 2 => self.puts(arguments),
-            "SET" => {
-                error("ERR syntax error: SET takes a key and a value; values do not expire here")
-            }
+            "SET" if arguments.len() == 2 => self.puts(arguments),
             "MSET" => self.puts(arguments),
-            "DEL" | "UNLINK" => self.delete(arguments),
             "SCAN" => self.scan(arguments),
             "DBSIZE" => Pending::Ready(self.size()),
             "INFO" => Pending::Ready(Reply::text(info::info(&self.serving))),
-            "PING" => Pending::Ready(arguments.first().map_or(Reply::Simple("PONG"), Reply::text)),
-            "ECHO" => Pending::Ready(Reply::text(&arguments[0])),
-            "SELECT" if arguments[0] == b"0" => Pending::Ready(Reply::Simple("OK")),
-            "SELECT" => error("ERR DB index is out of range"),
             "AUTH" => self.auth(arguments),
             "HELLO" => self.hello(arguments),
-            "COMMAND"
-                if arguments.first().is_some_and(|what| what.eq_ignore_ascii_case(b"COUNT")) =>
-            {
-                Pending::Ready(Reply::Integer(metrics::commands() as i64))
-            }
-            "COMMAND" => Pending::Ready(Reply::Array(Vec::new())),
-            // What clients ask when they begin, and what benchmarks do.
-            "CLIENT" => Pending::Ready(Reply::Simple("OK")),
-            "CONFIG" => config(arguments, self.store().is_durable()),
+            "COMMAND" => or_error(commands(arguments)),
+            "CLIENT" => or_error(self.identity.ask(arguments)),
+            "CONFIG" => or_error(config(arguments, self.store().is_durable())),
             "QUIT" => {
                 self.is_over = true;
                 Pending::Ready(Reply::Simple("OK"))
             }
-            _ => error(format!("ERR unknown command '{}'", name.escape_debug())),
+            "RESET" => self.reset(),
+            "MULTI" => self.multi(),
+            "EXEC" => self.exec(),
+            "DISCARD" => match self.transaction.take() {
+                Some(_) => Pending::Ready(Reply::Simple("OK")),
+                None => error("ERR DISCARD without MULTI"),
+            },
+            _ => self.alone(&name, words),
         }
     }
 
     fn puts(&mut self, arguments: &[Vec<u8>]) -> Pending {
         let record = |pair: &[Vec<u8>]| (Key::from(&pair[0][..]), Some(Value::from(&pair[1][..])));
-        let answer = self.write(arguments.chunks_exact(2).map(record).collect());
-        Pending::Asked(vec![answer], |answers| or_trouble(&answers, || Reply::Simple("OK")))
+        let records: Vec<_> = arguments.chunks_exact(2).map(record).collect();
+        self.written.extend(records.iter().map(|(key, _)| Arc::clone(key)));
+        let (answer, then) = self.brought(true);
+        self.store().begin(Operation::Write(records), then);
+        Pending::Asked(answer, |answer| match answer {
+            Ok(_) => Reply::Simple("OK"),
+            Err(wrong) => trouble(&wrong),
+        })
     }
 
-    /// Says how many of them were there, and is done when all are gone for good.
-    fn delete(&mut self, keys: &[Vec<u8>]) -> Pending {
-        let mut keys: Vec<Key> = keys.iter().map(|key| Key::from(&key[..])).collect();
-        keys.sort();
-        keys.dedup();
-        let gets = keys.iter().map(|key| self.get(key.clone(), false));
-        let mut answers: Vec<_> = gets.collect();
-        answers.push(self.write(keys.into_iter().map(|key| (key, None)).collect()));
-        Pending::Asked(answers, there)
+    /// A command that is one moment by itself.
+    fn alone(&mut self, name: &str, words: &Words) -> Pending {
+        let mut plan = Plan::default();
+        if let Err(reply) = plan.add(name, &words[1..]) {
+            return Pending::Ready(reply);
+        }
+        // What the store is not asked for is answered at once.
+        match plan.steps.pop() {
+            Some(Step::Reply(reply)) => Pending::Ready(reply),
+            step => {
+                plan.steps.extend(step);
+                self.run(plan, false, (bytes_of(words), None))
+            }
+        }
+    }
+
+    fn multi(&mut self) -> Pending {
+        if self.transaction.is_some() {
+            return error("ERR MULTI calls can not be nested");
+        }
+        let Serving { queued, limits, .. } = &*self.serving;
+        let part = Part::new(queued, limits.all_transactions_bytes_max);
+        self.transaction = Some(Transaction::new(part));
+        Pending::Ready(Reply::Simple("OK"))
+    }
+
+    fn queue(&mut self, name: &str, words: &Words) -> Pending {
+        let Some(transaction) = &mut self.transaction else { return error("ERR no MULTI") };
+        let most = self.serving.limits.transaction_bytes_max;
+        match transaction.queue(name, words, most) {
+            Ok(()) => Pending::Ready(Reply::Simple("QUEUED")),
+            Err(reply) => {
+                transaction.refuse();
+                Pending::Ready(reply)
+            }
+        }
+    }
+
+    fn exec(&mut self) -> Pending {
+        match self.transaction.take() {
+            None => error("ERR EXEC without MULTI"),
+            Some(Transaction { is_refused: true, .. }) => {
+                error("EXECABORT Transaction discarded because of previous errors.")
+            }
+            Some(Transaction { plan, bytes, part, .. }) => {
+                self.run(plan, true, (bytes, Some(part)))
+            }
+        }
+    }
+
+    /// As a connection is that has just begun, but for its number.
+    fn reset(&mut self) -> Pending {
+        self.transaction = None;
+        self.is_resp3 = false;
+        self.is_known = self.serving.limits.password.is_none();
+        self.identity.forget_name();
+        Pending::Ready(Reply::Simple("RESET"))
     }
 
     fn size(&self) -> Reply {
@@ -354,20 +471,41 @@ impl Session {
     }
 
     fn hello(&mut self, arguments: &[Vec<u8>]) -> Pending {
-        let (version, rest) = match arguments.split_first() {
+        let (version, mut rest) = match arguments.split_first() {
             None => (None, arguments),
             Some((version, rest)) if version == b"2" || version == b"3" => (Some(version), rest),
             _ => return error("NOPROTO unsupported protocol version"),
         };
-        if let [auth, account @ ..] = rest
-            && account.len() >= 2
-            && auth.eq_ignore_ascii_case(b"AUTH")
-            && let Pending::Ready(Reply::Error(what)) = self.auth(&account[..2])
+        let (mut account, mut name) = (None, None);
+        while let Some((option, values)) = rest.split_first() {
+            rest = match (&*option.to_ascii_uppercase(), values) {
+                (b"AUTH", [_, _, rest @ ..]) => {
+                    account = Some(&values[..2]);
+                    rest
+                }
+                (b"SETNAME", [called, rest @ ..]) => {
+                    name = Some(called);
+                    rest
+                }
+                _ => {
+                    let option = table::repeated(option);
+                    return error(format!("ERR syntax error in HELLO option '{option}'"));
+                }
+            };
+        }
+        if let Some(Err(what)) = name.map(|name| is_name("Client names", name)) {
+            return error(what);
+        }
+        if let Some(account) = account
+            && let Pending::Ready(Reply::Error(what)) = self.auth(account)
         {
             return error(what);
         }
         if !self.is_known {
             return error("NOAUTH HELLO must be called with the client already authenticated");
+        }
+        if let Some(Err(what)) = name.map(|name| self.identity.call(name)) {
+            return error(what);
         }
         // Only now: what is refused changes nothing.
         self.is_resp3 = version.map_or(self.is_resp3, |version| version == b"3");
@@ -377,6 +515,7 @@ impl Session {
             text("server", "forebay"),
             text("version", env!("CARGO_PKG_VERSION")),
             (Reply::text("proto"), proto),
+            (Reply::text("id"), Reply::Integer(self.identity.id)),
             text("mode", "standalone"),
             text("role", "master"),
         ]))
@@ -411,8 +550,8 @@ impl Session {
         };
         // Its cursor has to be told with it, so it is waited for here.
         let bytes = self.serving.limits.scan_bytes_max;
-        let answer = self.ask(Operation::Scan { from, count, bytes }).recv();
-        let Page { records, next } = match answer.unwrap_or(Err(Trouble::Closed)) {
+        let Page { records, next } = match self.store().ask(Operation::Scan { from, count, bytes })
+        {
             Ok(Answer::Page(page)) => page,
             Ok(_) => Page::default(),
             Err(wrong) => return Pending::Ready(trouble(&wrong)),
@@ -435,26 +574,6 @@ impl Session {
         self.cursors.push_back((cursor, key));
         cursor
     }
-}
-
-/// CONFIG GET, of which benchmarks want to know how durable writes are.
-fn config(arguments: &[Vec<u8>], is_durable: bool) -> Pending {
-    if !arguments[0].eq_ignore_ascii_case(b"GET") {
-        return error("ERR CONFIG knows GET only");
-    }
-    let known = [
-        // What Redis says where it keeps no snapshots of its own accord; benchmarks ask for it.
-        ("save", ""),
-        ("appendonly", "yes"),
-        ("appendfsync", if is_durable { "always" } else { "no" }),
-    ];
-    let is_asked = |name: &str| {
-        arguments[1..].iter().any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
-    };
-    let asked = known.iter().filter(|(name, _)| is_asked(name));
-    Pending::Ready(Reply::Map(
-        asked.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect(),
-    ))
 }
 
 /// Where the numbers of a client's scans begin: such that it has none of another's, and below 2^53, beyond which

@@ -67,7 +67,8 @@ impl Known {
     /// What is between these keys was given up.
     pub(crate) fn lose(&mut self, loss: &Loss) {
         let is_in = |key: &[u8]| {
-            loss.after.as_deref().is_none_or(|after| after < key)
+            loss.from.as_deref().is_none_or(|from| from <= key)
+                && loss.after.as_deref().is_none_or(|after| after < key)
                 && loss.upto.as_deref().is_none_or(|upto| key <= upto)
         };
         let lost = self.keys.iter_mut().filter(|(key, _)| is_in(key));

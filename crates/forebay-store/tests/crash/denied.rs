@@ -1,8 +1,10 @@
 //! Writes that are done though the disk says that they failed: what comes after them counts all the same.
 
-use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request};
+use std::collections::BTreeSet;
+
+use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request, RequestId};
 use forebay_live::{Crash, Ended, Failure, Medium, Tear, Troubles};
-use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation};
+use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation, Trouble};
 
 use crate::meddled::{Meddle, Meddled};
 use crate::missing::{Asking, told};
@@ -53,7 +55,7 @@ impl Meddle for Denying {
 }
 
 fn is_batch(block: &[u8]) -> bool {
-    &block[8..12] == b"FBAC"
+    &block[8..12] == b"FBB5"
 }
 
 fn is_root(block: &[u8]) -> bool {
@@ -143,5 +145,68 @@ fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
         let looks = [Operation::Open, Operation::Get(key(0))];
         let (_, answers, _) = told((&store.0, store.1.clone()), media, None, &looks);
         assert!(matches!(answers[1], Ok(Answer::Value(None))), "{more} puts: it is back");
+    }
+}
+
+/// File systems on which segments find no space: so many writes are denied, then there is some.
+struct Filled {
+    segments_at: u64,
+    left: u32,
+    denied: BTreeSet<RequestId>,
+}
+
+impl Meddle for Filled {
+    fn start(&mut self, _lanes: &Crash, io: &mut Request, _pieces: &[Piece]) {
+        if io.op == Op::Write && io.offset >= self.segments_at && self.left > 0 {
+            self.left -= 1;
+            self.denied.insert(io.id);
+        }
+    }
+
+    fn end(&mut self, ended: &mut Ended) {
+        if self.denied.remove(&ended.completion.io.id) {
+            ended.completion.outcome = Err(Fault::Full);
+            ended.failure = Some(Failure::Emulated(Fault::Full));
+        }
+    }
+}
+
+#[test]
+fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
+    let (layouts, config) = config_of(18, Nanos::from_millis(1));
+    let puts = 400;
+    let all: Vec<_> = [Operation::Open].into_iter().chain((0..puts).map(put)).collect();
+    let lanes = Crash::new(media(1, &layouts), 4096, 4, 1, Troubles::default());
+    let by = Filled { segments_at: layouts[0].segments_at(), left: 60, denied: BTreeSet::new() };
+    let mut lanes = Meddled { lanes, by };
+    let pause = Nanos::from_micros(500);
+    let told = Asking::new(&all, pause).of((&layouts, config.clone()), None, &mut lanes);
+    assert!(told.outcome.is_ok() && lanes.by.left == 0, "{:?}", told.outcome);
+    let refused = |answer: &&Result<Answer, Trouble>| answer.is_err();
+    let troubles: Vec<_> = told.answers.iter().filter(refused).collect();
+    let is_told =
+        |answer: &&&Result<Answer, Trouble>| matches!(answer, Err(Trouble::NoSpace { .. }));
+    assert!(!troubles.is_empty() && troubles.len() < puts - 20, "{} refused", troubles.len());
+    assert_eq!(troubles.iter().filter(is_told).count(), troubles.len(), "{troubles:?}");
+    assert!(told.answers[puts - 10..].iter().all(Result::is_ok), "it goes on");
+    // Whoever operates it sees that, and that it is over.
+    let health = told.view.health();
+    assert!(health.iter().all(|health| health.name() == "ok" && health.read_errors == 0));
+    assert_eq!(health.iter().map(|health| health.no_space_errors).sum::<u64>(), 60);
+    let notices = told.view.notices();
+    let says = |what: &str| notices.iter().filter(|(_, notice)| notice.contains(what)).count();
+    assert!(says("no space left") > 0 && says("takes writes again") > 0, "{notices:?}");
+    assert!(notices.len() < 20, "{notices:?}");
+    // What was acknowledged is there.
+    let gets = (0..20).map(|at| Operation::Get(key(at)));
+    let looks: Vec<_> = [Operation::Open].into_iter().chain(gets).collect();
+    let answers = told.answers;
+    drop(told.view);
+    let media = lanes.lanes.cut(Tear::Sector);
+    let (_, found, _) = crate::missing::told((&layouts, config), media, None, &looks);
+    for (at, value) in found[1..].iter().enumerate() {
+        let is_done = |number: &usize| number % 20 == at && answers[number + 1].is_ok();
+        let last = (0..puts).rfind(is_done).unwrap() as u8;
+        assert!(matches!(value, Ok(Answer::Value(Some(value))) if value[0] == last), "{at}");
     }
 }

@@ -21,6 +21,7 @@ fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace
         log_slots: 4,
         slot_bytes: 65536,
         capacity_bytes: 16 * MIB,
+        is_labelled_at_end: true,
     };
     let layouts: Vec<Layout> = (0..disks).map(layout).collect();
     let config = Config {

@@ -78,10 +78,12 @@ impl Store {
                     |from: usize| u64::from_le_bytes(block[from..from + 8].try_into().unwrap());
                 let name = (word(24), word(32));
                 match &block[8..12] {
-                    b"FBAC" => found.push((name, disk, at, false)),
-                    b"STRE" => {
+                    b"FBB5" => found.push((name, disk, at, false)),
+                    b"STR5" => {
+                        // Behind what it says of other batches.
+                        let said = u32::from_le_bytes(block[88..92].try_into().unwrap());
                         found.push((name, disk, at, false));
-                        found.push((name, disk, word(80), true));
+                        found.push((name, disk, word(92 + said as usize), true));
                     }
                     _ => {}
                 }
@@ -189,7 +191,7 @@ fn a_loss_is_told_until_it_is_given_up() {
         }
     }
     println!("{told} told of in {lives} lives");
-    assert!(told > 400 && lives > 900, "{told} told of in {lives} lives");
+    assert!(told > 100 && lives > 900, "{told} told of in {lives} lives");
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn a_log_whose_beginning_cannot_be_read_for_a_while_is_not_written_over() {
         }
     }
     println!("{told} told of in {lives} lives");
-    assert!(told > 100 && lives > 50, "{told} told of in {lives} lives");
+    assert!(told > 50 && lives > 50, "{told} told of in {lives} lives");
 }
 
 #[test]
@@ -332,7 +334,7 @@ fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
         let batches = store.batches(&whole);
         let (mut layouts, config) = cramped(&store.layouts, 0, &store.config);
         // There is room for what a log that is given up leaves, and for no log.
-        layouts[1..].iter_mut().for_each(|layout| layout.capacity_bytes += 4096);
+        layouts[1..].iter_mut().for_each(|layout| layout.capacity_bytes += 8192);
         let slow = Store { layouts, config };
         for ((log, index), disk, at, _) in &batches {
             // The last batch of the log before, where that stays a log for want of room.

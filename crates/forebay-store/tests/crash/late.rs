@@ -211,7 +211,7 @@ struct Denied(Option<u64>);
 
 impl Meddle for Denied {
     fn start(&mut self, lanes: &Crash, io: &mut Request, pieces: &[Piece]) {
-        let is_block = io.op == Op::Write && &lanes.pool().view(pieces[0])[8..12] == b"STRE";
+        let is_block = io.op == Op::Write && &lanes.pool().view(pieces[0])[8..12] == b"STR5";
         if is_block && self.0.is_none() {
             self.0 = Some(io.id);
         }

@@ -106,7 +106,7 @@ impl Lying {
         let (word, long) = (|at| word(bytes, at), |at| long(bytes, at));
         if &bytes[8..12] != b"ROOT" {
             return Some(match (is_slot, &bytes[8..12]) {
-                (true, b"STRE") => Lie::StretchBlock,
+                (true, b"STR5") => Lie::StretchBlock,
                 (true, _) => Lie::Batch,
                 (false, b"FILT") => Lie::Copy,
                 // Or a later part of one.

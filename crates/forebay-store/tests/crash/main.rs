@@ -6,6 +6,8 @@
 mod clients;
 mod denied;
 mod faults;
+mod holes;
+mod images;
 mod in_place;
 mod lasting;
 mod late;
@@ -15,6 +17,7 @@ mod missing;
 mod moments;
 mod pages;
 mod rotten;
+mod together;
 mod undurable;
 
 use forebay_core::Nanos;
@@ -52,6 +55,7 @@ fn layouts(draw: &mut Draw) -> Vec<Layout> {
         log_slots,
         slot_bytes: 65536,
         capacity_bytes: 16 * MIB,
+        is_labelled_at_end: true,
     };
     (0..DISKS).map(layout).collect()
 }
@@ -86,6 +90,7 @@ fn config(draw: &mut Draw) -> Config {
         flushes_puts: false,
         notes_stages: false,
         retry: Nanos::from_millis(1),
+        epoch_ns: 1_700_000_000_000_000_000,
     }
 }
 
@@ -94,8 +99,10 @@ fn cramped(layouts: &[Layout], roomy: usize, config: &Config) -> (Vec<Layout>, C
     let cramp = |(disk, layout): (usize, &Layout)| Layout {
         capacity_bytes: match disk == roomy {
             true => layout.capacity_bytes,
-            false => layout.segments_at() + 4096,
+            false => layout.segments_at() + 8192,
         },
+        // Elsewhere that block is one of a segment.
+        is_labelled_at_end: disk == roomy && layout.is_labelled_at_end,
         ..*layout
     };
     let config = Config {

@@ -6,7 +6,7 @@ use super::card::{
 use super::dispersion::BINS_MS;
 use super::distance::Apart;
 use super::measure::{Measure, measures, relative};
-use super::profile::{Profile, RANGES, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
+use super::profile::{Profile, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
 use super::resamples::{Against, Apartness, Resamples};
 use super::response::{Responses, compared};
 use super::tally::{Counts, RESAMPLES, resamples, whole};
@@ -46,7 +46,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
         mrc_mean_error: found.mrc,
         mrc_mean_error_itself: drawn.itself(|apart| Some(apart.mrc)).unwrap_or(0.0),
         mrc: curves(&against, &whole_b, measured.block_bytes),
-        heat: heat([&against.whole, &whole_b], found.heat, &drawn, measured.layout.span),
+        heat: heat([&against.whole, &whole_b], found.heat, &drawn, measured.layout.range_bytes),
         responses: measured
             .responses
             .iter()
@@ -129,19 +129,13 @@ fn curves(against: &Against, b: &Sample, block_bytes: u64) -> Vec<MissRatio> {
     cache_sizes().into_iter().zip(ratios).map(point).collect()
 }
 
-fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, span: u64) -> Heat {
+fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, range_bytes: u64) -> Heat {
     let [a, b] = samples.map(|sample| {
         let requests = sample.of(Sum::Requests).max(1) as f64;
         sample.heat().into_iter().map(|count| count as f64 / requests).collect()
     });
     let total_variation_itself = drawn.itself(|apart| Some(apart.heat)).unwrap_or(0.0);
-    Heat {
-        range_bytes: span.div_ceil(RANGES as u64),
-        total_variation,
-        total_variation_itself,
-        a,
-        b,
-    }
+    Heat { range_bytes, total_variation, total_variation_itself, a, b }
 }
 
 /// What was left out, and what else is to be known.
@@ -186,9 +180,10 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
                 response.device
             ));
         }
-        if both.iter().any(|run| run.moved > 0) {
+        if both.iter().any(|run| run.moved) {
             cautions.push(format!(
-                "{}: the traces reach beyond it and are scaled to fit",
+                "{}: the traces reach beyond it: long gaps between what they use are left out, and what still \
+                 does not fit is scaled",
                 response.device
             ));
         }

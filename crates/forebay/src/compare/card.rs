@@ -136,10 +136,10 @@ pub struct MissRatio {
     pub b: f64,
 }
 
-/// Shares of the requests in equal ranges of the longer trace's span.
+/// Shares of the requests in ranges that each have an equal share of the ground that either trace uses, to a MiB.
 #[derive(Clone, Debug, Serialize)]
 pub struct Heat {
-    /// Bytes of a range.
+    /// Bytes of that ground in a range.
     pub range_bytes: u64,
     /// Share of the requests that fall elsewhere.
     pub total_variation: f64,

@@ -1,10 +1,14 @@
 //! Where the volumes of both traces lie: at the same places if both have the same ones.
 
+use forebay_core::Request;
 use forebay_trace::Record;
 use forebay_trace::describe::description::VolumeRow;
+use forebay_trace::touched::{GRAIN_BYTES, Stretch, Touched, folded};
 
+use crate::error::Error;
 use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
+use crate::progress::{GoOn, Meter};
 
 /// One trace's volumes.
 #[derive(Clone, Debug)]
@@ -13,20 +17,31 @@ pub(super) struct Side {
     pub(super) extents: Vec<u64>,
     /// The place of each of the trace's volumes in that order.
     order: Vec<u32>,
+    /// The stretches of each that are used.
+    stretches: Vec<Vec<Stretch>>,
 }
 
 /// The volumes of both.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) sides: [Side; 2],
-    /// Bytes that the longer of both spans.
-    pub(super) span: u64,
+    /// Where ranges with equal shares of the ground that either trace uses begin, all but the first: volume, in
+    /// the order in which they are laid, and byte on it.
+    pub(super) edges: Vec<(u32, u64)>,
+    /// Bytes of that ground in a range.
+    pub(super) range_bytes: u64,
     /// Whether a volume of one stands for one of the other.
     pub(super) shared: bool,
 }
 
 impl Layout {
-    pub(super) fn of(a: &Input, b: &Input) -> Layout {
+    /// Of both, cut into `ranges`. Both are read once more.
+    pub(super) fn of<P: GoOn>(
+        a: &Input,
+        b: &Input,
+        ranges: usize,
+        mut progress: impl FnMut() -> P,
+    ) -> Result<Layout, Error> {
         let orders = [order(a, b), order(b, a)];
         let laid = |input: &Input, order: &[u32]| {
             let mut extents = vec![0; order.len()];
@@ -41,26 +56,96 @@ impl Layout {
             let longer = extents[0].iter().zip(&extents[1]).map(|(a, b)| *a.max(b)).collect();
             extents = [Vec::clone(&longer), longer];
         }
-        let span = |extents: &Vec<u64>| VolumeLayout::new(extents, u64::MAX, Map::Clip).span();
-        let span = extents.iter().map(span).max().unwrap_or(0);
+        let ground =
+            [touched(a, &orders[0], &mut progress)?, touched(b, &orders[1], &mut progress)?];
+        let both = Touched::clone(&ground[0]).with(&ground[1]);
+        let (edges, bytes) = (both.edges(ranges), both.bytes());
+        let ground = if shared { [both.clone(), both] } else { ground };
         let [a, b] = extents;
         let [order_a, order_b] = orders;
-        let sides = [Side { extents: a, order: order_a }, Side { extents: b, order: order_b }];
-        Layout { sides, span, shared }
+        let side = |extents: Vec<u64>, order, ground: &Touched| {
+            let mut stretches = ground.stretches();
+            stretches.resize(extents.len(), Vec::new());
+            Side { extents, order, stretches }
+        };
+        let sides = [side(a, order_a, &ground[0]), side(b, order_b, &ground[1])];
+        Ok(Layout { sides, edges, range_bytes: bytes.div_ceil(ranges as u64), shared })
     }
+}
+
+/// The ground that `input` uses, its volumes as `order` places them.
+fn touched<P: GoOn>(
+    input: &Input,
+    order: &[u32],
+    progress: &mut impl FnMut() -> P,
+) -> Result<Touched, Error> {
+    let records = input.records()?;
+    let (failed, mut meter) = (records.failed(), Meter::new(|_| progress()));
+    let mut touched = Touched::default();
+    for record in records {
+        if meter.stops_after(1) {
+            return Err(Error::Stopped);
+        }
+        if record.op.moves_data() {
+            touched.add(&renamed(order, record));
+        }
+    }
+    match failed.take() {
+        Some(error) => Err(error.into()),
+        None => Ok(touched),
+    }
+}
+
+/// The record with its volume's place for its volume.
+#[inline]
+fn renamed(order: &[u32], mut record: Record) -> Record {
+    record.volume = order.get(record.volume as usize).copied().unwrap_or(0);
+    record
 }
 
 impl Side {
     /// The record with its volume's place for its volume.
     #[inline]
-    pub(super) fn renamed(&self, mut record: Record) -> Record {
-        record.volume = self.order.get(record.volume as usize).copied().unwrap_or(0);
-        record
+    pub(super) fn renamed(&self, record: Record) -> Record {
+        renamed(&self.order, record)
     }
 
-    /// Lays records on a device of `capacity` bytes.
-    pub(super) fn on(&self, capacity: u64) -> VolumeLayout {
-        VolumeLayout::new(&self.extents, capacity, Map::Scale)
+    /// Lays records on a device of `capacity` bytes. Where they reach beyond it, long gaps that neither trace uses are left
+    /// out first: one distant request would else press all others together.
+    pub(super) fn on(&self, capacity: u64) -> Laid<'_> {
+        let whole = VolumeLayout::new(&self.extents, capacity, Map::Scale);
+        if !whole.is_beyond() {
+            return Laid { layout: whole, folds: None };
+        }
+        let bytes = |stretches: &Vec<Stretch>| {
+            let mib: u64 = stretches.iter().map(|one| one.end_mib - one.begin_mib).sum();
+            mib.saturating_mul(GRAIN_BYTES)
+        };
+        let extents: Vec<u64> = self.stretches.iter().map(bytes).collect();
+        let layout = VolumeLayout::new(&extents, capacity, Map::Scale);
+        Laid { layout, folds: Some(&self.stretches) }
+    }
+}
+
+/// Places records on a device.
+pub(super) struct Laid<'a> {
+    layout: VolumeLayout,
+    /// The stretches that volumes are folded to, where they are.
+    folds: Option<&'a [Vec<Stretch>]>,
+}
+
+impl Laid<'_> {
+    /// The request that a record, its volume renamed, becomes.
+    #[inline]
+    pub(super) fn place(&mut self, record: &Record, id: u64) -> Option<Request> {
+        let Some(folds) = self.folds else { return self.layout.place(record, id) };
+        let stretches = folds.get(record.volume as usize).map_or(&[][..], |all| all);
+        self.layout.place(&Record { offset: folded(stretches, record.offset), ..*record }, id)
+    }
+
+    /// Whether gaps are left out or addresses scaled.
+    pub(super) fn moves(&self) -> bool {
+        self.folds.is_some()
     }
 }
 

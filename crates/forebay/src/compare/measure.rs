@@ -42,7 +42,7 @@ enum What {
     Size(usize),
     /// Share of the requests of a stream, by column in each trace; none in that where it has none.
     Stream([Option<usize>; 2]),
-    /// Share of the requests in ranges of the span.
+    /// Share of the requests in ranges of the ground that either trace uses.
     State(usize, usize),
 }
 

@@ -7,7 +7,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
 use super::dispersion::Bins;
-use super::layout::Side;
+use super::layout::{Laid, Side};
 use super::tally::{Clock, Counts, Tally, bucket};
 use crate::cache_curve::keys;
 use crate::error::Error;
@@ -18,7 +18,8 @@ use crate::progress::{GoOn, Meter};
 pub(super) const SIZE_DIGITS: u32 = 10;
 /// The same of a time: to 0.4 %.
 pub(super) const TIME_DIGITS: u32 = 8;
-/// Equal ranges that the longer trace's span is divided into.
+/// Ranges with equal shares of the ground that either trace uses. (Ranges of equal length from 0 to the highest
+/// address say nothing once one request lies far from all others.)
 pub(super) const RANGES: usize = 256;
 /// Streams told apart; all others are one.
 pub(super) const STREAMS_MAX: usize = 4096;
@@ -57,11 +58,11 @@ pub(super) fn cache_sizes() -> Vec<u64> {
 
 /// What is asked of both traces alike.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
     /// Bytes of a block of the cache.
     pub(super) block_bytes: u64,
-    /// Bytes of the span that is divided into ranges.
-    pub(super) span: u64,
+    /// Where ranges begin, all but the first: volume and byte on it.
+    pub(super) edges: &'a [(u32, u64)],
     /// Whether times mean anything.
     pub(super) timed: bool,
 }
@@ -125,7 +126,7 @@ impl Profile {
     pub(super) fn of<P: GoOn>(
         input: &Input,
         side: &Side,
-        asked: Asked,
+        asked: Asked<'_>,
         progress: impl FnMut(u64) -> P,
     ) -> Result<Profile, Error> {
         let mut pass = Pass::new(input, side, asked);
@@ -168,8 +169,8 @@ pub(super) fn clock(input: &Input, timed: bool) -> Clock {
 struct Pass<'a> {
     profile: Profile,
     side: &'a Side,
-    asked: Asked,
-    layout: crate::layout::VolumeLayout,
+    asked: Asked<'a>,
+    layout: Laid<'a>,
     curve: MissRatioCurve,
     cache_sizes: Vec<u64>,
     written: BTreeSet<u64>,
@@ -183,7 +184,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(input: &Input, side: &'a Side, asked: Asked) -> Pass<'a> {
+    fn new(input: &Input, side: &'a Side, asked: Asked<'a>) -> Pass<'a> {
         let clock = clock(input, asked.timed);
         let bins = match clock {
             Clock::Times(duration) => Some(Bins::new(duration)),
@@ -264,10 +265,10 @@ impl<'a> Pass<'a> {
     }
 
     fn place(&mut self, record: &Record, number: u64, block: usize) {
+        let place = (record.volume, record.offset);
+        let range = self.asked.edges.partition_point(|edge| *edge <= place);
+        self.profile.ranges.add(block, range, 1);
         if let Some(request) = self.layout.place(record, number) {
-            let place = u128::from(request.offset) * RANGES as u128;
-            let range = (place / u128::from(self.asked.span.max(1))) as usize;
-            self.profile.ranges.add(block, range.min(RANGES - 1), 1);
             self.write(record.op, request.offset, request.end());
         }
         for key in keys(record, self.asked.block_bytes) {

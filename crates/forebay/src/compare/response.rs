@@ -33,7 +33,8 @@ pub(super) struct Responses {
     /// Share of the run in which the device was at work.
     pub(super) busy_share: f64,
     pub(super) overloaded: bool,
-    pub(super) moved: u64,
+    /// Whether the traces reach beyond the device.
+    pub(super) moved: bool,
 }
 
 /// The scheduler that a device is tried with: those that change the order least.
@@ -93,7 +94,7 @@ pub(super) fn responses<P: GoOn>(
         sums: watch.sums,
         busy_share,
         overloaded: drains || busy_share > BUSY_SHARE,
-        moved: layout.changed().requests_moved,
+        moved: layout.moves(),
     })
 }
 

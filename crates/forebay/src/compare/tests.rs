@@ -33,6 +33,10 @@ fn input(records: &[Record]) -> Input {
     Input::from_records(records.to_vec(), vec!["one".into()])
 }
 
+fn layout(a: &Input, b: &Input) -> Layout {
+    Layout::of(a, b, RANGES, || ()).unwrap()
+}
+
 fn options(devices: &[&str]) -> Options {
     let names: Vec<String> = devices.iter().map(|name| name.to_string()).collect();
     Options::new(&names, None, 1.0, 7).unwrap()
@@ -158,8 +162,8 @@ fn another_draw_of_the_same_load_lies_in_the_intervals() {
 
 #[test]
 fn miss_ratios_are_those_of_caches() {
-    let (a, layout) = (input(&bursty(1)), Layout::of(&input(&bursty(1)), &input(&bursty(1))));
-    let asked = Asked { block_bytes: PAGE, span: layout.span, timed: true };
+    let (a, layout) = (input(&bursty(1)), layout(&input(&bursty(1)), &input(&bursty(1))));
+    let asked = Asked { block_bytes: PAGE, edges: &layout.edges, timed: true };
     let profile = Profile::of(&a, &layout.sides[0], asked, |_| ()).unwrap();
     let sizes = profile::cache_sizes();
     assert!(sizes.is_sorted_by(|a, b| a < b) && sizes[..4] == [1, 2, 3, 4]);
@@ -249,9 +253,9 @@ fn volumes_of_the_same_name_lie_at_the_same_place() {
         Input::read(&path, Some(from), Default::default(), |_| ()).unwrap()
     };
     let (a, swapped) = (of(["x", "y"]), of(["y", "x"]));
-    let same = Layout::of(&a, &of(["x", "y"]));
+    let same = layout(&a, &of(["x", "y"]));
     assert_eq!(same.sides[0].extents, a.extents);
-    let layout = Layout::of(&a, &swapped);
+    let layout = layout(&a, &swapped);
     // In the second trace "y" comes first and is the shorter one: each place has the longer of both.
     assert_eq!(layout.sides[0].extents, layout.sides[1].extents);
     assert_eq!(layout.sides[1].extents, [a.extents[1]; 2]);
@@ -276,4 +280,72 @@ fn whoever_is_told_of_progress_can_stop() {
     assert!(shares.iter().all(|share| *share <= 1.0), "{shares:?}");
     assert!(shares.iter().any(|share| (0.3..0.6).contains(share)), "{shares:?}");
     assert!(*shares.last().unwrap() > 0.9, "{shares:?}");
+}
+
+/// Requests to spots of 8 GiB that are hot for a while each, at 20 a second.
+fn spots(seed: u64) -> Vec<Record> {
+    let mut random = Random(seed);
+    (0..6_000u64)
+        .map(|n| {
+            let spot = n / 500 % 4 * (2 << 30) + random.below(1000) as u64 * PAGE;
+            record(n * 50 * MS, spot, 4096, Op::Read)
+        })
+        .collect()
+}
+
+/// With a request far away from all others among them.
+fn with_one_at(records: &[Record], far: u64) -> Vec<Record> {
+    let mut records = records.to_vec();
+    records.insert(3000, Record { offset: far, ..records[3000] });
+    records
+}
+
+const ELSEWHERE: &str = "where requests fall on the disk";
+
+/// What is no twin is none with a request far away in either trace, and what is one stays one.
+#[test]
+fn a_distant_request_decides_nothing() {
+    let good = spots(2);
+    let mut bad = spots(3);
+    // All in one of the four spots.
+    bad.iter_mut().for_each(|record| record.offset %= 2 << 30);
+    for far in [1 << 41, 1 << 50, 1 << 63, u64::MAX - 8191] {
+        for (in_a, in_b) in [(true, false), (false, true), (true, true)] {
+            let of = |records: &[Record], far_away: bool| match far_away {
+                true => with_one_at(records, far),
+                false => records.to_vec(),
+            };
+            let a = of(&spots(1), in_a);
+            let [good, bad] = [&good, &bad].map(|b| card_of(&a, &of(b, in_b)));
+            let which = format!("{far}, {in_a}, {in_b}");
+            assert!(aspect(&good, ELSEWHERE).holds, "{which}: {:?}", aspect(&good, ELSEWHERE));
+            assert!(!aspect(&bad, ELSEWHERE).holds, "{which}: {:?}", aspect(&bad, ELSEWHERE));
+            // Three quarters of its requests are not where they should be.
+            assert!((bad.heat.total_variation - 0.75).abs() < 0.02, "{which}");
+            assert!(good.features.iter().any(|feature| feature.name == "state_weight:2/4"));
+        }
+    }
+}
+
+/// On a disk that is smaller than where that request lies all others keep their distances.
+#[test]
+fn a_distant_request_does_not_press_all_others_together_on_a_smaller_disk() {
+    let near = |records: &[Record]| -> Vec<Record> {
+        let near = |record: &Record| Record { offset: record.offset % (2 << 30), ..*record };
+        records.iter().map(near).collect()
+    };
+    let mut random = Random(5);
+    let scattered: Vec<Record> = spots(1)
+        .iter()
+        .map(|r| Record { offset: random.below(1 << 26) as u64 * PAGE, ..*r })
+        .collect();
+    let asked = options(&["st1000nm0011:plain"]);
+    let card = |a: &[Record], b: &[Record]| compare(&input(a), &input(b), &asked, |_| ()).unwrap();
+    let plain = card(&near(&spots(1)), &scattered);
+    let far = card(&with_one_at(&near(&spots(1)), 1 << 50), &scattered);
+    for card in [&plain, &far] {
+        assert!(!aspect(card, "mean responses").holds, "{:?}", card.responses[0].mean_ms);
+    }
+    let [plain, far] = [&plain, &far].map(|card| card.responses[0].mean_ms);
+    assert!((far.a / plain.a - 1.0).abs() < 0.02 && (far.b / plain.b - 1.0).abs() < 0.02);
 }

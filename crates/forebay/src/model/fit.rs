@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_model::fit::{Fitter, Survey};
-use forebay_model::{BUDGET_BYTES, Model};
+use forebay_model::{BUDGET_BYTES, Model, USED_MIB_MAX};
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
@@ -72,6 +72,13 @@ pub fn fit<P: GoOn>(
         }
     })?;
     let mut fitter = Fitter::new(survey, &options.detail);
+    if fitter.used_mib() > USED_MIB_MAX {
+        return Err(Error::Unfit(format!(
+            "{}: got a trace beyond what a model can hold, expected less: requests are spread over {} MiB, {USED_MIB_MAX} at most",
+            name.display(),
+            fitter.used_mib()
+        )));
+    }
     match kept {
         Some(records) => records.iter().for_each(|record| fitter.add(record)),
         None => {

@@ -89,9 +89,7 @@ fn percent_found(share: f64) -> String {
 }
 
 fn money(row: &Row) -> String {
-    let price = row.price.zip(row.currency.as_ref());
-    price
-        .map_or(NONE.into(), |(amount, money)| format!("{} {}", significant(amount), escape(money)))
+    row.priced().map_or(NONE.into(), |price| escape(&price))
 }
 
 fn watts(row: &Row) -> String {

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::mem;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use forebay_core::contract::device::Completion;
@@ -41,8 +41,12 @@ impl Blank {
         let mut text = String::new();
         write_header(&mut text, header);
         let (calls, coming) = sync_channel(BUNCHES);
-        let writer = thread::spawn(move || write(self.0, text, coming));
-        Tape { calls, writer }
+        let (failed, fails) = channel();
+        let writer = thread::spawn(move || {
+            // Where nobody listens, `Tape::finish` tells.
+            write(self.0, text, coming).inspect_err(|error| drop(failed.send(error.to_string())))
+        });
+        Tape { calls, writer, fails: Some(fails) }
     }
 }
 
@@ -50,12 +54,18 @@ impl Blank {
 pub struct Tape {
     calls: SyncSender<Vec<Call>>,
     writer: JoinHandle<Result<u64, TraceError>>,
+    fails: Option<Receiver<String>>,
 }
 
 impl Tape {
     /// Puts what `policy` is asked and answers on the tape, until it is dropped.
     pub fn record<P: Policy>(&self, policy: P) -> Taped<P> {
         Taped { recorder: Recorder::new(policy), to: self.calls.clone() }
+    }
+
+    /// Where it comes why the tape can no longer be written, while a policy works; to be asked for once.
+    pub fn fails(&mut self) -> Option<Receiver<String>> {
+        self.fails.take()
     }
 
     /// Completes the tape; answers how many calls are on it. Only once what [`Tape::record`] gave is

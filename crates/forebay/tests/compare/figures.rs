@@ -1,6 +1,8 @@
 //! The card's figures held against their definitions, computed the plain way from the records of both
 //! traces.
 
+use std::collections::BTreeSet;
+
 use forebay::compare::{Card, Quantity};
 use forebay_core::Op;
 use forebay_core::cache::{Cache, Lru};
@@ -60,16 +62,21 @@ fn miss_ratio(records: &[Record], blocks: u64) -> f64 {
     f64::from(missed) / f64::from(all)
 }
 
-fn heat(records: &[Record], span: u64) -> Vec<f64> {
-    let mut shares = vec![0.0; 256];
-    for record in records {
-        shares[(record.offset * 256 / span) as usize] += 1.0 / records.len() as f64;
-    }
-    shares
+/// Each MiB that requests lie on, in order.
+fn ground(records: &[Record]) -> BTreeSet<u64> {
+    let last = |record: &Record| record.offset + u64::from(record.len) - 1;
+    records.iter().flat_map(|record| record.offset / MIB..=last(record) / MIB).collect()
 }
 
-fn end(records: &[Record]) -> u64 {
-    records.iter().map(|record| record.offset + u64::from(record.len)).max().unwrap()
+/// The shares of the requests in 256 ranges of that ground.
+fn heat(records: &[Record], ground: &BTreeSet<u64>) -> Vec<f64> {
+    let mut shares = vec![0.0; 256];
+    for record in records {
+        let before = ground.range(..record.offset / MIB).count() as u64;
+        let place = before * MIB + record.offset % MIB;
+        shares[(place * 256 / (ground.len() as u64 * MIB)) as usize] += 1.0 / records.len() as f64;
+    }
+    shares
 }
 
 #[test]
@@ -123,17 +130,17 @@ fn miss_ratios_are_those_of_caches_and_their_error_the_mean_over_all_sizes() {
 }
 
 #[test]
-fn heat_is_the_share_of_equal_ranges_of_the_longer_span() {
+fn heat_is_the_share_of_ranges_with_equal_shares_of_what_either_uses() {
     let (a, mut b) = (load(1, 600), load(2, 600));
-    // The last sector of the span.
-    b[599].offset = 80 * MIB - 512;
+    // Far from all others.
+    b[599].offset = 800 * MIB - 512;
     b[599].len = 512;
     let card = card(&a, &b, &["990-pro"]);
-    let span = end(&a).max(end(&b));
-    let [of_a, of_b] = [heat(&a, span), heat(&b, span)];
+    let ground = &ground(&a) | &ground(&b);
+    let [of_a, of_b] = [heat(&a, &ground), heat(&b, &ground)];
     let apart: f64 = of_a.iter().zip(&of_b).map(|(a, b)| (a - b).abs()).sum();
     close(card.heat.total_variation, apart / 2.0, "total variation");
-    assert_eq!((card.heat.a.len(), card.heat.range_bytes), (256, span / 256));
+    assert_eq!((card.heat.a.len(), card.heat.range_bytes), (256, ground.len() as u64 * MIB / 256));
     for (found, expected) in card.heat.a.iter().zip(&of_a).chain(card.heat.b.iter().zip(&of_b)) {
         close(*found, *expected, "share");
     }

@@ -128,7 +128,7 @@ pub struct WriteCacheSpec {
 pub struct QueueSpec {
     /// Commands the drive takes at a time.
     pub depth: u32,
-    /// A command that has waited so long goes next, however far away.
+    /// A command that has waited so long goes next, however far away, but at most one in eight does.
     pub starvation: Nanos,
 }
 

@@ -2,6 +2,7 @@
 
 use super::buffer::Hit;
 use super::mechanism::{Access, Task};
+use super::turns::Pick;
 use super::write_cache::{Dirty, WriteCache};
 use super::{Command, Drive, Flags, Mechanics, Nanos, Op, Served};
 
@@ -263,16 +264,17 @@ impl Drive {
         self.cache.as_ref().map_or(0, WriteCache::written_at)
     }
 
-    /// The run of the cache that goes next if the arm starts at `start` or later, and when the head
-    /// reaches it: the oldest, at once, if it has waited too long, else the one reached first of
-    /// those whose data are over the bus. (One that comes as the head passes loses a turn, and leaves
-    /// those behind the head where they are, until they fill the cache.)
-    pub(super) fn nearest_run(&self, start: u64) -> Option<(u64, usize)> {
+    /// The run of the cache that goes next if the arm starts at `start` or later: the oldest if it has
+    /// waited too long and it is its turn, else the one reached first of those whose data are over the
+    /// bus. (One that comes as the head passes loses a turn, and leaves those behind the head where
+    /// they are, until they fill the cache.)
+    pub(super) fn nearest_run(&self, start: u64) -> Option<Pick> {
         let runs = self.cache.as_ref()?.runs();
         let begin = |run: &Dirty| run.ready.max(start).max(self.mechanism.free_at);
         let oldest = (0..runs.len()).min_by_key(|&index| (runs[index].ready, index))?;
-        if begin(&runs[oldest]) - runs[oldest].ready >= self.controller.queue.starvation.0 {
-            return Some((0, oldest));
+        let since = runs[oldest].ready;
+        if self.is_due(begin(&runs[oldest]) - since) {
+            return Some(Pick { index: oldest, forced: true, at: 0, since });
         }
         let reached = |run: &Dirty| {
             let place = self.mechanism.surface.place(run.first);
@@ -280,13 +282,17 @@ impl Drive {
             let [seek, rotation] = self.mechanism.approach(begin, place, true, 0);
             begin.saturating_add(seek + rotation)
         };
-        runs.iter().enumerate().map(|(index, run)| (reached(run), index)).min()
+        let nearest = runs.iter().enumerate().map(|(index, run)| (reached(run), index)).min();
+        let pick =
+            |(at, index): (u64, usize)| Pick { index, forced: false, at, since: runs[index].ready };
+        nearest.map(pick)
     }
 
     /// Writes the run of the cache that goes next; says when it is on the media.
     pub(super) fn write_nearest(&mut self, now: u64, start: u64) -> Option<u64> {
-        let (_, nearest) = self.nearest_run(start)?;
-        let run = self.cache.as_mut()?.take(nearest);
+        let pick = self.nearest_run(start)?;
+        self.turns.count(pick.forced);
+        let run = self.cache.as_mut()?.take(pick.index);
         let start = run.ready.max(start).max(self.mechanism.free_at);
         self.stop_reading(now, start);
         let task = Task {

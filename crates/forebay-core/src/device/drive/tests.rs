@@ -390,6 +390,47 @@ fn the_command_that_the_head_reaches_first_goes_first() {
     assert_eq!(order(queue(1_000)), [(10, 1_110), (8, 10_910), (40, 14_110)]);
 }
 
+/// However long all have waited, seven of eight go as the head reaches them; then the oldest has its turn.
+#[test]
+fn one_turn_in_eight_is_forced() {
+    let mut drive = with(|controller| {
+        controller.buffer = None;
+        // Every command has waited too long as soon as it has come.
+        controller.queue = QueueSpec { depth: 16, starvation: Nanos::ZERO };
+    });
+    for (ns, sector) in (0..).zip([95, 94, 5, 15, 25, 35, 45, 55, 65, 75, 85]) {
+        drive.start(Nanos(ns), io(Op::Read, sector, 1));
+    }
+    let mut order = Vec::new();
+    while let Some(at) = drive.next() {
+        order.push(drive.finish(at).io.id);
+    }
+    // 95 was alone, and forced. 94 has just passed, and has waited longest.
+    assert_eq!(order, [95, 5, 15, 25, 35, 45, 55, 65, 94, 75, 85]);
+}
+
+/// Nor are runs of a cache that is emptied written by their age alone.
+#[test]
+fn runs_of_the_cache_share_these_turns() {
+    let mut drive = with(|controller| {
+        let (extent_sectors, sectors) = (8, 8 * 8);
+        controller.write_cache = Some(WriteCacheSpec { extents: 8, extent_sectors, sectors });
+        controller.queue = QueueSpec { depth: 16, starvation: Nanos::ZERO };
+        controller.buffer = None;
+    });
+    drive.start(Nanos::ZERO, io(Op::Read, 90, 1));
+    for sector in [80, 70, 60, 50, 40, 30, 20, 10] {
+        drive.start(Nanos(300_000), io(Op::Write, sector, 1));
+    }
+    drive.start(Nanos(9_000_000), io(Op::Flush, 0, 0));
+    let mut last = 0;
+    while let Some(at) = drive.next() {
+        last = drive.finish(at).at.0 / 1_000;
+    }
+    // All in one turn of the platters; as they came, each would take nearly one.
+    assert!(last < 30_000, "{last} us");
+}
+
 #[test]
 fn it_says_how_long_an_io_may_be_and_how_much_it_holds() {
     let mut spec = spec();

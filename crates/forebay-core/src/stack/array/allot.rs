@@ -21,9 +21,10 @@ impl Array {
             if there && !self.is_fresh() {
                 continue;
             }
+            let forgoes = !there && self.forgoes(unit, level, role);
             let lane = self.drives.choose(&self.geometry, number, unit, level, role);
-            let place = lane.and_then(|lane| self.drives.take(lane));
-            if place.is_none() && self.may_be_on_any(unit, level, role) {
+            let place = lane.filter(|_| !forgoes).and_then(|lane| self.drives.take(lane));
+            if place.is_none() && !forgoes && self.may_be_on_any(unit, level, role) {
                 for role in each(roles).filter(|role| unit.places[*role] != before.places[*role]) {
                     self.drives.give(unit.places[role]);
                 }
@@ -36,7 +37,7 @@ impl Array {
     }
 
     /// No drive takes a role: it is lost by the one that had it, or by one that is missing.
-    fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
+    pub(super) fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
         let place = unit.places[role].lost();
         let missing = || self.drives.missing(unit, level, role, self.chunks());
         place.loser().or_else(missing).map_or(place, Place::lost_by)
@@ -47,7 +48,22 @@ impl Array {
         let Some(level) = unit.level else { return false };
         let is_lost = |role: &usize| unit.places[*role].is_lost();
         let mut lost = (0..level.roles(self.chunks())).filter(is_lost);
-        lost.any(|role| self.may_be_on_any(unit, level, role))
+        let may_be = |role| self.may_be_on_any(unit, level, role);
+        lost.any(|role| may_be(role) && !self.forgoes(unit, level, role))
+    }
+
+    /// The same with the cells that are kept back for units that shrink.
+    pub(super) fn allot_kept(
+        &mut self,
+        number: u64,
+        unit: &mut Unit,
+        level: Level,
+        roles: Roles,
+    ) -> Option<()> {
+        let reserves = std::mem::take(&mut self.drives.reserves);
+        let allotted = self.allot(number, unit, level, roles);
+        self.drives.reserves = reserves;
+        allotted
     }
 
     /// Whether there is a drive for a role, full or not.
@@ -58,13 +74,12 @@ impl Array {
 
     /// Whether drives of a kind have room to spare for a level that takes more than the leanest.
     pub(super) fn has_spare(&self, level: Level, kind: Kind) -> bool {
-        let chunks = self.chunks();
-        level.roles(chunks) <= self.leanest.roles(chunks) || self.is_roomy(level, kind)
+        !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
     /// Whether a unit of this level can be on drives of a kind, all of which have room to spare.
     pub(super) fn is_roomy(&self, level: Level, kind: Kind) -> bool {
-        let spare = (self.geometry.cells / 64).max(16);
+        let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())
             && self.drives.of(kind).all(|lane| self.drives.free(lane) > spare)
     }
@@ -79,22 +94,8 @@ impl Array {
         if self.is_roomy(level, wanted.other()) {
             return wanted.other();
         }
-        let chunks = self.chunks();
-        let promised = |kind| self.drives.units_of(kind, self.leanest, chunks, u32::MAX.into());
-        let room = |kind: Kind| promised(kind) as i64 - self.held[kind as usize] as i64;
-        if room(wanted) > 0 { wanted } else { wanted.other() }
-    }
-
-    /// A unit has another level, or kind, in what counts.
-    pub(super) fn hold(&mut self, old: &Unit, new: &Unit) {
-        if let Some(level) = old.level {
-            self.held[old.kind as usize] -= 1;
-            self.levels[level.place()] -= 1;
-        }
-        if let Some(level) = new.level {
-            self.held[new.kind as usize] += 1;
-            self.levels[level.place()] += 1;
-        }
+        let room = |kind: Kind| self.promised(kind) as i64 - self.held[kind as usize] as i64;
+        if room(wanted) > 0 || room(wanted.other()) <= 0 { wanted } else { wanted.other() }
     }
 }
 

@@ -73,6 +73,10 @@ impl Bench {
         }
     }
 
+    pub(super) fn now(&self) -> Nanos {
+        Nanos(self.step * STEP)
+    }
+
     pub(super) fn array(&self) -> &Array {
         self.policy.placement()
     }

@@ -6,8 +6,10 @@
 //! says how many.
 
 use super::Array;
+use super::full::CARE_PAUSE;
 use super::kind::Kind;
 use super::locks::Task;
+use super::lost::Lost;
 use super::unit::Place;
 use crate::contract::time::Nanos;
 use crate::stack::placed::Plan;
@@ -33,11 +35,10 @@ pub(super) struct Care {
     moved: Vec<u64>,
     /// A unit is being looked after.
     pub(super) busy: bool,
-    /// Where room was last made, and how often that was tried since there was any.
-    pub(super) reclaimed: u64,
-    pub(super) reclaims: u64,
     /// Who opens it is answered when all care is taken: those who do, with their streams.
     pub(super) waits: bool,
+    /// Drives had no room for something.
+    lacks_room: bool,
     pub(super) waiters: Vec<(u32, u32)>,
 }
 
@@ -55,6 +56,20 @@ impl Care {
     /// From the first unit on.
     pub(super) fn begin(&mut self, now: Nanos) {
         (self.due, self.next) = (Some(now), 0);
+    }
+
+    /// Drives had no room for something: it is tried again later, unless somebody waits for the end.
+    pub(super) fn postpone(&mut self, now: Nanos) {
+        self.lacks_room = !self.waits;
+        if self.due.is_none() {
+            self.begin_again(now);
+        }
+    }
+
+    fn begin_again(&mut self, now: Nanos) {
+        if std::mem::take(&mut self.lacks_room) {
+            self.begin(now + CARE_PAUSE);
+        }
     }
 }
 
@@ -139,6 +154,7 @@ impl Array {
         if self.care.grows.take().is_some() {
             self.promise_more();
         }
+        self.care.begin_again(plan.now);
         for (client, stream) in std::mem::take(&mut self.care.waiters) {
             self.log.wait(client, Some(stream));
         }
@@ -148,7 +164,9 @@ impl Array {
     /// As many units as there is room for, when a record says so.
     fn promise_more(&mut self) {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
-        let units = self.drives.units(self.leanest, chunks, most);
+        // Copies that were asked for and that nothing but a lack of room would make leaner stay.
+        let level = if self.first.tolerates() == 2 { self.leanest } else { self.first };
+        let units = self.drives.units(level, chunks, most);
         if let Some(grown) = self.geometry.grown(units) {
             (self.geometry, self.log.owes) = (grown, true);
             self.table.grow(units);
@@ -162,10 +180,13 @@ impl Array {
         let is_lost = |role: usize| {
             let place = unit.places[role];
             let is_lost = place != Place::ZERO && self.drives.lane(place).is_none();
-            is_lost && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
+            let may = is_lost && !self.forgoes(&unit, level, role);
+            may && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
         };
-        if self.care.scrubs || (0..level.roles(self.chunks())).any(is_lost) {
-            return Some(Task::Repair { reads_all: self.care.scrubs });
+        // What was lost may be there again, as with a drive that is back.
+        let reads_all = self.care.scrubs || unit.lost != Lost::NONE;
+        if reads_all || (0..level.roles(self.chunks())).any(is_lost) {
+            return Some(Task::Repair { reads_all });
         }
         if let Some(task) = self.heed(at) {
             return Some(task);

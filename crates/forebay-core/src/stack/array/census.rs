@@ -1,8 +1,9 @@
 //! What an array is like: its drives, its units by level, what is lost.
 
 use super::kind::Kind;
-use super::level::{LEVELS, Level};
-use super::unit::Place;
+use super::level::{LEVELS, Level, all, each};
+use super::lost::{Blocks, blocks_of};
+use super::unit::{Place, Unit};
 use super::{Array, Phase};
 use crate::contract::policy::{Gauge, GaugeOf};
 use crate::contract::request::Lane;
@@ -28,8 +29,37 @@ pub struct Census {
     pub ssd_units: u64,
     /// Units with roles that no drive has.
     pub degraded_units: u64,
-    /// Units that cannot be read any more.
+    /// Units of which some bytes cannot be read any more.
     pub lost_units: u64,
+    /// Bytes of the volume in the ranges that cannot be read any more.
+    pub lost_bytes: u64,
+    /// These units, the first [`LOST_LISTED`] of them.
+    pub lost: Vec<LostUnit>,
+}
+
+/// The most units that a census lists one by one.
+pub const LOST_LISTED: usize = 1000;
+
+/// A unit of which some bytes cannot be read any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostUnit {
+    /// Its number.
+    pub unit: u64,
+    /// The bytes, in order. Where different chunks have lost blocks at different places, a range may hold
+    /// blocks that can be read.
+    pub ranges: Vec<LostRange>,
+    /// Numbers of the drives that are missing, or that no longer have what they held of these bytes or of
+    /// what they follow from.
+    pub drives: Vec<u8>,
+}
+
+/// A range of bytes of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostRange {
+    /// First byte on the volume.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
 }
 
 /// A drive of an array.
@@ -61,6 +91,8 @@ impl Array {
         gauges.push(gauge("care_units_left", GaugeOf::All, self.care_left()));
         gauges.push(gauge("all_units", GaugeOf::All, self.table.units()));
         gauges.push(gauge("losses", GaugeOf::All, self.log.losses.count()));
+        gauges.push(gauge("lost_units", GaugeOf::All, self.lost_units));
+        gauges.push(gauge("lacks_room", GaugeOf::All, u64::from(self.full.is_full())));
         for (lane, drive) in self.drives.states().into_iter().enumerate() {
             let of = GaugeOf::Lane(lane as Lane);
             let free_bytes = u64::from(drive.free_cells) * u64::from(self.geometry.chunk_bytes);
@@ -71,11 +103,51 @@ impl Array {
         gauges
     }
 
+    /// What a unit has lost; none if all of it can be read.
+    fn lost_of(&self, number: u64, unit: &Unit) -> Option<LostUnit> {
+        let (level, chunks) = (unit.level?, self.chunks());
+        let told = unit.told(chunks, |place| self.drives.lane(place).is_some());
+        if told == all(chunks) && !unit.lost.has_data(level, chunks) {
+            return None;
+        }
+        let block = u64::from(super::geometry::BLOCK);
+        let count = blocks_of(&self.geometry);
+        let mut ranges: Vec<LostRange> = Vec::new();
+        for chunk in 0..chunks {
+            let blocks = match told >> chunk & 1 == 1 {
+                true => unit.lost.of_chunk(level, chunk, &self.geometry),
+                false => Blocks::first(count),
+            };
+            for at in blocks.each() {
+                let offset =
+                    number * self.geometry.unit_bytes() + (chunk * count + at) as u64 * block;
+                match ranges.last_mut().filter(|last| last.offset + last.bytes == offset) {
+                    Some(last) => last.bytes += block,
+                    None => ranges.push(LostRange { offset, bytes: block }),
+                }
+            }
+        }
+        let is_away = |role: &usize| {
+            let place = unit.places[*role];
+            place != Place::ZERO && self.drives.lane(place).is_none()
+        };
+        let away = (0..level.roles(chunks)).filter(is_away);
+        let drive = |role: usize| {
+            let place = unit.places[role];
+            place.cell().map(|(drive, _)| drive).or(place.loser())
+        };
+        let mut drives: Vec<u8> = each(unit.lost.roles).chain(away).filter_map(drive).collect();
+        drives.sort_unstable();
+        drives.dedup();
+        Some(LostUnit { unit: number, ranges, drives })
+    }
+
     /// Looks at all units.
     pub fn census(&self) -> Census {
         let chunks = self.chunks();
         let mut units: Vec<(Level, u64)> = LEVELS.iter().map(|level| (*level, 0)).collect();
-        let (mut degraded_units, mut lost_units) = (0, 0);
+        let (mut degraded_units, mut lost_units, mut lost_bytes) = (0, 0, 0);
+        let mut lost = Vec::new();
         for number in 0..self.table.units() {
             let unit = self.unit(number);
             let Some(level) = unit.level else { continue };
@@ -88,7 +160,13 @@ impl Array {
                 place != Place::ZERO && self.drives.lane(place).is_none()
             });
             degraded_units += u64::from(lacks);
-            lost_units += u64::from(!self.drives.has_all(&unit, chunks));
+            if let Some(unit) = self.lost_of(number, &unit) {
+                lost_units += 1;
+                lost_bytes += unit.ranges.iter().map(|range| range.bytes).sum::<u64>();
+                if lost.len() < LOST_LISTED {
+                    lost.push(unit);
+                }
+            }
         }
         units.retain(|(_, count)| *count > 0);
         Census {
@@ -102,6 +180,8 @@ impl Array {
             ssd_units: self.held[Kind::Ssd as usize],
             degraded_units,
             lost_units,
+            lost_bytes,
+            lost,
         }
     }
 }

@@ -8,12 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use super::job::Doing;
-use super::locks::Task;
 use super::losses::{Losses, Waiter};
 use super::record::{Record, units_a_record};
 use super::unit::Unit;
-use super::{Array, FLUSH, KIND, Level, Phase, RECORD, geometry, nobodys};
+use super::{Array, FLUSH, KIND, Phase, RECORD, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
@@ -57,8 +55,9 @@ struct Round {
     stretches: Vec<Stretch>,
     sum: u64,
     page: u64,
-    /// Lanes that do not have all records.
+    /// Lanes that do not have all records, and those of them that had no room.
     refused: Vec<usize>,
+    full: Vec<usize>,
     tries: u32,
 }
 
@@ -109,7 +108,7 @@ impl Array {
             return;
         }
         if matches!(self.phase, Phase::Failed) {
-            return self.give_up(plan);
+            return self.give_up(Fault::Gone, plan);
         }
         if !self.changed.is_empty() || self.log.owes {
             return self.begin_round(plan);
@@ -146,10 +145,11 @@ impl Array {
             sum: 0,
             page: 0,
             refused: Vec::new(),
+            full: Vec::new(),
             tries: 0,
         });
         if lanes.is_empty() {
-            return self.give_up(plan);
+            return self.give_up(Fault::Gone, plan);
         }
         for lane in lanes {
             plan.io(nobodys(lane, Op::Flush, 0, 0, Bytes::NONE, FLUSH << KIND));
@@ -174,7 +174,7 @@ impl Array {
     /// Writes the round's records.
     fn write_records(&mut self, plan: &mut Plan<'_>) {
         if self.drives.present().next().is_none() {
-            return self.give_up(plan);
+            return self.give_up(Fault::Gone, plan);
         }
         let changed: Vec<(u64, Unit)> = self.round.iter().map(|(at, unit)| (*at, *unit)).collect();
         let each = units_a_record(&self.geometry);
@@ -227,8 +227,9 @@ impl Array {
     }
 
     /// Writes the round's records to the drives that do not have them.
-    fn send_records(&mut self, plan: &mut Plan<'_>) {
+    pub(super) fn send_records(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = &mut self.log.round else { return };
+        round.full.clear();
         for lane in std::mem::take(&mut round.refused) {
             for &Stretch { at, len, buf } in &round.stretches {
                 let io = nobodys(lane, Op::Write, at, len, Bytes::of(buf), RECORD << KIND);
@@ -245,6 +246,9 @@ impl Array {
         if outcome.is_err() && !round.refused.contains(&lane) {
             round.refused.push(lane);
         }
+        if outcome == Err(Fault::Full) {
+            round.full.push(lane);
+        }
         if round.left > 0 {
             return;
         }
@@ -253,26 +257,45 @@ impl Array {
         }
         round.tries += 1;
         let (tries, last) = (round.tries, round.last);
-        let refused = round.refused.clone();
-        for lane in refused.into_iter().filter(|_| tries > TRIES_MAX) {
+        let (refused, full) = (round.refused.clone(), round.full.clone());
+        for lane in refused.into_iter().filter(|lane| tries > TRIES_MAX && !full.contains(lane)) {
             self.lose(lane);
         }
         let present: Vec<usize> = self.drives.present().collect();
         if present.is_empty() {
-            return self.give_up(plan);
+            return self.give_up(Fault::Gone, plan);
         }
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
             // Once more to all: those that have them get the same bytes.
             round.refused = targets(present, last + u64::from(tries), copies);
         }
+        // Others were tried.
+        if tries > TRIES_MAX && !full.is_empty() {
+            return self.await_room_for_records(plan);
+        }
         self.send_records(plan);
+    }
+
+    /// Who waits for a round is told that there is no room for its records; these are written later.
+    pub(super) fn refuse_waiters(&mut self, plan: &mut Plan<'_>) {
+        if matches!(self.phase, Phase::Opening(_)) {
+            return self.give_up(Fault::Full, plan);
+        }
+        let of_round = self.log.round.iter_mut().flat_map(|round| round.waiters.drain(..));
+        let waiters: Vec<Waiter> = of_round.collect();
+        for waiter in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
+            plan.release(waiter.client, Err(Fault::Full));
+        }
+        for key in std::mem::take(&mut self.stalled) {
+            self.finish(key, Err(Fault::Full), plan);
+        }
     }
 
     /// The round is durable.
     fn end_round(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = self.log.round.take() else { return };
-        self.care.reclaims = 0;
+        self.full.took_records();
         (self.log.sequence, self.log.sum, self.log.page) = (round.last, round.sum, round.page);
         round.stretches.iter().for_each(|it| plan.slots.free(it.buf));
         for (at, unit) in std::mem::take(&mut self.round) {
@@ -280,6 +303,7 @@ impl Array {
             self.table.set(at, &unit);
             self.release(at, &before);
         }
+        self.freed();
         self.answer(round.waiters, plan);
         if matches!(self.phase, Phase::Opening(_)) {
             return self.ready_now(plan);
@@ -291,7 +315,7 @@ impl Array {
     }
 
     /// No drive takes records any more: nothing becomes durable.
-    pub(super) fn give_up(&mut self, plan: &mut Plan<'_>) {
+    pub(super) fn give_up(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         self.phase = Phase::Failed;
         let round = self.log.round.take();
         if let Some(round) = &round {
@@ -299,13 +323,14 @@ impl Array {
         }
         let waiters = round.map_or_else(Vec::new, |round| round.waiters);
         for waiter in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
-            plan.release(waiter.client, Err(Fault::Gone));
+            plan.release(waiter.client, Err(fault));
         }
         for (client, ..) in std::mem::take(&mut self.early) {
-            plan.release(client, Err(Fault::Gone));
+            plan.release(client, Err(fault));
         }
+        self.refuse_parts(fault, plan);
         for key in std::mem::take(&mut self.stalled) {
-            self.finish(key, Err(Fault::Gone), plan);
+            self.finish(key, Err(fault), plan);
         }
         self.round = BTreeMap::new();
     }
@@ -319,65 +344,9 @@ impl Array {
         }
         was_used
     }
-
-    /// Jobs wait for room, and nothing under way will give any: makes some, or says that there is none.
-    pub(super) fn make_room(&mut self, plan: &mut Plan<'_>) {
-        if self.stalled.is_empty() || !self.log.is_idle() {
-            return;
-        }
-        if !self.changed.is_empty() && self.is_fresh() {
-            return self.commit(plan);
-        }
-        let active = self.jobs.len() - self.vacant.len() - self.stalled.len();
-        // What only makes anew does not drive out others.
-        let writes = |key: &u32| self.jobs[*key as usize].doing == Doing::Write;
-        if active > 0 || self.stalled.iter().any(writes) && self.reclaim() {
-            return;
-        }
-        // Better on a drive that lost another role than refused.
-        let before = self.stalled.len();
-        self.drives.reckless = true;
-        self.retry_stalled(plan);
-        self.drives.reckless = false;
-        if self.stalled.len() < before {
-            return;
-        }
-        for key in std::mem::take(&mut self.stalled) {
-            self.finish(key, Err(Fault::Full), plan);
-        }
-    }
-
-    /// Has a unit that takes more than the leanest level shrink; answers whether there is one.
-    fn reclaim(&mut self) -> bool {
-        let chunks = self.chunks();
-        let lean = self.leanest.roles(chunks);
-        let is_fat =
-            |unit: &Unit| unit.level.is_some_and(|level: Level| level.roles(chunks) > lean);
-        let units = self.table.units();
-        self.care.reclaims += 1;
-        if self.care.reclaims > units {
-            return false;
-        }
-        let fat = (0..units).map(|step| (self.care.reclaimed + step) % units).find(|at| {
-            // Not one that a stalled write holds.
-            self.locks.is_quiet(*at) && is_fat(&self.unit(*at))
-        });
-        let Some(at) = fat else { return false };
-        self.care.reclaimed = at + 1;
-        let kind = self.unit(at).kind;
-        self.locks.ask(at, Task::Switch(self.leanest, kind));
-        self.ready.push(at);
-        true
-    }
 }
 
-/// A record or label in a buffer, with its sum.
-pub(super) fn sealed(bytes: &[u8], plan: &mut Plan<'_>) -> (Buf, u64) {
-    let buf = plan.slots.take(bytes.len() as u32);
-    (buf, seal(bytes, Bytes::of(buf), plan))
-}
-
-/// The same at a place of a buffer that is there.
+/// A record at a place of a buffer, with its sum.
 fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let len = bytes.len() as u32;
     plan.slots.put(to.len(len), bytes);

@@ -6,9 +6,13 @@ use super::kind::{KINDS, Kind};
 use super::level::{Level, each};
 use super::space::Space;
 use super::unit::{Place, Unit};
+use crate::contract::time::Nanos;
 
-/// Faults of a drive after which it is used no more.
+/// Recent faults of a drive after which it is used no more.
 const FAULTS_MAX: u32 = 32;
+/// In what time recent faults count half. A drive that dies fails far more often than that; a few bad sectors a
+/// year do not add up. (md decays the read errors of a drive by as much.)
+const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
 /// A role goes from one drive to another where that has so many cells more free.
 const SLOPE: u32 = 32;
 
@@ -19,7 +23,11 @@ pub(super) struct Drive {
     pub(super) kind: Kind,
     pub(super) present: bool,
     pub(super) space: Space,
+    /// Since it was opened.
     pub(super) faults: u32,
+    /// Those that still count, as of that time.
+    recent: u32,
+    decayed: Nanos,
     /// Which of all flushes that failed was its last.
     lapse: u32,
 }
@@ -37,6 +45,8 @@ pub(super) struct Drives {
     ssds: u32,
     /// Roles go to any drive that has room, whatever it lost.
     pub(super) reckless: bool,
+    /// By kind: cells of each drive that are kept back from roles that are new there.
+    pub(super) reserves: [u32; KINDS.len()],
 }
 
 impl Drives {
@@ -50,6 +60,8 @@ impl Drives {
                 present: number > 0,
                 space: Space::new(cells),
                 faults: 0,
+                recent: 0,
+                decayed: Nanos::ZERO,
                 lapse: 0,
             })
             .collect();
@@ -59,7 +71,15 @@ impl Drives {
         }
         let mut members = [0; LANES_MAX as usize];
         members.iter_mut().zip(numbers).for_each(|(to, number)| *to = *number);
-        Drives { all, lanes, lapses: 0, members, ssds: 0, reckless: false }
+        Drives {
+            all,
+            lanes,
+            lapses: 0,
+            members,
+            ssds: 0,
+            reckless: false,
+            reserves: [0; KINDS.len()],
+        }
     }
 
     pub(super) fn lanes(&self) -> usize {
@@ -95,6 +115,22 @@ impl Drives {
 
     pub(super) fn number(&self, lane: usize) -> u8 {
         self.all[lane].number
+    }
+
+    /// Whether all drives of the volume are there.
+    pub(super) fn is_whole(&self) -> bool {
+        KINDS.iter().all(|kind| self.missing_of(*kind) == 0)
+    }
+
+    /// How many drives of a kind are missing.
+    pub(super) fn missing_of(&self, kind: Kind) -> usize {
+        let is_ssd = |member: usize| self.ssds >> member & 1 == 1;
+        let is_missing = |(member, number): &(usize, &u8)| {
+            **number > 0
+                && is_ssd(*member) == (kind == Kind::Ssd)
+                && self.lanes[usize::from(**number)].is_none()
+        };
+        self.members.iter().enumerate().filter(is_missing).count()
     }
 
     /// The numbers of all drives of the volume, present or not.
@@ -140,9 +176,14 @@ impl Drives {
     }
 
     /// An I/O of a drive failed; answers whether that is once too often.
-    pub(super) fn fault(&mut self, lane: usize) -> bool {
-        self.all[lane].faults += 1;
-        self.all[lane].faults > FAULTS_MAX
+    pub(super) fn fault(&mut self, lane: usize, now: Nanos) -> bool {
+        let drive = &mut self.all[lane];
+        let halvings = (now - drive.decayed).0 / FAULTS_HALVE.0;
+        drive.recent = drive.recent.checked_shr(halvings.min(31) as u32).unwrap_or(0);
+        drive.decayed += Nanos(halvings * FAULTS_HALVE.0);
+        drive.recent += 1;
+        drive.faults = drive.faults.saturating_add(1);
+        drive.recent > FAULTS_MAX
     }
 
     /// A flush of a drive failed: what it took since the last one may be lost.
@@ -164,29 +205,24 @@ impl Drives {
 
     /// The same for drives of a kind.
     pub(super) fn units_of(&self, kind: Kind, level: Level, chunks: usize, units_max: u64) -> u64 {
-        let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
         let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
-        let mut usable: Vec<u64> =
-            cells.map(|cells| u64::from(cells.saturating_sub(spare_cells(cells)))).collect();
-        usable.sort_unstable_by(|one, other| other.cmp(one));
-        let Some(&narrowest) = usable.get(width - 1) else { return 0 };
-        let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
-        if let Level::Mirrored { .. } = level {
-            // Roles are spread alike, until fewer drives have room than a chunk has copies.
-            return (cells_up_to(narrowest) / roles).min(units_max);
-        }
-        // A drive has one role of a unit at most.
-        let (mut fits, mut too_many) = (0, units_max + 1);
-        while too_many - fits > 1 {
-            let units = fits + (too_many - fits) / 2;
-            let fit = cells_up_to(units) >= units * roles;
-            *if fit { &mut fits } else { &mut too_many } = units;
-        }
-        fits
+        units_on(cells, level, chunks, units_max)
+    }
+
+    /// The same with drives of that kind that are missing, which have so many cells each.
+    pub(super) fn units_with_missing(
+        &self,
+        kind: Kind,
+        level: Level,
+        chunks: usize,
+        missing_cells: u32,
+    ) -> u64 {
+        let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
+        let missing = (0..self.missing_of(kind)).map(|_| missing_cells);
+        units_on(cells.chain(missing), level, chunks, u32::MAX.into())
     }
 
     /// Cells that a drive has, free or not.
-    #[cfg(test)]
     pub(super) fn cells(&self, lane: usize) -> u32 {
         self.all[lane].space.cells()
     }
@@ -268,8 +304,9 @@ impl Drives {
         let losers = barred | self.losers(unit, level, role, chunks);
         let spares = self.of(unit.kind).any(|lane| losers >> lane & 1 == 0);
         let barred = if spares && !self.reckless { losers } else { barred };
+        let kept = self.reserves[unit.kind as usize];
         self.of(unit.kind)
-            .filter(|lane| self.free(*lane) > 0 && barred >> lane & 1 == 0)
+            .filter(|lane| self.free(*lane) > kept && barred >> lane & 1 == 0)
             .min_by_key(rank)
     }
 
@@ -295,6 +332,16 @@ impl Drives {
 
     /// A role of a unit on a drive that is far fuller than another that could have it, and that other.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
+        self.roomier_by(unit, chunks, SLOPE)
+    }
+
+    /// The same where the other has so many cells more free.
+    pub(super) fn roomier_by(
+        &self,
+        unit: &Unit,
+        chunks: usize,
+        slope: u32,
+    ) -> Option<(usize, usize)> {
         let level = unit.level?;
         let role = (0..level.roles(chunks))
             .filter_map(|role| Some((self.free(self.lane(unit.places[role])?), role)));
@@ -302,7 +349,7 @@ impl Drives {
         let losers = self.losers(unit, level, role, chunks);
         let lane = self
             .of(unit.kind)
-            .filter(|lane| self.free(*lane) > free + SLOPE)
+            .filter(|lane| self.free(*lane) > free + slope)
             .filter(|lane| !self.is_barred(*lane, unit, level, role, chunks))
             .filter(|lane| losers >> lane & 1 == 0)
             .max_by_key(|lane| self.free(*lane))?;
@@ -330,6 +377,28 @@ impl Drives {
     }
 }
 
+/// How many units of a level drives of so many cells have room for, with spare cells left.
+fn units_on(cells: impl Iterator<Item = u32>, level: Level, chunks: usize, units_max: u64) -> u64 {
+    let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
+    let usable = |cells: u32| u64::from(cells.saturating_sub(spare_cells(cells)));
+    let mut usable: Vec<u64> = cells.map(usable).collect();
+    usable.sort_unstable_by(|one, other| other.cmp(one));
+    let Some(&narrowest) = usable.get(width - 1) else { return 0 };
+    let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
+    if let Level::Mirrored { .. } = level {
+        // Roles are spread alike, until fewer drives have room than a chunk has copies.
+        return (cells_up_to(narrowest) / roles).min(units_max);
+    }
+    // A drive has one role of a unit at most.
+    let (mut fits, mut too_many) = (0, units_max + 1);
+    while too_many - fits > 1 {
+        let units = fits + (too_many - fits) / 2;
+        let fit = cells_up_to(units) >= units * roles;
+        *if fit { &mut fits } else { &mut too_many } = units;
+    }
+    fits
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::geometry::Update;
@@ -347,6 +416,19 @@ mod tests {
             unit.places[role] = drives.take(lane).unwrap();
         }
         unit
+    }
+
+    #[test]
+    fn faults_that_are_long_ago_count_no_more() {
+        let mut drives = Drives::new(&[1, 2], 100);
+        let hours = |hours: u64| Nanos(FAULTS_HALVE.0 * hours);
+        assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(5))));
+        assert!(drives.fault(0, hours(5)) && !drives.fault(1, hours(5)));
+        // Half of 33 count an hour later, none the next day; nobody waits for a whole year.
+        assert!((0..16).all(|_| !drives.fault(0, hours(6))) && drives.fault(0, hours(6)));
+        assert!((0..FAULTS_MAX).all(|_| !drives.fault(0, hours(30))));
+        assert!((1..9001).all(|day| !drives.fault(1, hours(24 * day))));
+        assert_eq!((drives.all[0].faults, drives.all[1].faults), (82, 9001));
     }
 
     #[test]
@@ -450,7 +532,8 @@ mod tests {
         for unit in [striped, mirrored] {
             assert!(drives.has_all(&unit, 4) && drives.lacks(&unit, 4));
         }
-        assert!((0..32).all(|_| !drives.fault(5)) && drives.fault(5) && drives.fail(5));
+        let mut fault = || drives.fault(5, Nanos::ZERO);
+        assert!((0..32).all(|_| !fault()) && fault() && drives.fail(5));
         assert!(!drives.has_all(&striped, 4));
         // A role whose drive is gone goes elsewhere, if there is an elsewhere.
         assert_eq!(drives.choose(&geometry, 1, &striped, Level::RAID6, 0).is_none(), {

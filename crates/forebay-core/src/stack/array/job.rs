@@ -5,6 +5,7 @@ use super::known::Sums;
 use super::level::{Level, ROLES_MAX, Roles};
 use super::locks::{Part, Task};
 use super::method::Method;
+use super::salvage::Salvage;
 use super::unit::Unit;
 use crate::contract::bytes::{Buf, Bytes};
 
@@ -58,12 +59,18 @@ pub(super) struct Job {
     pub(super) writes: Roles,
     pub(super) failed: Roles,
     pub(super) tries: u8,
+    /// How often it found no room.
+    pub(super) waits: u32,
     /// I/Os under way.
     pub(super) left: u32,
     pub(super) writing: bool,
     /// Roles that were given to be written, now or in an earlier try, and how many flushes had failed then.
     pub(super) given: Roles,
     pub(super) lapses: [u32; ROLES_MAX],
+    /// What each block tells, where whole chunks do not tell enough.
+    pub(super) salvage: Option<Box<Salvage>>,
+    /// A drive had no room for what it was to write.
+    pub(super) lacks_room: bool,
 }
 
 impl Job {
@@ -89,10 +96,13 @@ impl Job {
             writes: 0,
             failed: 0,
             tries: 0,
+            waits: 0,
             left: 0,
             writing: false,
             given: 0,
             lapses: [0; ROLES_MAX],
+            salvage: None,
+            lacks_room: false,
         }
     }
 
@@ -139,14 +149,19 @@ impl Job {
 
     /// Whether its parts together fill a chunk from `lo` to `hi`.
     fn covers(&self, number: u32, chunk: u32) -> bool {
-        let mut end = self.lo;
+        self.fills(number, chunk, self.lo, self.hi)
+    }
+
+    /// Whether its parts together fill a chunk from byte `from` to byte `to`.
+    pub(super) fn fills(&self, number: u32, chunk: u32, from: u32, to: u32) -> bool {
+        let mut end = from;
         // Few parts: the one that goes on furthest, again and again.
         loop {
             let touching = self.parts.iter().filter_map(|part| touched(part, number, chunk));
             let next = touching.filter(|(from, _)| *from <= end).map(|(_, to)| to).max();
             match next {
-                _ if end >= self.hi => return true,
-                Some(to) if to > end => end = to,
+                _ if end >= to => return true,
+                Some(further) if further > end => end = further,
                 _ => return false,
             }
         }

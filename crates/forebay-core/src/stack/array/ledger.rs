@@ -127,6 +127,10 @@ pub(super) mod tests {
             let named = owners.keys().filter(|cell| cell.is_some_and(|(drive, _)| drive == number));
             let taken = array.drives.cells(lane) - array.drives.free(lane);
             assert_eq!(taken as usize, named.count(), "cells taken on lane {lane} and named");
+            let newest = (0..array.table.units()).map(|number| array.unit(number));
+            let places = newest.flat_map(|unit| unit.places);
+            let newest = places.filter(|place| array.drives.lane(*place) == Some(lane)).count();
+            assert_eq!(array.named(lane) as usize, newest, "cells counted on lane {lane}");
         }
     }
 

@@ -6,6 +6,7 @@ use super::adapting::Adapting;
 use super::caring::Care;
 use super::commit::Log;
 use super::drives::Drives;
+use super::full::Full;
 use super::geometry::Geometry;
 use super::hints::Hints;
 use super::kind::{KINDS, Kind};
@@ -14,6 +15,7 @@ use super::ledger::Doubted;
 use super::level::{LEVELS, Level};
 use super::locks::Locks;
 use super::losses::Losses;
+use super::room::Room;
 use super::suspects::Unsure;
 use super::table::Table;
 use super::unit::Unit;
@@ -35,7 +37,8 @@ impl Array {
         Array::closed(geometry, first, numbers, false)
     }
 
-    /// A new array on new drives: opening it writes labels and the first record, over whatever is there.
+    /// A new array on new drives: opening it writes the first record, over whatever is there. Labels are
+    /// the business of whoever opens the drives.
     pub fn created(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array::closed(geometry, first, &numbers, true)
@@ -96,7 +99,7 @@ impl Array {
             unit.kind = self.first_kind(Kind::default(), level);
             if self.allot(number, &mut unit, level, roles).is_some() {
                 self.table.set(number, &unit);
-                self.hold(&Unit::EMPTY, &unit);
+                self.hold(number, &Unit::EMPTY, &unit);
             }
         }
         self
@@ -126,6 +129,7 @@ impl Array {
             stalled: VecDeque::new(),
             known: Known::default(),
             care: Care::default(),
+            room: Room::default(),
             adapting: None,
             hints: Hints::default(),
             carried: BTreeMap::new(),
@@ -133,6 +137,8 @@ impl Array {
             doubted: Doubted::default(),
             unsure: Unsure::default(),
             levels: [0; LEVELS.len()],
+            lost_units: 0,
+            full: Full::default(),
             reads_only: false,
             counts: Counts::default(),
             geometry,

@@ -11,13 +11,12 @@
 
 use std::collections::BTreeMap;
 
-use super::commit::sealed;
 use super::kind::Kind;
-use super::record::{Label, Record};
+use super::record::Record;
 use super::unit::Unit;
 use super::{Array, Geometry, KIND, OPENING, Phase, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
-use crate::contract::outcome::Outcome;
+use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
@@ -33,6 +32,8 @@ pub(super) struct Opening {
     records: BTreeMap<(u64, u64), (Record, Vec<u8>)>,
     /// What is being written.
     writing: bool,
+    /// A drive has no room for it.
+    lacks_room: bool,
 }
 
 impl Array {
@@ -40,15 +41,15 @@ impl Array {
     pub(super) fn open(&mut self, creates: bool, plan: &mut Plan<'_>) {
         self.phase = Phase::Opening(Box::default());
         if creates {
-            self.write_labels(plan);
-        } else {
-            let ring = self.geometry.ring * u64::from(geometry::RECORD);
-            for lane in self.drives.present().collect::<Vec<_>>() {
-                self.read_ring(lane, 0, ring.min(STEP), plan);
-            }
+            (self.log.epoch, self.log.base) = (1, 1);
+            return self.begin_round(plan);
+        }
+        let ring = self.geometry.ring * u64::from(geometry::RECORD);
+        for lane in self.drives.present().collect::<Vec<_>>() {
+            self.read_ring(lane, 0, ring.min(STEP), plan);
         }
         if self.opening().is_none_or(|opening| opening.left == 0) {
-            self.give_up(plan);
+            self.give_up(Fault::Gone, plan);
         }
     }
 
@@ -57,19 +58,6 @@ impl Array {
             Phase::Opening(opening) => Some(opening),
             _ => None,
         }
-    }
-
-    fn write_labels(&mut self, plan: &mut Plan<'_>) {
-        let (geometry, numbers) = (self.geometry, self.drives.members());
-        for lane in self.drives.present().collect::<Vec<_>>() {
-            let label = Label { geometry, drive: numbers[lane], first: self.first };
-            let (buf, _) = sealed(&label.encode(), plan);
-            for offset in [0, u64::from(geometry::BLOCK)] {
-                self.write_again(lane, offset, geometry::BLOCK, buf, plan);
-            }
-            plan.slots.free(buf);
-        }
-        (self.log.epoch, self.log.base) = (1, 1);
     }
 
     /// Writes what has to be durable before anything is served.
@@ -98,18 +86,21 @@ impl Array {
         match io.op {
             Op::Read => self.found_part(io, outcome, plan),
             // A drive that does not take it is used no more.
-            _ => {
-                if outcome.is_err() {
-                    self.lose(io.lane.into());
-                }
-            }
+            _ => match outcome {
+                Err(Fault::Full) => opening.lacks_room = true,
+                Err(_) => drop(self.lose(io.lane.into())),
+                Ok(()) => {}
+            },
         }
         let Some(opening) = self.opening().filter(|opening| opening.left == 0) else { return };
+        if opening.lacks_room {
+            return self.give_up(Fault::Full, plan);
+        }
         if opening.writing {
             return self.begin_round(plan);
         }
         if self.settle(plan).is_none() {
-            self.give_up(plan);
+            self.give_up(Fault::Gone, plan);
         }
     }
 
@@ -155,11 +146,9 @@ impl Array {
         let newest = &records.get(&(sequence, sum))?.0;
         let (round, count) = (newest.round, newest.count);
         let is_new = self.adopt(newest);
+        // Others had their places taken: too few may be left.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
-        if self.drives.present().count() + self.first.tolerates() < members {
-            // Others had their places taken: too few are left.
-            return None;
-        }
+        self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;
         self.table.grow(self.geometry.units);
         (self.log.sequence, self.log.sum, self.log.page) = (sequence, sum, newest.page);
@@ -170,12 +159,14 @@ impl Array {
             let page = &bytes[(geometry::RECORD - geometry::PAGE) as usize..];
             self.table.read_page(record.page, page);
         }
+        self.lose_short();
+        self.has_enough(members).then_some(())?;
         for at in 0..self.table.units() {
             let unit = self.table.get(at);
             let Unit { level, places, .. } = unit;
-            self.hold(&Unit::EMPTY, &unit);
             let roles = level.map_or(0, |level| level.roles(self.chunks()));
             (roles <= self.geometry.roles_max()).then_some(())?;
+            self.hold(at, &Unit::EMPTY, &unit);
             // Two that share a cell: this is no table of ours.
             places.iter().all(|place| self.drives.mark(*place)).then_some(())?;
         }
@@ -197,6 +188,26 @@ impl Array {
             plan.slots.free(buf);
         }
         (!lanes.is_empty()).then_some(())
+    }
+
+    /// Whether no more of so many drives are missing than may be.
+    fn has_enough(&self, members: usize) -> bool {
+        self.drives.present().count() + self.first.tolerates() >= members
+    }
+
+    /// A drive that ends before a cell that the table names was cut: it counts as missing.
+    fn lose_short(&mut self) {
+        let mut is_short = vec![false; self.drives.lanes()];
+        for at in 0..self.table.units() {
+            for place in self.table.get(at).places {
+                if let (Some(lane), Some((_, cell))) = (self.drives.lane(place), place.cell()) {
+                    is_short[lane] |= cell >= self.drives.cells(lane);
+                }
+            }
+        }
+        for lane in (0..is_short.len()).filter(|lane| is_short[*lane]) {
+            self.lose(lane);
+        }
     }
 
     /// The drives that the newest record names are the volume's. One that it does not name and that is

@@ -2,12 +2,12 @@
 
 use super::job::{Doing, within};
 use super::level::{all, each};
+use super::lost::{LOST_SUM, blocks_of};
 use super::method::{Method, Needs, View};
 use super::record::sums;
 use super::unit::Place;
 use super::{Array, geometry};
 use crate::contract::bytes::{Bytes, Slots};
-use crate::contract::outcome::Fault;
 use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
@@ -50,7 +50,7 @@ impl Array {
             _ => view.to_read(job.touched),
         };
         let Some(Needs { reads, method }) = needs else {
-            return self.finish(key, Err(Fault::Media), plan);
+            return self.begin_salvage(key, plan);
         };
         let job = &mut self.jobs[key as usize];
         job.method = method;
@@ -79,7 +79,7 @@ impl Array {
         (job.read, job.hi) = (0, chunk);
     }
 
-    fn read_role(&mut self, key: u32, role: usize, plan: &mut Plan<'_>) {
+    pub(super) fn read_role(&mut self, key: u32, role: usize, plan: &mut Plan<'_>) {
         let job = &self.jobs[key as usize];
         let (len, old) = (self.buf_bytes(job), job.old);
         let is_zero = old.places[role] == Place::ZERO;
@@ -109,9 +109,9 @@ impl Array {
         let job = &self.jobs[key as usize];
         let (buf, len) = (Bytes::of(job.bufs[role]), job.hi - job.lo);
         if let Some((_, sums)) = job.sums.iter().find(|(known, _)| *known == role) {
-            let wrong = wrong_blocks(slots, buf, job.lo, job.hi, sums);
-            self.counts.rotten_blocks += wrong;
-            return self.keep_whole(key, role, wrong, slots);
+            let (rotten, lost) = wrong_blocks(slots, buf, job.lo, job.hi, sums);
+            self.counts.rotten_blocks += rotten;
+            return self.keep_whole(key, role, rotten + lost, slots);
         }
         let place = job.old.places[role];
         let trailer = buf.on(len).len(geometry::BLOCK);
@@ -124,19 +124,18 @@ impl Array {
         let what = job.level.chunk(role, self.chunks()).unwrap_or(role);
         let known = sums(&bytes, self.geometry.volume, job.number, what)
             .filter(|_| check == job.old.places[role].check());
-        let wrong = match known {
-            None => u64::from(len / geometry::BLOCK),
+        let (rotten, lost) = match known {
+            None => (u64::from(len / geometry::BLOCK), 0),
             Some(sums) => {
                 let wrong = wrong_blocks(slots, buf, job.lo, job.hi, &sums);
-                if wrong == 0 {
-                    let count = (self.geometry.chunk_bytes / geometry::BLOCK) as usize;
-                    self.known.put(place, sums[..count].into());
+                if wrong == (0, 0) {
+                    self.known.put(place, sums[..blocks_of(&self.geometry)].into());
                 }
                 wrong
             }
         };
-        self.counts.rotten_blocks += wrong;
-        self.keep_whole(key, role, wrong, slots)
+        self.counts.rotten_blocks += rotten;
+        self.keep_whole(key, role, rotten + lost, slots)
     }
 
     /// Frees what is wrong; answers whether it is right.
@@ -180,7 +179,7 @@ impl Array {
     }
 
     /// A job has what it wanted to read.
-    fn gathered(&mut self, key: u32, plan: &mut Plan<'_>) {
+    pub(super) fn gathered(&mut self, key: u32, plan: &mut Plan<'_>) {
         match self.jobs[key as usize].doing {
             Doing::Read => {
                 self.hand_out(key, plan.slots);
@@ -211,12 +210,17 @@ impl Array {
     }
 }
 
-/// How many blocks of a chunk, read from `lo` to `hi`, do not have their sums. Without content none.
-fn wrong_blocks(slots: &dyn Slots, read: Bytes, lo: u32, hi: u32, sums: &[u64]) -> u64 {
-    let is_wrong = |block: &u32| {
+/// How many blocks of a chunk, read from `lo` to `hi`, do not have their sums, and how many are known to be
+/// lost. Without content none.
+fn wrong_blocks(slots: &dyn Slots, read: Bytes, lo: u32, hi: u32, sums: &[u64]) -> (u64, u64) {
+    let (mut rotten, mut lost) = (0, 0);
+    for block in lo / geometry::BLOCK..hi / geometry::BLOCK {
         let piece = read.on((block - lo / geometry::BLOCK) * geometry::BLOCK).len(geometry::BLOCK);
-        let known = sums.get(*block as usize);
-        known.is_some_and(|sum| slots.checksum(piece) != Some(*sum))
-    };
-    (lo / geometry::BLOCK..hi / geometry::BLOCK).filter(is_wrong).count() as u64
+        match sums.get(block as usize) {
+            Some(&LOST_SUM) => lost += 1,
+            Some(sum) if slots.checksum(piece) != Some(*sum) => rotten += 1,
+            _ => {}
+        }
+    }
+    (rotten, lost)
 }

@@ -1,7 +1,8 @@
 //! Records and labels as bytes: the format of an array's drives.
 //!
-//! All numbers are little-endian words of eight bytes. A *label* stands twice at the begin of each
-//! drive and names the volume, its sizes, and the drive. A *record* makes true what it names: units
+//! All numbers are little-endian words of eight bytes. A *label* is at the begin of each drive twice,
+//! and at its end where there is room, and names the volume, its sizes, and the drive. Whoever opens the
+//! drives writes and reads labels; the array itself has no part in it. A *record* makes true what it names: units
 //! that changed, and one page of the table in turn, so that the last records are the whole table, also
 //! of an array that has grown since. A record names the sum of the one before, so that only a chain
 //! without gaps is believed.
@@ -14,14 +15,29 @@ use super::unit::Unit;
 /// How a label and a record begin, after their sums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayL");
 const COMMIT: u64 = u64::from_le_bytes(*b"forebayR");
-/// The format's version.
-const VERSION: u64 = 3;
+/// The format's version, and the oldest that is understood: labels of 3 are those of 4 but for the
+/// drive's state and the label at the end, whose block they do not keep free.
+const VERSION: u64 = 4;
+const VERSION_LEAST: u64 = 3;
 
 /// Words of a record before what changed: sum, mark, volume, epoch, sequence, base, round, previous
 /// sum, count, units, page, solid-state drives, drives.
 const HEAD: usize = NUMBERS + DRIVES;
 const NUMBERS: usize = 12;
 const DRIVES: usize = LANES_MAX as usize / 8;
+
+/// How far a drive has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriveStage {
+    /// A record names it, unless another has taken its place since.
+    Member,
+    /// It is to take a missing drive's place or to make the volume larger, and no record names it yet.
+    Joining,
+    /// The volume is being made, and may have no record yet.
+    Making,
+}
+
+const STAGES: [DriveStage; 3] = [DriveStage::Member, DriveStage::Joining, DriveStage::Making];
 
 /// What a drive says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +48,32 @@ pub struct Label {
     pub drive: u8,
     /// The level of units that are written for the first time.
     pub first: Level,
+    /// How far it has come.
+    pub stage: DriveStage,
+    /// The highest number that a drive of the volume was ever given, as far as this drive was told: a drive
+    /// that was given one and never came to be named by a record has it still.
+    pub given: u8,
+    /// The version of its format.
+    pub version: u64,
+}
+
+/// Why a block is no label that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelError {
+    /// It does not begin as a label does.
+    Absent,
+    /// It begins as one, but its sum or what it says is wrong.
+    Damaged,
+    /// It is whole, and of a version that this one does not understand.
+    Version(u64),
 }
 
 impl Label {
+    /// Bytes of a label.
+    pub const BYTES: u64 = BLOCK as u64;
+    /// The version that is written.
+    pub const VERSION: u64 = VERSION;
+
     /// As bytes of a block, the sum not yet in the first word.
     pub fn encode(&self) -> Vec<u8> {
         let Geometry {
@@ -42,10 +81,11 @@ impl Label {
         } = self.geometry;
         let mut bytes = vec![0; BLOCK as usize];
         let fresh = u64::from(update == Update::Fresh);
+        let stage = STAGES.iter().position(|stage| *stage == self.stage).unwrap_or(0);
         let numbers = [
             0,
             LABEL,
-            VERSION,
+            self.version,
             volume,
             lanes.into(),
             chunk_bytes.into(),
@@ -56,21 +96,37 @@ impl Label {
             fresh,
             self.drive.into(),
             self.first.code().into(),
+            stage as u64,
+            self.given.into(),
         ];
         put_words(&numbers, &mut bytes);
         bytes
     }
 
     /// From bytes whose sum, without their first word, is `sum`.
-    pub fn decode(bytes: &[u8], sum: u64) -> Option<Label> {
+    ///
+    /// # Errors
+    /// [`LabelError`] says why it is none.
+    pub fn decode(bytes: &[u8], sum: u64) -> Result<Label, LabelError> {
         let words = words(bytes);
-        let (head, sizes) = words.split_at_checked(4)?;
-        let &[own, mark, version, volume] = head.first_chunk()?;
-        let &[lanes, chunk, chunks, copies, units, cells, fresh, drive, first] =
-            sizes.first_chunk()?;
-        if (own, mark, version) != (sum, LABEL, VERSION) {
-            return None;
+        let Some(&[own, mark, version, ..]) = words.first_chunk::<4>() else {
+            return Err(LabelError::Absent);
+        };
+        match () {
+            () if mark != LABEL => Err(LabelError::Absent),
+            () if own != sum => Err(LabelError::Damaged),
+            () if !(VERSION_LEAST..=VERSION).contains(&version) => {
+                Err(LabelError::Version(version))
+            }
+            () => Label::of_words(&words[2..]).ok_or(LabelError::Damaged),
         }
+    }
+
+    /// From the words after the mark, if they are what a label says.
+    fn of_words(words: &[u64]) -> Option<Label> {
+        let &[version, volume, lanes, chunk, chunks, copies, units, cells, ..] =
+            words.first_chunk::<8>()?;
+        let &[fresh, drive, first, stage, given] = words[8..].first_chunk()?;
         let geometry = Geometry {
             volume,
             lanes: lanes.try_into().ok()?,
@@ -83,14 +139,39 @@ impl Label {
             update: if fresh == 1 { Update::Fresh } else { Update::InPlace },
         };
         let drive = drive.try_into().ok()?;
+        let (stage, given) = (*STAGES.get(usize::try_from(stage).ok()?)?, given.try_into().ok()?);
         // Sizes as they are made, and no others.
         let first = Level::of_code(first.try_into().ok()?)?;
         let sizes = Geometry::new(geometry, first, 0)
             .or_else(|| Geometry::new(geometry, Level::RAID6, 0))?;
         let is_fit = (1..=super::unit::DRIVE_MAX).contains(&drive) && sizes.units > 0;
         let geometry = Geometry { ring: sizes.ring, ..geometry };
-        is_fit.then_some(Label { geometry, drive, first })
+        is_fit.then_some(Label { geometry, drive, first, stage, given, version })
     }
+
+    /// Where the label at the end of a drive of so many bytes is, unless it has none: drives of version 3 do
+    /// not keep the place free, and one that just fits in their volume has no room for it.
+    pub fn end_at(&self, drive_bytes: u64) -> Option<u64> {
+        let at = end_block(drive_bytes)?;
+        (self.version > VERSION_LEAST && at >= self.geometry.lane_bytes()).then_some(at)
+    }
+
+    /// How many cells a drive of so many bytes has.
+    pub fn cells_in(&self, drive_bytes: u64) -> u32 {
+        self.geometry.cells_in(self.end_at(drive_bytes).unwrap_or(drive_bytes))
+    }
+
+    /// The same label in this version, if the drive keeps all its cells then.
+    pub fn converted(self, drive_bytes: u64) -> Label {
+        let new = Label { version: VERSION, ..self };
+        if new.cells_in(drive_bytes) == self.cells_in(drive_bytes) { new } else { self }
+    }
+}
+
+/// Where the last whole block of a drive begins.
+pub(super) fn end_block(drive_bytes: u64) -> Option<u64> {
+    let block = u64::from(BLOCK);
+    Some((drive_bytes / block).checked_sub(1)? * block)
 }
 
 /// A record, without its page.
@@ -214,24 +295,66 @@ mod tests {
         Geometry::new(sizes, Level::RAID6, 20).unwrap()
     }
 
+    fn label() -> Label {
+        let (stage, version) = (DriveStage::Member, VERSION);
+        Label { geometry: geometry(), drive: 5, first: Level::RAID6, stage, given: 9, version }
+    }
+
     #[test]
     fn labels_come_back_and_others_are_refused() {
-        let label = Label { geometry: geometry(), drive: 5, first: Level::RAID6 };
-        let mut bytes = label.encode();
-        assert_eq!(Label::decode(&bytes, 0), Some(label));
-        assert_eq!(Label::decode(&bytes, 1), None);
-        assert_eq!(Label::decode(&bytes[..64], 0), None);
-        // One drive number, and sizes, out of bounds.
-        for (at, value) in [(88, 0u8), (88, 255), (96, 99), (32, 99), (40, 7), (8, 0), (16, 9)] {
+        for (stage, version) in STAGES.into_iter().flat_map(|stage| [(stage, 3), (stage, 4)]) {
+            let label = Label { stage, version, ..label() };
+            assert_eq!(Label::decode(&label.encode(), 0), Ok(label));
+        }
+        let mut bytes = label().encode();
+        assert_eq!(Label::decode(&bytes, 1), Err(LabelError::Damaged));
+        assert_eq!(Label::decode(&bytes[..64], 0), Err(LabelError::Damaged));
+        assert_eq!(Label::decode(&bytes[..16], 0), Err(LabelError::Absent));
+        let (absent, damaged) = (LabelError::Absent, LabelError::Damaged);
+        // Numbers out of bounds, among them versions that are older, and newer.
+        for (at, value, expected) in [
+            (88, 0u8, damaged),
+            (88, 255, damaged),
+            (96, 99, damaged),
+            (104, 3, damaged),
+            (113, 1, damaged),
+            (32, 99, damaged),
+            (40, 7, damaged),
+            (8, 0, absent),
+            (16, 2, LabelError::Version(2)),
+            (16, 9, LabelError::Version(9)),
+        ] {
             let before = std::mem::replace(&mut bytes[at], value);
-            assert_eq!(Label::decode(&bytes, 0), None, "{at}");
+            assert_eq!(Label::decode(&bytes, 0), Err(expected), "{at}");
             bytes[at] = before;
         }
-        assert_eq!(Label::decode(&bytes, 0), Some(label));
+        assert_eq!(Label::decode(&bytes, 0), Ok(label()));
         // A table takes less than the ring that its drives have to have room for.
-        let large = Geometry { units: 1 << 40, ..label.geometry };
+        let large = Geometry { units: 1 << 40, ..geometry() };
         let large = Geometry::new(large, Level::RAID6, 0);
         assert_eq!(large, None);
+    }
+
+    #[test]
+    fn the_label_at_the_end_takes_no_cell_that_a_drive_had() {
+        let new = label();
+        let old = Label { version: VERSION_LEAST, ..new };
+        let least = new.geometry.lane_bytes();
+        // One that just fits has no room, in either version.
+        for bytes in [least, least + 4095] {
+            assert_eq!((new.end_at(bytes), new.cells_in(bytes)), (None, new.geometry.cells));
+            assert_eq!(old.converted(bytes), new);
+        }
+        assert_eq!(new.end_at(least + 4096), Some(least));
+        assert_eq!(new.end_at(least + 8191), Some(least));
+        // The last cell of an older drive may take all up to the end: then it stays as it is.
+        let full = least + new.geometry.cell_bytes();
+        assert_eq!((old.cells_in(full), new.cells_in(full)), (121, 120));
+        assert_eq!(old.converted(full), old);
+        assert_eq!(old.converted(full + 4095), old);
+        assert_eq!(old.converted(full + 4096), new);
+        assert_eq!(new.end_at(full + 4096), Some(full));
+        assert_eq!([0, 4095].map(|bytes| new.end_at(bytes)), [None, None]);
     }
 
     #[test]

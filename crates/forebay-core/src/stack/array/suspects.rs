@@ -62,9 +62,15 @@ impl Array {
     /// Whether a change may count: what was there for sure is there still, and so is what it wrote. (Roles that were
     /// lost and others that are unsure may together be more than a level tolerates.)
     pub(super) fn is_kept(&self, job: &Job, new: &Unit) -> bool {
-        let sure = |unit: &Unit| unit.told(self.chunks(), |place| self.is_sure(place));
+        let (now, chunks) = (self.unit(job.number), self.chunks());
+        let sure = |unit: &Unit| unit.told(chunks, |place| self.is_sure(place));
         let written = if job.doing == Doing::Write { job.touched } else { 0 };
-        (sure(&self.unit(job.number)) | written) & !sure(new) == 0
+        // Lost blocks that a job found were lost before.
+        let lost = now.lost.roles | new.lost.roles;
+        let beside =
+            |unit: &Unit, lost| unit.told_beside(lost, chunks, |place| self.is_sure(place));
+        let is_kept_beside = |unit: &Unit| beside(&now, lost) & !beside(unit, unit.lost.roles) == 0;
+        (sure(&now) | written) & !sure(new) == 0 && (lost == 0 || is_kept_beside(new))
     }
 
     /// What a drive took since the last round may be lost, and all it has where it is gone: coming states do not
@@ -84,8 +90,12 @@ impl Array {
             let was_there = |place| self.drives.lane(place).is_some() || suspect.has(place);
             let was_sure = |place| was_there(place) && !self.unsure.has(place);
             let is_sure = |place| was_sure(place) && !may_be_lost(place) && !is_gone(place);
-            let told = unit.told(chunks, is_sure);
+            let lost = unit.lost.roles;
+            let beside = unit.told_beside(lost, chunks, is_sure);
+            let mut told = unit.told(chunks, is_sure);
             is_lost |= unit.told(chunks, was_sure) & !told != 0;
+            is_lost |= unit.told_beside(lost, chunks, was_sure) & !beside != 0;
+            told &= beside;
             for (role, place) in unit.places.into_iter().enumerate() {
                 if may_be_lost(place) {
                     let needed = doubtful.entry((*at, place)).or_insert(false);
@@ -113,11 +123,14 @@ impl Array {
             self.unsure.cells.extend(place.cell());
             return;
         }
+        let before = self.unit(at);
         for unit in [&mut self.round, &mut self.changed].into_iter().flat_map(|it| it.get_mut(&at))
         {
             let named = unit.places.iter_mut().filter(|own| **own == place);
             named.for_each(|own| *own = place.lost());
         }
+        let after = self.unit(at);
+        self.hold(at, &before, &after);
         self.doubted.add(at, place);
     }
 }

@@ -2,6 +2,7 @@
 //! more room.
 
 use super::Array;
+use super::geometry::LANES_MAX;
 use super::job::Doing;
 use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::unit::{Place, Unit};
@@ -72,7 +73,9 @@ impl Array {
                 old.level.is_none() || (level, old.kind) == (to, kind) || refused
             }
             Doing::Repair { reads_all } => !reads_all && !self.is_needy(&old),
-            Doing::Move { role, lane } => self.drives.roomier(&old, chunks) != Some((role, lane)),
+            Doing::Move { role, lane } => {
+                self.drives.roomier_by(&old, chunks, 0) != Some((role, lane))
+            }
             _ => true,
         };
         if idle || old.level.is_none() {
@@ -93,20 +96,94 @@ impl Array {
 
     /// All that is to be known was read: writes what is new.
     pub(super) fn remake(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let job = &self.jobs[key as usize];
+        let (doing, number, old, level) = (job.doing, job.number, job.old, job.level);
+        let (mut new, mut writes) = self.remade(key, job.waits > 0);
+        let to = new.level.unwrap_or(level);
+        if writes == 0 {
+            new.lost = self.lost_after(key, 0);
+            self.jobs[key as usize].new = new;
+            return self.finish(key, Ok(()), plan);
+        }
+        let has_room = match doing {
+            Doing::Move { role, lane } => self.move_to(number, &mut new, role, lane),
+            Doing::Switch(..) if self.is_leaner(to, level) => {
+                let has_room = self.allot_kept(number, &mut new, to, writes).is_some();
+                has_room || {
+                    (new, writes) = self.remade(key, true);
+                    self.allot_kept(number, &mut new, to, writes).is_some()
+                }
+            }
+            Doing::Repair { .. } => self.allot(number, &mut new, to, writes).is_some(),
+            // What had room to spare when it began may have none now.
+            _ => self.has_spare(to, new.kind) && self.allot(number, &mut new, to, writes).is_some(),
+        };
+        let waits = matches!(doing, Doing::Repair { .. }) || self.is_leaner(to, level);
+        match has_room {
+            true => {}
+            false if waits => return self.stall(key, plan),
+            // It stays as it is.
+            false => return self.finish(key, Ok(()), plan),
+        }
+        let loses = each(writes).any(|role| new.places[role].is_lost());
+        let is_ahead = self.room.shrinking.contains(&number) && !self.room.forced.contains(&number);
+        if loses && (new.kind != old.kind || is_ahead) {
+            self.revert(&old, &new);
+            return self.finish(key, Ok(()), plan);
+        }
+        if to == level {
+            // What no drive takes stays where it was: that drive may come back.
+            for role in each(writes) {
+                if new.places[role].is_lost() {
+                    new.places[role] = old.places[role];
+                    writes &= !(1 << role);
+                }
+            }
+        }
+        match doing {
+            Doing::Switch(..) => self.counts.switches += 1,
+            Doing::Move { .. } => self.counts.moved_roles += 1,
+            _ => self.counts.repaired_roles += u64::from(writes.count_ones()),
+        }
+        self.refill(key, to, writes, plan);
+        new.lost = self.lost_after(key, writes);
+        let job = &mut self.jobs[key as usize];
+        (job.new, job.writes) = (new, writes);
+        self.write_out(key, plan);
+    }
+
+    /// A role is to be in a cell of that drive; answers whether there is one.
+    fn move_to(&mut self, number: u64, new: &mut Unit, role: usize, lane: usize) -> bool {
+        let Some(place) = self.drives.take(lane) else { return false };
+        new.places[role] = place;
+        if self.care.grows.is_some() {
+            self.care.moved(number);
+        }
+        true
+    }
+
+    /// Whether a level takes fewer cells than another one.
+    fn is_leaner(&self, level: Level, than: Level) -> bool {
+        level.roles(self.chunks()) < than.roles(self.chunks())
+    }
+
+    /// A unit as a switch, a repair or a move makes it anew, and the roles that then have to be written, which have no
+    /// new cells yet. One that shrinks stays on the drives with most room, or on the fullest.
+    pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
-        let (doing, number, old, level, bad) = (job.doing, job.number, job.old, job.level, job.bad);
-        let kind_changes;
+        let (doing, old, level, bad) = (job.doing, job.old, job.level, job.bad);
         let (to, mut new) = match doing {
-            Doing::Switch(to, kind) => (to, Unit { kind, ..self.moved(&old, level, to) }),
+            Doing::Switch(to, kind) => {
+                (to, Unit { kind, ..self.moved(&old, level, to, on_fullest) })
+            }
             _ => (level, old),
         };
-        (new.level, kind_changes) = (Some(to), new.kind != old.kind);
+        new.level = Some(to);
         // Parities of nothing but zeros are zeros.
         let empty = (0..chunks).all(|chunk| new.places[chunk] == Place::ZERO);
-        let (data, roles) = (all(chunks), all(to.roles(chunks)));
         let mut writes: Roles = 0;
-        for role in each(roles) {
+        for role in each(all(to.roles(chunks))) {
             let place = new.places[role];
             let is_rotten = to == level && bad >> role & 1 == 1;
             let is_zero = match to.chunk(role, chunks) {
@@ -116,6 +193,7 @@ impl Array {
             let is_wanted = match (doing, place) {
                 (Doing::Move { role: moved, .. }, _) => role == moved,
                 (_, Place::ZERO) => !is_zero,
+                (_, place) if self.is_left(key, role, place) => false,
                 (_, place) => {
                     let is_lost = !self.is_sure(place);
                     is_lost || is_rotten || self.drives.is_on_other(place, new.kind)
@@ -130,39 +208,12 @@ impl Array {
                 }
             }
         }
-        let moved = new;
-        if writes == 0 {
-            self.jobs[key as usize].new = moved;
-            return self.finish(key, Ok(()), plan);
-        }
-        if let Doing::Move { role, lane } = doing {
-            let Some(place) = self.drives.take(lane) else {
-                return self.finish(key, Ok(()), plan);
-            };
-            new.places[role] = place;
-            self.care.moved(number);
-        } else if self.allot(number, &mut new, to, writes).is_none() {
-            if matches!(doing, Doing::Repair { .. }) {
-                self.stalled.push_back(key);
-                return self.commit(plan);
-            }
-            // It stays as it is.
-            return self.finish(key, Ok(()), plan);
-        }
-        if kind_changes && each(writes).any(|role| new.places[role].is_lost()) {
-            self.revert(&old, &new);
-            return self.finish(key, Ok(()), plan);
-        }
-        if to == level {
-            // What no drive takes stays where it was: that drive may come back.
-            for role in each(writes) {
-                if new.places[role].is_lost() {
-                    new.places[role] = old.places[role];
-                    writes &= !(1 << role);
-                }
-            }
-        }
-        let parities = writes & roles & !data != 0 && to.parities() > 0;
+        (new, writes)
+    }
+
+    /// The content of the roles that a job is to write, from what it read.
+    fn refill(&mut self, key: u32, to: Level, writes: Roles, plan: &mut Plan<'_>) {
+        let chunks = self.chunks();
         for chunk in 0..chunks {
             if let Some(role) = self.holder(key, chunk) {
                 let content = Bytes::of(self.jobs[key as usize].bufs[role]);
@@ -170,17 +221,10 @@ impl Array {
                 holders.for_each(|role| self.jobs[key as usize].contents[role] = content);
             }
         }
-        if parities {
+        let parities = all(to.roles(chunks)) & !all(chunks);
+        if writes & parities != 0 && to.parities() > 0 {
             self.remake_parities(key, to, plan);
         }
-        match doing {
-            Doing::Switch(..) => self.counts.switches += 1,
-            Doing::Move { .. } => self.counts.moved_roles += 1,
-            _ => self.counts.repaired_roles += u64::from(writes.count_ones()),
-        }
-        let job = &mut self.jobs[key as usize];
-        (job.new, job.writes) = (new, writes);
-        self.write_out(key, plan);
     }
 
     /// Whether a chunk was never written.
@@ -224,18 +268,17 @@ impl Array {
     }
 
     /// The places that stay when a unit changes its level; all others are zeros.
-    fn moved(&self, old: &Unit, from: Level, to: Level) -> Unit {
+    fn moved(&self, old: &Unit, from: Level, to: Level, on_fullest: bool) -> Unit {
         let chunks = self.chunks();
         let mut new = Unit { level: Some(to), ..Unit::EMPTY };
         match (from, to) {
             (Level::Mirrored { .. }, Level::Striped { .. }) => {
-                let mut chosen = vec![0; chunks];
-                let found = self.represent(old, from, 0, &mut Vec::new(), &mut chosen);
-                for (chunk, role) in chosen.into_iter().enumerate() {
-                    new.places[chunk] = match found {
-                        true => old.places[role],
-                        false if self.is_zero(old, from, chunk) => Place::ZERO,
-                        false => Place::LOST,
+                let chosen = self.represent(old, from, on_fullest);
+                for (chunk, role) in chosen.into_iter().take(chunks).enumerate() {
+                    new.places[chunk] = match role {
+                        Some(role) => old.places[role],
+                        None if self.is_zero(old, from, chunk) => Place::ZERO,
+                        None => Place::LOST,
                     };
                 }
             }
@@ -253,35 +296,69 @@ impl Array {
         new
     }
 
-    /// One copy of each chunk from `chunk` on, all on different drives; answers whether there are.
-    fn represent(
-        &self,
-        old: &Unit,
-        level: Level,
-        chunk: usize,
-        lanes: &mut Vec<usize>,
-        chosen: &mut [usize],
-    ) -> bool {
-        if chunk == self.chunks() {
+    /// One copy of as many chunks as possible, all on different drives.
+    fn represent(&self, old: &Unit, level: Level, on_fullest: bool) -> [Option<usize>; ROLES_MAX] {
+        let chunks = self.chunks();
+        let copies = |chunk| {
+            let on = |role| {
+                let lane = self.drives.lane(old.places[role])?;
+                let free = self.drives.free(lane);
+                Some(ChunkCopy {
+                    rank: if on_fullest { free } else { u32::MAX - free },
+                    role,
+                    lane,
+                })
+            };
+            let mut copies: Vec<ChunkCopy> = level.holders(chunk, chunks).filter_map(on).collect();
+            copies.sort_unstable();
+            copies
+        };
+        let copies: Vec<Vec<ChunkCopy>> = (0..chunks).map(copies).collect();
+        let mut by_lane = [None; LANES_MAX as usize];
+        for chunk in 0..chunks {
+            augment(&copies, chunk, &mut 0, &mut by_lane);
+        }
+        let mut roles = [None; ROLES_MAX];
+        for (lane, chunk) in by_lane.into_iter().enumerate() {
+            let Some(chunk) = chunk else { continue };
+            let copy = copies[chunk].iter().find(|copy| copy.lane == lane);
+            roles[chunk] = copy.map(|copy| copy.role);
+        }
+        roles
+    }
+}
+
+/// A copy of a chunk, those first that are best kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ChunkCopy {
+    rank: u32,
+    role: usize,
+    lane: usize,
+}
+
+/// Gives a chunk the drive of one of its copies, and other chunks other drives for that; answers whether it has one. (An
+/// augmenting path of a bipartite matching.)
+fn augment(
+    copies: &[Vec<ChunkCopy>],
+    chunk: usize,
+    seen: &mut u32,
+    by_lane: &mut [Option<usize>; LANES_MAX as usize],
+) -> bool {
+    for &ChunkCopy { lane, .. } in &copies[chunk] {
+        if *seen >> lane & 1 == 1 {
+            continue;
+        }
+        *seen |= 1 << lane;
+        let is_free = match by_lane[lane] {
+            None => true,
+            Some(other) => augment(copies, other, seen, by_lane),
+        };
+        if is_free {
+            by_lane[lane] = Some(chunk);
             return true;
         }
-        let is_zero = self.is_zero(old, level, chunk);
-        for role in level.holders(chunk, self.chunks()) {
-            let lane = self.drives.lane(old.places[role]);
-            if lane.is_some_and(|lane| lanes.contains(&lane)) || lane.is_none() && !is_zero {
-                continue;
-            }
-            chosen[chunk] = role;
-            lanes.extend(lane);
-            if self.represent(old, level, chunk + 1, lanes, chosen) {
-                return true;
-            }
-            if lane.is_some() {
-                lanes.pop();
-            }
-        }
-        false
     }
+    false
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Where a unit's chunks are: a level, and a place for each role.
 
 use super::kind::Kind;
-use super::level::{Level, ROLES_MAX, Roles, all};
+use super::level::{Level, ROLES_MAX, Roles, all, each};
+use super::lost::Lost;
 
 /// Where a role's bytes are: a cell of a drive, or nowhere because they are zeros, or lost.
 ///
@@ -74,11 +75,13 @@ pub(super) struct Unit {
     /// On drives of this kind.
     pub(super) kind: Kind,
     pub(super) places: [Place; ROLES_MAX],
+    /// What its cells no longer tell.
+    pub(super) lost: Lost,
 }
 
 impl Unit {
     pub(super) const EMPTY: Unit =
-        Unit { level: None, kind: Kind::Hdd, places: [Place::ZERO; ROLES_MAX] };
+        Unit { level: None, kind: Kind::Hdd, places: [Place::ZERO; ROLES_MAX], lost: Lost::NONE };
 
     /// Whether it names that cell.
     pub(super) fn names(&self, place: Place) -> bool {
@@ -93,11 +96,26 @@ impl Unit {
         level.told(there, chunks)
     }
 
+    /// The same at places in chunks where blocks are lost: their roles tell nothing there.
+    pub(super) fn told_beside(
+        &self,
+        lost: Roles,
+        chunks: usize,
+        holds: impl Fn(Place) -> bool,
+    ) -> Roles {
+        let mut beside = *self;
+        for role in each(lost) {
+            beside.places[role] = Place::LOST;
+        }
+        beside.told(chunks, |place| !place.is_lost() && holds(place))
+    }
+
     /// As it stands in the table.
     pub(super) fn put(&self, words: &mut [u64]) {
         if let Some((first, places)) = words.split_first_mut() {
             let kind = u64::from(self.kind == Kind::Ssd) << 8;
-            *first = self.level.map_or(0, |level| u64::from(level.code()) | kind);
+            let lost = self.lost.word();
+            *first = self.level.map_or(0, |level| u64::from(level.code()) | kind | lost);
             places.iter_mut().zip(self.places).for_each(|(word, place)| *word = place.0);
         }
     }
@@ -107,6 +125,7 @@ impl Unit {
         if let Some((&first, places)) = words.split_first() {
             unit.level = Level::of_code(first as u8);
             unit.kind = if first >> 8 & 1 == 1 { Kind::Ssd } else { Kind::Hdd };
+            unit.lost = Lost::of_word(first);
             unit.places.iter_mut().zip(places).for_each(|(place, word)| *place = Place(*word));
         }
         unit
@@ -131,6 +150,7 @@ mod tests {
         assert_eq!(Place::at(1, 7).checked(5).loser(), None);
         let mut unit = Unit { level: Some(Level::RAID6), kind: Kind::Ssd, ..Unit::EMPTY };
         unit.places[5] = place;
+        unit.lost = Lost::of_word(0x8000_0001_0007_0000);
         let mut words = [9; 13];
         unit.put(&mut words);
         assert_eq!(Unit::get(&words), unit);

@@ -25,6 +25,7 @@ impl Array {
         parts.clear();
         *job = Job { parts, ..Job::new(number, old, level) };
         job.ask(tasks);
+        self.room.reads += usize::from(job.doing == Doing::Read);
         key
     }
 
@@ -41,9 +42,9 @@ impl Array {
                 }
                 self.gather(key, plan);
             }
-            Doing::Write => self.begin_write(key, plan),
+            Doing::Write => self.ask_to_write(key, plan),
             Doing::Trim => {
-                job.new = Unit::EMPTY;
+                self.jobs[key as usize].new = Unit::EMPTY;
                 self.finish(key, Ok(()), plan);
             }
             Doing::Switch(..) | Doing::Repair { .. } | Doing::Move { .. } => {
@@ -99,6 +100,8 @@ impl Array {
         let (bad, is_new) = (job.bad, new != old);
         if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
             && self.adapt(key, &parts, level, new.kind)
+            // A switch reads anew what has lost blocks.
+            && self.jobs[key as usize].salvage.is_none()
         {
             self.carry(key, plan.slots);
         }
@@ -112,6 +115,13 @@ impl Array {
             Ok(()) => {}
             Err(_) => self.revert(&old, &new),
         }
+        let is_repair = matches!(doing, Doing::Repair { .. });
+        if is_repair && outcome.is_err() {
+            self.note_lost(key, number, &old, plan);
+        }
+        // Where nothing is installed, a repair notes it.
+        let is_noted = outcome.is_ok() && is_new;
+        let finds_loss = !is_noted && self.found_lost(key).is_some_and(|lost| lost != old.lost);
         for part in &parts {
             if part.durable && outcome.is_ok() && self.is_fresh() {
                 self.log.wait(part.client, None);
@@ -120,11 +130,10 @@ impl Array {
             }
         }
         self.charge(plan.now);
-        let is_repair = matches!(doing, Doing::Repair { .. });
         let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
         self.care.busy &= !is_care;
         if !is_repair && !self.reads_only {
-            if bad != 0 {
+            if bad != 0 || finds_loss {
                 self.locks.ask(number, Task::Repair { reads_all: true });
             } else if outcome.is_ok() && is_new && self.may_be_whole(&new) {
                 // There was no room, or no luck.
@@ -134,6 +143,10 @@ impl Array {
         let durable = parts.iter().any(|part| part.durable);
         self.jobs[key as usize].parts = parts;
         self.vacant.push(key);
+        self.room.reads -= usize::from(doing == Doing::Read);
+        if matches!(doing, Doing::Switch(..)) {
+            self.switched(number);
+        }
         if durable {
             self.commit(plan);
         }
@@ -144,7 +157,8 @@ impl Array {
 
     /// A unit has changed.
     pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
-        self.hold(old, new);
+        let newest = self.unit(number);
+        self.hold(number, &newest, new);
         if self.is_fresh() {
             self.changed.insert(number, *new);
             self.log.changed(plan.now);
@@ -161,9 +175,14 @@ impl Array {
         }
     }
 
-    /// An I/O of a drive failed.
-    pub(super) fn fault(&mut self, lane: usize, fault: Fault, now: Nanos) {
-        let is_over = self.drives.fault(lane) || fault == Fault::Gone;
+    /// An I/O of a drive failed. That counts, but for one that found no room, and for parts of one that counted.
+    pub(super) fn fault(&mut self, io: &Planned, fault: Fault, now: Nanos) {
+        let is_counted = fault == Fault::Media && Array::is_of_block(io.token);
+        if fault == Fault::Full || is_counted {
+            return;
+        }
+        let lane = usize::from(io.lane);
+        let is_over = self.drives.fault(lane, now) || fault == Fault::Gone;
         if is_over && self.lose(lane) {
             self.care.begin(now);
         }
@@ -176,10 +195,14 @@ impl Array {
         job.left -= 1;
         if job.writing {
             job.failed |= Roles::from(outcome.is_err()) << role;
+            job.lacks_room |= outcome == Err(Fault::Full);
             if job.left == 0 {
                 self.written(key, plan);
             }
             return;
+        }
+        if job.salvage.is_some() {
+            return self.salvaged(io, key, role, outcome, plan);
         }
         let is_good = outcome.is_ok() && self.is_whole(key, role, plan.slots);
         let job = &mut self.jobs[key as usize];

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::job::{Doing, touched, within};
+use super::job::{touched, within};
 use super::known::Sums;
 use super::level::{Level, Roles, all, each};
+use super::lost::{Blocks, LOST_SUM};
 use super::method::Method;
 use super::record::trailer;
 use super::unit::Place;
@@ -30,9 +31,8 @@ impl Array {
     /// A write begins, if there is room for it.
     pub(super) fn begin_write(&mut self, key: u32, plan: &mut Plan<'_>) {
         if self.log.is_full(self.changed.len() + self.round.len()) || !self.has_place(key) {
-            self.counts.stalls += 1;
-            self.stalled.push_back(key);
-            return self.commit(plan);
+            self.counts.stalls += u64::from(self.jobs[key as usize].waits == 0);
+            return self.stall(key, plan);
         }
         self.gather(key, plan);
     }
@@ -122,6 +122,8 @@ impl Array {
         for (parity, bytes) in parities.into_iter().enumerate() {
             self.jobs[key as usize].contents[chunks + parity] = bytes;
         }
+        let lost = self.lost_after(key, self.jobs[key as usize].writes);
+        self.jobs[key as usize].new.lost = lost;
         self.write_out(key, plan);
     }
 
@@ -202,7 +204,8 @@ impl Array {
             Some(at) => at,
             None => {
                 let number = self.jobs[key as usize].number;
-                sealed.push(self.seal_role(number, what, content.len(len), plan.slots));
+                let lost = self.lost_blocks(key, level, role);
+                sealed.push(self.seal_role(number, what, content.len(len), lost, plan.slots));
                 sealed.len() - 1
             }
         };
@@ -216,12 +219,20 @@ impl Array {
     }
 
     /// The trailer for `content` of a unit, in a buffer.
-    fn seal_role(&self, number: u64, what: usize, content: Piece, slots: &mut dyn Slots) -> Sealed {
+    fn seal_role(
+        &self,
+        number: u64,
+        what: usize,
+        content: Piece,
+        lost: Blocks,
+        slots: &mut dyn Slots,
+    ) -> Sealed {
         let from = content.bytes();
-        let blocks =
-            (0..content.len / geometry::BLOCK).map(|block| from.on(block * geometry::BLOCK));
         // None without content: then nothing is held against them either.
-        let sums = blocks.map(|block| slots.checksum(block.len(geometry::BLOCK)));
+        let sums = (0..content.len / geometry::BLOCK).map(|block| {
+            let sum = slots.checksum(from.on(block * geometry::BLOCK).len(geometry::BLOCK))?;
+            Some(if lost.has(block as usize) { LOST_SUM } else { sum })
+        });
         let sums: Sums = sums.collect::<Option<_>>().unwrap_or_default();
         let buf = slots.take(geometry::BLOCK);
         let piece = Bytes::of(buf).len(geometry::BLOCK);
@@ -264,6 +275,9 @@ impl Array {
             if room {
                 return self.write_out(key, plan);
             }
+            if job.lacks_room {
+                return self.await_room_for(key, plan);
+            }
             let given: Vec<Place> = each(failed).map(|role| job.new.places[role]).collect();
             each(failed).for_each(|role| job.new.places[role] = job.new.places[role].lost());
             given
@@ -271,18 +285,11 @@ impl Array {
                 .filter(|place| !old.names(*place))
                 .for_each(|it| self.drives.give(it));
         }
+        if !self.jobs[key as usize].lacks_room {
+            self.full.took_data();
+        }
         let whole = self.drives.has_all(&self.jobs[key as usize].new, chunks);
         self.finish(key, if whole { Ok(()) } else { Err(Fault::Gone) }, plan);
-    }
-
-    /// There may be room again.
-    pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
-        for key in std::mem::take(&mut self.stalled) {
-            match self.jobs[key as usize].doing {
-                Doing::Write => self.begin_write(key, plan),
-                _ => self.remake(key, plan),
-            }
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::contract::bytes::Bytes;
 use crate::contract::outcome::Outcome;
 use crate::contract::request::{Lane, Request};
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
-use crate::stack::placement_log::{Binding, Ended, Event, Name, PlacementLog, Wish};
+use crate::stack::placement_log::{Binding, Ended, Event, Name, Pairing, PlacementLog, Wish};
 
 /// What the places of a cache are for, in a log's label.
 const PURPOSE: u64 = u64::from_le_bytes(*b"cache\0\0\0");
@@ -36,6 +36,8 @@ pub(super) struct Survival {
 pub struct Bound {
     /// Tells the flash from others of the same sizes; given by whoever configures it.
     pub id: u64,
+    /// What ties it to its disk.
+    pub pairing: Pairing,
     /// Bytes of each disk; 0 if not known.
     pub disk_bytes: u64,
     /// Whether a blank flash is taken: its log is begun then.
@@ -49,13 +51,14 @@ impl<C: Cache> Cached<C> {
         let binding = Binding {
             purpose: PURPOSE,
             id: bound.id,
+            pair: bound.pairing.pair,
             disks: self.flash,
             disk_bytes: bound.disk_bytes,
             place_bytes: self.block_bytes,
             places: self.blocks,
             part_bits: 0,
         };
-        let log = PlacementLog::new(binding, bound.formats, self.flash, LOG);
+        let log = PlacementLog::new(binding, bound, self.flash, LOG);
         self.places_at = log.log_bytes();
         self.survival = Some(Box::new(Survival { log, retired: 0 }));
         self

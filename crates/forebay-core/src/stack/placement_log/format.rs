@@ -3,6 +3,9 @@
 //! All numbers are little-endian words of eight bytes. The *label* says whose places these are and how
 //! many; all of it lies in one sector, which no power cut tears. A *record* says which places changed, and
 //! carries one page of the table in turn: so the last records, one a page, are the whole table.
+//!
+//! Each sector of a record has a sum and a number of its own. So a record that a power cut tore, whose sectors
+//! are the new ones or those before them, is told from one that was damaged.
 
 use crate::contract::bytes::{Bytes, Slots};
 use crate::contract::request::Lane;
@@ -13,22 +16,31 @@ const BLOCK: u32 = 4096;
 pub(super) const LABELS: u32 = 2 * BLOCK;
 /// Bytes of a record: what changed, then a page.
 pub(super) const RECORD: u32 = 8192;
-const PAGE: usize = RECORD as usize / 2;
-/// Places of a page, a word each.
-pub(super) const PLACES_A_PAGE: usize = PAGE / 8;
 /// Records that the ring has beyond two of each page.
 const SPARE: u64 = 16;
+
+/// Bytes of a sector, which is written whole or not at all, and how many a record has.
+const SECTOR: u32 = 512;
+const SECTORS: u32 = RECORD / SECTOR;
+/// Words of a sector before its share of the record: sum, identity, number of the record.
+const SECTOR_HEAD: usize = 3;
+/// Words of a record that a sector carries.
+const SHARE: usize = SECTOR as usize / 8 - SECTOR_HEAD;
+/// Words of a record before its page: half of them.
+const CHANGED: usize = SHARE * SECTORS as usize / 2;
+/// Places of a page, a word each.
+pub(super) const PLACES_A_PAGE: usize = SHARE * SECTORS as usize / 2;
 
 /// How a label and a record begin, after their sums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayP");
 const CHANGES: u64 = u64::from_le_bytes(*b"forebayC");
-/// The format's version.
-const VERSION: u64 = 1;
+/// The format's version. Version 1 had one sum for all of a record, and no pair.
+pub const VERSION: u64 = 2;
 
-/// Words of a record before what changed: sum, mark, identity, sequence, count.
-const HEAD: usize = 5;
+/// Words of a record before what changed: mark, sum of its other sectors' sums, count.
+const HEAD: usize = 3;
 /// Changes of a record: the place and its name, a word each.
-pub(super) const CHANGES_MAX: usize = (PAGE / 8 - HEAD) / 2;
+pub(super) const CHANGES_MAX: usize = (CHANGED - HEAD) / 2;
 
 /// Bits of a name that say which block of its disk.
 const DISK_BIT: u32 = 48;
@@ -40,6 +52,8 @@ pub(crate) struct Binding {
     pub(crate) purpose: u64,
     /// Tells this flash from others of the same sizes; given by whoever configures it.
     pub(crate) id: u64,
+    /// Drawn when the flash was begun: it tells this flash and its disk from all others.
+    pub(crate) pair: u128,
     /// Disks before it.
     pub(crate) disks: u16,
     /// Bytes of each disk; 0 where that is not known, which fits any.
@@ -54,6 +68,11 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
+    /// What tells its records from those of other flashes.
+    fn identity(&self) -> u64 {
+        self.id ^ self.pair as u64 ^ (self.pair >> 64) as u64
+    }
+
     pub(super) fn pages(&self) -> u64 {
         pages(self.places)
     }
@@ -132,9 +151,10 @@ pub(crate) struct Change {
 
 /// Puts a label twice at `to`, as it lies at the begin of the flash.
 pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
-    let Binding { purpose, id, disks, disk_bytes, place_bytes, places, .. } = *binding;
-    let words =
-        [0, LABEL, VERSION, purpose, id, disks.into(), disk_bytes, place_bytes, places.into()];
+    let Binding { purpose, id, pair, disks, disk_bytes, place_bytes, places, .. } = *binding;
+    let (low, high) = (pair as u64, (pair >> 64) as u64);
+    let sizes = [disks.into(), disk_bytes, place_bytes, places.into()];
+    let words = [&[0, LABEL, VERSION, purpose, id], &sizes[..], &[low, high, 0, 0]].concat();
     let mut bytes = vec![0; BLOCK as usize];
     put_words(&words, &mut bytes);
     for at in [to, to.on(BLOCK)] {
@@ -147,8 +167,8 @@ pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
 pub(super) enum Labelled {
     /// Zeros.
     Blank,
-    /// A label.
-    As(Binding),
+    /// A label; `is_begun` where the flash was served with its disk.
+    As { binding: Binding, is_begun: bool },
     /// Anything else.
     Otherwise,
 }
@@ -163,8 +183,8 @@ pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
         }
         is_blank &= bytes.iter().all(|byte| *byte == 0);
         let sum = slots.checksum(at.on(8).len(BLOCK - 8));
-        if let Some(binding) = sum.and_then(|sum| label(&bytes, sum)) {
-            return Labelled::As(binding);
+        if let Some((binding, label)) = sum.and_then(|sum| label(&bytes, sum)) {
+            return Labelled::As { binding, is_begun: label.generation > 0 };
         }
     }
     if is_blank { Labelled::Blank } else { Labelled::Otherwise }
@@ -173,21 +193,70 @@ pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
 /// Bytes of a label, of which two are at the begin of a flash.
 pub const LABEL_BYTES: usize = BLOCK as usize;
 
-/// The identity in a label of [`LABEL_BYTES`], if it is one; `sum` is the checksum of all but its first eight bytes.
-pub fn labelled_id(bytes: &[u8], sum: u64) -> Option<u64> {
-    label(bytes, sum).map(|binding| binding.id)
+/// What a label says to whoever looks at a flash before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashLabel {
+    /// Given by whoever configures it.
+    pub id: u64,
+    /// Drawn when the flash was begun; its disk has the same.
+    pub pair: u128,
+    /// How often it was served with its disk; 0 before the first time.
+    pub generation: u64,
+    /// Whether the disk has that generation too, durably.
+    pub is_confirmed: bool,
 }
 
+/// What is where a label could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelFound {
+    /// No label of ours.
+    None,
+    /// A label of another version of the format.
+    Version(u64),
+    /// A label that is not whole.
+    Damaged,
+    /// A label.
+    Of(FlashLabel),
+}
+
+/// What the first [`LABEL_BYTES`] say; `sum` is the checksum of all but their first eight.
+pub fn found_label(bytes: &[u8], sum: u64) -> LabelFound {
+    let words = words(bytes);
+    let Some(&[own, mark, version]) = words.first_chunk() else { return LabelFound::None };
+    match (mark == LABEL, own == sum, version) {
+        (false, ..) => LabelFound::None,
+        (true, false, _) => LabelFound::Damaged,
+        (true, true, VERSION) => {
+            label(bytes, sum).map_or(LabelFound::Damaged, |(_, label)| LabelFound::Of(label))
+        }
+        (true, true, other) => LabelFound::Version(other),
+    }
+}
+
+/// Gives the label in `bytes` another generation. The caller computes its sum anew.
+pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
+    if let Some(to) = bytes.get_mut(8 * GENERATION..) {
+        put_words(&[generation, u64::from(is_confirmed)], to);
+    }
+}
+
+/// The word of a label that says its generation; the next one says whether the disk has it.
+const GENERATION: usize = 11;
+
 /// The label in bytes whose sum, without their first word, is `sum`.
-fn label(bytes: &[u8], sum: u64) -> Option<Binding> {
+fn label(bytes: &[u8], sum: u64) -> Option<(Binding, FlashLabel)> {
     let words = words(bytes);
     let &[own, mark, version, purpose, id, disks, disk_bytes, place_bytes, places] =
         words.first_chunk()?;
     if (own, mark, version) != (sum, LABEL, VERSION) {
         return None;
     }
+    let &[low, high, generation, confirmed] = words.get(9..)?.first_chunk()?;
+    let pair = u128::from(high) << 64 | u128::from(low);
     let (disks, places) = (disks.try_into().ok()?, places.try_into().ok()?);
-    Some(Binding { purpose, id, disks, disk_bytes, place_bytes, places, part_bits: 0 })
+    let part_bits = 0;
+    let binding = Binding { purpose, id, pair, disks, disk_bytes, place_bytes, places, part_bits };
+    Some((binding, FlashLabel { id, pair, generation, is_confirmed: confirmed == 1 }))
 }
 
 /// Puts a record at `to`: `changes`, of which there are at most [`CHANGES_MAX`], and the page of the table
@@ -200,42 +269,115 @@ pub(super) fn put_record(
     to: Bytes,
     slots: &mut dyn Slots,
 ) {
-    let mut bytes = vec![0; RECORD as usize];
-    let count = changes.len() as u64;
-    put_words(&[0, CHANGES, binding.id, sequence, count], &mut bytes);
-    for (change, to) in changes.iter().zip(bytes[8 * HEAD..PAGE].chunks_exact_mut(16)) {
-        put_words(&[change.place.into(), change.name.0], to);
-    }
+    let mut words = vec![0; SHARE * SECTORS as usize];
+    let changed = changes.iter().flat_map(|change| [change.place.into(), change.name.0]);
+    let head = [CHANGES, 0, changes.len() as u64].into_iter().chain(changed);
+    words.iter_mut().zip(head).for_each(|(to, word)| *to = word);
     let page = (sequence % binding.pages()) as usize;
     let names = table.iter().skip(page * PLACES_A_PAGE);
-    for (name, to) in names.zip(bytes[PAGE..].chunks_exact_mut(8)) {
-        to.copy_from_slice(&name.0.to_le_bytes());
+    words[CHANGED..].iter_mut().zip(names).for_each(|(to, name)| *to = name.0);
+    let mut sums = 0;
+    // The first sector, which has the others' sums, comes last.
+    for sector in (0..SECTORS).rev() {
+        if sector == 0 {
+            words[1] = sums;
+        }
+        let share = &words[SHARE * sector as usize..][..SHARE];
+        let mut bytes = [0; SECTOR as usize];
+        put_words(&[0, binding.identity(), sequence], &mut bytes);
+        put_words(share, &mut bytes[8 * SECTOR_HEAD..]);
+        sums = mixed(sums, seal(&bytes, to.on(sector * SECTOR), slots));
     }
-    seal(&bytes, to, slots);
 }
 
-/// The number of the record at `from`, if there is one; of whatever flash.
-pub(super) fn sequence_of(from: Bytes, slots: &dyn Slots) -> Option<Numbered> {
-    let mut head = [0; 8 * HEAD];
-    if !slots.get(from.len(head.len() as u32), &mut head) {
-        return None;
-    }
-    let words = words(&head);
-    let &[own, mark, id, sequence, count] = words.first_chunk()?;
-    let is_sane = mark == CHANGES && sequence < 1 << 62 && count <= CHANGES_MAX as u64;
-    let is_whole = is_sane && slots.checksum(from.on(8).len(RECORD - 8)) == Some(own);
-    is_whole.then_some(Numbered { id, sequence })
+/// Sums as one.
+fn mixed(sums: u64, sum: u64) -> u64 {
+    (sums ^ sum).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
-/// A record's place among others.
+/// What is in the ring where a record could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Numbered {
-    pub(super) id: u64,
-    pub(super) sequence: u64,
+pub(super) enum Found {
+    /// Zeros.
+    Blank,
+    /// It cannot be read.
+    Unreadable,
+    /// Something that is no record, or no longer one.
+    Damaged,
+    /// A record, or sectors, of another flash, of another version, or of another place in the ring.
+    Foreign,
+    /// Whole sectors, but not all of them of one record: of such numbers, and zeros if `has_blank`.
+    Torn { oldest: u64, newest: u64, has_blank: bool },
+    /// The record of this number.
+    Record(u64),
 }
 
-/// Takes over what a record says, which is whole: its changes, then its page. None if it names what there
-/// is not.
+/// A sector of what could be a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sector {
+    Blank,
+    Damaged,
+    Foreign,
+    /// Of the record of this number.
+    Of(u64),
+}
+
+/// What is in the place `slot` of the ring, whose bytes are at `from`.
+pub(super) fn found(binding: &Binding, slot: u64, from: Bytes, slots: &dyn Slots) -> Found {
+    let mut bytes = vec![0; RECORD as usize];
+    if !slots.get(from.len(RECORD), &mut bytes) {
+        return Found::Unreadable;
+    }
+    let words = words(&bytes);
+    if words.iter().all(|word| *word == 0) {
+        return Found::Blank;
+    }
+    let (mut sums, mut own_sums) = (0, 0);
+    let (mut oldest, mut newest, mut has_blank) = (u64::MAX, 0, false);
+    let mut worst = None;
+    for nth in (0..SECTORS).rev() {
+        let words = &words[nth as usize * (SECTOR as usize / 8)..][..SECTOR as usize / 8];
+        let at = from.on(nth * SECTOR);
+        match sector(binding, slot, words, at, slots) {
+            Sector::Blank => has_blank = true,
+            Sector::Of(number) => {
+                (oldest, newest) = (oldest.min(number), newest.max(number));
+                own_sums = if nth == 0 { words[SECTOR_HEAD + 1] } else { 0 };
+            }
+            Sector::Foreign => worst = Some(Found::Foreign),
+            Sector::Damaged => worst = worst.or(Some(Found::Damaged)),
+        }
+        sums = if nth == 0 { sums } else { mixed(sums, words[0]) };
+    }
+    let is_one = oldest == newest && !has_blank && own_sums == sums;
+    match worst {
+        Some(worst) => worst,
+        None if is_one => Found::Record(newest),
+        None => Found::Torn { oldest, newest, has_blank },
+    }
+}
+
+fn sector(binding: &Binding, slot: u64, words: &[u64], at: Bytes, slots: &dyn Slots) -> Sector {
+    if words.iter().all(|word| *word == 0) {
+        return Sector::Blank;
+    }
+    let (own, identity, number) = (words[0], words[1], words[2]);
+    // How a record of version 1 began.
+    if identity == CHANGES {
+        return Sector::Foreign;
+    }
+    if slots.checksum(at.on(8).len(SECTOR - 8)) != Some(own) {
+        return Sector::Damaged;
+    }
+    let is_in_place = number > 0 && number < 1 << 62 && number % binding.ring() == slot;
+    match identity == binding.identity() && is_in_place {
+        true => Sector::Of(number),
+        false => Sector::Foreign,
+    }
+}
+
+/// Takes over what the record `sequence` says, which is whole: its changes, then its page. None if it names what
+/// there is not.
 pub(super) fn take_record(
     binding: &Binding,
     sequence: u64,
@@ -245,23 +387,26 @@ pub(super) fn take_record(
 ) -> Option<()> {
     let mut bytes = vec![0; RECORD as usize];
     slots.get(from.len(RECORD), &mut bytes).then_some(())?;
-    let all = words(&bytes);
-    let count = usize::try_from(*all.get(HEAD - 1)?).ok()?;
+    let sectors = bytes.chunks_exact(SECTOR as usize);
+    let all: Vec<u64> = sectors.flat_map(|sector| words(&sector[8 * SECTOR_HEAD..])).collect();
+    let count = usize::try_from(*all.get(HEAD - 1)?).ok().filter(|count| *count <= CHANGES_MAX)?;
+    (all[0] == CHANGES).then_some(())?;
     for change in all.get(HEAD..HEAD + 2 * count)?.chunks_exact(2) {
         *table.get_mut(usize::try_from(change[0]).ok()?)? = Name(change[1]);
     }
     let page = (sequence % binding.pages()) as usize;
     let names = table.iter_mut().skip(page * PLACES_A_PAGE);
-    names.zip(&all[PAGE / 8..]).for_each(|(name, word)| *name = Name(*word));
+    names.zip(&all[CHANGED..]).for_each(|(name, word)| *name = Name(*word));
     Some(())
 }
 
-/// Puts bytes, their sum in the first word.
-fn seal(bytes: &[u8], to: Bytes, slots: &mut dyn Slots) {
+/// Puts bytes, their sum in the first word; answers that.
+fn seal(bytes: &[u8], to: Bytes, slots: &mut dyn Slots) -> u64 {
     let len = bytes.len() as u32;
     slots.put(to.len(len), bytes);
     let sum = slots.checksum(to.on(8).len(len - 8)).unwrap_or(0);
     slots.put(to.len(8), &sum.to_le_bytes());
+    sum
 }
 
 fn put_words(words: &[u64], to: &mut [u8]) {

@@ -1,10 +1,10 @@
 //! Opening: the label is read, then all records' numbers, then those records that are the table; or a blank
 //! flash is begun. Nothing is written before it is known that this is a flash of ours.
 //!
-//! What is refused, and with which fault, is in docs/placement-log.md. A record that cannot be read is
+//! What is refused, and with which fault, is in docs/placement-log.md. A record that cannot be read, or is damaged, is
 //! missed where it is one of the last, or where the next one would be: that one could be newer.
 
-use super::format::{self, LABELS, Labelled, RECORD};
+use super::format::{self, Found, LABELS, Labelled, RECORD};
 use super::{Event, Name, OPEN, Phase, PlacementLog};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
@@ -14,25 +14,13 @@ use crate::stack::placed::{Plan, Planned};
 /// Records that are read at a time.
 const READ_RECORDS: u64 = 64;
 
-/// What is in the ring where a record could be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    /// No whole record, or one that does not belong there.
-    Nothing,
-    /// It cannot be read.
-    Unreadable,
-    /// A record of another flash.
-    Foreign,
-    /// The record of this number.
-    Record(u64),
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     ReadsLabels,
     Scans,
     Replays,
     Flushes,
+    Wipes,
     WritesLabels,
     WritesRecord,
 }
@@ -41,8 +29,9 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     step: Step,
-    /// Whether there is a label.
+    /// Whether there is a label, and one of a flash that was served.
     is_labelled: bool,
+    is_begun: bool,
     found: Vec<Found>,
     /// Until there records are read one by one, for one of them cannot be read.
     narrow_until: u64,
@@ -60,6 +49,7 @@ impl PlacementLog {
         self.phase = Phase::Opening(Box::new(Opening {
             step: Step::ReadsLabels,
             is_labelled: false,
+            is_begun: false,
             found: Vec::new(),
             narrow_until: 0,
             next: 0,
@@ -89,6 +79,10 @@ impl PlacementLog {
             (_, Err(fault)) => Err(fault),
             (Step::ReadsLabels, _) => self.read_labels(io, plan),
             (Step::Replays, _) => self.replayed(io, plan),
+            (Step::Wipes, _) => {
+                self.wipe(plan);
+                Ok(())
+            }
             (Step::WritesLabels, _) => {
                 self.write_first(plan);
                 Ok(())
@@ -111,6 +105,7 @@ impl PlacementLog {
 
     fn is_there(&mut self) -> Event {
         self.phase = Phase::Open;
+        self.named = self.table.iter().filter(|name| **name != Name::NONE).count() as u64;
         Event::Opened(Ok(()))
     }
 
@@ -121,14 +116,15 @@ impl PlacementLog {
     }
 
     fn read_labels(&mut self, io: &Planned, plan: &mut Plan<'_>) -> Outcome {
-        let is_labelled = match format::labelled(io.bytes, plan.slots) {
-            Labelled::As(binding) if self.binding.fits(&binding) => true,
-            Labelled::Blank if self.formats => false,
+        let (is_labelled, is_begun) = match format::labelled(io.bytes, plan.slots) {
+            Labelled::As { binding, is_begun } if self.binding.fits(&binding) => (true, is_begun),
+            Labelled::Blank if self.formats => (false, false),
             _ => return Err(Fault::Refused),
         };
         let ring = self.binding.ring();
         if let Some(opening) = self.opening() {
-            (opening.step, opening.is_labelled) = (Step::Scans, is_labelled);
+            (opening.is_labelled, opening.is_begun) = (is_labelled, is_begun);
+            opening.step = Step::Scans;
             opening.found = Vec::with_capacity(ring as usize);
         }
         self.scan(plan);
@@ -158,13 +154,8 @@ impl PlacementLog {
             Err(fault) => return Err(fault),
             Ok(()) => {
                 for step in 0..io.len / RECORD {
-                    let number = format::sequence_of(io.bytes.on(step * RECORD), plan.slots);
-                    opening.found.push(match number {
-                        None => Found::Nothing,
-                        Some(it) if it.id != binding.id => Found::Foreign,
-                        Some(it) if it.sequence % ring != first + u64::from(step) => Found::Foreign,
-                        Some(it) => Found::Record(it.sequence),
-                    });
+                    let (slot, from) = (first + u64::from(step), io.bytes.on(step * RECORD));
+                    opening.found.push(format::found(&binding, slot, from, plan.slots));
                 }
             }
         }
@@ -177,39 +168,75 @@ impl PlacementLog {
 
     /// All records are known by number.
     fn settle(&mut self, plan: &mut Plan<'_>) -> Outcome {
-        let (binding, ring, formats) = (self.binding, self.binding.ring(), self.formats);
+        let (binding, ring) = (self.binding, self.binding.ring());
+        let (least, is_forced) = (self.least, self.is_forced);
         let Some(opening) = self.opening() else { return Ok(()) };
         let found = &opening.found;
         let numbers = found.iter().filter_map(|found| match found {
             Found::Record(number) => Some(*number),
             _ => None,
         });
-        let Some(newest) = numbers.max() else {
-            let is_blank = found.iter().all(|found| *found == Found::Nothing);
-            // A label alone is a format that was not finished; where nothing is formatted, damage. After a
-            // kill that label need not be durable.
-            return match opening.is_labelled {
-                _ if is_blank && formats => {
-                    self.write_labels(plan);
-                    Ok(())
-                }
-                false => Err(Fault::Refused),
-                true => Err(Fault::Media),
-            };
-        };
+        let Some(newest) = numbers.max() else { return self.begin_log(plan) };
         if !opening.is_labelled {
             return Err(Fault::Refused);
         }
         let at = |number: u64| found[(number % ring) as usize];
         let first = (newest + 1).saturating_sub(binding.pages()).max(1);
         let is_whole = (first..=newest).all(|number| at(number) == Found::Record(number));
-        if !is_whole || at(newest + 1) == Found::Unreadable {
+        let is_newest = is_unfinished(at(newest + 1), newest + 1, ring)
+            && !found.iter().any(|found| is_beyond(*found, newest + 1));
+        if !is_whole || !is_newest && !is_forced || newest < least {
             return Err(Fault::Media);
         }
         (opening.step, opening.next, opening.newest) = (Step::Replays, first, newest);
         self.table.fill(Name::NONE);
         self.replay(plan);
         Ok(())
+    }
+
+    /// There is no whole record: the log is begun where that is wanted and nothing can be lost.
+    fn begin_log(&mut self, plan: &mut Plan<'_>) -> Outcome {
+        let formats = self.formats;
+        let Some(opening) = self.opening() else { return Ok(()) };
+        let (is_labelled, is_begun) = (opening.is_labelled, opening.is_begun);
+        let may_be_begun = |found: &Found| match found {
+            Found::Blank => true,
+            // What nobody knows as a record may be anything on a flash without a label.
+            Found::Damaged => !is_labelled,
+            // The first record of a format that was cut off, which has the label before it.
+            Found::Torn { newest, .. } => is_labelled && *newest <= 1,
+            Found::Unreadable | Found::Foreign | Found::Record(_) => false,
+        };
+        // A label alone is a format that was not finished; where the flash was served, or nothing is formatted, damage.
+        // After a kill that label need not be durable.
+        if formats && !is_begun && opening.found.iter().all(may_be_begun) {
+            opening.step = Step::Wipes;
+            self.wipe(plan);
+            return Ok(());
+        }
+        match is_labelled {
+            false => Err(Fault::Refused),
+            true => Err(Fault::Media),
+        }
+    }
+
+    /// Has zeros where records will be, so that a damaged one is known; then writes the labels.
+    fn wipe(&mut self, plan: &mut Plan<'_>) {
+        let binding = self.binding;
+        let Some(opening) = self.opening() else { return };
+        let is_used = |found: &Found| *found != Found::Blank;
+        let Some(from) = opening.found.iter().position(is_used) else {
+            return self.write_labels(plan);
+        };
+        let used = opening.found[from..].iter().take(READ_RECORDS as usize);
+        let count = used.take_while(|found| is_used(found)).count();
+        opening.found[from..from + count].fill(Found::Blank);
+        let len = count as u32 * RECORD;
+        let buf = plan.slots.take(len);
+        plan.slots.zero(Bytes::of(buf).len(len));
+        let io = self.io(Op::Write, OPEN, binding.record_at(from as u64), len, Bytes::of(buf));
+        plan.io(Planned { flags: Flags::FUA, ..io });
+        plan.slots.free(buf);
     }
 
     /// Reads the next records that are the table.
@@ -225,8 +252,8 @@ impl PlacementLog {
         let Some(&mut Opening { mut next, newest, .. }) = self.opening() else { return Ok(()) };
         for step in 0..io.len / RECORD {
             let from = io.bytes.on(step * RECORD);
-            let number = format::sequence_of(from, plan.slots).ok_or(Fault::Media)?;
-            if number.sequence != next {
+            let found = format::found(&binding, next % binding.ring(), from, plan.slots);
+            if found != Found::Record(next) {
                 return Err(Fault::Media);
             }
             format::take_record(&binding, next, from, &mut self.table, plan.slots)
@@ -283,5 +310,50 @@ impl PlacementLog {
         let io = self.io(Op::Write, OPEN, self.binding.record_at(1), RECORD, Bytes::of(buf));
         plan.io(Planned { flags: Flags::FUA, ..io });
         plan.slots.free(buf);
+    }
+}
+
+/// Whether what is in the place of the record `next` is as a power cut may leave it while that record is written: then
+/// nobody was told that the record is durable.
+fn is_unfinished(found: Found, next: u64, ring: u64) -> bool {
+    let before = next.checked_sub(ring).filter(|number| *number > 0);
+    match found {
+        Found::Blank => before.is_none(),
+        Found::Record(number) => Some(number) == before,
+        Found::Torn { oldest, newest, has_blank } => {
+            let is_old = Some(oldest) == before && !has_blank;
+            let is_new = oldest == next && (before.is_none() || !has_blank);
+            newest == next && (is_old || is_new)
+        }
+        Found::Unreadable | Found::Damaged | Found::Foreign => false,
+    }
+}
+
+/// Whether a part of a record after `next` is there: then `next` was durable once.
+fn is_beyond(found: Found, next: u64) -> bool {
+    matches!(found, Found::Torn { newest, .. } if newest > next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_cut_leaves_is_an_unfinished_record() {
+        const RING: u64 = 18;
+        let torn = |oldest, newest, has_blank| Found::Torn { oldest, newest, has_blank };
+        let first = |found| is_unfinished(found, 5, RING);
+        assert!([Found::Blank, torn(5, 5, true), torn(5, 5, false)].into_iter().all(first));
+        let later = |found| is_unfinished(found, 5 + RING, RING);
+        let next = 5 + RING;
+        let left = [Found::Record(5), torn(5, next, false), torn(next, next, false)];
+        assert!(left.into_iter().all(later));
+        let lost = [Found::Damaged, Found::Unreadable, Found::Foreign, torn(5, 6, false)];
+        assert!(!lost.into_iter().any(|found| first(found) || later(found)));
+        // Zeros where there was a record, and a record that a later one took the place of.
+        let lost = [Found::Blank, torn(5, next, true), torn(5, 5, false), torn(5, 5, true)];
+        assert!(!lost.into_iter().any(later));
+        assert!(!is_unfinished(Found::Record(5), 5 + 2 * RING, RING));
+        assert!(is_beyond(torn(1, 7, true), 6) && !is_beyond(torn(1, 6, true), 6));
     }
 }

@@ -58,18 +58,19 @@ impl<C: Choose> Tiers<C> {
 
     /// With a log on the flash, if bound to one.
     pub(crate) fn surviving(mut self, bound: Option<Bound>) -> Tiers<C> {
-        let Some(Bound { id, disk_bytes, formats }) = bound else { return self };
+        let Some(bound) = bound else { return self };
         let places = self.table.places();
         let binding = Binding {
             purpose: PURPOSE,
-            id,
+            id: bound.id,
+            pair: bound.pairing.pair,
             disks: self.flash,
-            disk_bytes,
+            disk_bytes: bound.disk_bytes,
             place_bytes: BLOCK,
             places,
             part_bits: PART_BITS,
         };
-        let log = PlacementLog::new(binding, formats, self.flash, LOG);
+        let log = PlacementLog::new(binding, bound, self.flash, LOG);
         self.table.keep(Kept { log, retired: 0 });
         self
     }

@@ -89,6 +89,8 @@ struct Tenant<'a> {
 }
 
 const MIB: u64 = 1 << 20;
+/// What `serve` takes of a disk whose newest data may be on flash: docs/placement-log.md.
+const MARK_BYTES: u64 = 4096;
 
 /// The texts of `best`, whose set-ups do so many requests a second.
 pub(super) fn configuration(
@@ -253,8 +255,9 @@ impl Words<'_> {
         for back in self.backs {
             let files = self.files(back);
             if !self.best.layout.is_volume() {
-                let bytes =
-                    if self.is_striped(back) { back.bytes() } else { bytes.min(back.bytes()) };
+                let mark = if self.best.cache_drives > 0 { MARK_BYTES } else { 0 };
+                let wanted = back.bytes() + mark;
+                let bytes = if self.is_striped(back) { wanted } else { bytes.min(wanted) };
                 lines.push(format!("truncate -s {bytes} drives/{}.img", back.name));
                 if let Some(flash) = self.kind.flash.filter(|_| self.best.cache_drives > 0) {
                     let bytes = forebay_core::Device::capacity(&flash.model);

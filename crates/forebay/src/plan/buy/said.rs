@@ -2,7 +2,7 @@
 
 use super::rank::{Refusal, Row, Sharing};
 use super::{Binds, ClientNeed, Question};
-use crate::quantities::{self, bound, counted, significant};
+use crate::quantities::{self, bound, counted, money, significant};
 
 /// What to buy, in a sentence or two.
 pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> String {
@@ -22,11 +22,10 @@ pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'
         0 => String::new(),
         spare => format!(", and {} to spare", spare),
     };
-    let money = best.price.zip(best.currency.as_ref());
-    let money = money
-        .map_or("; what they cost is not known (--prices)".to_string(), |(amount, currency)| {
-            format!(", for {} {currency}", amount_of(amount))
-        });
+    let price = match best.priced() {
+        Some(price) => format!(", for {price}"),
+        None => "; what they cost is not known (--prices)".to_string(),
+    };
     let watts =
         best.mean_power_w.map_or(String::new(), |watts| format!(", at {} W", significant(watts)));
     let growth = match question.growth {
@@ -34,7 +33,7 @@ pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'
         growth => format!(" at {growth} times the load and the data"),
     };
     format!(
-        "Buy {drives} {}{with} ({}{}){spare}{money}{watts}: they keep {promise}{growth}. {} {}",
+        "Buy {drives} {}{with} ({}{}){spare}{price}{watts}: they keep {promise}{growth}. {} {}",
         best.drive,
         layout_words(best),
         if needs.len() > 1 { sharing_words(best.sharing) } else { "" },
@@ -43,9 +42,11 @@ pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'
     )
 }
 
-/// An amount of money.
-pub(super) fn amount_of(amount: f64) -> String {
-    if amount >= 1000.0 { format!("{amount:.0}") } else { format!("{amount:.2}") }
+impl Row {
+    /// The price and its currency as the sentence, the table and the page say it; none where it is not known.
+    pub fn priced(&self) -> Option<String> {
+        Some(money(self.price?, self.currency.as_ref()?))
+    }
 }
 
 fn layout_words(row: &Row) -> String {

@@ -2,7 +2,7 @@
 
 use super::{Binds, Row};
 use crate::plan::amount::{percent, share_found};
-use crate::quantities::{bound, significant};
+use crate::quantities::{bound, money, significant};
 
 impl Row {
     /// What it says of at most `max` devices called `device`.
@@ -35,9 +35,9 @@ fn sentence(row: &Row, device: &str, max: usize) -> String {
         Some(Binds::Time) => ": the time decides",
         Some(Binds::Both) | None => "",
     };
-    let price = row
-        .price
-        .map_or(String::new(), |price| format!(", for {price:.2} in the currency of the price"));
+    let price = row.price.map_or(String::new(), |price| {
+        format!(", for {}", money(price, "in the currency of the price"))
+    });
     let watts =
         row.mean_power_w.map_or(String::new(), |watts| format!(", at {} W", significant(watts)));
     let verb = verb(devices);

@@ -178,7 +178,8 @@ fn heat(card: &Card) -> String {
         id: "heat",
         title: "Where requests fall on the disk",
         description: &format!(
-            "The share of the requests in each of equal ranges, of both traces; their total variation is {}.",
+            "The share of the requests in each of ranges with equal shares of the ground that either trace uses, of both traces; \
+             their total variation is {}.",
             significant(card.heat.total_variation)
         ),
     };
@@ -189,7 +190,12 @@ fn heat(card: &Card) -> String {
     let (bottom, top) = Plot::upwards(WIDE.1);
     let x = Axis::linear(gib * heat.a.len() as f64, left, right);
     let y = Axis::linear(highest * 1.05, bottom, top);
-    let mut plot = Plot::new(&caption, WIDE, (x, "place, GiB"), (y, "requests, %"));
+    let mut plot = Plot::new(
+        &caption,
+        WIDE,
+        (x, "place, GiB of the ground that either trace uses"),
+        (y, "requests, %"),
+    );
     let line = |shares: &[f64]| -> Vec<(f64, f64)> {
         let step = |(range, share): (usize, &f64)| {
             [(range as f64 * gib, share * 100.0), ((range + 1) as f64 * gib, share * 100.0)]

@@ -7,7 +7,7 @@ use super::super::level::Roles;
 use super::super::unit::Unit;
 use super::super::{Array, Phase};
 use super::medium::Medium;
-use crate::contract::outcome::Outcome;
+use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op, Request};
 
 /// A flush that was not answered yet.
@@ -30,13 +30,19 @@ struct Durable {
 struct State {
     unit: Unit,
     told: Roles,
+    /// Those of them whose blocks beside lost ones can be read.
+    beside: Roles,
 }
 
 /// The chunks that can be read of a unit, which are those of before if it is the same.
 fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -> State {
-    let told = || unit.told(array.chunks(), |place| medium.holds(array, place));
-    let before = before.filter(|before| before.unit == unit);
-    State { unit, told: before.map_or_else(told, |before| before.told) }
+    let holds = |place| medium.holds(array, place);
+    let told = || State {
+        unit,
+        told: unit.told(array.chunks(), holds),
+        beside: unit.told_beside(unit.lost.roles, array.chunks(), holds),
+    };
+    before.filter(|before| before.unit == unit).unwrap_or_else(told)
 }
 
 /// What it knows of an array.
@@ -126,7 +132,11 @@ impl Judge {
         }
         self.round = round;
         let is_less = |(before, now): &(Option<State>, State)| {
-            before.is_some_and(|before| before.told & !now.told != 0)
+            let is_same = |before: &State| before.unit.lost == now.unit.lost;
+            before.is_some_and(|before| {
+                let beside = is_same(&before) && before.beside & !now.beside != 0;
+                before.told & !now.told != 0 || beside
+            })
         };
         self.losses.extend(coming.iter().any(is_less).then_some(step));
     }
@@ -165,6 +175,10 @@ impl Judge {
     /// A flush is told of what was lost before it came, may be told of what was lost since, and fails for
     /// nothing else.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
+        // Nothing is lost; what was written is made durable when there is room.
+        if outcome == Err(Fault::Full) {
+            return;
+        }
         let known = self.told.get(&stream).copied().unwrap_or(0);
         let has_to = known < came && self.losses.range(known + 1..=came).next().is_some();
         assert!(outcome.is_err() || !has_to, "a flush is answered though writes are lost");

@@ -1,0 +1,243 @@
+//! Drives that have no room: files on a file system that others have filled, or that have outgrown a quota.
+//!
+//! That is no fault of the drive, and passes when somebody makes room. Until then writes wait and are tried
+//! again, reads go on, and records are tried again too. A client that has waited long enough is told that
+//! there is no room. Once nothing had room for so long, others are told after the first try.
+
+use super::Array;
+use super::job::Doing;
+use super::locks::{Part, Task};
+use crate::contract::outcome::Fault;
+use crate::contract::time::Nanos;
+use crate::stack::placed::Plan;
+
+/// How long until a write that found no room is tried again: often enough that clients go on soon, seldom
+/// enough that a full volume stays idle.
+const PAUSE: Nanos = Nanos::from_millis(250);
+/// How long a client waits for room at most. Clients of NBD give up after 30 s or more.
+const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
+/// How long until care is tried again that found no room.
+pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
+
+/// What waits for room on drives.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Full {
+    /// Since when writes were refused, with none taken since: of data, and of records.
+    since: Option<Nanos>,
+    records_since: Option<Nanos>,
+    /// When all that waits is tried again.
+    due: Option<Nanos>,
+    /// Parts of writes, by unit.
+    parts: Vec<(u64, Part)>,
+    /// The round's records.
+    records: bool,
+}
+
+impl Full {
+    pub(super) fn due(&self) -> Option<Nanos> {
+        self.due
+    }
+
+    /// Whether writes are refused.
+    pub(super) fn is_full(&self) -> bool {
+        self.since.or(self.records_since).is_some()
+    }
+
+    /// Data were taken.
+    pub(super) fn took_data(&mut self) {
+        self.since = None;
+    }
+
+    /// Records were taken.
+    pub(super) fn took_records(&mut self) {
+        self.records_since = None;
+    }
+}
+
+/// Whether nobody waits any more who was refused now, and others since that time.
+fn is_waited_out(since: &mut Option<Nanos>, now: Nanos) -> bool {
+    now >= *since.get_or_insert(now) + WAIT_MAX
+}
+
+impl Array {
+    /// A drive had no room for what a job writes: its clients wait for room, unless they did.
+    pub(super) fn await_room_for(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let waited_out = is_waited_out(&mut self.full.since, plan.now);
+        self.full.due.get_or_insert(plan.now + PAUSE);
+        let job = &mut self.jobs[key as usize];
+        let (number, doing) = (job.number, job.doing);
+        let may_wait = |part: &Part| !waited_out && plan.now < part.at + WAIT_MAX;
+        let (waiting, told): (Vec<Part>, Vec<Part>) =
+            std::mem::take(&mut job.parts).into_iter().partition(may_wait);
+        job.parts = told;
+        self.full.parts.extend(waiting.into_iter().map(|part| (number, part)));
+        self.finish(key, Err(Fault::Full), plan);
+        if doing != Doing::Write {
+            self.care.postpone(plan.now);
+        }
+    }
+
+    /// No drive has room for the records of a round: they are written later. Who has waited is told.
+    pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
+        self.full.due.get_or_insert(plan.now + PAUSE);
+        self.full.records = true;
+        if is_waited_out(&mut self.full.records_since, plan.now) {
+            self.refuse_waiters(plan);
+        }
+    }
+
+    /// Nothing is written any more: who waits for room is told.
+    pub(super) fn refuse_parts(&mut self, fault: Fault, plan: &mut Plan<'_>) {
+        for (_, part) in std::mem::take(&mut self.full.parts) {
+            plan.release(part.client, Err(fault));
+        }
+    }
+
+    /// Tries again what waits for room.
+    pub(super) fn retry_full(&mut self, plan: &mut Plan<'_>) {
+        self.full.due = None;
+        for (number, part) in std::mem::take(&mut self.full.parts) {
+            self.locks.ask(number, Task::Write(part));
+            self.ready.push(number);
+        }
+        if std::mem::take(&mut self.full.records) {
+            self.send_records(plan);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::super::bench::{Bench, created};
+    use super::*;
+    use crate::contract::outcome::Outcome;
+    use crate::contract::request::{Flags, Op, Request};
+
+    const RECORDS: u64 = 1 << 20;
+
+    fn written() -> Bench {
+        Bench::written(created(Level::RAID6, 60, false), true)
+    }
+
+    fn full(io: &Request) -> Outcome {
+        if io.op == Op::Write { Err(Fault::Full) } else { Ok(()) }
+    }
+
+    /// There is room for data, but for no record.
+    fn full_of_records(io: &Request) -> Outcome {
+        if io.offset < RECORDS { full(io) } else { Ok(()) }
+    }
+
+    /// Time passes, while writes end so.
+    fn pass(bench: &mut Bench, time: Nanos, outcome: fn(&Request) -> Outcome) {
+        let until = bench.now() + time;
+        bench.end_all(outcome);
+        while bench.now() < until {
+            bench.wake();
+            bench.end_all(outcome);
+        }
+    }
+
+    fn assert_all_used(bench: &Bench) {
+        let drives = bench.array().census().drives;
+        assert!(drives.iter().all(|drive| drive.is_present && drive.faults == 0), "{drives:?}");
+        bench.check();
+    }
+
+    #[test]
+    fn a_write_waits_for_room_while_its_unit_is_read() {
+        let mut bench = written();
+        let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
+        pass(&mut bench, WAIT_MAX - Nanos::from_millis(1000), full);
+        let read = bench.ask(Op::Read, Flags::NONE, 0, 0, 4);
+        bench.end_all(full);
+        assert_eq!((bench.answers.get(&write), bench.answers[&read]), (None, Ok(())));
+        assert!(bench.array().gauged().iter().any(|it| (it.name, it.value) == ("lacks_room", 1.0)));
+        pass(&mut bench, PAUSE, |_| Ok(()));
+        assert_eq!((bench.answers[&write], bench.flush(0)), (Ok(()), Ok(())));
+        assert!(!bench.array().full.is_full());
+        assert_all_used(&bench);
+    }
+
+    #[test]
+    fn who_waited_long_enough_is_told_and_others_at_once() {
+        let mut bench = written();
+        let ask = |bench: &mut Bench, unit: u64| {
+            let flags = if unit == 1 { Flags::FUA } else { Flags::NONE };
+            bench.ask(Op::Write, flags, 0, 4 * unit, 4)
+        };
+        let writes = [0, 1, 2].map(|unit| ask(&mut bench, unit));
+        pass(&mut bench, WAIT_MAX + PAUSE, full);
+        let no_room = Err(Fault::Full);
+        assert_eq!(writes.map(|write| bench.answers[&write]), [no_room; 3]);
+        let late = ask(&mut bench, 3);
+        bench.end_all(full);
+        assert_eq!(bench.answers[&late], no_room);
+        assert_all_used(&bench);
+        let write = ask(&mut bench, 1);
+        bench.end_all(|_| Ok(()));
+        assert_eq!((bench.answers[&write], bench.flush(0)), (Ok(()), Ok(())));
+        assert_all_used(&bench);
+    }
+
+    #[test]
+    fn records_wait_for_room_and_nothing_is_lost() {
+        let mut bench = written();
+        bench.write(0, 4);
+        let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
+        pass(&mut bench, WAIT_MAX - Nanos::from_millis(1000), full_of_records);
+        assert_eq!(bench.answers.get(&flush), None);
+        pass(&mut bench, Nanos::from_millis(1000) + PAUSE, full_of_records);
+        assert_eq!(bench.answers[&flush], Err(Fault::Full));
+        // Data are written meanwhile; who asks now is told soon.
+        let id = bench.ask(Op::Write, Flags::NONE, 0, 4, 4);
+        bench.end_all(full_of_records);
+        assert_eq!(bench.answers[&id], Ok(()));
+        let flush = bench.ask(Op::Flush, Flags::NONE, 1, 0, 0);
+        pass(&mut bench, PAUSE, full_of_records);
+        assert_eq!(bench.answers[&flush], Err(Fault::Full));
+        assert_all_used(&bench);
+        pass(&mut bench, PAUSE, |_| Ok(()));
+        assert_eq!([bench.flush(0), bench.flush(1)], [Ok(()), Ok(())]);
+        assert!(bench.array().changed.is_empty() && !bench.array().full.is_full());
+        assert_all_used(&bench);
+    }
+
+    #[test]
+    fn a_drive_that_has_no_room_for_records_leaves_them_to_others() {
+        let mut bench = written();
+        bench.write(0, 4);
+        let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
+        bench.end_all(|io| if io.lane < 2 { full_of_records(io) } else { Ok(()) });
+        assert_eq!(bench.answers[&flush], Ok(()));
+        assert_all_used(&bench);
+    }
+
+    #[test]
+    fn a_new_array_without_room_is_not_opened() {
+        let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Default::default());
+        let write = bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
+        bench.end_all(full);
+        while !bench.answers.contains_key(&write) {
+            bench.wake();
+            bench.end_all(full);
+        }
+        assert_eq!(bench.answers[&write], Err(Fault::Full));
+        assert!(bench.now() >= WAIT_MAX, "{}", bench.now().0);
+    }
+
+    #[test]
+    fn a_repair_without_room_is_tried_again_later() {
+        let mut bench = Bench::written(created(Level::TRIPLE, 60, false), true);
+        let lane = bench.lane_of(0);
+        bench.ask(Op::Read, Flags::NONE, 0, 0, 4);
+        bench.end_all(|io| if io.lane == lane { Err(Fault::Gone) } else { full(io) });
+        pass(&mut bench, Nanos::from_millis(1000), full);
+        let degraded = |bench: &Bench| bench.array().census().degraded_units;
+        assert_eq!(degraded(&bench), 1);
+        pass(&mut bench, CARE_PAUSE, |_| Ok(()));
+        assert_eq!(degraded(&bench), 0);
+        bench.check();
+    }
+}

@@ -1,0 +1,190 @@
+//! Bytes of a unit that nothing holds any more, although its drives are there: rotten, or unreadable.
+//!
+//! Two places say so. The trailer of a cell has [`LOST_SUM`] for a block that could not be restored when
+//! the cell was written, so that no reader takes its bytes for data. The table has a summary of the whole
+//! unit ([`Lost`]), so that a volume knows what it lost without reading its cells.
+
+use super::geometry::{BLOCK, Geometry};
+use super::level::{Level, Roles, all, each};
+
+/// Stands in a trailer for the sum of a block that is lost. (No other block has it, but for one in 2^64.)
+pub(super) const LOST_SUM: u64 = u64::MAX;
+/// Blocks of the longest chunk.
+const BLOCKS_MAX: usize = 256;
+/// Bits of the table that say where in chunks the lost blocks are.
+const STRETCHES: usize = 32;
+
+/// Blocks of a chunk, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Blocks([u64; BLOCKS_MAX / 64]);
+
+impl Blocks {
+    /// The first so many.
+    pub(super) fn first(count: usize) -> Blocks {
+        (0..count).fold(Blocks::default(), |mut blocks, block| {
+            blocks.set(block);
+            blocks
+        })
+    }
+
+    pub(super) fn has(self, block: usize) -> bool {
+        self.0[block / 64] >> (block % 64) & 1 == 1
+    }
+
+    pub(super) fn set(&mut self, block: usize) {
+        self.0[block / 64] |= 1 << (block % 64);
+    }
+
+    pub(super) fn clear(&mut self, block: usize) {
+        self.0[block / 64] &= !(1 << (block % 64));
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self == Blocks::default()
+    }
+
+    pub(super) fn or(self, other: Blocks) -> Blocks {
+        Blocks(std::array::from_fn(|at| self.0[at] | other.0[at]))
+    }
+
+    pub(super) fn and(self, other: Blocks) -> Blocks {
+        Blocks(std::array::from_fn(|at| self.0[at] & other.0[at]))
+    }
+
+    pub(super) fn without(self, other: Blocks) -> Blocks {
+        Blocks(std::array::from_fn(|at| self.0[at] & !other.0[at]))
+    }
+
+    pub(super) fn each(self) -> impl Iterator<Item = usize> {
+        (0..BLOCKS_MAX).filter(move |block| self.has(*block))
+    }
+}
+
+/// What a unit has lost, as its first word in the table says it.
+///
+/// A chunk is cut into at most 32 stretches of whole blocks (of one block each up to chunks of 128 KiB). Lost
+/// are those blocks of these roles that are in these stretches; where different roles have lost different
+/// stretches, it says more than is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// Roles with blocks that cannot be read, where too few others tell what these held.
+    pub(super) roles: Roles,
+    stretches: u32,
+}
+
+impl Lost {
+    pub(super) const NONE: Lost = Lost { roles: 0, stretches: 0 };
+
+    /// Roles, and which of their blocks.
+    pub(super) fn of(roles: Roles, blocks: Blocks, geometry: &Geometry) -> Lost {
+        let stretch = stretch_blocks(geometry);
+        let stretches = blocks.each().fold(0, |bits, block| bits | 1 << (block / stretch));
+        if stretches == 0 || roles == 0 { Lost::NONE } else { Lost { roles, stretches } }
+    }
+
+    /// In the highest 48 bits of a word.
+    pub(super) fn word(self) -> u64 {
+        u64::from(self.roles) << 16 | u64::from(self.stretches) << 32
+    }
+
+    pub(super) fn of_word(word: u64) -> Lost {
+        Lost { roles: (word >> 16) as Roles, stretches: (word >> 32) as u32 }
+    }
+
+    /// The same, but for these roles.
+    pub(super) fn without(self, roles: Roles) -> Lost {
+        match self.roles & !roles {
+            0 => Lost::NONE,
+            roles => Lost { roles, ..self },
+        }
+    }
+
+    /// The blocks of a chunk that it names.
+    fn blocks(self, geometry: &Geometry) -> Blocks {
+        let (count, stretch) = (blocks_of(geometry), stretch_blocks(geometry));
+        let is_lost = |block: &usize| self.stretches >> (block / stretch) & 1 == 1;
+        (0..count).filter(is_lost).fold(Blocks::default(), |mut blocks, block| {
+            blocks.set(block);
+            blocks
+        })
+    }
+
+    /// The blocks of a data chunk of a unit of this level that are lost.
+    pub(super) fn of_chunk(self, level: Level, chunk: usize, geometry: &Geometry) -> Blocks {
+        let mut holders = level.holders(chunk, geometry.chunks.into());
+        match holders.all(|role| self.roles >> role & 1 == 1) {
+            true => self.blocks(geometry),
+            false => Blocks::default(),
+        }
+    }
+
+    /// Whether data are lost.
+    pub(super) fn has_data(self, level: Level, chunks: usize) -> bool {
+        let is_lost = |chunk| level.holders(chunk, chunks).all(|role| self.roles >> role & 1 == 1);
+        self.stretches != 0 && each(all(chunks)).any(is_lost)
+    }
+}
+
+/// Blocks of a chunk.
+pub(super) fn blocks_of(geometry: &Geometry) -> usize {
+    (geometry.chunk_bytes / BLOCK) as usize
+}
+
+fn stretch_blocks(geometry: &Geometry) -> usize {
+    blocks_of(geometry).div_ceil(STRETCHES).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(list: &[usize]) -> Blocks {
+        list.iter().fold(Blocks::default(), |mut blocks, block| {
+            blocks.set(*block);
+            blocks
+        })
+    }
+
+    #[test]
+    fn blocks_are_a_set() {
+        let (some, others) = (blocks(&[0, 63, 64, 255]), blocks(&[63, 7]));
+        assert_eq!(some.each().collect::<Vec<_>>(), [0, 63, 64, 255]);
+        assert_eq!(some.or(others), blocks(&[0, 7, 63, 64, 255]));
+        assert_eq!(
+            (some.and(others), some.without(others)),
+            (blocks(&[63]), blocks(&[0, 64, 255]))
+        );
+        assert_eq!(Blocks::first(65).each().count(), 65);
+        let mut cleared = some;
+        some.each().for_each(|block| cleared.clear(block));
+        assert!(cleared.is_empty() && !some.is_empty());
+    }
+
+    #[test]
+    fn what_is_lost_comes_back_from_the_table_block_by_block() {
+        for (chunk_bytes, lost, known) in [
+            (4096, vec![0], vec![0]),
+            (65_536, vec![3, 15], vec![3, 15]),
+            (131_072, vec![0, 31], vec![0, 31]),
+            // Four blocks a stretch, and a last one that is shorter.
+            (512 << 10, vec![5], (4..8).collect()),
+            (132 << 10, vec![32], vec![32]),
+        ] {
+            let geometry = Geometry { chunk_bytes, ..Geometry::sample(6) };
+            let lost = Lost::of(0b11_0001, blocks(&lost), &geometry);
+            assert_eq!(lost, Lost::of_word(lost.word() | 0x1ff));
+            assert_eq!(lost.of_chunk(Level::RAID6, 0, &geometry), blocks(&known));
+            assert!(lost.of_chunk(Level::RAID6, 1, &geometry).is_empty());
+            assert!(lost.has_data(Level::RAID6, 4) && !lost.without(1).has_data(Level::RAID6, 4));
+            assert_eq!(lost.without(0b11_0001), Lost::NONE);
+        }
+    }
+
+    #[test]
+    fn a_mirrored_chunk_is_lost_with_all_its_copies() {
+        let geometry = Geometry::sample(6);
+        let lost = Lost::of(0b0010_0010_0011, blocks(&[0]), &geometry);
+        assert!(lost.of_chunk(Level::TRIPLE, 0, &geometry).is_empty());
+        assert_eq!(lost.of_chunk(Level::TRIPLE, 1, &geometry), blocks(&[0]));
+    }
+}

@@ -1,0 +1,308 @@
+//! Making room: fat units shrink, roles move from full drives to emptier ones, and writes wait meanwhile.
+//!
+//! A write that finds no cells is *stalled*. It is tried again when a round has ended, in turn; once the first one has waited
+//! long, no later write is tried before it. If nothing under way will give back any cell, units shrink that the write holds
+//! up itself, then roles move, and only then do writes take what is kept back ([`super::room`]).
+//!
+//! Volumes that older versions filled may have no free cell at all. A fat unit then gives up some copies first, with a record,
+//! so that it can shrink into their cells. Until it has, it tolerates fewer drives: the only time that a unit does.
+
+use super::job::Doing;
+use super::kind::KINDS;
+use super::level::each;
+use super::locks::Task;
+use super::unit::{Place, Unit};
+use super::{Array, Kind};
+use crate::contract::outcome::Fault;
+use crate::stack::placed::Plan;
+
+/// Units that shrink at a time, with nobody waiting and with writes that wait.
+const SHRINKS: [usize; 2] = [4, 16];
+/// Fat units that are looked at for one that may shrink.
+const LOOK: usize = 64;
+/// How often a write is tried before others wait behind it.
+const PATIENCE: u32 = 4;
+
+impl Array {
+    /// Sees to it that there is room for what is to come, and for writes that wait.
+    pub(super) fn make_room(&mut self, plan: &mut Plan<'_>) {
+        self.shrink_ahead();
+        if self.stalled.is_empty() || !self.log.is_idle() || !self.ready.is_empty() {
+            return;
+        }
+        if !self.changed.is_empty() && self.is_fresh() {
+            return self.commit(plan);
+        }
+        let waiting = self.vacant.len() + self.stalled.len() + self.room.reads;
+        if self.jobs.len() > waiting {
+            return; // A change is under way.
+        }
+        if !self.is_retried(plan) {
+            self.unblock(plan);
+        }
+    }
+
+    /// Has fat units shrink where drives have little room left.
+    fn shrink_ahead(&mut self) {
+        if !matches!(self.phase, super::Phase::Ready) || self.reads_only {
+            return;
+        }
+        let most = SHRINKS[usize::from(!self.stalled.is_empty())];
+        for kind in KINDS {
+            while self.room.shrinking.len() < most && self.is_tight(kind) {
+                let Some(number) = self.next_fat(kind, LOOK) else { break };
+                self.shrink(number, kind);
+            }
+        }
+    }
+
+    /// The next fat unit that nothing is asked of, one without a hint if possible.
+    fn next_fat(&mut self, kind: Kind, look: usize) -> Option<u64> {
+        let (fat, next) = (&self.room.fat[kind as usize], self.room.next[kind as usize]);
+        let (mut hinted, mut last) = (None, next);
+        let mut found = None;
+        for &number in fat.range(next..).chain(fat.range(..next)).take(look) {
+            last = number + 1;
+            let is_refused = look == LOOK && self.room.refused.contains(&number);
+            let may =
+                !is_refused && self.locks.is_quiet(number) && !self.room.failed.contains(&number);
+            if !may {
+                continue;
+            }
+            if self.hints.of(number).level.is_none() {
+                found = Some(number);
+                break;
+            }
+            hinted = hinted.or(Some(number));
+        }
+        self.room.next[kind as usize] = last;
+        found.or(hinted)
+    }
+
+    fn shrink(&mut self, number: u64, kind: Kind) {
+        self.room.shrinking.insert(number);
+        self.locks.ask(number, Task::Switch(self.leanest, kind));
+        self.ready.push(number);
+    }
+
+    /// A switch of a unit has ended.
+    pub(super) fn switched(&mut self, number: u64) {
+        let was_to_shrink = self.room.shrinking.remove(&number);
+        let was_forced = self.room.forced.remove(&number);
+        if was_to_shrink && self.unit(number).level.is_some_and(|level| self.is_fat(level)) {
+            match was_forced {
+                true => self.room.failed.insert(number),
+                false => self.room.refused.insert(number),
+            };
+        }
+    }
+
+    /// A round has ended: cells are free again, and what failed may do better.
+    pub(super) fn freed(&mut self) {
+        self.room.failed.clear();
+        self.room.refused.clear();
+        self.room.looked = 0;
+    }
+
+    /// A write begins, or waits behind others that have waited long.
+    pub(super) fn ask_to_write(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let waits = |key: &u32| self.jobs[*key as usize].waits;
+        if self.stalled.front().is_none_or(|first| waits(first) <= PATIENCE) {
+            return self.begin_write(key, plan);
+        }
+        self.counts.stalls += 1;
+        self.stall(key, plan);
+    }
+
+    /// A job waits for room: one that gives some comes first.
+    pub(super) fn stall(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let job = &mut self.jobs[key as usize];
+        job.waits += 1;
+        match job.doing {
+            Doing::Switch(..) => self.stalled.push_front(key),
+            _ => self.stalled.push_back(key),
+        }
+        self.commit(plan);
+    }
+
+    /// There may be room again.
+    pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
+        let mut waiting = std::mem::take(&mut self.stalled);
+        while let Some(key) = waiting.pop_front() {
+            let before = self.stalled.len();
+            match self.jobs[key as usize].doing {
+                Doing::Write => self.begin_write(key, plan),
+                _ => self.remake(key, plan),
+            }
+            if self.stalled.len() > before && self.jobs[key as usize].waits > PATIENCE {
+                break;
+            }
+        }
+        self.stalled.append(&mut waiting);
+        if matches!(self.phase, super::Phase::Failed) {
+            self.give_up(Fault::Gone, plan);
+        }
+    }
+
+    /// Tries all that wait once more; answers whether any went on.
+    fn is_retried(&mut self, plan: &mut Plan<'_>) -> bool {
+        let before = self.stalled.len();
+        // Whoever waits longest holds up nobody here.
+        for key in 0..before {
+            self.jobs[self.stalled[key] as usize].waits = 0;
+        }
+        self.retry_stalled(plan);
+        self.stalled.len() < before
+    }
+
+    /// Nothing under way gives back cells: makes room by other means.
+    fn unblock(&mut self, plan: &mut Plan<'_>) {
+        #[cfg(test)]
+        (self.room.blocked += 1);
+        let doing = |array: &Array, key: u32| array.jobs[key as usize].doing;
+        let keys: Vec<u32> = self.stalled.iter().copied().collect();
+        let switch = keys.iter().find(|key| matches!(doing(self, **key), Doing::Switch(..)));
+        if let Some(key) = switch {
+            return self.shed(*key, plan);
+        }
+        // What only makes anew does not drive out others.
+        let has_writes = keys.iter().any(|key| doing(self, *key) == Doing::Write);
+        if has_writes && (self.shrink_any() || self.withdraw_fat(&keys) || self.relieve()) {
+            return;
+        }
+        if self.is_forced(plan) {
+            return;
+        }
+        let fault = if self.drives.is_whole() { Fault::Full } else { Fault::Gone };
+        for key in std::mem::take(&mut self.stalled) {
+            self.finish(key, Err(fault), plan);
+        }
+    }
+
+    /// Has any fat unit shrink; answers whether there is one that can.
+    fn shrink_any(&mut self) -> bool {
+        let fat = KINDS.into_iter().find_map(|kind| Some((self.next_fat(kind, usize::MAX)?, kind)));
+        let Some((number, kind)) = fat else { return false };
+        self.room.forced.insert(number);
+        self.shrink(number, kind);
+        true
+    }
+
+    /// A stalled write of a fat unit makes way for its shrinking; answers whether there is one.
+    fn withdraw_fat(&mut self, keys: &[u32]) -> bool {
+        let is_fat = |key: &&u32| {
+            let job = &self.jobs[**key as usize];
+            let level = self.unit(job.number).level;
+            let may = job.doing == Doing::Write && !self.room.failed.contains(&job.number);
+            may && level.is_some_and(|level| self.is_fat(level))
+        };
+        let Some(&key) = keys.iter().find(is_fat) else { return false };
+        self.stalled.retain(|stalled| *stalled != key);
+        let job = &mut self.jobs[key as usize];
+        let (number, kind) = (job.number, job.old.kind);
+        let parts = std::mem::take(&mut job.parts);
+        for part in parts.iter().rev() {
+            self.locks.ask_first(number, Task::Write(*part));
+        }
+        self.jobs[key as usize].parts = parts;
+        self.vacant.push(key);
+        self.locks.end(number, false);
+        self.room.shrinking.insert(number);
+        self.room.forced.insert(number);
+        self.locks.ask_first(number, Task::Switch(self.leanest, kind));
+        self.ready.push(number);
+        true
+    }
+
+    /// Has a role move from a full drive to one with room; answers whether there is one.
+    fn relieve(&mut self) -> bool {
+        let units = self.table.units();
+        while self.room.looked < units {
+            self.room.looked += 1;
+            let at = self.room.moving % units;
+            self.room.moving = at + 1;
+            if !self.locks.is_quiet(at) {
+                continue;
+            }
+            let unit = self.unit(at);
+            if let Some((role, lane)) = self.drives.roomier_by(&unit, self.chunks(), 1) {
+                self.locks.ask(at, Task::Move { role, lane });
+                self.ready.push(at);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Tries all that wait with what is kept back; then on drives that lost another role, which is better than to
+    /// refuse; then without roles of drives that are missing. Answers whether any goes on.
+    fn is_forced(&mut self, plan: &mut Plan<'_>) -> bool {
+        let reserves = self.drives.reserves;
+        for step in 0..3 {
+            self.drives.reserves = [0; KINDS.len()];
+            (self.drives.reckless, self.room.forgoes) = (step > 0, step > 1);
+            let went_on = self.is_retried(plan);
+            (self.drives.reckless, self.room.forgoes) = (false, false);
+            self.drives.reserves = reserves;
+            if went_on {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A fat unit that is to shrink, and of which no cell is free, gives up copies for that.
+    fn shed(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let (number, old) = (self.jobs[key as usize].number, self.jobs[key as usize].old);
+        let Some(shed) = self.without_copies(key).filter(|shed| *shed != old) else {
+            self.stalled.retain(|stalled| *stalled != key);
+            self.room.failed.insert(number);
+            return self.finish(key, Ok(()), plan);
+        };
+        #[cfg(test)]
+        (self.room.sheds += 1);
+        self.install(number, &old, &shed, plan);
+        let job = &mut self.jobs[key as usize];
+        (job.old, job.new) = (shed, shed);
+        match self.is_fresh() {
+            true => self.commit(plan),
+            false => self.retry_stalled(plan),
+        }
+    }
+
+    /// A unit without copies that are on drives where it needs cells to shrink; none if that does not help.
+    fn without_copies(&self, key: u32) -> Option<Unit> {
+        let job = &self.jobs[key as usize];
+        let Doing::Switch(to, kind) = job.doing else { return None };
+        let (chunks, old, level) = (self.chunks(), job.old, job.level);
+        let (mut new, writes) = self.remade(key, true);
+        let (mut shed, mut given) = (old, [0u8; super::level::ROLES_MAX]);
+        for role in each(writes) {
+            new.places[role] = Place::LOST;
+        }
+        for role in each(writes) {
+            let lanes = || {
+                let is_barred = |lane| self.drives.is_barred(lane, &new, to, role, chunks);
+                self.drives.of(kind).filter(move |lane| !is_barred(*lane))
+            };
+            if lanes().next().is_none() {
+                continue; // Its drive is missing.
+            }
+            if let Some(lane) = lanes().find(|lane| self.drives.free(*lane) > 0) {
+                new.places[role] = Place::at(self.drives.number(lane), u32::MAX);
+                continue;
+            }
+            let spared = |other: &usize| {
+                let place = shed.places[*other];
+                self.drives.lane(place).is_some_and(|lane| lanes().any(|it| it == lane))
+                    && !new.names(place)
+            };
+            let copies = (0..level.roles(chunks)).filter(spared);
+            let other = copies.min_by_key(|other| given[other % chunks])?;
+            given[other % chunks] += 1;
+            new.places[role] = shed.places[other];
+            shed.places[other] = shed.places[other].lost();
+        }
+        Some(shed)
+    }
+}

@@ -1,0 +1,196 @@
+//! Room for everything that is promised.
+//!
+//! A volume promises what fits with all units at the leanest level. A *fat* unit has a level that takes more, and uses cells
+//! that nothing promised needs yet. Three bounds on the free cells of a drive keep the promise:
+//!
+//! * a unit gets fatter only while every drive of its kind has more free than [`Array::spare`];
+//! * fat units shrink in the background once a drive has fewer than three quarters of that;
+//! * half of it is kept back: while there are fat units, only shrinking and writes to chunks that are there already may use
+//!   it. Both give back at least as many cells as they take, once a record says so.
+//!
+//! So a write may wait for room, and is not refused. What counts for the second bound are the cells that the newest states
+//! name: those that only wait for a record are as good as free.
+//!
+//! While a drive is missing, roles that the level can do without are made anew, or written at all, only as far as the rest
+//! of the promise has room without that drive.
+
+use std::collections::BTreeSet;
+
+use super::Array;
+use super::kind::{KINDS, Kind};
+use super::level::Level;
+use super::unit::{Place, Unit};
+
+/// Cells of a drive that are spare at least.
+const SPARE_MIN: u32 = 16;
+/// The most cells that a drive keeps back.
+const RESERVE_MAX: u32 = 64;
+
+/// Who takes more than the leanest level, and how much is taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Room {
+    /// By kind: the units that are fat, and the one to look at next.
+    pub(super) fat: [BTreeSet<u64>; KINDS.len()],
+    pub(super) next: [u64; KINDS.len()],
+    /// Units that are asked to shrink, and those that could not since the last round.
+    pub(super) shrinking: BTreeSet<u64>,
+    pub(super) failed: BTreeSet<u64>,
+    /// Those that do not shrink unless nothing else makes room.
+    pub(super) refused: BTreeSet<u64>,
+    /// Those that shrink though that leaves out roles of missing drives: nothing else makes room.
+    pub(super) forced: BTreeSet<u64>,
+    /// By lane: cells that newest states name.
+    named: Vec<u32>,
+    /// By kind: cells that written units would take at the leanest level, and those they take beyond.
+    lean: [u64; KINDS.len()],
+    beyond: [u64; KINDS.len()],
+    /// The unit of which a role is moved next, and how many were looked at since the last round.
+    pub(super) moving: u64,
+    pub(super) looked: u64,
+    /// Reads under way: they give back no cells.
+    pub(super) reads: usize,
+    /// Writes go on without roles that the level can do without.
+    pub(super) forgoes: bool,
+    /// Units that gave up copies to shrink, and how often nothing under way made room.
+    #[cfg(test)]
+    pub(super) sheds: u64,
+    #[cfg(test)]
+    pub(super) blocked: u64,
+}
+
+impl Array {
+    /// Cells that each drive keeps free of units that are fatter than the leanest level.
+    pub(super) fn spare(&self) -> u32 {
+        (self.geometry.cells / 64).max(SPARE_MIN)
+    }
+
+    /// Cells of a drive that shrinking needs.
+    fn reserve(&self) -> u32 {
+        (self.spare() / 2).min(RESERVE_MAX)
+    }
+
+    /// Whether a level takes more than the leanest one.
+    pub(super) fn is_fat(&self, level: Level) -> bool {
+        level.roles(self.chunks()) > self.leanest.roles(self.chunks())
+    }
+
+    /// Whether fat units of a kind are to shrink.
+    pub(super) fn is_tight(&self, kind: Kind) -> bool {
+        let low = self.spare() / 4 * 3;
+        let named = |lane: usize| self.room.named.get(lane).copied().unwrap_or(0);
+        let is_low = |lane: usize| self.drives.cells(lane) < named(lane) + low;
+        // Copies on a drive that is missing count again when it is back; a parity that was never written does not.
+        let has_fat = !self.room.fat[kind as usize].is_empty();
+        has_fat && self.is_wide(kind) && self.drives.of(kind).any(is_low)
+    }
+
+    /// Whether as many drives of a kind are there as the leanest level is wide.
+    pub(super) fn is_wide(&self, kind: Kind) -> bool {
+        self.drives.of(kind).count() >= self.leanest.width(self.chunks())
+    }
+
+    /// A unit has another level, kind, or places, in what counts.
+    pub(super) fn hold(&mut self, number: u64, old: &Unit, new: &Unit) {
+        self.room.named.resize(self.drives.lanes(), 0);
+        self.count(number, old, false);
+        self.count(number, new, true);
+        let reserve = self.reserve();
+        for kind in KINDS {
+            let has_fat = !self.room.fat[kind as usize].is_empty();
+            self.drives.reserves[kind as usize] = if has_fat { reserve } else { 0 };
+        }
+    }
+
+    /// A state of a unit counts, or does no longer.
+    fn count(&mut self, number: u64, unit: &Unit, counts: bool) {
+        let Some(level) = unit.level else { return };
+        let kind = unit.kind as usize;
+        let change = |value: &mut u64, by: u64| match counts {
+            true => *value += by,
+            false => *value = value.saturating_sub(by),
+        };
+        let (lean, beyond) = self.cells_of(unit, level);
+        let lost = u64::from(unit.lost.has_data(level, self.chunks()));
+        change(&mut self.held[kind], 1);
+        change(&mut self.levels[level.place()], 1);
+        change(&mut self.lost_units, lost);
+        change(&mut self.room.lean[kind], lean);
+        change(&mut self.room.beyond[kind], beyond);
+        match counts && self.is_fat(level) {
+            true => self.room.fat[kind].insert(number),
+            false => self.room.fat[kind].remove(&number),
+        };
+        for lane in unit.places.into_iter().filter_map(|place| self.drives.lane(place)) {
+            let named = &mut self.room.named[lane];
+            *named = if counts { *named + 1 } else { named.saturating_sub(1) };
+        }
+    }
+
+    /// Cells that a unit would take at the leanest level, and those that it takes beyond.
+    fn cells_of(&self, unit: &Unit, level: Level) -> (u64, u64) {
+        let chunks = self.chunks();
+        let is_held = |role: &usize| unit.places[*role] != Place::ZERO;
+        let taken = (0..level.roles(chunks)).filter(is_held).count() as u64;
+        if !self.is_fat(level) {
+            return (taken, 0);
+        }
+        let is_written = |chunk: &usize| level.holders(*chunk, chunks).any(|role| is_held(&role));
+        let written = (0..chunks).filter(is_written).count();
+        let lean = match (self.leanest, written) {
+            (_, 0) => 0,
+            (Level::Striped { parities }, _) => written + usize::from(parities),
+            (Level::Mirrored { copies }, _) => written * usize::from(copies),
+        } as u64;
+        (lean, taken.saturating_sub(lean))
+    }
+
+    /// Whether a role without a place is better lost for now: a drive is missing that would have it, the level can do
+    /// without, and what is promised needs the cells that are left.
+    pub(super) fn forgoes(&self, unit: &Unit, level: Level, role: usize) -> bool {
+        let (chunks, missing) = (self.chunks(), self.drives.missing_of(unit.kind));
+        if missing == 0 || missing > level.tolerates() {
+            return false;
+        }
+        let is_last = match level {
+            Level::Striped { .. } => role + missing >= level.roles(chunks),
+            Level::Mirrored { copies } => role / chunks + missing >= usize::from(copies),
+        };
+        let is_lost = unit.places[role] != Place::ZERO;
+        let may = (is_lost || is_last) && self.lost(unit, level, role).loser().is_some();
+        may && (self.room.forgoes || !self.has_room_beside(unit.kind, missing))
+    }
+
+    /// Whether a unit may have all its roles on the drives of a kind that are there, and the rest of the promise
+    /// still has room on them.
+    fn has_room_beside(&self, kind: Kind, missing: usize) -> bool {
+        let (chunks, at) = (self.chunks(), kind as usize);
+        let roles = self.leanest.roles(chunks) as u64;
+        let promised = match self.drives.ssds() {
+            0 => self.geometry.units,
+            _ => self.promised(kind),
+        };
+        let owed = (promised * roles).saturating_sub(self.room.lean[at]);
+        let width = self.leanest.width(chunks) as u64;
+        // Each unit goes without as many roles as drives are missing.
+        let least = owed * width.saturating_sub(missing as u64) / width.max(1);
+        let free: u64 = self.drives.of(kind).map(|lane| u64::from(self.drives.free(lane))).sum();
+        let kept = u64::from(self.reserve()) * self.drives.of(kind).count() as u64;
+        free + self.room.beyond[at] >= least + kept + roles
+    }
+
+    /// How many units drives of a kind have room for at the leanest level, counting those that are missing.
+    pub(super) fn promised(&self, kind: Kind) -> u64 {
+        self.drives.units_with_missing(kind, self.leanest, self.chunks(), self.geometry.cells)
+    }
+}
+
+#[cfg(test)]
+impl Array {
+    /// Cells of a lane that newest states are counted to name.
+    pub(super) fn named(&self, lane: usize) -> u32 {
+        self.room.named.get(lane).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

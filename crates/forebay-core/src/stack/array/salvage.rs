@@ -1,0 +1,372 @@
+//! What can still be read of a unit with too many bad chunks: each block by itself.
+//!
+//! A job that cannot get what it needs from whole chunks reads the cells of all roles, block by block where
+//! a drive refuses a cell. A block follows from the blocks at the same place of the other roles, so a few
+//! bad blocks cost no more than those that nothing tells. These are *lost*: a read of them fails, and the
+//! table says so ([`super::lost`]).
+//!
+//! Nothing is given up that need not be. A cell that has no bad blocks but lost ones stays as it is, and so
+//! does one whose drive is missing or fails to read a lost block, which it may have another time. A cell that
+//! is mended elsewhere has [`LOST_SUM`] in its trailer for each lost block.
+
+use super::Array;
+use super::job::{Doing, Job, touched};
+use super::level::{Level, ROLES_MAX, Roles, all, each};
+use super::locks::{Part, Task};
+use super::lost::{Blocks, LOST_SUM, Lost, blocks_of};
+use super::method::Method;
+use super::record::sums;
+use super::unit::{Place, Unit};
+use super::{KIND, geometry};
+use crate::contract::bytes::{Bytes, Slots};
+use crate::contract::outcome::{Fault, Outcome};
+use crate::stack::placed::{Plan, Planned};
+
+/// Where a token has the number of a block from 1, of a cell that is read block by block.
+const BLOCK_AT: u32 = 40;
+
+/// What is known of the blocks of a unit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Salvage {
+    /// By role: blocks that could not be read now, as their drive is missing or refuses them.
+    unread: [Blocks; ROLES_MAX],
+    /// By role: blocks that are not what was written.
+    rotten: [Blocks; ROLES_MAX],
+    /// By role: blocks that were lost when the cell was written.
+    known: [Blocks; ROLES_MAX],
+    /// By data chunk: blocks that nothing tells.
+    lost: [Blocks; ROLES_MAX],
+    /// The roles that are to blame for these.
+    roles: Roles,
+}
+
+impl Salvage {
+    fn bad(&self, role: usize) -> Blocks {
+        self.unread[role].or(self.rotten[role]).or(self.known[role])
+    }
+
+    /// All places in chunks where a block of some data chunk is lost.
+    fn lost_anywhere(&self) -> Blocks {
+        self.lost.iter().fold(Blocks::default(), |all, lost| all.or(*lost))
+    }
+
+    /// Blocks of a role that cannot be written as they were: of a parity those that lost ones go into.
+    pub(super) fn lost_of(&self, level: Level, role: usize, chunks: usize) -> Blocks {
+        level.chunk(role, chunks).map_or(self.lost_anywhere(), |chunk| self.lost[chunk])
+    }
+
+    /// Whether a missing or refused cell may yet tell a lost block.
+    fn may_come_back(&self) -> bool {
+        let lost = self.lost_anywhere();
+        self.unread.iter().any(|unread| !unread.and(lost).is_empty())
+    }
+
+    /// Whether a cell is to be written anew: it has bad blocks that others tell, and has not, and cannot come
+    /// to have, what lost blocks follow from.
+    fn is_mended(&self, level: Level, role: usize, chunks: usize) -> bool {
+        let (bad, lost) = (self.bad(role), self.lost_of(level, role, chunks));
+        let is_good_there = !lost.without(bad).is_empty() && self.may_come_back();
+        let is_mendable = !bad.without(lost).is_empty();
+        is_mendable && self.unread[role].and(lost).is_empty() && !is_good_there
+    }
+}
+
+impl Array {
+    /// What a job needs does not follow from whole chunks: looks at each block, if any drive has more.
+    pub(super) fn begin_salvage(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
+        let is_there = |role: usize| self.drives.lane(job.old.places[role]).is_some();
+        if !self.is_fresh() || job.salvage.is_some() || !each(job.bad).any(is_there) {
+            return self.finish(key, Err(Fault::Media), plan);
+        }
+        let job = &mut self.jobs[key as usize];
+        for buf in job.bufs.iter_mut().map(std::mem::take).filter(|buf| *buf != 0) {
+            plan.slots.free(buf);
+        }
+        job.sums.clear();
+        (job.read, job.bad, job.lo, job.hi) = (0, 0, 0, chunk);
+        job.salvage = Some(Box::default());
+        for role in 0..job.level.roles(self.chunks()) {
+            self.read_role(key, role, plan);
+        }
+        if self.jobs[key as usize].left == 0 {
+            self.assemble(key, plan);
+        }
+    }
+
+    /// Whether an I/O reads one block of a cell that was refused as a whole, which was counted.
+    pub(super) fn is_of_block(token: u64) -> bool {
+        token >> KIND == super::JOB && token >> BLOCK_AT & 0xFFFF != 0
+    }
+
+    /// A cell of a unit, or a block of it, was read.
+    pub(super) fn salvaged(
+        &mut self,
+        io: &Planned,
+        key: u32,
+        role: usize,
+        outcome: Outcome,
+        plan: &mut Plan<'_>,
+    ) {
+        let count = blocks_of(&self.geometry);
+        let block = (io.token >> BLOCK_AT) as usize & 0xFFFF;
+        match (outcome, block.checked_sub(1)) {
+            (Ok(()), _) => {}
+            (Err(Fault::Media), None) => self.read_blocks(io, key, plan),
+            (Err(_), Some(block)) if block < count => {
+                let salvage = self.jobs[key as usize].salvage.as_mut();
+                salvage.into_iter().for_each(|it| it.unread[role].set(block));
+            }
+            // Without its trailer nothing of it can be checked.
+            (Err(_), _) => {
+                let salvage = self.jobs[key as usize].salvage.as_mut();
+                salvage.into_iter().for_each(|it| it.unread[role] = Blocks::first(count));
+            }
+        }
+        if self.jobs[key as usize].left == 0 {
+            self.assemble(key, plan);
+        }
+    }
+
+    /// Reads a cell again, each block by itself.
+    fn read_blocks(&mut self, io: &Planned, key: u32, plan: &mut Plan<'_>) {
+        for block in 0..io.len / geometry::BLOCK {
+            let skip = block * geometry::BLOCK;
+            let token = io.token | u64::from(block + 1) << BLOCK_AT;
+            plan.io(Planned { token, ..io.part(skip, geometry::BLOCK) });
+            self.jobs[key as usize].left += 1;
+        }
+    }
+
+    /// All that can be read was: puts together what it tells.
+    fn assemble(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let (chunks, count) = (self.chunks(), blocks_of(&self.geometry));
+        let job = &mut self.jobs[key as usize];
+        let (level, absent) = (job.level, job.bad);
+        let Some(mut salvage) = job.salvage.take() else { return };
+        for role in 0..level.roles(chunks) {
+            match absent >> role & 1 == 1 {
+                true => salvage.unread[role] = Blocks::first(count),
+                false => self.examine(key, role, &mut salvage, plan.slots),
+            }
+        }
+        let job = &self.jobs[key as usize];
+        for block in 0..count {
+            tell_block(job, chunks, block, &mut salvage, plan.slots);
+        }
+        // Cells that are written anew.
+        let is_mended = |role: &usize| {
+            let is_there = self.drives.lane(job.old.places[*role]).is_some();
+            is_there && salvage.is_mended(level, *role, chunks)
+        };
+        let bad = (0..level.roles(chunks)).filter(is_mended).fold(0, |bad, role| bad | 1 << role);
+        let job = &mut self.jobs[key as usize];
+        (job.read, job.bad, job.method) = (all(chunks), bad, Method::Reconstruct);
+        job.salvage = Some(salvage);
+        self.salvage_done(key, plan);
+    }
+
+    /// Which blocks of a role that was read are what was written.
+    fn examine(&self, key: u32, role: usize, salvage: &mut Salvage, slots: &mut dyn Slots) {
+        let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
+        let (place, buf) = (job.old.places[role], Bytes::of(job.bufs[role]));
+        let count = blocks_of(&self.geometry);
+        let trailer = buf.on(chunk).len(geometry::BLOCK);
+        let mut bytes = [0; geometry::BLOCK as usize];
+        let unread = salvage.unread[role];
+        if place == Place::ZERO || unread == Blocks::first(count) || !slots.get(trailer, &mut bytes)
+        {
+            return;
+        }
+        let check = slots.checksum(trailer).unwrap_or(0) as u32 & 0xFF_FFFF;
+        let what = job.level.chunk(role, self.chunks()).unwrap_or(role);
+        let sums =
+            sums(&bytes, self.geometry.volume, job.number, what).filter(|_| check == place.check());
+        let Some(sums) = sums else {
+            salvage.rotten[role] = Blocks::first(count).without(unread);
+            return;
+        };
+        for block in Blocks::first(count).without(unread).each() {
+            let piece = buf.on(block as u32 * geometry::BLOCK).len(geometry::BLOCK);
+            match sums[block] {
+                LOST_SUM => salvage.known[role].set(block),
+                sum if slots.checksum(piece) != Some(sum) => salvage.rotten[role].set(block),
+                _ => {}
+            }
+        }
+    }
+
+    /// All that can be told of the unit is known.
+    fn salvage_done(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let chunk = self.geometry.chunk_bytes;
+        let job = &self.jobs[key as usize];
+        let Some(salvage) = &job.salvage else { return };
+        let is_any_lost = !salvage.lost_anywhere().is_empty();
+        match job.doing {
+            Doing::Read if job.parts.iter().any(|part| salvage.is_lost(part, chunk)) => {
+                self.finish(key, Err(Fault::Media), plan);
+            }
+            Doing::Write if is_any_lost => self.write_beside(key, plan),
+            // It stays as it is.
+            Doing::Switch(..) | Doing::Move { .. } if is_any_lost => {
+                self.finish(key, Ok(()), plan);
+            }
+            _ => self.gathered(key, plan),
+        }
+    }
+
+    /// A write to a unit with lost blocks: those that it fills are lost no more. Parts that leave bytes of
+    /// such a block as they were fail; others go on without them.
+    fn write_beside(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
+        let job = &mut self.jobs[key as usize];
+        let Some(mut salvage) = job.salvage.take() else { return };
+        for number in each(job.touched) {
+            for block in salvage.lost[number].each() {
+                let from = block as u32 * geometry::BLOCK;
+                if job.fills(number as u32, chunk, from, from + geometry::BLOCK) {
+                    salvage.lost[number].clear(block);
+                }
+            }
+        }
+        let fails = |part: &Part| {
+            salvage.is_lost(part, chunk) || salvage.would_drop(part, chunk, job.level, chunks)
+        };
+        let (failing, rest): (Vec<Part>, Vec<Part>) =
+            std::mem::take(&mut job.parts).into_iter().partition(fails);
+        if failing.is_empty() {
+            (job.parts, job.salvage) = (rest, Some(salvage));
+            return self.compose(key, plan);
+        }
+        (job.parts, job.salvage) = (failing, Some(salvage));
+        let number = job.number;
+        for part in rest.into_iter().rev() {
+            self.locks.ask_first(number, Task::Write(part));
+        }
+        self.finish(key, Err(Fault::Media), plan);
+    }
+
+    /// The blocks of a role that are written as lost.
+    pub(super) fn lost_blocks(&self, key: u32, level: Level, role: usize) -> Blocks {
+        let salvage = self.jobs[key as usize].salvage.as_ref();
+        salvage.map_or(Blocks::default(), |it| it.lost_of(level, role, self.chunks()))
+    }
+
+    /// What a unit has lost after a job that writes these roles.
+    pub(super) fn lost_after(&self, key: u32, writes: Roles) -> Lost {
+        let (job, chunks) = (&self.jobs[key as usize], self.chunks());
+        let level = job.level;
+        if let Some(salvage) = &job.salvage {
+            return salvage.summary(level, writes, chunks, &self.geometry);
+        }
+        match job.doing {
+            // It wrote only what does not need the rest.
+            Doing::Write if level.parities() == 0 => job.old.lost.without(writes),
+            Doing::Write if job.method == Method::Modify => job.old.lost,
+            Doing::Move { .. } => job.old.lost,
+            // All data were read.
+            _ => Lost::NONE,
+        }
+    }
+
+    /// What a job that comes to nothing found to be lost.
+    pub(super) fn found_lost(&self, key: u32) -> Option<Lost> {
+        let job = &self.jobs[key as usize];
+        let salvage = job.salvage.as_ref()?;
+        Some(salvage.summary(job.level, 0, self.chunks(), &self.geometry))
+    }
+
+    /// Whether a repair leaves a role where it is, though that tells less than it should: what it may tell of
+    /// lost blocks another time would be gone, or there is nothing to write.
+    pub(super) fn is_left(&self, key: u32, role: usize, place: Place) -> bool {
+        let job = &self.jobs[key as usize];
+        let Some(salvage) = &job.salvage else { return false };
+        let lost = salvage.lost_of(job.level, role, self.chunks());
+        let may_tell = !salvage.unread[role].and(lost).is_empty();
+        if self.drives.lane(place).is_some() || lost.is_empty() {
+            return may_tell;
+        }
+        let is_member = |(drive, _)| self.drives.members().contains(&drive);
+        place.cell().is_some_and(is_member) || lost == Blocks::first(blocks_of(&self.geometry))
+    }
+
+    /// A repair came to nothing: the table says at least what is lost.
+    pub(super) fn note_lost(&mut self, key: u32, number: u64, old: &Unit, plan: &Plan<'_>) {
+        let lost = self.found_lost(key).filter(|lost| *lost != old.lost);
+        if let Some(lost) = lost.filter(|_| self.unit(number) == *old) {
+            self.install(number, old, &Unit { lost, ..*old }, plan);
+        }
+    }
+}
+
+impl Salvage {
+    /// Whether a part of a request touches a lost block.
+    fn is_lost(&self, part: &Part, chunk: u32) -> bool {
+        (0..ROLES_MAX).any(|number| {
+            touched(part, number as u32, chunk).is_some_and(|(from, to)| {
+                let (first, end) = (from / geometry::BLOCK, to.div_ceil(geometry::BLOCK));
+                (first..end).any(|block| self.lost[number].has(block as usize))
+            })
+        })
+    }
+
+    /// Whether a part has a chunk written anew of which a refused cell may yet tell a lost block.
+    fn would_drop(&self, part: &Part, chunk: u32, level: Level, chunks: usize) -> bool {
+        (0..chunks).filter(|number| touched(part, *number as u32, chunk).is_some()).any(|number| {
+            let mut holders = level.holders(number, chunks);
+            holders.any(|role| !self.unread[role].and(self.lost[number]).is_empty())
+        })
+    }
+
+    fn summary(&self, level: Level, writes: Roles, chunks: usize, of: &geometry::Geometry) -> Lost {
+        let is_whole = |role: &usize| {
+            level.chunk(*role, chunks).is_some_and(|chunk| self.lost[chunk].is_empty())
+        };
+        let whole =
+            each(self.roles).filter(is_whole).fold(0, |roles: Roles, role| roles | 1 << role);
+        // Parities that are written with lost blocks cannot be read there either.
+        let parities = writes & !all(chunks);
+        let parities = if level.parities() > 0 { parities } else { 0 };
+        Lost::of(self.roles & !whole | parities, self.lost_anywhere(), of)
+    }
+}
+
+/// Tells a block of all data chunks where that can be; else it is lost.
+fn tell_block(
+    job: &Job,
+    chunks: usize,
+    block: usize,
+    salvage: &mut Salvage,
+    slots: &mut dyn Slots,
+) {
+    let (level, len) = (job.level, geometry::BLOCK);
+    let at = |role: usize| Bytes::of(job.bufs[role]).on(block as u32 * len);
+    let is_bad = |role: &usize| salvage.bad(*role).has(block);
+    let bad: Vec<usize> = (0..level.roles(chunks)).filter(is_bad).collect();
+    let is_data = |role: &usize| level.parities() == 0 || *role < chunks;
+    if !bad.iter().any(is_data) {
+        return;
+    }
+    if level.parities() > 0 && bad.len() <= level.parities() {
+        let data: Vec<Bytes> = (0..chunks).map(at).collect();
+        let parities: Vec<Bytes> = (chunks..level.roles(chunks)).map(at).collect();
+        return slots.recover(&data, len, &parities, &bad);
+    }
+    for chunk in 0..chunks {
+        let mut holders = level.holders(chunk, chunks);
+        match holders.find(|role| !bad.contains(role)) {
+            Some(role) if role == chunk => continue,
+            Some(role) => slots.copy(at(role).len(len), at(chunk)),
+            None => {
+                salvage.lost[chunk].set(block);
+                slots.zero(at(chunk).len(len));
+            }
+        }
+    }
+    let is_to_blame = |role: &&usize| match level.chunk(**role, chunks) {
+        Some(chunk) => salvage.lost[chunk].has(block),
+        None => true,
+    };
+    let blamed = bad.iter().filter(is_to_blame).fold(0, |roles: Roles, role| roles | 1 << role);
+    salvage.roles |= blamed;
+}

@@ -1,0 +1,68 @@
+//! The device that a target is on: disks that are to fail one by one are on one each.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use rustix::fs::{major, minor};
+
+use super::{Kind, Target};
+
+/// A device by its numbers, as the system shows them (`8:0`). That of a file system without a device of its own is one
+/// that no other has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceNumber {
+    major: u32,
+    minor: u32,
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl DeviceNumber {
+    /// The device that it is a partition of, or itself.
+    fn whole(self) -> DeviceNumber {
+        let folder = PathBuf::from(format!("/sys/dev/block/{self}"));
+        if !folder.join("partition").exists() {
+            return self;
+        }
+        let said = fs::read_to_string(folder.join("../dev")).unwrap_or_default();
+        DeviceNumber::parse(&said).unwrap_or(self)
+    }
+
+    fn parse(said: &str) -> Option<DeviceNumber> {
+        let (major, minor) = said.trim().split_once(':')?;
+        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl Target {
+    /// The whole device that it is or that its file system is on; none where the system does not say. What is behind a
+    /// device (RAID, a mapper, a network) is not looked into.
+    pub fn device(&self) -> Option<DeviceNumber> {
+        let found = self.file.metadata().ok()?;
+        let number = if self.kind == Kind::BlockDevice { found.rdev() } else { found.dev() };
+        Some(DeviceNumber { major: major(number), minor: minor(number) }.whole())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Opening;
+
+    #[test]
+    fn files_of_one_folder_are_on_one_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let how = Opening { writes: true, overwrite: false, need_bytes: 4096, direct: false };
+        let targets = ["a", "b"].map(|name| Target::open(&folder.path().join(name), how).unwrap());
+        let [a, b] = targets.map(|target| target.device().unwrap());
+        assert_eq!(a, b);
+        assert_eq!(DeviceNumber::parse(&format!("{a}\n")), Some(a));
+        assert_eq!(DeviceNumber::parse("sda"), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! Rot beyond what redundancy makes up for: what is lost is told, named, remembered, and no more than need be.
+
+use forebay_core::stack::array::{Array, Census, Level, LostRange};
+use forebay_core::{Flags, Op, Policy};
+use forebay_live::{Crash, Medium, Tear, Troubles, run};
+
+use crate::array::{SHAPES, Shape, begun, over, sound};
+use crate::oracle::Oracle;
+use crate::{longer, random};
+
+const BLOCK: u64 = 4096;
+/// Sectors that the oracle reads at a time: a chunk.
+const PLACE_BYTES: u64 = 16 * 512;
+
+/// What an array is like when it was opened and `oracle` is done with it, and what it counted.
+fn opened(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, [f64; 2]) {
+    let mut policy = over(array);
+    run(&mut policy, lanes, oracle, &mut ()).unwrap();
+    assert_eq!(oracle.outstanding(), 0, "requests were never answered");
+    let figure = |name| policy.figures().iter().find(|(it, _)| *it == name).unwrap().1;
+    let counted = [figure("rotten_blocks"), figure("repaired_roles")];
+    (policy.placement().census(), counted)
+}
+
+/// All is read while nothing else happens; answers the census and how many reads failed.
+fn read_all(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, u64) {
+    let failed = oracle.failed;
+    oracle.settle();
+    let (census, _) = opened(array, lanes, oracle);
+    (census, oracle.failed - failed)
+}
+
+/// All is read, with copies and parities, and mended.
+fn checked(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, [f64; 2]) {
+    oracle.ask(&[(Op::Open, Flags::NONE, 0, 0)]);
+    opened(array.scrubbing().mending(), lanes, oracle)
+}
+
+/// Of how many of the oracle's reads a census says that they fail.
+fn lost_places(census: &Census) -> u64 {
+    let ranges = census.lost.iter().flat_map(|unit| &unit.ranges);
+    let places = ranges.flat_map(|range| {
+        range.offset / PLACE_BYTES..(range.offset + range.bytes).div_ceil(PLACE_BYTES)
+    });
+    places.collect::<std::collections::BTreeSet<_>>().len() as u64
+}
+
+/// What is lost. (Cells that are written anew may go to other drives.)
+fn ranges(census: &Census) -> Vec<(u64, Vec<LostRange>)> {
+    census.lost.iter().map(|unit| (unit.unit, unit.ranges.clone())).collect()
+}
+
+/// Makes blocks of all cells of a drive rot: of each the two of its chunk, then the trailer.
+fn rot(shape: &Shape, medium: &mut Medium, mut rots: impl FnMut(u64) -> bool) {
+    let geometry = shape.geometry();
+    let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
+    for cell in 0..u64::from(geometry.cells) {
+        for block in (0..geometry.cell_bytes() / BLOCK).filter(|block| rots(*block)) {
+            let at = first + cell * geometry.cell_bytes() + block * BLOCK;
+            let mut bytes = [0; BLOCK as usize];
+            medium.read(at, &mut bytes);
+            // Zeros, as a drive has that was wiped; and what was zero before is wrong too.
+            let wrong = if bytes.iter().all(|byte| *byte == 0) { 1 } else { 0 };
+            medium.write(at, &[wrong; BLOCK as usize], true);
+        }
+    }
+}
+
+/// Checked again, opened again, and read: it is as the census says, which names none but these lanes' drives.
+fn assert_settled(
+    shape: &Shape,
+    census: &Census,
+    away: &[usize],
+    bad: &[usize],
+    lanes: &mut Crash,
+    oracle: &mut Oracle,
+) {
+    let (again, counted) = checked(shape.found(away), lanes, oracle);
+    assert_eq!((&again.lost, counted[1]), (&census.lost, 0.0), "a check that finds no more");
+    oracle.ask(&[(Op::Open, Flags::NONE, 0, 0)]);
+    let (status, _) = opened(shape.found(away).reading(), lanes, oracle);
+    assert_eq!((&status.lost, status.lost_units), (&census.lost, census.lost_units));
+    let (after, failed) = read_all(shape.found(away), lanes, oracle);
+    assert_eq!((failed, &after.lost), (lost_places(census), &census.lost), "reads that fail");
+    for unit in &census.lost {
+        let are_bad = unit.drives.iter().all(|drive| bad.contains(&(usize::from(*drive) - 1)));
+        assert!(are_bad && !unit.drives.is_empty() && !unit.ranges.is_empty(), "{unit:?}");
+    }
+}
+
+#[test]
+fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
+    let mut mirrored = 0;
+    for shape in SHAPES.iter().filter(|shape| shape.units < 100) {
+        // Whole cells, one block, trailers.
+        for (drives, blocks) in [(2, 0b111), (3, 0b111), (3, 0b010), (4, 0b100)] {
+            println!("{shape:?}, {drives} drives, blocks {blocks:03b}");
+            let mut oracle = Oracle::new(shape.mix(), 0, 3);
+            let mut media = begun(shape, 3, &mut oracle, 300);
+            let bad: Vec<usize> = (0..drives).collect();
+            for lane in &bad {
+                rot(shape, &mut media[*lane], |block| blocks >> block & 1 == 1);
+            }
+            let mut lanes = sound(media, 3);
+            let (census, [rotten, _]) = checked(shape.found(&[]), &mut lanes, &mut oracle);
+            assert!(rotten > 0.0);
+            // Of a wide array or mirrors, other drives may have it all.
+            let is_lost = census.lost_units > 0;
+            let all = drives > 2 && shape.lanes == 6 && shape.first == Level::RAID6;
+            assert!(is_lost || !all, "{shape:?}");
+            assert!(!is_lost || drives > 2, "{:?}", census.lost);
+            mirrored += u64::from(is_lost && shape.first == Level::TRIPLE);
+            assert_settled(shape, &census, &[], &bad, &mut lanes, &mut oracle);
+        }
+    }
+    assert!(mirrored > 0, "{mirrored}");
+}
+
+/// Blocks at different places of chunks: each follows from its own neighbours.
+#[test]
+fn each_block_follows_from_those_beside_it() {
+    for shape in SHAPES {
+        println!("{shape:?}");
+        let mut oracle = Oracle::new(shape.mix(), 0, 3);
+        let mut media = begun(shape, 3, &mut oracle, 300);
+        for (lane, medium) in media.iter_mut().take(4).enumerate() {
+            rot(shape, medium, |block| block == lane as u64 / 2);
+        }
+        let mut lanes = sound(media, 3);
+        let (census, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle);
+        assert_eq!((census.lost_units, failed), (0, 0), "{:?}", census.lost);
+        let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);
+        assert_settled(shape, &census, &[], &[], &mut lanes, &mut oracle);
+        // It is whole: any other two may go.
+        let (_, failed) = read_all(shape.found(&[4, 5]), &mut lanes, &mut oracle);
+        assert_eq!(failed, 0);
+    }
+}
+
+#[test]
+fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
+    let (mut lost, mut partly) = (0, 0);
+    for shape in SHAPES.iter().filter(|shape| shape.units < 100) {
+        for (seed, one_in) in (0..longer(3)).zip([3, 6, 10].into_iter().cycle()) {
+            println!("{shape:?}, seed {seed}, one block in {one_in}");
+            let mut oracle = Oracle::new(shape.mix(), 0, seed);
+            let mut media = begun(shape, seed, &mut oracle, 300);
+            let mut state = seed;
+            for medium in &mut media {
+                rot(shape, medium, |_| random(&mut state).is_multiple_of(one_in));
+            }
+            // Clients find it, or a check does.
+            let mut lanes = sound(media.clone(), seed);
+            let (read, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle.clone());
+            assert_eq!(failed, lost_places(&read), "what reads find is known");
+            lanes = sound(media, seed);
+            let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);
+            assert_eq!(ranges(&census), ranges(&read));
+            let all: Vec<usize> = (0..shape.lanes.into()).collect();
+            assert_settled(shape, &census, &[], &all, &mut lanes, &mut oracle);
+            lost += census.lost_units;
+            let unit_bytes = shape.geometry().unit_bytes();
+            partly += u64::from(census.lost_bytes < census.lost_units * unit_bytes);
+            // Clients go on beside it; what is answered is read back, also after a cut.
+            let troubles = Troubles { cut_after: Some(2000), ..Troubles::default() };
+            lanes.trouble(troubles);
+            oracle.more(400);
+            let _ = run(&mut over(shape.found(&[])), &mut lanes, &mut oracle, &mut ());
+            let media = lanes.cut(Tear::Page);
+            oracle.cut();
+            let mut lanes = sound(media, seed);
+            let (census, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle);
+            assert_eq!(failed, lost_places(&census));
+            overwrite(shape, &mut lanes, &mut oracle);
+        }
+    }
+    assert!(lost > 100 && partly > 10, "{lost}, {partly}");
+}
+
+/// What is written anew as a whole is whole again.
+fn overwrite(shape: &Shape, lanes: &mut Crash, oracle: &mut Oracle) {
+    let unit = shape.geometry().unit_bytes() / 512;
+    let units = shape.mix().sectors / unit;
+    let mut script: Vec<_> =
+        (0..units).map(|at| (Op::Write, Flags::NONE, at * unit, unit)).collect();
+    script.push((Op::Flush, Flags::NONE, 0, 0));
+    let failed = oracle.failed;
+    oracle.ask(&script);
+    let (census, _) = opened(shape.found(&[]), lanes, oracle);
+    assert_eq!((census.lost_units, oracle.failed), (0, failed), "{:?}", census.lost);
+    let (census, failed) = read_all(shape.found(&[]), lanes, oracle);
+    assert_eq!((census.lost_units, failed), (0, 0));
+}
+
+#[test]
+fn what_missing_drives_have_of_lost_blocks_is_there_when_they_are_back() {
+    for shape in SHAPES.iter().filter(|shape| !shape.adapts && shape.first == Level::RAID6) {
+        for third in [2, usize::from(shape.lanes) - 1] {
+            println!("{shape:?}, {third}");
+            let mut oracle = Oracle::new(shape.mix(), 0, 3);
+            let mut media = begun(shape, 3, &mut oracle, 300);
+            rot(shape, &mut media[third], |block| block == 1);
+            let mut lanes = sound(media, 3);
+            let (census, _) = checked(shape.found(&[0, 1]), &mut lanes, &mut oracle);
+            assert!(census.lost_units > 0 || shape.lanes > 6);
+            assert_settled(shape, &census, &[0, 1], &[0, 1, third], &mut lanes, &mut oracle);
+            let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);
+            assert_eq!(census.lost_units, 0, "{:?}", census.lost);
+            let (_, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle);
+            assert_eq!(failed, 0);
+        }
+    }
+}
+
+/// Drives that cannot read some blocks may read them another time.
+#[test]
+fn blocks_that_drives_refuse_are_lost_until_they_are_read() {
+    let mut lost = 0;
+    for shape in SHAPES.iter().filter(|shape| !shape.adapts) {
+        println!("{shape:?}");
+        let mut oracle = Oracle::new(shape.mix(), 0, 3);
+        let media = begun(shape, 3, &mut oracle, 300);
+        let geometry = shape.geometry();
+        let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
+        // Few, or the drives are given up.
+        let cells = (10..14).map(|cell| first + cell * geometry.cell_bytes());
+        let bad = cells.flat_map(|at| (0..6).map(move |lane| (lane, at + BLOCK))).collect();
+        let mut lanes = Crash::new(media, 4096, 4, 3, Troubles { bad, ..Troubles::default() });
+        let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);
+        lost += census.lost_units;
+        assert!(census.drives.iter().all(|drive| drive.is_present), "{:?}", census.drives);
+        let (_, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle);
+        assert_eq!(failed, lost_places(&census));
+        lanes.soothe();
+        let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);
+        assert_eq!(census.lost_units, 0, "{:?}", census.lost);
+        let (_, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle);
+        assert_eq!(failed, 0);
+    }
+    assert!(lost > 2, "{lost}");
+}

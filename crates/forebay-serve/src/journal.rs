@@ -1,0 +1,401 @@
+//! What the user is told while a server runs: I/Os that fail, drives that are lost or back, files that can no longer be
+//! written. One line each, and of what happens again and again one every [`EVERY`], with a count of those left out.
+
+// Signs from other threads are its task.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender};
+
+use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
+use forebay_core::{Fault, Lane, Nanos, Op, Request};
+use forebay_live::Failure;
+
+/// How often the same kind of event is told, at most.
+const EVERY: Nanos = Nanos::from_millis(10_000);
+/// How often it is looked whether a drive is lost or back.
+const LOOKS: Nanos = Nanos::from_millis(1000);
+
+/// Which events are told: the first of a kind, then one every [`EVERY`].
+#[derive(Clone, Debug)]
+pub(crate) struct Limiter<K> {
+    known: Vec<Known<K>>,
+}
+
+#[derive(Clone, Debug)]
+struct Known<K> {
+    kind: K,
+    told: Nanos,
+    left_out: u64,
+}
+
+impl<K: PartialEq + Clone> Limiter<K> {
+    pub(crate) fn new() -> Limiter<K> {
+        Limiter { known: Vec::new() }
+    }
+
+    /// An event happens: how many like it were left out before, if it is to be told.
+    pub(crate) fn event(&mut self, kind: &K, now: Nanos) -> Option<u64> {
+        let Some(known) = self.known.iter_mut().find(|known| known.kind == *kind) else {
+            self.known.push(Known { kind: kind.clone(), told: now, left_out: 0 });
+            return Some(0);
+        };
+        if now - known.told < EVERY {
+            known.left_out += 1;
+            return None;
+        }
+        known.told = now;
+        Some(std::mem::take(&mut known.left_out))
+    }
+
+    /// Kinds of which some were left out and may be told now, with how many; all of them if `is_end`.
+    pub(crate) fn due(&mut self, now: Nanos, is_end: bool) -> Vec<(K, u64)> {
+        let is_due =
+            |known: &&mut Known<K>| known.left_out > 0 && (is_end || now - known.told >= EVERY);
+        let tell = |known: &mut Known<K>| {
+            known.told = now;
+            (known.kind.clone(), std::mem::take(&mut known.left_out))
+        };
+        self.known.iter_mut().filter(is_due).map(tell).collect()
+    }
+}
+
+/// What happens that is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// I/Os of a lane fail so.
+    Failed(Lane, Op, Failure),
+    /// Requests of clients fail so.
+    Answered(Op, Fault),
+}
+
+/// What is told of a back.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    back: String,
+    /// By lane.
+    disks: Vec<PathBuf>,
+    /// Nobody listens to one without.
+    says: Option<Sender<String>>,
+    limiter: Limiter<Kind>,
+    /// Whether requests fail otherwise than by a failing I/O.
+    tells_answers: bool,
+    drives: Drives,
+    looks_at: Nanos,
+    /// Files that are written beside: their keys, and where it comes that they no longer are.
+    files: Vec<(&'static str, Receiver<String>)>,
+}
+
+impl Journal {
+    /// Of a back on these disks.
+    pub(crate) fn new(back: &str, disks: &[PathBuf], says: Sender<String>) -> Journal {
+        Journal { disks: disks.to_vec(), says: Some(says), ..Journal::silent(back) }
+    }
+
+    /// One that tells nobody anything.
+    pub(crate) fn silent(back: &str) -> Journal {
+        Journal {
+            back: back.to_string(),
+            disks: Vec::new(),
+            says: None,
+            limiter: Limiter::new(),
+            tells_answers: false,
+            drives: Drives::default(),
+            looks_at: Nanos::ZERO,
+            files: Vec::new(),
+        }
+    }
+
+    /// Requests too, which a policy answers that keeps data in several places.
+    pub(crate) fn telling_answers(self, tells_answers: bool) -> Journal {
+        Journal { tells_answers, ..self }
+    }
+
+    /// The file that `key` names is written from now on, until something comes from `failed`.
+    pub(crate) fn watch(&mut self, key: &'static str, failed: Receiver<String>) {
+        self.files.push((key, failed));
+    }
+
+    fn say(&self, what: String) {
+        if let Some(says) = &self.says {
+            // Where nobody asks for it, all is over.
+            let _ = says.send(format!("'{}': {what}", self.back));
+        }
+    }
+
+    fn disk(&self, lane: Lane) -> String {
+        let disk = self.disks.get(usize::from(lane));
+        disk.map_or_else(|| format!("disk {lane}"), |path| path.display().to_string())
+    }
+
+    /// An I/O failed.
+    pub(crate) fn failed(&mut self, now: Nanos, io: &Request, failure: Failure) {
+        // A file system that makes no holes gets zeros instead.
+        if io.op == Op::Trim && failure.fault() == Fault::Refused {
+            return;
+        }
+        if let Some(left_out) = self.limiter.event(&Kind::Failed(io.lane, io.op, failure), now) {
+            let disk = self.disk(io.lane);
+            self.say(format!("{disk}: {} failed: {failure}{}", extent(io), and_more(left_out)));
+        }
+    }
+
+    /// A request of a client was answered.
+    pub(crate) fn answered(&mut self, now: Nanos, done: &Done) {
+        let Err(fault) = done.outcome else { return };
+        let op = done.request.op;
+        if !self.tells_answers || op == Op::Trim && fault == Fault::Refused {
+            return;
+        }
+        if let Some(left_out) = self.limiter.event(&Kind::Answered(op, fault), now) {
+            let what = extent(&done.request);
+            let more = and_more(left_out);
+            self.say(format!("{what} failed for its client: {}{more}", fault.name()));
+        }
+    }
+
+    /// Whether it is time to look at what nobody tells.
+    #[inline]
+    pub(crate) fn is_due(&self, wall: Nanos) -> bool {
+        wall >= self.looks_at && self.says.is_some()
+    }
+
+    /// Looks at what nobody tells: drives, by what the policy says of them, and files.
+    pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
+        self.looks_at = wall + LOOKS;
+        let names: Vec<String> =
+            (0..self.disks.len() as Lane).map(|lane| self.disk(lane)).collect();
+        self.drives.changed(gauges, &names).into_iter().for_each(|line| self.say(line));
+        self.tell_due(wall, false);
+        let failed = |(key, failed): &(&str, Receiver<String>)| {
+            failed
+                .try_recv()
+                .ok()
+                .map(|why| format!("{key}: {why}; clients are served on without it"))
+        };
+        let lines: Vec<String> = self.files.iter().filter_map(failed).collect();
+        lines.into_iter().for_each(|line| self.say(line));
+    }
+
+    /// All is over: what was left out so far is told.
+    pub(crate) fn end(&mut self, now: Nanos) {
+        self.tell_due(now, true);
+    }
+
+    fn tell_due(&mut self, now: Nanos, is_end: bool) {
+        for (kind, left_out) in self.limiter.due(now, is_end) {
+            self.say(match kind {
+                Kind::Failed(lane, op, failure) => {
+                    format!("{}: {left_out} more {} failed: {failure}", self.disk(lane), many(op))
+                }
+                Kind::Answered(op, fault) => {
+                    format!(
+                        "{left_out} more {} failed for their clients: {}",
+                        many(op),
+                        fault.name()
+                    )
+                }
+            });
+        }
+    }
+}
+
+/// What a request or an I/O is.
+fn extent(io: &Request) -> String {
+    let Request { op, offset, len, .. } = *io;
+    match op {
+        Op::Flush | Op::Open => format!("a {}", op.name()),
+        _ => format!("a {} of {len} bytes at {offset}", op.name()),
+    }
+}
+
+fn many(op: Op) -> String {
+    match op {
+        Op::Flush => "flushes".to_string(),
+        _ => format!("{}s", op.name()),
+    }
+}
+
+fn and_more(left_out: u64) -> String {
+    match left_out {
+        0 => String::new(),
+        count => format!(" ({count} more like it since the last line)"),
+    }
+}
+
+/// Drives of a volume, as they were when they were last looked at.
+#[derive(Clone, Debug, Default)]
+struct Drives {
+    /// By lane: whether it is there and used; none before the volume was open.
+    present: Option<Vec<bool>>,
+}
+
+impl Drives {
+    /// What is different now, a line each. At first: whether a drive is missing.
+    fn changed(&mut self, gauges: &[Gauge], names: &[String]) -> Vec<String> {
+        let of = |name, of| {
+            let gauge = gauges.iter().find(|gauge| gauge.name == name && gauge.of == of);
+            gauge.map(|gauge| gauge.value as u64)
+        };
+        let all = (of("drives_present", GaugeOf::All), of("drives_members", GaugeOf::All));
+        let (Some(present), Some(members)) = all else { return Vec::new() };
+        if members == 0 {
+            return Vec::new();
+        }
+        let lane = |lane| of("present", GaugeOf::Lane(lane)) == Some(1);
+        let now: Vec<bool> = (0..names.len() as Lane).map(lane).collect();
+        let Some(before) = self.present.replace(now.clone()) else {
+            if present >= members {
+                return Vec::new();
+            }
+            let unused = names.iter().zip(&now).filter(|(_, present)| !**present);
+            let unused: Vec<&str> = unused.map(|(name, _)| name.as_str()).collect();
+            let unused = match unused.is_empty() {
+                true => String::new(),
+                false => format!("; not used: {}", unused.join(", ")),
+            };
+            return vec![format!(
+                "starts degraded: {present} of its {members} drives are there{unused}; forebay volume replace makes it whole"
+            )];
+        };
+        let lanes = names.iter().zip(before.into_iter().zip(now));
+        let line = |(name, (before, now)): (&String, (bool, bool))| match (before, now) {
+            (true, false) => {
+                Some(format!("drive {name} is lost: {present} of its {members} drives are left"))
+            }
+            (false, true) => {
+                Some(format!("drive {name} is back: {present} of its {members} drives are there"))
+            }
+            _ => None,
+        };
+        lanes.filter_map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use forebay_core::Flags;
+
+    use super::*;
+
+    fn seconds(count: u64) -> Nanos {
+        Nanos::from_millis(count * 1000)
+    }
+
+    #[test]
+    fn what_happens_again_and_again_is_told_every_ten_seconds_with_a_count() {
+        let mut limiter = Limiter::new();
+        assert_eq!(limiter.event(&'a', seconds(5)), Some(0));
+        for nth in 0..30 {
+            assert_eq!(limiter.event(&'a', seconds(5) + Nanos::from_millis(nth)), None);
+        }
+        assert_eq!(limiter.event(&'b', seconds(6)), Some(0), "another kind");
+        assert_eq!(limiter.due(seconds(14), false), []);
+        assert_eq!(limiter.event(&'a', seconds(15)), Some(30));
+        assert_eq!(limiter.event(&'a', seconds(16)), None);
+        assert_eq!(limiter.due(seconds(24), false), []);
+        assert_eq!(limiter.due(seconds(25), false), [('a', 1)]);
+        assert_eq!(limiter.due(seconds(60), true), [], "nothing was left out since");
+        assert_eq!(limiter.event(&'a', seconds(61)), Some(0));
+        assert_eq!(limiter.event(&'a', seconds(62)), None);
+        assert_eq!(limiter.due(seconds(62), true), [('a', 1)], "at the end all is told");
+    }
+
+    fn io(op: Op) -> Request {
+        Request {
+            at: Nanos::ZERO,
+            offset: 8192,
+            id: 1,
+            len: 4096,
+            stream: 0,
+            lane: 1,
+            op,
+            flags: Flags::NONE,
+        }
+    }
+
+    #[test]
+    fn ios_that_fail_are_told_with_disk_place_and_reason() {
+        let (says, said) = channel();
+        let mut journal = Journal::new("data", &["disk".into(), "flash".into()], says);
+        let full = Failure::Os(28);
+        journal.failed(seconds(1), &io(Op::Write), full);
+        (0..5).for_each(|_| journal.failed(seconds(2), &io(Op::Write), full));
+        journal.failed(seconds(2), &io(Op::Trim), Failure::Emulated(Fault::Refused));
+        journal.failed(seconds(2), &io(Op::Flush), Failure::Short);
+        journal.end(seconds(3));
+        let lines: Vec<String> = said.try_iter().collect();
+        assert_eq!(
+            lines,
+            [
+                "'data': flash: a write of 4096 bytes at 8192 failed: No space left on device (os error 28)",
+                "'data': flash: a flush failed: fewer bytes moved than asked for",
+                "'data': flash: 5 more writes failed: No space left on device (os error 28)",
+            ]
+        );
+    }
+
+    #[test]
+    fn requests_that_fail_are_told_where_no_io_says_so() {
+        for tells in [false, true] {
+            let (says, said) = channel();
+            let mut journal = Journal::new("safe", &[], says).telling_answers(tells);
+            for outcome in [Ok(()), Err(Fault::Full), Err(Fault::Full)] {
+                let done = Done { request: io(Op::Write), wait: Nanos::ZERO, outcome, class: 0 };
+                journal.answered(seconds(1), &done);
+            }
+            let lines: Vec<String> = said.try_iter().collect();
+            let line = "'safe': a write of 4096 bytes at 8192 failed for its client: full";
+            assert_eq!(lines, if tells { vec![line] } else { Vec::new() });
+        }
+    }
+
+    #[test]
+    fn drives_are_told_when_they_are_lost_and_when_they_are_back() {
+        let gauges = |present: &[bool]| {
+            let gauge = |name, of, value: usize| Gauge { name, of, value: value as f64 };
+            let there = present.iter().filter(|there| **there).count();
+            let lane = |(lane, there): (usize, &bool)| {
+                gauge("present", GaugeOf::Lane(lane as Lane), usize::from(*there))
+            };
+            let all = [
+                gauge("drives_present", GaugeOf::All, there),
+                gauge("drives_members", GaugeOf::All, 3),
+            ];
+            all.into_iter().chain(present.iter().enumerate().map(lane)).collect::<Vec<_>>()
+        };
+        let names = ["a", "b", "c"].map(String::from);
+        let mut drives = Drives::default();
+        assert!(drives.changed(&[], &names).is_empty(), "no volume");
+        assert!(drives.changed(&gauges(&[true; 3]), &names).is_empty());
+        let told = drives.changed(&gauges(&[true, false, true]), &names);
+        assert_eq!(told, ["drive b is lost: 2 of its 3 drives are left"]);
+        assert!(drives.changed(&gauges(&[true, false, true]), &names).is_empty());
+        let told = drives.changed(&gauges(&[true; 3]), &names);
+        assert_eq!(told, ["drive b is back: 3 of its 3 drives are there"]);
+        let told = Drives::default().changed(&gauges(&[true, false, true]), &names);
+        assert_eq!(
+            told,
+            [
+                "starts degraded: 2 of its 3 drives are there; not used: b; forebay volume replace makes it whole"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_that_can_no_longer_be_written_is_told_once() {
+        let ((says, said), (fails, failed)) = (channel(), channel());
+        let mut journal = Journal::new("data", &[], says);
+        journal.watch("trace", failed);
+        journal.look(seconds(1), &[]);
+        fails.send("asked.csv: No space left on device".to_string()).unwrap();
+        assert!(!journal.is_due(Nanos::from_millis(1900)) && journal.is_due(seconds(2)));
+        [2, 3].into_iter().for_each(|at| journal.look(seconds(at), &[]));
+        let lines: Vec<String> = said.try_iter().collect();
+        let line =
+            "'data': trace: asked.csv: No space left on device; clients are served on without it";
+        assert_eq!(lines, [line]);
+    }
+}

@@ -1,0 +1,397 @@
+//! Disks and the flashes that their newest data may be on: whatever does not belong together, or is older, is refused.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use forebay_serve::{Address, Back, Blocks, Config, Error, Named, On, Server};
+
+use crate::client::{Client, FLUSH};
+
+const BYTES: u64 = 1 << 20;
+const BACK: &str = "cache:write=back:size-mib=1";
+const FORMAT: &str = "cache:write=back:size-mib=1:format=yes";
+
+/// A folder with disks and flashes.
+struct Room(tempfile::TempDir);
+
+impl Room {
+    /// With a pair that was served, whose flash alone has `byte` in the third block of the disk.
+    fn with_pair(disk: &str, flash: &str, byte: u8) -> Room {
+        let room = Room(tempfile::tempdir().unwrap());
+        room.pair(disk, flash, byte);
+        room
+    }
+
+    fn pair(&self, disk: &str, flash: &str, byte: u8) {
+        [disk, flash].iter().for_each(|name| self.holes(name, BYTES));
+        self.writes(FORMAT, disk, flash, byte);
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn holes(&self, name: &str, bytes: u64) {
+        fs::File::create(self.at(name)).unwrap().set_len(bytes).unwrap();
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        fs::copy(self.at(from), self.at(to)).unwrap();
+    }
+
+    fn change(&self, name: &str, at: u64, bytes: &[u8]) {
+        let file = OpenOptions::new().write(true).open(self.at(name)).unwrap();
+        file.write_all_at(bytes, at).unwrap();
+    }
+
+    fn back(&self, policy: &str, disk: &str, flash: Option<&str>) -> Back {
+        let flash = flash.map(|name| self.at(name));
+        let mut back = Back::of("disk", On::Target { path: self.at(disk), flash });
+        (back.policy, back.page_cache) = (policy.into(), true);
+        back
+    }
+
+    fn start(&self, back: Back) -> Result<Server, Error> {
+        let listen = vec![Address::Unix(self.at("socket"))];
+        Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] })
+    }
+
+    /// Why it is refused, as a mistake of the user's; what was there is there unchanged.
+    fn refused(&self, back: Back) -> String {
+        let files: Vec<PathBuf> = match &back.on {
+            On::Target { path, flash } => Some(path).into_iter().chain(flash).cloned().collect(),
+            _ => Vec::new(),
+        };
+        let before: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+        let told = match self.start(back) {
+            Ok(server) => panic!("it is served: {:?}", server.stop()),
+            Err(error) => error,
+        };
+        assert!(told.is_users(), "{told}");
+        let after: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+        assert!(before == after, "something was written: {told}");
+        told.to_string()
+    }
+
+    /// Serves it, and does something with a client.
+    fn served<T>(&self, back: Back, does: impl FnOnce(&mut Client) -> T) -> (T, Vec<String>) {
+        let server = self.start(back).unwrap();
+        let notes = server.notes().to_vec();
+        let mut client = Client::simple(&self.at("socket"), "disk");
+        let told = does(&mut client);
+        drop(client);
+        server.stop().unwrap();
+        (told, notes)
+    }
+
+    fn writes(&self, policy: &str, disk: &str, flash: &str, byte: u8) {
+        self.served(self.back(policy, disk, Some(flash)), |client| {
+            client.write(8192, &[byte; 4096]);
+            assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+        });
+    }
+
+    fn reads(&self, back: Back) -> (u8, Vec<String>) {
+        self.served(back, |client| client.read(8192, 4096)[0])
+    }
+}
+
+fn forced(back: Back) -> Back {
+    Back { force: true, ..back }
+}
+
+#[test]
+fn pairs_that_are_exchanged_are_refused_unless_forced() {
+    let room = Room::with_pair("disk", "flash", 1);
+    room.pair("disk2", "flash2", 2);
+    for (disk, flash) in [("disk", "flash2"), ("disk2", "flash")] {
+        let told = room.refused(room.back(BACK, disk, Some(flash)));
+        assert!(
+            told.contains("is the flash of another disk") && told.contains("--force"),
+            "{told}"
+        );
+        room.refused(room.back(FORMAT, disk, Some(flash)));
+    }
+    assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
+    // A disk that nobody marked.
+    room.holes("blank", BYTES);
+    let told = room.refused(room.back(BACK, "blank", Some("flash")));
+    assert!(told.contains("has no mark"), "{told}");
+    let (byte, notes) = room.reads(forced(room.back(BACK, "disk", Some("flash2"))));
+    assert_eq!(byte, 2, "they are taken as they are");
+    assert!(notes.iter().any(|note| note.contains("warning: flash: ")), "{notes:?}");
+    // From then on they are a pair.
+    assert_eq!(room.reads(room.back(BACK, "disk", Some("flash2"))).0, 2);
+    assert!(room.refused(room.back(BACK, "disk", Some("flash"))).contains("another disk"));
+}
+
+#[test]
+fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
+    let room = Room::with_pair("disk", "flash", 1);
+    (room.copy("disk", "old disk"), room.copy("flash", "old flash"));
+    room.writes(BACK, "disk", "flash", 2);
+    let told = room.refused(room.back(BACK, "disk", Some("old flash")));
+    assert!(told.contains("is an older copy") && told.contains("served 1 times"), "{told}");
+    let told = room.refused(room.back(BACK, "old disk", Some("flash")));
+    assert!(told.contains("old disk is an older copy"), "{told}");
+    // A copy from the middle of the last time.
+    let back = room.back(BACK, "disk", Some("flash"));
+    room.served(back.clone(), |client| {
+        client.write(8192, &[3; 4096]);
+        assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+        room.copy("flash", "middle");
+        client.write(16_384, &[4; 4096]);
+        assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+    });
+    let told = room.refused(room.back(BACK, "disk", Some("middle")));
+    assert!(told.contains("is older than the disk's mark"), "{told}");
+    assert_eq!(room.reads(back).0, 3);
+    // Both copied together are a pair, older than they were.
+    assert_eq!(room.reads(room.back(BACK, "old disk", Some("old flash"))).0, 1);
+}
+
+#[test]
+fn a_disk_alone_is_refused_under_every_policy_while_its_flash_has_its_newest_data() {
+    let room = Room::with_pair("disk", "flash", 1);
+    room.holes("blank", BYTES);
+    for policy in ["noop", "none", "mq-deadline", "forebay", "promised:cmin=100:over=noop"] {
+        let told = room.refused(room.back(policy, "disk", None));
+        assert!(told.contains("are on its flash (pair ") && told.contains("--force"), "{told}");
+        let told = room.refused(Back { read_only: true, ..room.back(policy, "disk", None) });
+        assert!(told.contains("are on its flash"), "{told}");
+        let told = room.refused(room.back(policy, "disk", Some("flash")));
+        assert!(told.contains("has the log of a cache or tiers (id 0)"), "{told}");
+    }
+    for policy in ["cache:write=through:size-mib=1", "cache:write=around:size-mib=1"] {
+        assert!(room.refused(room.back(policy, "disk", Some("blank"))).contains("on its flash"));
+        // By force neither: the log would be overwritten.
+        room.refused(forced(room.back(policy, "disk", Some("flash"))));
+    }
+    for policy in [BACK, FORMAT, "tier-bcache:size-mib=1:format=yes"] {
+        let told = room.refused(room.back(policy, "disk", Some("blank")));
+        assert!(told.contains("on another flash"), "{told}");
+    }
+    // Whoever only looks changes nothing.
+    let looks = Back { read_only: true, ..forced(room.back("noop", "disk", None)) };
+    let (byte, notes) = room.reads(looks);
+    assert_eq!(byte, 0, "the disk as it is");
+    assert!(notes.iter().any(|note| note.contains("warning: the newest data of")), "{notes:?}");
+    assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
+    // Whoever may write makes the flash an older one.
+    room.served(forced(room.back("noop", "disk", None)), |client| client.write(8192, &[9; 4096]));
+    room.refused(room.back("noop", "disk", None));
+    let told = room.refused(room.back(BACK, "disk", Some("flash")));
+    assert!(told.contains("or ") && told.contains("was served without it"), "{told}");
+}
+
+#[test]
+fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
+    let room = Room(tempfile::tempdir().unwrap());
+    ["disk", "flash", "blank"].iter().for_each(|name| room.holes(name, BYTES));
+    let size = |back| room.served(back, |client| client.read(0, 512).len());
+    let (_, notes) = size(room.back(FORMAT, "disk", Some("flash")));
+    assert!(notes.iter().any(|note| note.contains("its last 4096 bytes are for")), "{notes:?}");
+    let (byte, notes) = room.reads(room.back("noop", "disk", None));
+    assert_eq!((byte, notes), (0, Vec::new()));
+    // The mark is nobody's to write.
+    let server = room.start(room.back("noop", "disk", None)).unwrap();
+    assert_eq!(server.exports()[0].bytes, BYTES - 4096);
+    server.stop().unwrap();
+    room.writes(BACK, "disk", "flash", 7);
+    room.refused(room.back("noop", "disk", None));
+    // A disk with everything may have another flash.
+    let room = Room(tempfile::tempdir().unwrap());
+    ["disk", "flash", "blank"].iter().for_each(|name| room.holes(name, BYTES));
+    size(room.back(FORMAT, "disk", Some("flash")));
+    room.writes(FORMAT, "disk", "blank", 5);
+    assert!(room.refused(room.back(BACK, "disk", Some("flash"))).contains("another disk"));
+}
+
+#[test]
+fn only_free_space_becomes_a_mark() {
+    for (bytes, at) in [(BYTES, BYTES - 1), (BYTES, BYTES - 4096), (BYTES + 100, BYTES + 99)] {
+        let room = Room(tempfile::tempdir().unwrap());
+        (room.holes("disk", bytes), room.holes("flash", BYTES));
+        room.change("disk", at, &[1]);
+        for back in [
+            room.back(FORMAT, "disk", Some("flash")),
+            forced(room.back(FORMAT, "disk", Some("flash"))),
+        ] {
+            let told = room.refused(back);
+            assert!(told.contains("truncate -s +8192"), "{told}");
+        }
+        room.change("disk", at - 4096 - 100, &[1]);
+        room.change("disk", at, &[0]);
+        room.writes(FORMAT, "disk", "flash", 3);
+    }
+}
+
+#[test]
+fn a_disk_that_has_become_longer_is_known_by_its_mark() {
+    let room = Room::with_pair("disk", "flash", 1);
+    OpenOptions::new().write(true).open(room.at("disk")).unwrap().set_len(8 * BYTES).unwrap();
+    for back in [room.back("noop", "disk", None), room.back(BACK, "disk", Some("flash"))] {
+        let told = room.refused(back);
+        assert!(told.contains(&format!("truncate -s {BYTES} ")), "{told}");
+    }
+}
+
+#[test]
+fn a_mark_that_is_damaged_is_an_error() {
+    let room = Room::with_pair("disk", "flash", 1);
+    [0, 2048].iter().for_each(|at| room.change("disk", BYTES - 4096 + at + 48, &[0xAA]));
+    for back in [room.back("noop", "disk", None), room.back(BACK, "disk", Some("flash"))] {
+        let told = room.refused(back);
+        assert!(told.contains("is damaged"), "{told}");
+    }
+    assert_eq!(room.reads(forced(room.back(BACK, "disk", Some("flash")))).0, 1);
+    assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1, "it is whole again");
+}
+
+#[test]
+fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
+    let room = Room::with_pair("disk", "flash", 1);
+    room.writes(BACK, "disk", "flash", 2);
+    let flash = fs::read(room.at("flash")).unwrap();
+    // Records 1 and 2 are there; nothing changed with the second write of the same block.
+    let newest = 8192 + 2 * 8192;
+    assert!(flash[newest..newest + 8192].iter().any(|byte| *byte != 0));
+    for at in (0..8192).step_by(61) {
+        room.copy("flash", "damaged");
+        room.change("damaged", (newest + at) as u64, &[!flash[newest + at]]);
+        let told = room.refused(room.back(BACK, "disk", Some("damaged")));
+        assert!(told.contains("is damaged, cannot be read, or is older"), "{told}");
+    }
+    room.copy("flash", "gone");
+    room.change("gone", newest as u64, &[0; 8192]);
+    room.refused(room.back(BACK, "disk", Some("gone")));
+    assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 2);
+    // By force the record before counts: of nothing.
+    assert_eq!(room.reads(forced(room.back(BACK, "disk", Some("gone")))).0, 0);
+}
+
+/// A file as tests/images has it: its length, then every stretch of it that is no zeros, as hexadecimal figures or as so
+/// many times a byte.
+fn image(text: &str) -> Vec<u8> {
+    let byte = |hex: &str| u8::from_str_radix(hex, 16).unwrap();
+    let mut lines = text.lines();
+    let mut bytes = vec![0; lines.next().unwrap().parse().unwrap()];
+    for (at, what) in lines.map(|line| line.split_once(' ').unwrap()) {
+        let stretch = match what.split_once('*') {
+            Some((count, hex)) => vec![byte(hex); count.parse().unwrap()],
+            None => (0..what.len() / 2).map(|nth| byte(&what[2 * nth..2 * nth + 2])).collect(),
+        };
+        let at: usize = at.parse().unwrap();
+        bytes[at..at + stretch.len()].copy_from_slice(&stretch);
+    }
+    bytes
+}
+
+#[test]
+fn a_placement_log_of_version_1_is_refused_by_its_number() {
+    let logs = [
+        (include_str!("../images/placement-log-1-cache.txt"), BACK),
+        (include_str!("../images/placement-log-1-tier.txt"), "tier-bcache:size-mib=1"),
+    ];
+    for (text, policy) in logs {
+        let room = Room(tempfile::tempdir().unwrap());
+        room.holes("disk", BYTES);
+        fs::write(room.at("flash"), image(text)).unwrap();
+        let formats = format!("{policy}:format=yes");
+        for policy in [policy, &formats, "noop", "cache:write=through:size-mib=1"] {
+            let told = room.refused(room.back(policy, "disk", Some("flash")));
+            assert!(
+                told.contains("format 1, made by an older Forebay, expected format 2"),
+                "{told}"
+            );
+        }
+        // Without its label it is not taken for blank.
+        room.change("flash", 0, &[0; 8192]);
+        room.refused(room.back(&formats, "disk", Some("flash")));
+    }
+}
+
+#[test]
+fn a_disk_and_a_placement_log_of_version_2_are_found_with_all_they_had() {
+    let pairs = [
+        (
+            include_str!("../images/mark-1-cache.txt"),
+            include_str!("../images/placement-log-2-cache.txt"),
+            "cache:size-mib=1:id=7",
+        ),
+        (
+            include_str!("../images/mark-1-tier.txt"),
+            include_str!("../images/placement-log-2-tier.txt"),
+            "tier-bcache:size-mib=1",
+        ),
+    ];
+    for (disk, flash, policy) in pairs {
+        let room = Room(tempfile::tempdir().unwrap());
+        fs::write(room.at("disk"), image(disk)).unwrap();
+        fs::write(room.at("flash"), image(flash)).unwrap();
+        assert!(room.refused(room.back("noop", "disk", None)).contains("are on its flash"));
+        let back = room.back(policy, "disk", Some("flash"));
+        let (read, _) = room.served(back, |client| client.read(0, 1 << 16));
+        let expected = |at: usize| match at / 512 {
+            24 => 77,
+            _ => [0, 0, 0, 3, 0, 5, 0, 0, 0, 9].get(at / 4096).copied().unwrap_or(0),
+        };
+        assert!((0..1 << 16).all(|at| read[at] == expected(at)), "{policy}");
+    }
+}
+
+#[test]
+fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
+    let room = Room(tempfile::tempdir().unwrap());
+    let bytes = image(include_str!("../images/rearranged-1.txt"));
+    fs::write(room.at("disk"), &bytes).unwrap();
+    let back = |blocks| {
+        let exports = vec![Named { bytes: Some(4 << 20), ..Named::all("disk") }];
+        Back { blocks, exports, ..room.back("noop", "disk", None) }
+    };
+    assert!(room.refused(back(Blocks::InPlace)).contains("say rearranged = true"));
+    let (read, _) = room.served(back(Blocks::Rearranged), |client| {
+        (0..8).map(|nth| client.read(nth * 524_288, 64)).collect::<Vec<_>>()
+    });
+    for (nth, read) in read.iter().enumerate() {
+        assert!(*read == [nth as u8 + 1; 64], "block {nth}");
+    }
+    // Of another version: at both places.
+    [4 << 20, 7 << 20].iter().for_each(|at| room.change("disk", at + 16, &[2]));
+    for blocks in [Blocks::InPlace, Blocks::Rearranged] {
+        let told = room.refused(back(blocks));
+        assert!(told.contains("format 2, made by a newer Forebay, expected format 1"), "{told}");
+    }
+}
+
+#[test]
+fn every_byte_of_a_file_is_served_or_it_is_refused() {
+    let room = Room(tempfile::tempdir().unwrap());
+    for bytes in [1, 511, 512, 513, 4095, 4096, 4097, 10_000_001, 10_000_384 + 128] {
+        for page_cache in [false, true] {
+            room.holes("disk", bytes);
+            let back = Back { page_cache, ..room.back("noop", "disk", None) };
+            if bytes < 4096 {
+                let told = room.refused(back);
+                assert!(
+                    told.contains(&format!("got {bytes} bytes, expected at least 4096")),
+                    "{told}"
+                );
+                continue;
+            }
+            let server = room.start(back).unwrap();
+            let export = &server.exports()[0];
+            assert_eq!(export.bytes, bytes);
+            let block = u64::from(export.block_bytes);
+            let last = vec![7; block as usize];
+            let mut client = Client::simple(&room.at("socket"), "disk");
+            client.write(bytes - block, &last);
+            assert_eq!(client.read(bytes - block, block as u32), last);
+            drop(client);
+            server.stop().unwrap();
+            let file = fs::read(room.at("disk")).unwrap();
+            assert_eq!((file.len() as u64, file.last()), (bytes, Some(&7)));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Holes: batches of a log that were acknowledged and cannot be read.
+//!
+//! What a hole had is known by its keys where later batches say so ([`crate::summary`]); then it decides these and no
+//! others. Where nobody says, it may decide any key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::batch::{FoundLog, Gap};
+use crate::filter;
+use crate::operation::{Loss, PutSpan, Trouble};
+use crate::record::Key;
+use crate::root::Change;
+use crate::summary::{BatchSummary, KeySet};
+
+use super::{Engine, PUT_MAX};
+
+/// A record's bytes beside key and value.
+const RECORD_HEAD: u64 = 16;
+
+/// Summaries of batches, by their logs and places there.
+pub(super) type Said = BTreeMap<(u64, u64), BatchSummary>;
+
+/// A hole in a log.
+pub(crate) struct Hole {
+    /// What its log has with this sequence number or a greater one came later.
+    sequence: u64,
+    /// Its keys are not less than this one.
+    from: Key,
+    /// And not greater than this one.
+    upto: Option<Key>,
+    /// None where nobody knows them.
+    keys: Option<Vec<KeySet>>,
+    records: u64,
+    /// It had no more records than these.
+    is_bound: bool,
+    put: PutSpan,
+    pub(crate) trouble: Trouble,
+}
+
+impl Hole {
+    /// Of a log of which nothing was found: it may decide any key.
+    pub(super) fn whole(trouble: Trouble, records_max: u64, put_from: Option<u64>) -> Hole {
+        Hole {
+            sequence: u64::MAX,
+            from: Key::from([]),
+            upto: None,
+            keys: None,
+            records: records_max,
+            is_bound: true,
+            put: PutSpan { from: put_from, upto: None },
+            trouble,
+        }
+    }
+
+    fn new(gap: &Gap, said: Option<Vec<&BatchSummary>>, bound: u64, trouble: Trouble) -> Hole {
+        let sequence = gap.upto.unwrap_or(u64::MAX);
+        let Some(said) = said else {
+            let put = PutSpan { from: gap.put.0, upto: gap.put.1 };
+            return Hole { sequence, put, ..Hole::whole(trouble, bound, None) };
+        };
+        let times = || said.iter().map(|of| of.put_at).filter(|at| *at > 0);
+        let upto = said.iter().map(|of| of.upto.clone()).collect::<Option<Vec<Key>>>();
+        Hole {
+            sequence,
+            from: said.iter().map(|of| of.from.clone()).min().unwrap_or_else(|| Key::from([])),
+            upto: upto.and_then(|upto| upto.into_iter().max()),
+            keys: Some(said.iter().map(|of| of.keys.clone()).collect()),
+            records: said.iter().map(|of| of.records).sum(),
+            is_bound: false,
+            put: PutSpan { from: times().min(), upto: times().max() },
+            trouble,
+        }
+    }
+
+    /// Whether it may decide a key of which its log has a version with that sequence number, if any.
+    pub(crate) fn may_decide(&self, key: &[u8], hash: u64, version: Option<u64>) -> bool {
+        let is_newer = version.is_none_or(|sequence| sequence < self.sequence);
+        is_newer && self.meets(key, key) && self.may_hold(hash)
+    }
+
+    fn may_hold(&self, hash: u64) -> bool {
+        self.keys.as_ref().is_none_or(|sets| sets.iter().any(|set| set.may_hold(hash)))
+    }
+
+    /// Whether it may have a key from one up to another.
+    pub(crate) fn may_have(&self, from: &[u8], upto: &[u8]) -> bool {
+        let is_empty = self.keys.as_ref().is_some_and(|sets| sets.iter().all(KeySet::is_empty));
+        !is_empty && self.meets(from, upto)
+    }
+
+    fn meets(&self, from: &[u8], upto: &[u8]) -> bool {
+        *self.from <= *upto && self.upto.as_deref().is_none_or(|end| from <= end)
+    }
+
+    /// Whether it may have a key that is not less.
+    pub(crate) fn goes_beyond(&self, from: &[u8]) -> bool {
+        self.may_have(from, self.upto.as_deref().unwrap_or(from).max(&self.from).max(from))
+    }
+
+    /// Keys that were put later are none of its any more.
+    fn forget(&mut self, later: &BTreeSet<u64>) {
+        let sets = self.keys.iter_mut().flatten();
+        sets.for_each(|set| set.remove(|hash| later.contains(&hash)));
+    }
+
+    pub(crate) fn loss(&self) -> Loss {
+        Loss {
+            from: Some(self.from.clone()).filter(|from| !from.is_empty()),
+            after: None,
+            upto: self.upto.clone(),
+            records: self.records,
+            bytes: 0,
+            is_bound: self.is_bound,
+            put: self.put,
+            trouble: self.trouble.clone(),
+        }
+    }
+}
+
+impl Engine {
+    /// What roots say of batches that were lost before.
+    pub(super) fn said_of_lost(&self) -> Said {
+        let state = self.state.borrow();
+        let lost = state.roots.iter().flat_map(|root| &root.lost);
+        lost.map(|summary| ((summary.log, summary.index), summary.clone())).collect()
+    }
+
+    /// Of these, those of batches that are lost are to be kept.
+    pub(super) fn note_lost(&self, said: Said) {
+        let mut state = self.state.borrow_mut();
+        let version = std::rc::Rc::clone(&state.version);
+        let is_lost = |log: u64, index: u64| {
+            let mut holes = version.segments().flat_map(|segment| &segment.holes);
+            holes.any(|hole| match hole.trouble {
+                Trouble::Lost { log: of, first, upto, .. } => {
+                    of == log && (first..upto).contains(&index)
+                }
+                _ => false,
+            })
+        };
+        let lost = said.into_values().filter(|summary| is_lost(summary.log, summary.index));
+        state.lost_batches = lost.collect();
+    }
+
+    /// A root says what is known of lost batches: what says so now may be in a segment when the store is opened next.
+    pub(super) async fn keep_lost(&self) {
+        let known = self.said_of_lost();
+        let mut lost = self.state.borrow().lost_batches.clone();
+        lost.retain(|summary| !known.contains_key(&(summary.log, summary.index)));
+        let Some(disk) = self.neighbour(self.disks.len()).filter(|_| !lost.is_empty()) else {
+            return;
+        };
+        // Where that fails more keys are unknown at the next opening, and none fewer.
+        let _ = self.change_root(disk, Change { lost, ..Change::default() }).await;
+    }
+
+    /// The holes of a log that lacks batches, which `later` logs are behind.
+    pub(super) fn holes(
+        &self,
+        disk: usize,
+        log: &FoundLog,
+        said: &Said,
+        later: &[&FoundLog],
+    ) -> Vec<Hole> {
+        let all = || log.read.iter().flat_map(|read| &read.records);
+        let mut behind: BTreeSet<u64> = later
+            .iter()
+            .flat_map(|log| &log.read)
+            .flat_map(|read| &read.records)
+            .map(|record| filter::hash(&record.key))
+            .collect();
+        let mut holes = Vec::with_capacity(log.gaps.len());
+        for gap in log.gaps.iter().rev() {
+            let of_log =
+                all().filter(|record| gap.upto.is_some_and(|upto| record.sequence >= upto));
+            behind.extend(of_log.map(|record| filter::hash(&record.key)));
+            let (first, upto) = (gap.batches.start, gap.batches.end);
+            let trouble = Trouble::Lost { log: log.id, first, upto, expected: log.batches };
+            let known = gap.batches.clone().map(|index| said.get(&(log.id, index)));
+            let bound = self.records_between(log.id, gap, later);
+            let bound = bound.unwrap_or_else(|| self.log_records_max(disk));
+            let mut hole = Hole::new(gap, known.collect(), bound, trouble);
+            hole.forget(&behind);
+            holes.push(hole);
+        }
+        holes.reverse();
+        holes
+    }
+
+    /// The records that a gap has at most, by the sequence numbers around it.
+    fn records_between(&self, log: u64, gap: &Gap, later: &[&FoundLog]) -> Option<u64> {
+        let records = later.iter().flat_map(|log| &log.read).flat_map(|read| &read.records);
+        let upto = gap.upto.or_else(|| records.map(|record| record.sequence).min())?;
+        let version = std::rc::Rc::clone(&self.state.borrow().version);
+        let older = version.segments().filter(|segment| segment.described.ages.1 < log);
+        let older = older.map(|segment| segment.described.shape.sequence_max + 1).max();
+        upto.checked_sub(gap.after.max(older.unwrap_or(1)))
+    }
+
+    /// The most records that a log on a disk may have: as many as fit into its slot, and a put that none has room for.
+    pub(super) fn log_records_max(&self, disk: usize) -> u64 {
+        let slot_bytes = self.disks.get(disk).map_or(0, |disk| disk.layout.slot_bytes);
+        (slot_bytes + PUT_MAX as u64) / RECORD_HEAD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+
+    fn record(key: &str) -> Record {
+        Record { key: key.as_bytes().into(), sequence: 1, value: None }
+    }
+
+    fn hole(batches: &[&[&str]]) -> Hole {
+        let summary = |(index, keys): (u64, &&[&str])| {
+            let records: Vec<_> = keys.iter().map(|key| record(key)).collect();
+            BatchSummary::of((1, index), 10 + index, &records).unwrap()
+        };
+        let said: Vec<_> = (0..).zip(batches).map(summary).collect();
+        let (batches, put) = (0..batches.len() as u64, (None, Some(99)));
+        let gap = Gap { batches, after: 0, upto: Some(7), put };
+        Hole::new(&gap, Some(said.iter().collect()), 5, Trouble::Closed)
+    }
+
+    #[test]
+    fn a_hole_decides_its_keys_where_nothing_newer_does() {
+        let hole = hole(&[&["b", "d"], &["c"]]);
+        let decides = |key: &str, version| {
+            hole.may_decide(key.as_bytes(), filter::hash(key.as_bytes()), version)
+        };
+        assert_eq!(
+            ["a", "b", "bb", "c", "d", "e"].map(|key| decides(key, None)),
+            [false, true, false, true, true, false]
+        );
+        assert_eq!([6, 7, 8].map(|sequence| decides("c", Some(sequence))), [true, false, false]);
+        let ranges = [("", "a"), ("a", "b"), ("bb", "bc"), ("d", "z"), ("e", "z")];
+        let may_have = ranges.map(|(from, upto)| hole.may_have(from.as_bytes(), upto.as_bytes()));
+        assert_eq!(may_have, [false, true, true, true, false]);
+        assert_eq!(
+            ["", "c", "d", "dd"].map(|from| hole.goes_beyond(from.as_bytes())),
+            [true, true, true, false]
+        );
+        let loss = hole.loss();
+        assert_eq!(
+            (loss.from.as_deref(), loss.upto.as_deref()),
+            (Some(&b"b"[..]), Some(&b"d"[..]))
+        );
+        assert_eq!((loss.records, loss.is_bound), (3, false));
+        assert_eq!(loss.put, PutSpan { from: Some(10), upto: Some(11) });
+    }
+
+    #[test]
+    fn a_hole_of_which_nothing_is_said_may_decide_everything() {
+        let gap = Gap { batches: 3..5, after: 4, upto: None, put: (Some(5), Some(9)) };
+        let hole = Hole::new(&gap, None, 12, Trouble::Closed);
+        assert!(hole.may_decide(b"", filter::hash(b""), Some(1 << 40)) && hole.goes_beyond(b"zz"));
+        assert!(hole.may_have(b"", b"") && hole.loss().is_bound && hole.loss().records == 12);
+        assert_eq!(hole.loss().put, PutSpan { from: Some(5), upto: Some(9) });
+    }
+
+    #[test]
+    fn keys_that_were_put_later_are_not_its_any_more() {
+        let mut hole = hole(&[&["b", "d"]]);
+        hole.forget(&BTreeSet::from([filter::hash(b"b")]));
+        let decides = |hole: &Hole, key: &[u8]| hole.may_decide(key, filter::hash(key), None);
+        assert!(!decides(&hole, b"b") && decides(&hole, b"d") && hole.may_have(b"", b"z"));
+        hole.forget(&BTreeSet::from([filter::hash(b"d")]));
+        assert!(!decides(&hole, b"d") && !hole.may_have(b"", b"z") && !hole.goes_beyond(b""));
+    }
+}

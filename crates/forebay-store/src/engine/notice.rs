@@ -1,0 +1,182 @@
+//! Disks that fail are counted and told of: who operates the store sees that before clients do.
+
+use forebay_core::{Fault, Nanos};
+
+use crate::operation::Trouble;
+
+use super::Engine;
+
+/// Of one disk's failures one is told in so long.
+const PAUSE: Nanos = Nanos::from_secs(60);
+/// Notices that wait to be taken, at most.
+const WAITING_MAX: usize = 256;
+
+/// What failed on a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskHealth {
+    /// Reads that failed.
+    pub read_errors: u64,
+    /// Writes and flushes that failed.
+    pub write_errors: u64,
+    /// Of these, for want of space on the file system.
+    pub no_space_errors: u64,
+    /// Why the last write failed, if none has been done since.
+    pub failing: Option<Fault>,
+    /// It is not there.
+    pub is_missing: bool,
+}
+
+impl DiskHealth {
+    /// In a word: `ok`, `no-space`, `failing`, `missing`.
+    pub fn name(&self) -> &'static str {
+        match self.failing {
+            _ if self.is_missing => "missing",
+            None => "ok",
+            Some(Fault::Full) => "no-space",
+            Some(_) => "failing",
+        }
+    }
+}
+
+/// What is to be told.
+pub(super) struct Notices {
+    waiting: Vec<(usize, String)>,
+    /// By disk.
+    failures: Vec<Failures>,
+}
+
+/// What was told of a disk.
+#[derive(Clone, Copy, Default)]
+struct Failures {
+    /// When a failure was told last.
+    told: Option<Nanos>,
+    /// Failures since that were not.
+    untold: u64,
+    /// It was not told yet that the disk works again.
+    is_open: bool,
+}
+
+impl Notices {
+    pub(super) fn new(disks: usize) -> Notices {
+        Notices { waiting: Vec::new(), failures: vec![Failures::default(); disks] }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<(usize, String)> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    fn push(&mut self, disk: usize, what: String) {
+        // Nobody may ever take them.
+        if self.waiting.len() < WAITING_MAX {
+            self.waiting.push((disk, what));
+        }
+    }
+
+    /// A failure is told unless one of that disk just was.
+    fn failed(&mut self, disk: usize, now: Nanos, what: String) {
+        let failures = &mut self.failures[disk];
+        if failures.told.is_some_and(|told| now < told + PAUSE) {
+            failures.untold += 1;
+            return;
+        }
+        let others = match failures.untold {
+            0 => String::new(),
+            more => format!(" (and {more} more since the last of these lines)"),
+        };
+        *failures = Failures { told: Some(now), untold: 0, is_open: true };
+        self.push(disk, what + &others);
+    }
+
+    /// A disk whose failure was told takes writes again.
+    fn recovered(&mut self, disk: usize) {
+        if std::mem::take(&mut self.failures[disk].is_open) {
+            self.push(disk, "takes writes again".into());
+        }
+    }
+}
+
+/// What went wrong, as the operator calls it.
+fn reason(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Media => "input/output error",
+        Fault::Full => "no space left on its file system",
+        Fault::Gone => "the device is gone",
+        Fault::Refused => "the device refuses it",
+    }
+}
+
+impl Engine {
+    /// Tells the operator.
+    pub(super) fn notice(&self, disk: usize, what: String) {
+        self.state.borrow_mut().notices.push(disk, what);
+    }
+
+    pub(super) fn failed_to_read(&self, disk: usize, fault: Fault) -> Trouble {
+        let mut state = self.state.borrow_mut();
+        state.health[disk].read_errors += 1;
+        let what = format!("a read failed: {}", reason(fault));
+        state.notices.failed(disk, self.executor.now(), what);
+        Trouble::Disk { disk, fault }
+    }
+
+    pub(super) fn failed_to_write(&self, disk: usize, fault: Fault) {
+        let mut state = self.state.borrow_mut();
+        let health = &mut state.health[disk];
+        health.write_errors += 1;
+        health.no_space_errors += u64::from(fault == Fault::Full);
+        health.failing = Some(fault);
+        let retry = self.config.retry.as_secs_f64();
+        let what = format!("a write failed: {}; tried again in {retry:.0} s", reason(fault));
+        state.notices.failed(disk, self.executor.now(), what);
+    }
+
+    /// A write was done. Labels, roots and logs have their space even where a file system is full.
+    pub(super) fn wrote(&self, disk: usize, offset: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some(fault) = state.health[disk].failing else { return };
+        if fault != Fault::Full || offset >= self.disks[disk].layout.segments_at() {
+            state.health[disk].failing = None;
+            state.notices.recovered(disk);
+        }
+    }
+
+    /// Why a put finds no disk: one without space, one that fails, or all are full.
+    pub(super) fn why_full(&self) -> Trouble {
+        let state = self.state.borrow();
+        let failing = |disk: usize| state.health[disk].failing.map(|fault| (disk, fault));
+        let failing: Vec<_> = self.present().filter_map(failing).collect();
+        if let Some(&(disk, _)) = failing.iter().find(|(_, fault)| *fault == Fault::Full) {
+            return Trouble::NoSpace { disk };
+        }
+        match failing.first() {
+            Some(&(disk, fault)) if failing.len() == self.present().count() => {
+                Trouble::Disk { disk, fault }
+            }
+            _ => Trouble::Full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_one_disks_failures_one_is_told_a_minute() {
+        let mut notices = Notices::new(2);
+        let mut told = |disk, secs: u64| {
+            notices.failed(disk, Nanos::from_secs(secs), "it failed".into());
+            notices.take().into_iter().map(|(_, what)| what).collect::<String>()
+        };
+        assert_eq!(told(0, 5), "it failed");
+        assert_eq!((told(0, 6), told(0, 64)), (String::new(), String::new()));
+        assert_eq!(told(1, 64), "it failed", "of another disk");
+        assert_eq!(told(0, 65), "it failed (and 2 more since the last of these lines)");
+        assert_eq!(told(0, 200), "it failed");
+        notices.recovered(0);
+        notices.recovered(0);
+        assert_eq!(notices.take().len(), 1);
+        (0..1000).for_each(|at| notices.push(0, format!("{at}")));
+        assert_eq!(notices.take().len(), WAITING_MAX);
+    }
+}

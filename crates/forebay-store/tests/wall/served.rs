@@ -1,0 +1,256 @@
+//! A server of a store on files: what clients send, in whatever order and length, and what they are answered.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use forebay_store::{Limits, Server, Store, VALUE_MAX, create};
+
+use crate::{MIB, config, folders, value};
+
+/// A store that is served, in a folder of its own.
+pub(crate) struct Served {
+    _root: tempfile::TempDir,
+    pub(crate) store: Store,
+    server: Server,
+}
+
+impl Served {
+    pub(crate) fn new(limits: Limits) -> Served {
+        let root = tempfile::tempdir().unwrap();
+        let disks = create(&folders(root.path(), 4), 256 * MIB, &config(), false).unwrap();
+        let store = Store::open(disks, config()).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server::start(store.clone(), address, limits).unwrap();
+        Served { _root: root, store, server }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let stream = TcpStream::connect(self.server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Client(BufReader::new(stream))
+    }
+
+    pub(crate) fn end(self) {
+        self.server.stop();
+        self.store.close();
+    }
+}
+
+pub(crate) struct Client(BufReader<TcpStream>);
+
+impl Client {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// A reply, items in brackets; none where the connection ended as it should, and not by a reset.
+    pub(crate) fn reply(&mut self) -> Option<Vec<u8>> {
+        let mut line = Vec::new();
+        self.0.read_until(b'\n', &mut line).unwrap();
+        let line = line.strip_suffix(b"\r\n")?.to_vec();
+        let number = || str::from_utf8(&line[1..]).unwrap().parse::<i64>().unwrap();
+        Some(match line[0] {
+            b'$' if number() < 0 => b"nil".to_vec(),
+            b'$' => {
+                let mut bytes = vec![0; number() as usize + 2];
+                self.0.read_exact(&mut bytes).unwrap();
+                bytes[..bytes.len() - 2].to_vec()
+            }
+            b'*' => {
+                let items: Vec<_> = (0..number()).map(|_| self.reply().unwrap()).collect();
+                [b"[", &items.join(&b' ')[..], b"]"].concat()
+            }
+            _ => line,
+        })
+    }
+
+    /// Whether there is something to read, without waiting for it.
+    pub(crate) fn is_told(&self) -> bool {
+        let stream = self.0.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let told = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
+        stream.set_nonblocking(false).unwrap();
+        told
+    }
+
+    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Vec<u8> {
+        self.send(&command(words));
+        self.reply().unwrap()
+    }
+
+    pub(crate) fn text(&mut self, line: &str) -> String {
+        let words: Vec<_> = line.split(' ').map(str::as_bytes).collect();
+        String::from_utf8(self.ask(&words)).unwrap()
+    }
+}
+
+pub(crate) fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+#[test]
+fn a_server_ends_though_clients_keep_sending_or_do_not_read() {
+    let served = Served::new(Limits::default());
+    let mut busy = served.client();
+    let asking = std::thread::spawn(move || {
+        for turn in 0.. {
+            busy.send(&command(&[b"PING"]));
+            match busy.reply() {
+                Some(said) => assert_eq!(said, b"+PONG"),
+                None => return turn,
+            }
+        }
+        unreachable!("it asks until the connection ends")
+    });
+    let mut deaf = served.client();
+    assert_eq!(deaf.ask(&[b"SET", b"k", &value(1, 1_000_000)]), b"+OK");
+    deaf.send(&command(&[b"GET", b"k"]).repeat(100));
+    std::thread::sleep(Duration::from_millis(300));
+    let begin = Instant::now();
+    served.end();
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    // What was taken is answered, and then the connection ends.
+    assert!(asking.join().unwrap() > 0);
+}
+
+#[test]
+fn many_large_values_come_in_their_order() {
+    let served = Served::new(Limits::default());
+    let mut client = served.client();
+    let key = |number: u64| format!("k{number}").into_bytes();
+    for number in 0..60 {
+        let put = client.ask(&[b"SET", &key(number), &value(number + 1, 700_000)]);
+        assert_eq!(put, b"+OK");
+    }
+    let keys: Vec<_> = (0..70).map(key).collect();
+    let words = |name: &'static [u8]| {
+        let words: Vec<&[u8]> = [name].into_iter().chain(keys.iter().map(Vec::as_slice)).collect();
+        command(&words)
+    };
+    // All at once, and what is put behind them is not seen before.
+    let gets = keys.iter().flat_map(|key| command(&[b"GET", key])).collect::<Vec<_>>();
+    let all = [words(b"MGET"), words(b"EXISTS"), gets, words(b"DEL"), words(b"EXISTS")];
+    let again = [command(&[b"SET", b"k3", b"new"]), command(&[b"MGET", b"k3", b"k4"])];
+    client.send(&[all.concat(), again.concat()].concat());
+    let expected = |number| match number {
+        0..60 => value(number + 1, 700_000),
+        _ => b"nil".to_vec(),
+    };
+    let each: Vec<_> = (0..70).map(expected).collect();
+    assert!(client.reply().unwrap() == [b"[", &each.join(&b' ')[..], b"]"].concat());
+    assert_eq!(client.reply().unwrap(), b":60");
+    assert!((0..70).all(|number| client.reply().unwrap() == expected(number)));
+    let rest: Vec<_> = (0..4).map(|_| client.reply().unwrap()).collect();
+    assert_eq!(rest, [&b":60"[..], b":0", b"+OK", b"[new nil]"]);
+    served.end();
+}
+
+#[test]
+fn a_page_in_a_browser_cannot_write() {
+    let served = Served::new(Limits::default());
+    let write = command(&[b"SET", b"k", b"1"]);
+    for head in ["POST / HTTP/1.1\r\n", "PUT / HTTP/1.1\r\nHost: here\r\n", "host: here\r\n"] {
+        let mut client = served.client();
+        client.send(&[head.as_bytes(), b"\r\n", &write].concat());
+        while let Some(said) = client.reply() {
+            assert!(said.starts_with(b"-ERR"), "{head:?}");
+        }
+    }
+    assert_eq!(served.client().text("GET k"), "nil");
+    served.end();
+}
+
+#[test]
+fn a_scan_goes_on_where_it_began_only() {
+    let served = Served::new(Limits::default());
+    let (mut one, mut other) = (served.client(), served.client());
+    assert_eq!(one.text("MSET a 1 b 2 c 3"), "+OK");
+    let cursor = |said: String| said[1..].split(' ').next().unwrap().to_string();
+    let (mine, theirs) = (cursor(one.text("SCAN 0 COUNT 1")), cursor(other.text("SCAN 0 COUNT 2")));
+    assert!(other.text(&format!("SCAN {mine}")).starts_with("-ERR this scan was forgotten"));
+    assert!(one.text(&format!("SCAN {theirs}")).starts_with("-ERR this scan was forgotten"));
+    assert_eq!(one.text(&format!("SCAN {mine} COUNT 9")), "[0 [b c]]");
+    assert_eq!(other.text(&format!("SCAN {theirs} COUNT 9")), "[0 [c]]");
+    assert_eq!(one.text("SCAN 0 TYPE string COUNT 9"), "[0 [a b c]]");
+    assert_eq!(one.text("SCAN 0 TYPE hash COUNT 9"), "[0 []]");
+    served.end();
+}
+
+#[test]
+fn the_longest_value_is_taken_and_a_longer_one_is_refused() {
+    let served = Served::new(Limits::default());
+    let mut client = served.client();
+    let longest = value(3, VALUE_MAX);
+    assert_eq!(client.ask(&[b"SET", b"k", &longest]), b"+OK");
+    assert!(client.ask(&[b"GET", b"k"]) == longest);
+    // It is told though it goes on sending.
+    client.send(&command(&[b"SET", b"k", &vec![1; VALUE_MAX + (1 << 20)]]));
+    let said = String::from_utf8(client.reply().unwrap()).unwrap();
+    assert!(said.starts_with("-ERR") && said.contains("longer than"), "{said}");
+    assert_eq!(client.reply(), None);
+    served.end();
+}
+
+#[test]
+fn whoever_has_not_said_the_password_gets_nothing() {
+    let served = Served::new(Limits { password: Some("secret".into()), ..Limits::default() });
+    let mut client = served.client();
+    assert!(client.text("HELLO 3 AUTH default wrong").starts_with("-WRONGPASS"));
+    assert!(client.text("HELLO 3").starts_with("-NOAUTH"));
+    assert!(client.text("AUTH somebody secret").starts_with("-WRONGPASS"), "no such user");
+    assert_eq!(client.text("AUTH default secret"), "+OK");
+    assert!(client.text("AUTH wrong").starts_with("-WRONGPASS"));
+    assert_eq!(client.text("GET none"), "nil", "known still, in RESP2 still");
+    assert_eq!(client.ask(&[b"SET", b"k", &[1; 100_000]]), b"+OK");
+    let mut unknown = served.client();
+    unknown.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$70000\r\n");
+    assert!(String::from_utf8(unknown.reply().unwrap()).unwrap().contains("longer than 65536"));
+    assert_eq!(unknown.reply(), None);
+    served.end();
+}
+
+#[test]
+fn what_clients_begin_to_send_is_bounded_in_all() {
+    let served = Served::new(Limits { unfinished_bytes_max: 3 << 20, ..Limits::default() });
+    let begun = command(&[b"SET", b"k", &vec![1; 2 << 20]]);
+    let mut first = served.client();
+    first.send(&begun[..begun.len() - 10]);
+    let mut second = served.client();
+    assert_eq!(second.ask(&[b"SET", b"a", &[1; 1000]]), b"+OK");
+    second.send(&begun[..begun.len() - 10]);
+    // That which is read last makes it too much, and is told; the other goes on.
+    let mut clients = [first, second];
+    let refused = loop {
+        match clients.iter().position(Client::is_told) {
+            Some(refused) => break refused,
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let said = String::from_utf8(clients[refused].reply().unwrap()).unwrap();
+    assert!(said.contains("sent too much"), "{said}");
+    clients[1 - refused].send(&begun[begun.len() - 10..]);
+    assert_eq!(clients[1 - refused].reply().unwrap(), b"+OK");
+    // Who is through takes up nothing.
+    for number in 0..5_u8 {
+        assert_eq!(served.client().ask(&[b"SET", &[number], &vec![1; 2 << 20]]), b"+OK");
+    }
+    served.end();
+}
+
+#[test]
+fn what_clients_ask_when_they_begin_is_answered() {
+    let served = Served::new(Limits::default());
+    let mut client = served.client();
+    assert_eq!(client.text("COMMAND COUNT"), ":23");
+    assert_eq!(client.text("COMMAND DOCS"), "[]");
+    assert_eq!(client.text("CONFIG GET maxmemory"), "[]");
+    assert_eq!(client.text("CONFIG GET append* maxmemory"), "[appendonly yes appendfsync always]");
+    served.end();
+}

@@ -1,0 +1,344 @@
+//! Which ground of each volume requests lie on, to a MiB and in bounded memory, and how to divide it.
+//!
+//! Equal ranges from 0 to the highest address mean nothing once a single request lies far from all others:
+//! these then share one range. So what is divided is the ground that was used. Long gaps between its
+//! parts are left out ([`Touched::stretches`]), or ranges have equal shares of it ([`Touched::edges`]).
+
+use std::collections::BTreeMap;
+
+use crate::trace::Record;
+
+/// Ground is told apart to so many bytes.
+pub const GRAIN_BYTES: u64 = 1 << 20;
+
+/// Parts that are kept apart, beyond one a volume: a few MiB of memory.
+const PARTS_MAX: usize = 1 << 16;
+/// Gaps that are left out of stretches, on all volumes.
+const GAPS_MAX: usize = 256;
+/// A gap that takes a smaller share of its volume, longer gaps left out, stays: it hardly moves a range.
+const GAP_SHARE: u64 = 256;
+/// A shorter gap stays too, in MiB.
+const GAP_MIN: u64 = 64;
+/// So much of a gap stays with the stretch before it, in MiB: what lies at both sides is no neighbour.
+const MARGIN: u64 = 4;
+
+/// A part of a volume, in MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where it begins.
+    pub begin_mib: u64,
+    /// Where it ends.
+    pub end_mib: u64,
+}
+
+/// The ground that requests lie on.
+#[derive(Clone, Debug)]
+pub struct Touched {
+    /// Of each volume: parts by their beginning, with their ends, in MiB; none touches another.
+    volumes: Vec<BTreeMap<u64, u64>>,
+    parts: usize,
+    parts_max: usize,
+    /// Gaps of up to so many MiB are not told.
+    bridged: u64,
+    /// The volume and part that the last request lies in.
+    last: (u32, u64, u64),
+}
+
+impl Default for Touched {
+    fn default() -> Touched {
+        Touched::of(PARTS_MAX)
+    }
+}
+
+impl Touched {
+    fn of(parts_max: usize) -> Touched {
+        let (volumes, last) = (Vec::new(), (0, 0, 0));
+        Touched { volumes, parts: 0, parts_max, bridged: 0, last }
+    }
+
+    /// Takes a request. One without length lies nowhere.
+    #[inline]
+    pub fn add(&mut self, record: &Record) {
+        if record.len == 0 {
+            return;
+        }
+        let last_byte = record.offset.saturating_add(u64::from(record.len) - 1);
+        let (first, end) = (record.offset / GRAIN_BYTES, last_byte / GRAIN_BYTES + 1);
+        let (volume, from, to) = self.last;
+        if volume != record.volume || first < from || end > to {
+            self.insert(record.volume, first, end);
+        }
+    }
+
+    fn insert(&mut self, volume: u32, mut first: u64, mut end: u64) {
+        let number = volume as usize;
+        if number >= self.volumes.len() {
+            self.volumes.resize(number + 1, BTreeMap::new());
+        }
+        let parts = &mut self.volumes[number];
+        while let Some((&from, &to)) = parts.range(..=end + self.bridged).next_back() {
+            if to + self.bridged < first {
+                break;
+            }
+            parts.remove(&from);
+            self.parts -= 1;
+            (first, end) = (first.min(from), end.max(to));
+        }
+        parts.insert(first, end);
+        self.parts += 1;
+        self.last = (volume, first, end);
+        if self.parts > self.parts_max + self.volumes.len() {
+            self.bridge();
+        }
+    }
+
+    /// Bridges gaps, the shortest first, until half as many parts are left.
+    #[cold]
+    fn bridge(&mut self) {
+        while self.parts > self.parts_max / 2 + self.volumes.len() {
+            self.bridged = (self.bridged * 2).max(1);
+            self.parts = 0;
+            for parts in &mut self.volumes {
+                let mut joined: Vec<(u64, u64)> = Vec::new();
+                for (&from, &to) in parts.iter() {
+                    match joined.last_mut() {
+                        Some((_, end)) if from - *end <= self.bridged => *end = to,
+                        _ => joined.push((from, to)),
+                    }
+                }
+                self.parts += joined.len();
+                *parts = joined.into_iter().collect();
+            }
+        }
+        self.last = (0, 0, 0);
+    }
+
+    /// Both together, volumes of one number being the same.
+    pub fn with(mut self, other: &Touched) -> Touched {
+        self.bridged = self.bridged.max(other.bridged);
+        for (volume, parts) in (0..).zip(&other.volumes) {
+            parts.iter().for_each(|(&from, &to)| self.insert(volume, from, to));
+        }
+        self
+    }
+
+    /// Volumes, as far as any request lies on one.
+    pub fn volumes(&self) -> usize {
+        self.volumes.len()
+    }
+
+    /// All of it, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let parts = self.volumes.iter().flatten().map(|(from, to)| to - from);
+        parts.sum::<u64>().saturating_mul(GRAIN_BYTES)
+    }
+
+    /// Of each volume the stretches that are used, without its longest gaps: those that take a noticeable share
+    /// of what is left of the volume, longer ones left out.
+    pub fn stretches(&self) -> Vec<Vec<Stretch>> {
+        let mut gaps = Vec::new();
+        let mut left: Vec<u64> = Vec::new();
+        for (volume, parts) in self.volumes.iter().enumerate() {
+            let mut at = 0;
+            for (&from, &to) in parts {
+                gaps.push((from - at, volume, from));
+                at = to;
+            }
+            left.push(at);
+        }
+        gaps.retain(|gap| gap.0 >= GAP_MIN);
+        gaps.sort_unstable_by_key(|&(length, volume, from)| {
+            (std::cmp::Reverse(length), volume, from)
+        });
+        let mut cut = Vec::new();
+        for (length, volume, from) in gaps {
+            if cut.len() < GAPS_MAX && length >= left[volume] / GAP_SHARE {
+                left[volume] -= length - MARGIN;
+                cut.push((volume, from));
+            }
+        }
+        cut.sort_unstable();
+        let of = |(volume, parts): (usize, &BTreeMap<u64, u64>)| {
+            let mut stretches: Vec<Stretch> = Vec::new();
+            for (&from, &to) in parts {
+                let is_cut = cut.binary_search(&(volume, from)).is_ok();
+                match stretches.last_mut() {
+                    Some(last) if !is_cut => last.end_mib = to,
+                    last => {
+                        last.into_iter().for_each(|last| last.end_mib += MARGIN);
+                        let begin_mib = if is_cut { from } else { 0 };
+                        stretches.push(Stretch { begin_mib, end_mib: to });
+                    }
+                }
+            }
+            stretches
+        };
+        self.volumes.iter().enumerate().map(of).collect()
+    }
+
+    /// Where `ranges` ranges with equal shares of the ground begin, all but the first: volume and byte on it.
+    /// In order of volumes as they are numbered.
+    pub fn edges(&self, ranges: usize) -> Vec<(u32, u64)> {
+        let total = u128::from(self.bytes());
+        let mut edges = Vec::new();
+        let mut before = 0u128;
+        for (volume, parts) in (0..).zip(&self.volumes) {
+            for (&from, &to) in parts {
+                let (from, bytes) =
+                    (from * GRAIN_BYTES, u128::from(to - from) * u128::from(GRAIN_BYTES));
+                while edges.len() + 1 < ranges {
+                    let edge = total * (edges.len() as u128 + 1) / ranges as u128;
+                    if edge >= before + bytes {
+                        break;
+                    }
+                    edges.push((volume, from + (edge - before) as u64));
+                }
+                before += bytes;
+            }
+        }
+        edges
+    }
+}
+
+/// The bytes of stretches that lie one after another, gaps left out, and where a byte of the volume is
+/// among them; what lies in a gap counts for the end of the stretch before it.
+pub fn folded(stretches: &[Stretch], offset: u64) -> u64 {
+    let mut at = 0;
+    for stretch in stretches {
+        let (begin, end) =
+            (stretch.begin_mib * GRAIN_BYTES, stretch.end_mib.saturating_mul(GRAIN_BYTES));
+        if offset < end {
+            return at + offset.saturating_sub(begin);
+        }
+        at += end - begin;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Nanos, Op};
+    use proptest::prelude::*;
+
+    fn at(volume: u32, offset: u64, len: u32) -> Record {
+        let (at, latency, stream) = (Nanos::ZERO, None, 0);
+        Record { at, offset, latency, len, stream, volume, op: Op::Read, flags: Flags::NONE }
+    }
+
+    fn touched(records: &[Record]) -> Touched {
+        let mut touched = Touched::default();
+        records.iter().for_each(|record| touched.add(record));
+        touched
+    }
+
+    /// Requests of 64 KiB that lie side by side, from `from` GiB to `to`.
+    fn dense(from: u64, to: u64) -> Vec<Record> {
+        (from << 14..to << 14).map(|n| at(0, n << 16, 1 << 16)).collect()
+    }
+
+    fn in_gib(stretches: &[Stretch]) -> Vec<(u64, u64)> {
+        stretches.iter().map(|stretch| (stretch.begin_mib >> 10, stretch.end_mib >> 10)).collect()
+    }
+
+    #[test]
+    fn a_distant_request_is_a_stretch_of_its_own() {
+        let alone = touched(&dense(0, 10));
+        assert_eq!(in_gib(&alone.stretches()[0]), [(0, 10)]);
+        for far in [1u64 << 40, 1 << 50, 1 << 63, u64::MAX - 4095] {
+            let with = touched(&[dense(0, 10), vec![at(0, far, 4096)]].concat());
+            let far_gib = far >> 30;
+            assert_eq!(in_gib(&with.stretches()[0])[0], (0, 10), "{far}");
+            assert_eq!(in_gib(&with.stretches()[0])[1].0, far_gib, "{far}");
+            let stretches = &with.stretches()[0];
+            let bytes: u64 = stretches.iter().map(|s| s.end_mib - s.begin_mib).sum();
+            assert_eq!(bytes, 10 * 1024 + 1 + MARGIN, "{far}");
+            // Neither do ranges of equal shares move by more than what it takes of the ground.
+            let moved =
+                with.edges(64).into_iter().zip(alone.edges(64)).map(|(a, b)| a.1.abs_diff(b.1));
+            assert!(moved.max().unwrap() <= GRAIN_BYTES, "{far}");
+        }
+    }
+
+    #[test]
+    fn only_gaps_that_take_a_noticeable_share_are_left_out() {
+        // Of 10 GiB, 32 MiB are no noticeable share, and 64 MiB are.
+        let mut records = dense(0, 4);
+        records.extend(dense(4, 10).iter().map(|r| at(0, r.offset + (32 << 20), r.len)));
+        assert_eq!(touched(&records).stretches()[0].len(), 1);
+        records.iter_mut().skip(1000).for_each(|r| r.offset += 1 << 30);
+        assert_eq!(touched(&records).stretches()[0].len(), 2);
+        // A volume of which only the end is used.
+        let end = touched(&dense(900, 910));
+        assert_eq!(in_gib(&end.stretches()[0]), [(900, 910)]);
+        // Many that are scattered evenly.
+        let scattered: Vec<Record> = (1..200).map(|n| at(0, n << 40, 4096)).collect();
+        let found = touched(&[dense(0, 10), scattered].concat()).stretches();
+        let used: u64 = found[0].iter().map(|stretch| stretch.end_mib - stretch.begin_mib).sum();
+        assert_eq!((found[0].len(), used), (200, (10 << 10) + 199 * (MARGIN + 1)));
+    }
+
+    #[test]
+    fn edges_are_quantiles_of_the_ground_that_is_used() {
+        let mut records = dense(0, 1);
+        records.extend(dense(1, 3).iter().map(|r| at(2, r.offset + (1 << 50), r.len)));
+        let gib = 1u64 << 30;
+        let expected =
+            [(0, gib * 3 / 4), (2, (1 << 50) + gib + gib / 2), (2, (1 << 50) + gib + gib * 5 / 4)];
+        assert_eq!(touched(&records).edges(4), expected);
+        assert_eq!(touched(&[]).edges(4), []);
+        // Within one MiB.
+        assert_eq!(touched(&[at(0, 5 << 20, 512)]).edges(2), [(0, (5 << 20) + (1 << 19))]);
+    }
+
+    #[test]
+    fn long_gaps_are_told_however_many_short_ones_there_are() {
+        let mut few = Touched::of(100);
+        for n in 0..5000 {
+            few.add(&at(0, n * 7 << 20, 4096));
+        }
+        few.add(&at(0, 1 << 60, 4096));
+        assert!(few.parts <= 101, "{}", few.parts);
+        let stretches = few.stretches();
+        assert_eq!(stretches[0].len(), 2);
+        assert_eq!(stretches[0][0].end_mib, 4999 * 7 + 1 + MARGIN);
+        assert_eq!(stretches[0][1], Stretch { begin_mib: 1 << 40, end_mib: (1 << 40) + 1 });
+        // As many volumes as there are: one part each is always kept.
+        let mut volumes = Touched::of(4);
+        (0..50).for_each(|volume| volumes.add(&at(volume, u64::from(volume) << 30, 512)));
+        assert_eq!((volumes.parts, volumes.volumes()), (50, 50));
+    }
+
+    proptest! {
+        #[test]
+        fn every_request_lies_in_a_part_and_folds_in_order(
+            requests in proptest::collection::vec((0u32..2, any::<u64>(), 0u32..60, 1u32..9_000_000), 1..80),
+            parts_max in 1usize..60,
+        ) {
+            let mut all = Touched::of(parts_max);
+            let requests: Vec<Record> = requests
+                .iter()
+                .map(|&(volume, place, shift, len)| at(volume, place >> shift, len))
+                .collect();
+            requests.iter().for_each(|record| all.add(record));
+            for parts in &all.volumes {
+                let list: Vec<(u64, u64)> = parts.iter().map(|(&from, &to)| (from, to)).collect();
+                prop_assert!(list.windows(2).all(|two| two[0].1 < two[1].0), "{:?}", list);
+            }
+            prop_assert_eq!(all.parts, all.volumes.iter().map(BTreeMap::len).sum::<usize>());
+            let stretches = all.stretches();
+            for record in &requests {
+                let (first, end) = (record.offset >> 20, record.offset.saturating_add(u64::from(record.len) - 1) >> 20);
+                let of = &stretches[record.volume as usize];
+                prop_assert!(of.iter().any(|s| s.begin_mib <= first && end < s.end_mib));
+                prop_assert!(of.windows(2).all(|two| two[0].end_mib < two[1].begin_mib));
+            }
+            let mut sorted: Vec<&Record> = requests.iter().filter(|record| record.volume == 0).collect();
+            sorted.sort_by_key(|record| record.offset);
+            for two in sorted.windows(2) {
+                let [a, b] = [two[0], two[1]].map(|record| folded(&stretches[0], record.offset));
+                prop_assert!(a <= b && b - a <= two[1].offset - two[0].offset);
+            }
+        }
+    }
+}

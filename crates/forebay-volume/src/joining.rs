@@ -1,0 +1,162 @@
+//! Drives that join a volume: told apart from those that did already, numbered, labelled, and members in the end.
+//!
+//! A new drive has its label before anything else, with a number above all that were ever given, and its label says
+//! that it is joining. It is a drive of the volume once a record names it; until then opening the volume leaves it
+//! alone. Whenever that is cut short, the same command finds the drive's label and goes on.
+//!
+//! Before a number is given, the labels of the volume's drives say so. So no two drives ever have the same one, even
+//! if one of them never came to be named by a record, and a number that a record names is that very drive's.
+
+use std::path::{Path, PathBuf};
+
+use forebay_core::stack::array::{Census, DriveStage, Label};
+
+use crate::create::refuse_used;
+use crate::error::Error;
+use crate::find::{Access, Found, Opened as Unopened, is_of, opened};
+use crate::labels::{self, Labelled};
+
+/// The highest number of a drive.
+const NUMBER_MAX: u8 = 254;
+
+/// A drive that is to join.
+#[derive(Clone, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) path: PathBuf,
+    pub(crate) is: Standing,
+}
+
+/// What it is to the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A record names its number.
+    Member(u8),
+    /// It has a number that no record names yet.
+    Joining(u8),
+    New,
+}
+
+impl Newcomer {
+    /// What the drive at `path` is to a volume with that label and those other drives.
+    ///
+    /// # Errors
+    /// Where it holds something, unless it may be overwritten.
+    pub(crate) fn of(
+        path: &Path,
+        volume: &Label,
+        census: &Census,
+        others: &[PathBuf],
+        overwrite: bool,
+    ) -> Result<Newcomer, Error> {
+        let newcomer = |is| Ok(Newcomer { path: path.to_path_buf(), is });
+        let own = labels::read(path).ok().map(|it| it.label).filter(|it| is_of(it, volume));
+        let Some(Label { drive, stage, .. }) = own else {
+            refuse_used(path, overwrite)?;
+            return newcomer(Standing::New);
+        };
+        let newest = census.members.iter().copied().max().unwrap_or(0);
+        let is_copy = others.iter().any(|other| {
+            labels::read(other).is_ok_and(|it| is_of(&it.label, volume) && it.label.drive == drive)
+        });
+        match stage {
+            _ if is_copy && overwrite => newcomer(Standing::New),
+            _ if is_copy => Err(Error::drive(
+                path,
+                format!(
+                    "is drive {drive} of volume {:016x} already, or a copy of it; --overwrite destroys what it holds",
+                    volume.geometry.volume
+                ),
+            )),
+            _ if census.members.contains(&drive) => newcomer(Standing::Member(drive)),
+            DriveStage::Joining if drive > newest => newcomer(Standing::Joining(drive)),
+            DriveStage::Joining => newcomer(Standing::New),
+            _ if overwrite => newcomer(Standing::New),
+            _ => Err(Error::drive(
+                path,
+                format!(
+                    "was drive {drive} of the volume until another took its place; --overwrite makes it a new \
+                     drive, and destroys what it holds"
+                ),
+            )),
+        }
+    }
+
+    pub(crate) fn is_member(&self) -> bool {
+        matches!(self.is, Standing::Member(_))
+    }
+}
+
+/// Adds to a volume's drives those that no record names yet.
+pub(crate) fn join(found: &mut Found, new: &[Newcomer], census: &Census) -> Result<(), Error> {
+    let new: Vec<&Newcomer> = new.iter().filter(|it| !it.is_member()).collect();
+    let mut targets = Vec::new();
+    for Newcomer { path, .. } in &new {
+        let target = opened(path, found.geometry.lane_bytes(), Access::WRITE);
+        targets.push(target.map_err(|refused| match refused {
+            Unopened::Missing(why) => Error::drive(path, why),
+            Unopened::Refused(error) => error,
+        })?);
+    }
+    let numbered = found.numbered(&new, census)?;
+    for (label, target) in numbered.into_iter().zip(targets) {
+        labels::write(target.path(), &label, target.capacity_bytes())?;
+        found.drives.push((label.drive, target));
+        found.labels.push(Labelled::whole(label));
+    }
+    Ok(())
+}
+
+impl Found {
+    /// Labels for drives that join, whose numbers those of the volume's drives know from now on.
+    fn numbered(&mut self, new: &[&Newcomer], census: &Census) -> Result<Vec<Label>, Error> {
+        let known = self.labels.iter().flat_map(|it| [it.label.drive, it.label.given]);
+        let known = known.chain(census.members.iter().copied());
+        let own = |it: &&Newcomer| match it.is {
+            Standing::Joining(number) => Some(number),
+            _ => None,
+        };
+        let known = known.chain(new.iter().filter_map(own)).max().unwrap_or(0);
+        let fresh = new.iter().filter(|it| it.is == Standing::New).count();
+        let given = usize::from(known) + fresh;
+        let Some(given) = u8::try_from(given).ok().filter(|given| *given <= NUMBER_MAX) else {
+            return Err(Error::Volume(format!(
+                "got a volume that had {known} drives, one after another, expected at most {NUMBER_MAX}"
+            )));
+        };
+        for ((_, target), labels) in self.drives.iter().zip(&mut self.labels) {
+            let label = Label { given, ..labels.label };
+            if label != labels.label {
+                labels::write(target.path(), &label, target.capacity_bytes())?;
+                labels.label = label;
+            }
+        }
+        let mut next = known;
+        let (geometry, first) = (self.geometry, self.first);
+        let (stage, version) = (DriveStage::Joining, Label::VERSION);
+        let number = |it: &&Newcomer| {
+            own(it).unwrap_or_else(|| {
+                next += 1;
+                next
+            })
+        };
+        let label = |drive| Label { geometry, drive, first, stage, given, version };
+        Ok(new.iter().map(number).map(label).collect())
+    }
+}
+
+/// Drives that a record of the volume names now say so themselves.
+///
+/// # Errors
+/// Where a label cannot be written.
+pub(crate) fn settle(paths: &[PathBuf], volume: u64, census: &Census) -> Result<(), Error> {
+    for path in paths {
+        let Ok(Labelled { label, .. }) = labels::read(path) else { continue };
+        let is_member = label.geometry.volume == volume && census.members.contains(&label.drive);
+        if label.stage != DriveStage::Joining || !is_member {
+            continue;
+        }
+        let (_, _, bytes) = labels::drive(path).map_err(|why| Error::drive(path, why))?;
+        labels::write(path, &Label { stage: DriveStage::Member, ..label }, bytes)?;
+    }
+    Ok(())
+}

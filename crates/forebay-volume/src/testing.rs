@@ -1,0 +1,124 @@
+//! For tests: volumes of six small drives that hold three units, and whether they hold them still.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use forebay_core::stack::array::Level;
+use forebay_core::{Buf, Bytes, Done, Flags, Nanos, Op, Request, Slots, Workload};
+use forebay_live::{Threads, payload, run};
+
+use crate::open::over;
+use crate::{Create, create, find};
+
+pub(crate) const DRIVE_BYTES: u64 = (6 << 20) + 4096;
+const UNIT: u32 = 16_384;
+const UNITS: u64 = 3;
+
+/// Writes every unit, or reads it; then a flush.
+struct Units {
+    writes: bool,
+    /// How many, of which there are three.
+    count: u64,
+    asked: u64,
+    done: u64,
+    buf: Buf,
+    /// What was read.
+    content: Vec<u8>,
+}
+
+impl Workload for Units {
+    fn peek(&self) -> Option<Nanos> {
+        (self.asked == self.done && self.asked <= self.count).then_some(Nanos::ZERO)
+    }
+    fn take(&mut self) -> Request {
+        self.asked += 1;
+        let is_flush = self.asked > self.count;
+        let op = match self.writes {
+            _ if is_flush => Op::Flush,
+            true => Op::Write,
+            false => Op::Read,
+        };
+        let (len, offset) = if is_flush { (0, 0) } else { (UNIT, (self.asked - 1) % UNITS) };
+        let (at, flags, stream, lane) = (Nanos::ZERO, Flags::NONE, 0, 0);
+        let offset = offset * u64::from(UNIT);
+        Request { at, offset, id: self.asked, len, stream, lane, op, flags }
+    }
+    fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
+        if request.len == 0 {
+            return Bytes::NONE;
+        }
+        self.buf = slots.take(request.len);
+        let bytes: Vec<u8> = (request.offset..request.end()).map(payload).collect();
+        if self.writes {
+            slots.put(Bytes::of(self.buf).len(request.len), &bytes);
+        }
+        Bytes::of(self.buf)
+    }
+    fn finished(&mut self, _now: Nanos, done: &Done, slots: &mut dyn Slots) {
+        assert_eq!(done.outcome, Ok(()), "{:?}", done.request);
+        self.done += 1;
+        if done.request.len == 0 {
+            return;
+        }
+        let mut bytes = vec![0; UNIT as usize];
+        assert!(slots.get(Bytes::of(self.buf).len(UNIT), &mut bytes));
+        self.content.extend(bytes);
+        slots.free(self.buf);
+    }
+    fn is_over(&self) -> bool {
+        self.done == self.count + 1
+    }
+}
+
+/// Writes three units so often, or reads them; answers what they hold then.
+fn moved(drives: &[PathBuf], writes: bool, times: u64) -> Vec<u8> {
+    let found = find(drives, true).unwrap();
+    let mut policy = over(found.array(), "noop").unwrap();
+    let targets = found.drives.into_iter().map(|(_, target)| target).collect();
+    let mut lanes = Threads::new(targets, 4).unwrap();
+    let mut units =
+        Units { writes, count: UNITS * times, asked: 0, done: 0, buf: 0, content: Vec::new() };
+    run(&mut policy, &mut lanes, &mut units, &mut ()).unwrap();
+    units.content
+}
+
+/// What three units hold.
+pub(crate) fn content(drives: &[PathBuf]) -> Vec<u8> {
+    moved(drives, false, 1)
+}
+
+/// Every byte that [`volume`] wrote is there.
+pub(crate) fn holds_all(drives: &[PathBuf]) {
+    let wrong = (0..).zip(content(drives)).find(|(at, byte)| payload(*at) != *byte);
+    assert_eq!(wrong, None, "what was written is there");
+}
+
+/// A folder in memory where there is one: many labels are made durable, one by one.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Writes what three units hold again, so often.
+pub(crate) fn rewritten(drives: &[PathBuf], times: u64) {
+    moved(drives, true, times);
+}
+
+/// An empty drive.
+pub(crate) fn empty(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    File::create(&path).unwrap().set_len(DRIVE_BYTES).unwrap();
+    path
+}
+
+/// How they are made.
+pub(crate) fn made(level: Level) -> Create {
+    Create { level, chunk_bytes: 4096, chunks: 4, ssds: 0, overwrite: false }
+}
+
+/// A volume of six drives that holds three units.
+pub(crate) fn volume(folder: &Path, level: Level) -> Vec<PathBuf> {
+    let drives: Vec<PathBuf> = (1..=6).map(|nth| empty(folder, &format!("d{nth}"))).collect();
+    create(&drives, made(level)).unwrap();
+    moved(&drives, true, 1);
+    drives
+}

@@ -1,0 +1,203 @@
+//! Whether a drive holds something.
+//!
+//! A drive is empty where nothing but zeros is found. Of files everything is read that is no hole; of block devices
+//! both ends, the places of known marks ([`crate::signatures`]) and samples all over. What cannot be read
+//! may hold something.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{SeekFrom, seek};
+
+use crate::labels::{Kind, is_torn};
+use crate::signatures::{Unreadable, known};
+
+/// Bytes that are read at a time, and of both ends of every drive.
+const STEP: u64 = 1 << 20;
+/// Block devices up to this are read from end to end.
+const WHOLE_MAX: u64 = 256 << 20;
+/// Places of a longer one that are looked at, and the bytes of each.
+const SAMPLES: u64 = 1024;
+const SAMPLE: u64 = 4096;
+
+/// What a drive is found to hold: words that follow its name, or none where it is empty.
+///
+/// # Errors
+/// Where it cannot be read.
+pub(crate) fn holds(file: &File, kind: Kind, bytes: u64) -> Result<Option<String>, Unreadable> {
+    let mut read = |at: u64, to: &mut [u8]| file.read_exact_at(to, at);
+    if let Some((name, at)) = known(bytes, &mut read)? {
+        return Ok(Some(format!("holds {name} (at byte {at})")));
+    }
+    let looked = Looked { file, bytes, torn: torn(file, bytes) };
+    let found = match kind {
+        Kind::File => looked.stored()?,
+        Kind::Device if bytes <= WHOLE_MAX => looked.range(0, bytes)?,
+        Kind::Device => looked.sampled()?,
+    };
+    Ok(found.map(|at| format!("holds data (at byte {at})")))
+}
+
+/// Places of labels that were being written when that was cut short.
+fn torn(file: &File, bytes: u64) -> Vec<u64> {
+    crate::labels::places(bytes).filter(|at| is_torn(file, *at)).collect()
+}
+
+struct Looked<'a> {
+    file: &'a File,
+    bytes: u64,
+    /// Blocks that do not count.
+    torn: Vec<u64>,
+}
+
+impl Looked<'_> {
+    /// The first byte from `from` to `end` that is not zero.
+    fn range(&self, from: u64, end: u64) -> Result<Option<u64>, Unreadable> {
+        let mut buf = vec![0; end.saturating_sub(from).min(STEP) as usize];
+        let mut at = from;
+        while at < end {
+            let part = &mut buf[..(end - at).min(STEP) as usize];
+            self.file.read_exact_at(part, at).map_err(|error| Unreadable { at, error })?;
+            if part.iter().any(|byte| *byte != 0) {
+                let nonzero = (at..).zip(part.iter()).filter(|(_, byte)| **byte != 0);
+                let first = nonzero.map(|(at, _)| at).find(|at| !self.is_torn(*at));
+                if first.is_some() {
+                    return Ok(first);
+                }
+            }
+            at += part.len() as u64;
+        }
+        Ok(None)
+    }
+
+    fn is_torn(&self, at: u64) -> bool {
+        self.torn.iter().any(|block| (*block..block + SAMPLE).contains(&at))
+    }
+
+    /// The same in whatever of a file is no hole.
+    fn stored(&self) -> Result<Option<u64>, Unreadable> {
+        let mut at = 0;
+        while at < self.bytes {
+            let data = match seek(self.file, SeekFrom::Data(at)) {
+                Ok(data) => data,
+                Err(rustix::io::Errno::NXIO) => return Ok(None),
+                // A file system that cannot tell.
+                Err(_) => return self.range(at, self.bytes),
+            };
+            let hole = seek(self.file, SeekFrom::Hole(data)).unwrap_or(self.bytes);
+            let end = if hole > data { hole.min(self.bytes) } else { self.bytes };
+            if let Some(found) = self.range(data, end)? {
+                return Ok(Some(found));
+            }
+            at = end.max(data + 1);
+        }
+        Ok(None)
+    }
+
+    /// The same at both ends and at places spread over all between, no two at a like distance.
+    fn sampled(&self) -> Result<Option<u64>, Unreadable> {
+        let ends = [(0, STEP), (self.bytes.saturating_sub(STEP), self.bytes)];
+        let stretch = self.bytes / SAMPLES;
+        let samples = (0..SAMPLES).map(|nth| {
+            let within = nth.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (stretch - SAMPLE).max(1);
+            let at = (nth * stretch + within) / SAMPLE * SAMPLE;
+            (at, at + SAMPLE)
+        });
+        for (from, end) in ends.into_iter().chain(samples) {
+            if let Some(found) = self.range(from, end.min(self.bytes))? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// In words what is wrong with a place that cannot be read.
+pub(crate) fn unreadable(Unreadable { at, error }: &Unreadable) -> String {
+    let why = if error.kind() == io::ErrorKind::UnexpectedEof {
+        "it ends there".to_string()
+    } else {
+        error.to_string()
+    };
+    format!("cannot be read at byte {at} ({why}), so it may hold data")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create::refuse_used;
+    use crate::testing::{DRIVE_BYTES, empty};
+
+    fn found(kind: Kind, bytes: u64, write: impl FnOnce(&File)) -> Option<String> {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(bytes).unwrap();
+        write(&file);
+        holds(&file, kind, bytes).unwrap()
+    }
+
+    #[test]
+    fn one_byte_anywhere_in_a_file_is_data() {
+        let bytes = 5 << 30;
+        for at in [0, 4095, 1 << 20, (3 << 30) + 17, bytes - 1] {
+            let said = found(Kind::File, bytes, |file| file.write_all_at(b"x", at).unwrap());
+            assert_eq!(said, Some(format!("holds data (at byte {at})")));
+        }
+        assert_eq!(found(Kind::File, bytes, |_| ()), None);
+        // Zeros that are stored are none.
+        let zeros = |file: &File| file.write_all_at(&[0; 1 << 20], 1 << 30).unwrap();
+        assert_eq!(found(Kind::File, bytes, zeros), None);
+    }
+
+    #[test]
+    fn a_long_device_is_sampled_at_its_ends_and_all_over() {
+        let bytes = 6 << 30;
+        for at in [0, (1 << 20) - 1, bytes - (1 << 20), bytes - 1] {
+            let said = found(Kind::Device, bytes, |file| file.write_all_at(&[255], at).unwrap());
+            assert_eq!(said, Some(format!("holds data (at byte {at})")));
+        }
+        // One part in a hundred of it, wherever that is.
+        for at in [8 << 20, 1 << 30, (5 << 30) + 12_345] {
+            let data = vec![255; 64 << 20];
+            let said = found(Kind::Device, bytes, |file| file.write_all_at(&data, at).unwrap());
+            assert!(said.is_some_and(|said| said.starts_with("holds data")), "{at}");
+        }
+        assert_eq!(found(Kind::Device, bytes, |_| ()), None);
+        // A short one is read from end to end.
+        let said = found(Kind::Device, 32 << 20, |file| {
+            file.write_all_at(b"x", (7 << 20) + 3).unwrap();
+        });
+        assert_eq!(said, Some(format!("holds data (at byte {})", (7 << 20) + 3)));
+    }
+
+    #[test]
+    fn what_is_known_is_named_though_it_is_far_from_both_ends() {
+        let bytes = 6 << 30;
+        let mark = |file: &File| file.write_all_at(b"_BHRfS_M", (64 << 20) + 64).unwrap();
+        let said = found(Kind::Device, bytes, mark).unwrap();
+        assert_eq!(said, "holds a Btrfs file system (at byte 67108928)");
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_hold_something() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        // The system says that it is longer than it is, as a device may that fails.
+        let place = holds(&file, Kind::Device, 2 << 20).unwrap_err();
+        assert!(unreadable(&place).starts_with("cannot be read at byte"), "{place:?}");
+    }
+
+    #[test]
+    fn a_label_that_was_cut_short_is_no_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = empty(folder.path(), "new");
+        let file = File::options().write(true).open(&path).unwrap();
+        for at in [0, 4096, DRIVE_BYTES - 4096] {
+            file.write_all_at(b"forebayL\x04", at + 8).unwrap();
+            refuse_used(&path, false).unwrap();
+        }
+        file.write_all_at(b"x", 8192).unwrap();
+        let said = refuse_used(&path, false).unwrap_err().to_string();
+        assert!(said.contains("holds data (at byte 8192); --overwrite"), "{said}");
+    }
+}
