@@ -431,7 +431,8 @@ mod tests {
 
     fn made(root: &Path) -> Vec<PathBuf> {
         let paths: Vec<PathBuf> = (0..4).map(|disk| root.join(format!("disk{disk}"))).collect();
-        drop(create(&paths, 16 << 20, &Config::default(), false).unwrap());
+        let config = Config { log_bytes: 200_000, tunes: false, ..Config::default() };
+        drop(create(&paths, 16 << 20, &config, false).unwrap());
         paths
     }
 

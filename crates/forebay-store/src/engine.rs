@@ -497,30 +497,6 @@ impl Engine {
         }
     }
 
-    /// What failed on each disk.
-    pub(crate) fn health(&self) -> Vec<DiskHealth> {
-        let state = self.state.borrow();
-        let missing = |disk: usize| self.disks[disk].lane.is_none();
-        let of = |(disk, health): (usize, &DiskHealth)| DiskHealth {
-            is_missing: missing(disk),
-            ..*health
-        };
-        state.health.iter().enumerate().map(of).collect()
-    }
-
-    /// What the operator has to know since this was asked last: the disk, and a sentence.
-    pub(crate) fn notices(&self) -> Vec<(usize, String)> {
-        self.state.borrow_mut().notices.take()
-    }
-
-    /// When it is, in nanoseconds since the Unix epoch; 0 where nobody knows.
-    fn wall_ns(&self) -> u64 {
-        match self.config.epoch_ns {
-            0 => 0,
-            epoch_ns => epoch_ns.saturating_add(self.executor.now().0),
-        }
-    }
-
     /// Each disk's stage.
     pub(crate) fn stages(&self) -> Vec<Stage> {
         let state = self.state.borrow();
@@ -614,26 +590,5 @@ impl Engine {
     /// Whether it was closed, and all that had to be done then is.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
-    }
-}
-
-impl State {
-    /// Whether a disk has nothing to do that cannot be put off. A single disk does everything at a time.
-    fn is_idle(&self, disk: usize) -> bool {
-        let has_duty = self.duty == disk && self.stages.len() > 1;
-        let is_next = self.next.as_ref().is_some_and(|next| next.disk == disk);
-        let takes_puts = self.is_on_duty && !self.is_quiet && (has_duty || is_next);
-        self.stages[disk] == Stage::Idle && !takes_puts
-    }
-
-    /// A log is in a segment, or was never written.
-    fn release(&mut self, id: u64) {
-        self.logs.iter().filter(|log| log.id == id).for_each(|log| log.release());
-        self.logs.retain(|log| log.id != id);
-    }
-
-    fn stage(&self, disk: usize) -> Stage {
-        let is_on_duty = self.is_on_duty && self.duty == disk;
-        if is_on_duty { Stage::Log } else { self.stages[disk] }
     }
 }

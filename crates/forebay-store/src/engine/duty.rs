@@ -12,7 +12,7 @@ use crate::operation::Trouble;
 use crate::root::Change;
 
 use super::log::Log;
-use super::{Disk, Engine, State};
+use super::{Disk, Engine, Stage, State};
 
 /// The next log is begun when the log on duty is filled to this share.
 const LOOKS_AHEAD: f64 = 0.75;
@@ -158,5 +158,26 @@ impl Engine {
             drop(state);
             engine.changed.notify();
         });
+    }
+}
+
+impl State {
+    /// Whether a disk has nothing to do that cannot be put off. A single disk does everything at a time.
+    pub(super) fn is_idle(&self, disk: usize) -> bool {
+        let has_duty = self.duty == disk && self.stages.len() > 1;
+        let is_next = self.next.as_ref().is_some_and(|next| next.disk == disk);
+        let takes_puts = self.is_on_duty && !self.is_quiet && (has_duty || is_next);
+        self.stages[disk] == Stage::Idle && !takes_puts
+    }
+
+    /// A log is in a segment, or was never written.
+    pub(super) fn release(&mut self, id: u64) {
+        self.logs.iter().filter(|log| log.id == id).for_each(|log| log.release());
+        self.logs.retain(|log| log.id != id);
+    }
+
+    pub(super) fn stage(&self, disk: usize) -> Stage {
+        let is_on_duty = self.is_on_duty && self.duty == disk;
+        if is_on_duty { Stage::Log } else { self.stages[disk] }
     }
 }

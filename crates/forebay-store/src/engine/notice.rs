@@ -106,6 +106,30 @@ fn reason(fault: Fault) -> &'static str {
 }
 
 impl Engine {
+    /// What failed on each disk.
+    pub(crate) fn health(&self) -> Vec<DiskHealth> {
+        let state = self.state.borrow();
+        let missing = |disk: usize| self.disks[disk].lane.is_none();
+        let of = |(disk, health): (usize, &DiskHealth)| DiskHealth {
+            is_missing: missing(disk),
+            ..*health
+        };
+        state.health.iter().enumerate().map(of).collect()
+    }
+
+    /// What the operator has to know since this was asked last: the disk, and a sentence.
+    pub(crate) fn notices(&self) -> Vec<(usize, String)> {
+        self.state.borrow_mut().notices.take()
+    }
+
+    /// When it is, in nanoseconds since the Unix epoch; 0 where nobody knows.
+    pub(super) fn wall_ns(&self) -> u64 {
+        match self.config.epoch_ns {
+            0 => 0,
+            epoch_ns => epoch_ns.saturating_add(self.executor.now().0),
+        }
+    }
+
     /// Tells the operator.
     pub(super) fn notice(&self, disk: usize, what: String) {
         self.state.borrow_mut().notices.push(disk, what);
