@@ -371,4 +371,8 @@ impl Workload for Once {
     fn is_over(&self) -> bool {
         self.is_asked && self.told.borrow().is_some()
     }
+    /// What has failed is not waited for: drives without room would be tried again forever.
+    fn is_stopped(&self) -> bool {
+        self.told.borrow().is_some_and(|outcome| outcome.is_err())
+    }
 }

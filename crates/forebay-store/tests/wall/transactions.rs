@@ -207,8 +207,7 @@ fn a_long_mget_is_of_one_moment_however_late_it_is_read() {
         command(&[name].into_iter().chain(keys.iter().map(Vec::as_slice)).collect::<Vec<_>>())
     };
     let exec = [command(&[b"MULTI"]), get(b"MGET"), get(b"MGET"), command(&[b"EXEC"])].concat();
-    let mut seed = 1;
-    for asked in [get(b"MGET"), exec] {
+    for (seed, asked) in (1..).zip([get(b"MGET"), exec]) {
         reader.send(&asked);
         if asked.starts_with(b"*1") {
             assert_eq!(reader.reply().unwrap(), b"+OK");
@@ -225,7 +224,6 @@ fn a_long_mget_is_of_one_moment_however_late_it_is_read() {
             false => whole,
         };
         assert!(reader.reply().unwrap() == expected, "values of two moments");
-        seed += 1;
     }
     served.end();
 }

@@ -104,6 +104,7 @@ impl Array {
 
     /// Begins a round, unless one is under way or there is nothing for it.
     pub(super) fn commit(&mut self, plan: &mut Plan<'_>) {
+        self.ask_for_records(plan.now);
         if !self.log.is_idle() || !self.is_fresh() {
             return;
         }

@@ -79,10 +79,20 @@ impl Array {
 
     /// No drive has room for the records of a round: they are written later. Who has waited is told.
     pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
-        self.full.due.get_or_insert(plan.now + PAUSE);
         self.full.records = true;
-        if is_waited_out(&mut self.full.records_since, plan.now) {
-            self.refuse_waiters(plan);
+        match is_waited_out(&mut self.full.records_since, plan.now) {
+            // They are tried again once somebody asks: whoever only waits for the array to come to rest need not wait.
+            true => self.refuse_waiters(plan),
+            false => {
+                self.full.due.get_or_insert(plan.now + PAUSE);
+            }
+        }
+    }
+
+    /// Somebody asks for records, which may have waited for room in vain before.
+    pub(super) fn ask_for_records(&mut self, now: Nanos) {
+        if self.full.records {
+            self.full.due.get_or_insert(now + PAUSE);
         }
     }
 

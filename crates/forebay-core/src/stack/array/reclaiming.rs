@@ -1,8 +1,8 @@
 //! Making room: fat units shrink, roles move from full drives to emptier ones, and writes wait meanwhile.
 //!
 //! A write that finds no cells is *stalled*. It is tried again when a round has ended, in turn; once the first one has waited
-//! long, no later write is tried before it. If nothing under way will give back any cell, units shrink that the write holds
-//! up itself, then roles move, and only then do writes take what is kept back ([`super::room`]).
+//! long, no later write is tried before it. If nothing under way will give back any cell, other fat units
+//! shrink, then roles move, and only then do writes take what is kept back ([`super::room`]).
 //!
 //! Volumes that older versions filled may have no free cell at all. A fat unit then gives up some copies first, with a record,
 //! so that it can shrink into their cells. Until it has, it tolerates fewer drives: the only time that a unit does.
@@ -167,7 +167,7 @@ impl Array {
         }
         // What only makes anew does not drive out others.
         let has_writes = keys.iter().any(|key| doing(self, *key) == Doing::Write);
-        if has_writes && (self.shrink_any() || self.withdraw_fat(&keys) || self.relieve()) {
+        if has_writes && (self.shrink_any() || self.relieve()) {
             return;
         }
         if self.is_forced(plan) {
@@ -185,32 +185,6 @@ impl Array {
         let Some((number, kind)) = fat else { return false };
         self.room.forced.insert(number);
         self.shrink(number, kind);
-        true
-    }
-
-    /// A stalled write of a fat unit makes way for its shrinking; answers whether there is one.
-    fn withdraw_fat(&mut self, keys: &[u32]) -> bool {
-        let is_fat = |key: &&u32| {
-            let job = &self.jobs[**key as usize];
-            let level = self.unit(job.number).level;
-            let may = job.doing == Doing::Write && !self.room.failed.contains(&job.number);
-            may && level.is_some_and(|level| self.is_fat(level))
-        };
-        let Some(&key) = keys.iter().find(is_fat) else { return false };
-        self.stalled.retain(|stalled| *stalled != key);
-        let job = &mut self.jobs[key as usize];
-        let (number, kind) = (job.number, job.old.kind);
-        let parts = std::mem::take(&mut job.parts);
-        for part in parts.iter().rev() {
-            self.locks.ask_first(number, Task::Write(*part));
-        }
-        self.jobs[key as usize].parts = parts;
-        self.vacant.push(key);
-        self.locks.end(number, false);
-        self.room.shrinking.insert(number);
-        self.room.forced.insert(number);
-        self.locks.ask_first(number, Task::Switch(self.leanest, kind));
-        self.ready.push(number);
         true
     }
 
