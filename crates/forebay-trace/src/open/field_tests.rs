@@ -206,7 +206,10 @@ fn a_last_number_that_is_cut_is_left_out_or_told() {
         ("time_s,op,len,offset", "0.1,R,4096,0\n0.2,W,4096,4096\n0.3,R,4096,819", 2),
         ("op,offset,len,time_s", "R,0,4096,17.1\nW,4096,4096,17.2\nR,8192,4096,1", 2),
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,4096", 3),
+        ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,409", 2),
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,512", 2),
+        // A length of no sectors may be new.
+        ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,1234", 3),
         ("time_s,op,offset,len,disk", "0.1,R,0,4096,sda\n0.2,W,4096,4096,sd", 2),
         ("time_s,op,offset,len,latency_us", "0.1,R,0,4096,55\n0.2,W,4096,4096,5", 2),
     ] {
