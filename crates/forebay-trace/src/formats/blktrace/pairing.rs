@@ -74,6 +74,8 @@ enum Arrivals {
 struct Tally {
     requests: u64,
     without_latency: u64,
+    /// Completions after their time.
+    completed_late: u64,
     /// Latencies that are none.
     too_long: u64,
     queued_in_issue_only: u64,
@@ -172,11 +174,12 @@ impl Pairing {
             What::Queue(_) if issued => self.tally.queued_in_issue_only += 1,
             What::Issue(_) if !issued => return,
             What::Queue(span) | What::Issue(span) => {
-                self.advance(event);
+                let is_late = self.advance(event);
+                self.notes.rows_late += u64::from(is_late && span.op().is_some());
                 self.arrive(event.pid, span, ready);
             }
             What::Complete(span) => {
-                self.advance(event);
+                self.tally.completed_late += u64::from(self.advance(event));
                 self.complete(span);
             }
             What::Name(_) => return,
@@ -186,13 +189,11 @@ impl Pairing {
         }
     }
 
-    /// Time goes on to the event, or the event is raised to the present time.
-    fn advance(&mut self, event: &Event) {
-        if event.time_ns < self.now_ns {
-            self.notes.rows_late += 1;
-        } else {
-            self.now_ns = event.time_ns;
-        }
+    /// Time goes on to the event, or the event comes late and is raised to the present time.
+    fn advance(&mut self, event: &Event) -> bool {
+        let is_late = event.time_ns < self.now_ns;
+        self.now_ns = self.now_ns.max(event.time_ns);
+        is_late
     }
 
     fn too_old(&self, front: &Pending) -> bool {
@@ -346,6 +347,14 @@ impl Tally {
             ));
         }
         sentences.extend(wrapped_sentence(self.too_long));
+        if self.completed_late > 0 {
+            sentences.push(format!(
+                "{} {} behind later events and {} raised to their time: latencies may be too long",
+                counted(self.completed_late, "completion"),
+                verb(self.completed_late, "stands", "stand"),
+                verb(self.completed_late, "is", "are")
+            ));
+        }
         if self.issued_again > 0 {
             sentences.push(format!(
                 "{} {} issued again before {} completed, as when a driver is busy: each counts once",
