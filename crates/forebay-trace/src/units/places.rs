@@ -187,7 +187,9 @@ impl Sample {
             return Some(self.in_bytes(doubt, which, Evidence::Strong));
         }
         let may_be = !self.is_at_few_places() && may_be_bytes(step, len);
-        may_be.then(|| self.in_bytes(doubt, which, Evidence::Weak))
+        // A few that are longer than programs ask for, among many others, are seldom sectors.
+        let evidence = if self.too_long > 0 { Evidence::Odd } else { Evidence::Weak };
+        may_be.then(|| self.in_bytes(doubt, which, evidence))
     }
 
     /// Whether requests are longer, faster or farther apart than any that are known.

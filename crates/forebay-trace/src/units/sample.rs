@@ -33,7 +33,7 @@ pub(super) struct Sample {
     /// Different places, the first of them.
     distinct: Vec<u64>,
     /// Requests longer than [`LEN_MAX`].
-    too_long: u64,
+    pub(super) too_long: u64,
     pub(super) runs: Runs,
     pub(super) latencies: Latencies,
 }

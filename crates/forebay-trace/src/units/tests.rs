@@ -239,6 +239,11 @@ fn requests_at_few_places_or_at_the_heads_of_blocks_are_read() {
         assert!(is_read(columns, &drawn_at(1000, step, places, lens)), "{step} {places}");
     }
     assert_eq!(told(columns, &drawn_at(1000, 2048, 2, &[4096])), Ok(vec![]));
+    let each_second = |places: u64| -> String {
+        let at = |n: u64| n * 1000 + drawn(n) % 900;
+        (0..1500).map(|n| format!("{},{},4096,W\n", at(n), n % places * 2048)).collect()
+    };
+    assert!(is_read(columns, &each_second(2)) && !is_read(columns, &each_second(900)));
 }
 
 #[test]

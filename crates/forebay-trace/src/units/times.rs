@@ -115,7 +115,12 @@ impl Sample {
         } else {
             format!("{expected}: the times are likely in {}", likely.join(" or "))
         };
-        let evidence = if impossible { Evidence::Strong } else { Evidence::Odd };
+        let evidence = match impossible {
+            true => Evidence::Strong,
+            // A superblock or a heartbeat is written every second or so.
+            false if self.is_at_few_places() => Evidence::Weak,
+            false => Evidence::Odd,
+        };
         Some(Finding { evidence, got, expected, instead })
     }
 
