@@ -5,8 +5,8 @@ use crate::plural::counted;
 use crate::quantities;
 use crate::trace::Record;
 
-/// Least gap, in nanoseconds: an hour.
-const GAP_NS: u64 = 3_600_000_000_000;
+/// Least gaps, in nanoseconds: an hour, and, in a trace that has few of them, a minute.
+const GAPS_NS: [u64; 2] = [3_600_000_000_000, 60_000_000_000];
 /// Gaps beyond which a trace comes in bursts.
 const GAPS_MAX: u64 = 2;
 /// How many times as long as the rest of the trace they are.
@@ -19,6 +19,13 @@ const REQUESTS_LEAST: u64 = 10;
 pub(crate) struct Gaps {
     requests: u64,
     last_ns: u64,
+    /// Those of each least length.
+    long: [Long; 2],
+}
+
+/// Gaps of a least length.
+#[derive(Default)]
+struct Long {
     /// How many there are, of how many nanoseconds.
     gaps: u64,
     gaps_ns: u64,
@@ -33,7 +40,7 @@ impl Gaps {
         if self.requests == 0 {
             self.last_ns = batch.first().map_or(0, |first| first.at.0);
         }
-        if last.at.0 - self.last_ns >= GAP_NS {
+        if last.at.0 - self.last_ns >= GAPS_NS[1] {
             self.look_for(batch);
         }
         self.last_ns = last.at.0;
@@ -45,28 +52,34 @@ impl Gaps {
         for (before, record) in batch.iter().enumerate() {
             let gap_ns = record.at.0 - last_ns;
             last_ns = record.at.0;
-            if gap_ns < GAP_NS {
+            if gap_ns < GAPS_NS[1] {
                 continue;
             }
-            self.gaps += 1;
-            self.gaps_ns += gap_ns;
-            self.longest = self.longest.max((gap_ns, self.requests + before as u64));
+            let counts = |(_, least_ns): &(&mut Long, u64)| gap_ns >= *least_ns;
+            for (long, _) in self.long.iter_mut().zip(GAPS_NS).filter(counts) {
+                long.gaps += 1;
+                long.gaps_ns += gap_ns;
+                long.longest = long.longest.max((gap_ns, self.requests + before as u64));
+            }
         }
     }
 
     /// What a user should know, if one or two gaps are nearly all of the trace.
     pub(crate) fn sentence(&self) -> Option<String> {
-        let rest_ns = self.last_ns.saturating_sub(self.gaps_ns);
-        let is_most = (1..=GAPS_MAX).contains(&self.gaps) && self.gaps_ns / TIMES >= rest_ns;
-        if self.requests < REQUESTS_LEAST || !is_most {
+        if self.requests < REQUESTS_LEAST {
             return None;
         }
-        let (longest_ns, before) = self.longest;
+        let rest_ns = |long: &Long| self.last_ns.saturating_sub(long.gaps_ns);
+        let is_most = |long: &&Long| {
+            (1..=GAPS_MAX).contains(&long.gaps) && long.gaps_ns / TIMES >= rest_ns(long)
+        };
+        let of_most = self.long.iter().find(is_most)?;
+        let (longest_ns, before) = of_most.longest;
         Some(format!(
             "all of the trace but {} is {}, the longest of {} before request {} of {}: if a clock was set, or a \
              time is wrong, so are all figures per second",
-            quantities::seconds(rest_ns as f64 / 1e9),
-            counted(self.gaps, "gap"),
+            quantities::seconds(rest_ns(of_most) as f64 / 1e9),
+            counted(of_most.gaps, "gap"),
             long(longest_ns),
             before + 1,
             self.requests
@@ -108,6 +121,10 @@ mod tests {
         );
         assert!(told.contains("before request 51 of 100"), "{told}");
         assert!(said((0..100).map(|n| n + if n == 99 { HOUR_S } else { 0 })).is_some());
+        // Below an hour, too, and among gaps of minutes.
+        assert!(said((0..200).map(|n| n / 50 + if n >= 60 { 1800 } else { 0 })).is_some());
+        assert!(said((0..200).map(|n| n / 40 + if n == 199 { 61 } else { 0 })).is_some());
+        assert!(said((0..100).map(|n| n * 120 + if n >= 50 { 300 * HOUR_S } else { 0 })).is_some());
         assert!(said([0, 0, 0, 0, 0, 0, 0, 0, 0, 2 * HOUR_S]).is_some());
     }
 
@@ -116,6 +133,9 @@ mod tests {
         assert_eq!(said((0..100).map(|n| n * 2 * HOUR_S)), None);
         assert_eq!(said((0..100).map(|n| n * 60 + n / 20 * 5 * HOUR_S)), None);
         assert_eq!(said((0..100).map(|n| n * 60 + if n > 50 { HOUR_S - 61 } else { 0 })), None);
+        assert_eq!(said((0..100).map(|n| n / 30 + if n > 50 { 59 } else { 0 })), None);
+        assert_eq!(said((0..100).map(|n| n + if n > 50 { 600 } else { 0 })), None);
+        assert_eq!(said((0..100).map(|n| n / 30 + n / 25 * 300)), None);
         assert_eq!(said([0, 48 * HOUR_S]), None);
         assert_eq!(said([]), None);
     }

@@ -40,6 +40,9 @@ use sample::Sample;
 /// Share of records that may have lost their time for coming too late; beyond it the trace is no
 /// trace in order of time.
 const LATE_SHARE_MAX: f64 = 0.01;
+/// Formats that no text tool sorts.
+const BINARY: [&str; 6] =
+    ["parquet", "hadoop-parquet", "blktrace", "hp-srt", "vscsi", "oracle-general"];
 /// Records looked at.
 pub const SAMPLE: usize = 1 << 16;
 /// Records that are needed to judge.
@@ -199,19 +202,30 @@ impl Checked {
         if late as f64 <= self.records as f64 * LATE_SHARE_MAX {
             return Ok(());
         }
-        let warnings = &self.inner.notes().warnings;
-        let clock = warnings.iter().find(|told| told.starts_with("the clock goes back"));
-        let sort = "sort the file by time (sort -n on that column) and read it again";
-        Err(TraceError::Malformed {
-            path: self.path.clone(),
-            place: Place::File,
-            got: format!(
-                "{late} of {} rows more than {WINDOW} rows after their time",
-                self.records
-            ),
-            expected: "rows in about the order of their times".into(),
-            hint: clock.map_or(sort.into(), |clock| format!("{clock}; or {sort}")),
-        })
+        let notes = self.inner.notes();
+        let clock = notes.warnings.iter().find(|told| told.starts_with("the clock goes back"));
+        let in_order = "rows in about the order of their times".to_owned();
+        let told = |got, expected, hint| {
+            let (path, place) = (self.path.clone(), Place::File);
+            Err(TraceError::Malformed { path, place, got, expected, hint })
+        };
+        let requests = format!("{late} of {} requests", self.records);
+        match clock.filter(|told| told.contains("another recording")) {
+            Some(clock) => {
+                let got =
+                    format!("a clock that goes back, or several runs: {requests} after their time");
+                told(got, "one run, in about the order of its times".into(), clock.clone())
+            }
+            None if BINARY.contains(&notes.format) => {
+                let hint = "is one of its times years off, or is it a mix of several recordings?";
+                told(format!("{requests} after their time"), in_order, hint.into())
+            }
+            None => {
+                let sort = "sort the file by time (sort -n on that column) and read it again";
+                let hint = clock.map_or(sort.into(), |clock| format!("{clock}; or {sort}"));
+                told(format!("{requests} more than {WINDOW} rows after their time"), in_order, hint)
+            }
+        }
     }
 }
 

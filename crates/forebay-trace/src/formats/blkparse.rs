@@ -13,15 +13,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use super::blktrace::{Event, Pairing, Sorted, Source, What};
+use super::blktrace::{Back, Event, Pairing, Sorted, Source, What};
 use crate::error::{Place, TraceError};
-use crate::order::clock::long;
 use crate::plural::{counted, verb};
 use crate::trace::{Dictionary, Notes, Reader, Record};
 use line::Line;
-
-/// Least step back of the clock that is told of, in nanoseconds; processors' logs differ by less.
-const STEP_NS: u64 = 900_000_000;
 
 /// Devices that are remembered for what is said of remaps.
 const REMAPS_MAX: usize = 64;
@@ -80,10 +76,7 @@ struct Lines {
     /// Lines that are no event and no summary, and the first of them.
     unknown: (u64, u64),
     cut_short: bool,
-    /// Time of the last event, and the line and length of the first step back, and how many there are.
-    last_ns: u64,
-    back: Option<(u64, u64)>,
-    steps: u64,
+    back: Back,
     /// What the summary says of events that blktrace could not keep up with.
     skips: Option<String>,
     /// Devices whose requests go on to others, both ends, and those that requests are queued at.
@@ -105,9 +98,7 @@ impl Lines {
             any_event: false,
             unknown: (0, 0),
             cut_short: false,
-            last_ns: 0,
-            back: None,
-            steps: 0,
+            back: Back::default(),
             skips: None,
             remaps: BTreeSet::new(),
             queued: BTreeSet::new(),
@@ -179,24 +170,11 @@ impl Lines {
         }
     }
 
-    /// Whether the clock of the event went back by so much that another run must have begun.
-    fn follow(&mut self, time_ns: u64) {
-        if time_ns.saturating_add(STEP_NS) <= self.last_ns {
-            self.steps += 1;
-            self.back.get_or_insert((self.number, self.last_ns - time_ns));
-        }
-        self.last_ns = time_ns;
-    }
-
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let Some((line, back_ns)) = self.back {
-            let times =
-                if self.steps == 1 { String::new() } else { format!(" {} times", self.steps) };
+        if let Some((told, line)) = self.back.sentence("line") {
             warnings.push(format!(
-                "the clock goes back{times}, by {} at line {line}, and the events behind are laid over those \
-                 before: if another recording begins there, head -n {} and tail -n +{line} make two files of it",
-                long(back_ns),
+                "{told}: if another recording begins there, head -n {} and tail -n +{line} make two files of it",
                 line - 1
             ));
         }
@@ -241,7 +219,7 @@ impl Source for Lines {
                 }
                 Ok(Line::Event(parsed)) => {
                     self.any_event = true;
-                    self.follow(parsed.event.time_ns);
+                    self.back.follow(self.number, parsed.event.time_ns);
                     if let What::Queue(span) = &parsed.event.what
                         && self.queued.len() < REMAPS_MAX
                     {

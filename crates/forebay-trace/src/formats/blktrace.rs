@@ -5,6 +5,7 @@
 //! CPU files are tolerated, the latter reported. Requests are the queue events (Q); their latency
 //! runs to the completion (C) of their last sector, as [`pairing`] says.
 
+mod back;
 mod event;
 mod order;
 mod pairing;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Place, TraceError};
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
+pub(crate) use back::Back;
 pub(crate) use event::{Category, Event, SECTOR_BYTES, Source, Span, What};
 pub(crate) use order::Sorted;
 pub(crate) use pairing::Pairing;

@@ -166,6 +166,40 @@ fn more_rows_than_are_sorted_are_refused_with_what_the_clock_did() {
 }
 
 #[test]
+fn runs_of_blktrace_in_one_file_are_told_without_a_sort() {
+    let us = |n: u64| n % 2000 * 1_000;
+    let text: String = (0..4000)
+        .map(|n| {
+            format!(
+                "8,16 0 {n} {}.{:06} 5 Q R {} + 8 [a]\n",
+                us(n) / 1_000_000,
+                us(n) % 1_000_000,
+                n * 8
+            )
+        })
+        .collect();
+    let told = read_as("t", text, None).unwrap_err();
+    assert!(told.contains("goes back, by 2.00 s at line 2001"), "{told}");
+    assert!(told.contains("head -n 2000 ") && !told.contains("sort"), "{told}");
+    let record = |n: u64| {
+        let mut bytes = Vec::new();
+        bytes.extend(0x6561_7407_u32.to_le_bytes());
+        bytes.extend((n as u32).to_le_bytes());
+        [us(n) * 1_000, n * 8].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        [4096, 1 << 16 | 1, 5, 8 << 20, 0u32].iter().for_each(|n| bytes.extend(n.to_le_bytes()));
+        bytes.extend([0; 4]);
+        bytes
+    };
+    let binary: Vec<u8> = (0..4000).flat_map(record).collect();
+    let told = read_as("t.blktrace.0", binary, None).unwrap_err();
+    assert!(told.contains("goes back, by 2.00 s at event 2001"), "{told}");
+    let (late, rest) = told.split_once(" of 4000 requests after their time").expect(&told);
+    let late: u64 = late.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((1000..=2000).contains(&late), "{told}");
+    assert!(rest.contains("another recording") && !told.contains("sort"), "{told}");
+}
+
+#[test]
 fn a_second_run_is_told_and_can_be_put_behind_the_first() {
     let row = |s: &str, sector: u64| format!("{s} a 7 sda W {sector} 4096 0.40\n");
     let run = format!("{}{}", row("0.000000", 1000), row("5.000000", 2000));
@@ -206,7 +240,10 @@ fn a_last_number_that_is_cut_is_left_out_or_told() {
         ("time_s,op,len,offset", "0.1,R,4096,0\n0.2,W,4096,4096\n0.3,R,4096,819", 2),
         ("op,offset,len,time_s", "R,0,4096,17.1\nW,4096,4096,17.2\nR,8192,4096,1", 2),
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,4096", 3),
+        ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,409", 2),
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,512", 2),
+        // A length of no sectors may be new.
+        ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,1234", 3),
         ("time_s,op,offset,len,disk", "0.1,R,0,4096,sda\n0.2,W,4096,4096,sd", 2),
         ("time_s,op,offset,len,latency_us", "0.1,R,0,4096,55\n0.2,W,4096,4096,5", 2),
     ] {

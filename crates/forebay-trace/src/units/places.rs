@@ -4,9 +4,9 @@
 //! number. Four mistakes are looked for: places, lengths or both in bytes that are read in sectors, and
 //! sectors that are read in bytes. What tells them:
 //!
-//! - What is read in sectors though it counts bytes is a multiple of 512 sectors. Requests of 256 KiB in
-//!   steps of 256 KiB are so too: how many lengths there are, how long requests are, how far places reach and
-//!   the time they took decide.
+//! - What is read in sectors though it counts bytes is mostly a multiple of 512 sectors. Requests of 1 MiB in
+//!   steps of 1 MiB are so too, and those of programs that ask for the head of each MiB, or for a few places
+//!   only: how long requests are, how far places reach and the time they took decide.
 //! - What is read in bytes though it counts sectors is mostly no multiple of 512.
 //! - Where one is right and the other is not, a request that goes on where the one before ended does so by a
 //!   512th, or 512 times, of the length ([`super::sample::Runs`]).
@@ -19,10 +19,10 @@ use crate::quantities;
 const RUNS_LEAST: u64 = 16;
 /// Bytes a volume of one drive may have; beyond, it is one of many.
 const DRIVE_BYTES_MAX: u64 = 1 << 46;
-/// Mean length beyond what systems ask for at a time.
-const HUGE_BYTES: f64 = 8_388_608.0;
-/// Lengths that few programs that ask for large steps only use.
-const LENS_MANY: usize = 3;
+/// Bytes that are too few to show a step.
+const SMALL_EXTENT_BYTES: u64 = 1 << 23;
+/// Share of places in steps of 512 units that shows those to be bytes if lengths are.
+const PLACES_TOO: f64 = 0.5;
 
 /// Which columns count bytes, or sectors.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,9 +51,11 @@ impl Which {
     }
 }
 
-/// Whether all of these bits are of multiples of 512 units.
-fn in_steps(bits: u64, unit: u64) -> bool {
-    bits.trailing_zeros() >= unit.trailing_zeros() + 9
+/// Whether lengths in steps of so many bytes, by the exponent, are what systems ask for if their units
+/// are bytes: sectors, or pages.
+fn may_be_bytes(step: u32, unit: u64) -> bool {
+    let step = step - unit.trailing_zeros();
+    step == 9 || step >= 12
 }
 
 /// Whether there are many of one kind of run, and few of those as they are read.
@@ -73,7 +75,7 @@ impl Sample {
             Some((offset, len)) => self.both_in_bytes(doubt, offset, len),
             // Where the format states them, or the names of columns do.
             None => self.short(doubt).or_else(|| {
-                let both = self.is_unlikely().then(|| self.both_in_bytes(doubt, 512, 512));
+                let both = self.is_absurd().then(|| self.both_in_bytes(doubt, 512, 512));
                 both.flatten()
             }),
         };
@@ -119,7 +121,7 @@ impl Sample {
         if may_be && let Some(short) = self.short(doubt) {
             return Some(short);
         }
-        let whole_lens = in_steps(self.len_bits, 1);
+        let whole_lens = self.len_steps.in_steps(1).is_some();
         if !whole_lens || self.offsets_odd * 2 < self.requests() {
             return None;
         }
@@ -141,72 +143,72 @@ impl Sample {
 
     /// Lengths in bytes that are read in units of `unit` bytes, beside places in bytes.
     fn lens_in_bytes(&self, doubt: &Doubt, unit: u64) -> Option<Finding> {
-        let finer = !in_steps(self.offset_bits, unit) || self.mean_len() > HUGE_BYTES;
-        if !in_steps(self.len_bits, unit) || !finer || self.mean_len() < LARGE_BYTES {
+        let step = self.len_steps.in_steps(unit)?;
+        let finer = self.offset_steps.in_steps(unit).is_none() || self.is_too_long();
+        if !finer || self.mean_len() < LARGE_BYTES {
             return None;
         }
-        let certain = shows(self.runs.places_in_sectors, self.runs)
-            || self.lens.len() >= LENS_MANY
-            || self.is_unlikely();
-        (certain || self.may_be_bytes(unit)).then(|| self.in_bytes(doubt, Which::Lens, certain))
+        let certain = shows(self.runs.places_in_sectors, self.runs) || self.is_absurd();
+        let evidence = if certain { Evidence::Strong } else { Evidence::Weak };
+        let may_be = certain || may_be_bytes(step, unit);
+        may_be.then(|| self.in_bytes(doubt, Which::Lens, evidence))
     }
 
     /// Places in bytes that are read in units of `unit` bytes, beside lengths in bytes.
     fn places_in_bytes(&self, doubt: &Doubt, unit: u64) -> Option<Finding> {
-        let step = unit.saturating_mul(512) as f64;
-        let shown = shows(self.runs.lens_in_sectors, self.runs);
-        if !in_steps(self.offset_bits, unit) || !(shown || self.mean_len() <= step / 2.0) {
+        let step = self.offset_steps.in_steps(unit)?;
+        if shows(self.runs.lens_in_sectors, self.runs) {
+            return Some(self.in_bytes(doubt, Which::Places, Evidence::Strong));
+        }
+        // Programs that ask for the head of each block are so too.
+        if self.is_at_few_places() || self.end < SMALL_EXTENT_BYTES {
             return None;
         }
-        Some(self.in_bytes(doubt, Which::Places, true))
+        let pages = step >= unit.trailing_zeros() + 12;
+        let evidence = match pages && self.end > DRIVE_BYTES_MAX {
+            true => Evidence::Odd,
+            false => Evidence::Weak,
+        };
+        let is_short = self.mean_len() <= (1u64 << step.min(63)) as f64 / 2.0;
+        is_short.then(|| self.in_bytes(doubt, Which::Places, evidence))
     }
 
     /// Places and lengths in bytes that are read in units of so many bytes.
     fn both_in_bytes(&self, doubt: &Doubt, offset: u64, len: u64) -> Option<Finding> {
-        if !in_steps(self.len_bits, len) {
+        let Some(step) = self.len_steps.in_steps(len) else {
             return self.places_in_bytes(doubt, offset);
-        }
+        };
         if self.mean_len() < LARGE_BYTES {
             return None;
         }
-        let which = if in_steps(self.offset_bits, offset) { Which::Both } else { Which::Lens };
-        let certain = self.is_unlikely() || self.lens.len() >= LENS_MANY;
-        (certain || self.may_be_bytes(len)).then(|| self.in_bytes(doubt, which, certain))
+        let places_too = self.offset_steps.share(offset.trailing_zeros() + 9) >= PLACES_TOO;
+        let which = if places_too { Which::Both } else { Which::Lens };
+        if self.is_absurd() {
+            return Some(self.in_bytes(doubt, which, Evidence::Strong));
+        }
+        let may_be = !self.is_at_few_places() && may_be_bytes(step, len);
+        // A few that are longer than programs ask for, among many others, are seldom sectors.
+        let evidence = if self.too_long > 0 { Evidence::Odd } else { Evidence::Weak };
+        may_be.then(|| self.in_bytes(doubt, which, evidence))
     }
 
-    /// Whether one or two lengths, if they count bytes, are what systems ask for: sectors, or pages.
-    fn may_be_bytes(&self, unit: u64) -> bool {
-        let step = 1u64.checked_shl(self.len_bits.trailing_zeros() - unit.trailing_zeros());
-        step.is_some_and(|step| step == 512 || step >= 4096)
-    }
-
-    /// Whether requests are longer, faster or farther apart than those of nearly all systems.
-    fn is_unlikely(&self) -> bool {
+    /// Whether requests are longer, faster or farther apart than any that are known.
+    fn is_absurd(&self) -> bool {
         let (rate, _) = self.rates().unwrap_or((0.0, 0.0));
-        self.mean_len() > HUGE_BYTES
-            || self.end > DRIVE_BYTES_MAX
-            || rate > RATE_MAX
-            || self.is_faster_than_any()
+        self.is_too_long() || self.end > EXTENT_MAX || rate > RATE_MAX || self.is_faster_than_any()
     }
 
-    fn in_bytes(&self, doubt: &Doubt, which: Which, is_certain: bool) -> Finding {
+    fn in_bytes(&self, doubt: &Doubt, which: Which, evidence: Evidence) -> Finding {
         let extent = quantities::bytes(self.end as f64);
         let steps = match which {
             Which::Places => "places",
             Which::Lens => "lengths",
             Which::Both => "places and lengths",
         };
-        // One or two lengths of whole MiB are what a test of a drive asks for.
-        let is_odd = self.len_bits.trailing_zeros() == 18;
-        let evidence = match is_certain {
-            true => Evidence::Strong,
-            false if is_odd => Evidence::Odd,
-            false => Evidence::Weak,
-        };
         Finding {
             evidence,
             got: format!(
-                "requests of {} on average on a volume of at least {extent}, all {steps} in steps of 512 units",
+                "requests of {} on average on a volume of at least {extent}, nearly all {steps} in steps of 512 units",
                 self.mean()
             ),
             expected: format!("smaller steps: {} likely in bytes", which.names()),

@@ -5,8 +5,12 @@ use forebay_core::Nanos;
 use super::{Doubt, Evidence, Finding, PLACES_LEAST, RATE_MAX, SAMPLE, SECTOR_BYTES};
 use crate::trace::Record;
 
-/// Different lengths that are told apart.
-const LENS_MAX: usize = 8;
+/// Different places that are told apart.
+const PLACES_MAX: usize = 32;
+/// Share of requests that shows a step; the rest may be of another program.
+const IN_STEPS_SHARE: f64 = 0.97;
+/// Longest request that programs ask for, in bytes.
+const LEN_MAX: u32 = 1 << 24;
 
 /// The first records of a trace.
 #[derive(Default)]
@@ -22,15 +26,46 @@ pub(super) struct Sample {
     pub(super) volumes: Vec<Volume>,
     pub(super) bytes: u64,
     pub(super) end: u64,
-    /// Every bit set in an offset, and in a length.
-    pub(super) offset_bits: u64,
-    pub(super) len_bits: u64,
+    pub(super) offset_steps: Steps,
+    pub(super) len_steps: Steps,
     /// Offsets that are no multiples of a sector.
     pub(super) offsets_odd: u64,
-    /// Different lengths, the first of them.
-    pub(super) lens: Vec<u32>,
+    /// Different places, the first of them.
+    distinct: Vec<u64>,
+    /// Requests longer than [`LEN_MAX`].
+    pub(super) too_long: u64,
     pub(super) runs: Runs,
     pub(super) latencies: Latencies,
+}
+
+/// How many numbers are multiples of which power of two at most, by its exponent.
+#[derive(Clone, Copy)]
+pub(super) struct Steps([u64; 65]);
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps([0; 65])
+    }
+}
+
+impl Steps {
+    fn add(&mut self, number: u64) {
+        self.0[number.trailing_zeros() as usize] += 1;
+    }
+
+    /// Share of the numbers that are multiples of this power of two.
+    pub(super) fn share(&self, exponent: u32) -> f64 {
+        let of_all: u64 = self.0.iter().sum();
+        let multiples: u64 = self.0.iter().skip(exponent as usize).sum();
+        multiples as f64 / of_all.max(1) as f64
+    }
+
+    /// Exponent of the largest power of two that nearly all numbers are multiples of, if it is no smaller
+    /// than 512 units.
+    pub(super) fn in_steps(&self, unit: u64) -> Option<u32> {
+        let least = unit.trailing_zeros() + 9;
+        (least..=64).rev().find(|exponent| self.share(*exponent) >= IN_STEPS_SHARE)
+    }
 }
 
 /// Bytes and requests of a volume, and the last one.
@@ -116,11 +151,12 @@ impl Sample {
         }
         self.bytes += len;
         self.end = self.end.max(offset.saturating_add(len));
-        self.offset_bits |= offset;
-        self.len_bits |= len;
+        self.offset_steps.add(offset);
+        self.len_steps.add(len);
         self.offsets_odd += u64::from(!offset.is_multiple_of(SECTOR_BYTES));
-        if self.lens.len() < LENS_MAX && !self.lens.contains(&record.len) {
-            self.lens.push(record.len);
+        self.too_long += u64::from(record.len > LEN_MAX);
+        if self.distinct.len() < PLACES_MAX && !self.distinct.contains(&offset) {
+            self.distinct.push(offset);
         }
     }
 
@@ -137,7 +173,22 @@ impl Sample {
         if !certain(&date) && certain(&places) {
             return places;
         }
-        date.or_else(|| self.times(doubt)).or(places).or_else(|| self.latencies())
+        let times = self.times(doubt);
+        let strongest = [date, times, places]
+            .into_iter()
+            .flatten()
+            .reduce(|first, next| if next.evidence > first.evidence { next } else { first });
+        strongest.or_else(|| self.latencies())
+    }
+
+    /// Whether requests go to so few places that these show no step.
+    pub(super) fn is_at_few_places(&self) -> bool {
+        self.distinct.len() < PLACES_MAX
+    }
+
+    /// Whether more than a few requests are longer than programs ask for.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.too_long as f64 > self.requests() as f64 * (1.0 - IN_STEPS_SHARE)
     }
 
     pub(super) fn requests(&self) -> u64 {

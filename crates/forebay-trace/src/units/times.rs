@@ -2,7 +2,7 @@
 //!
 //! A clock that counts from 1970 and is read in too small a unit begins a few days or minutes after 1970: 1.7
 //! billion seconds are 20 days of ms. A machine that has been up for 20 days counts the same, so a date that is
-//! a thousand times too early is a note. It is strong evidence where requests also come as fast as few machines
+//! a thousand times too early is a note. It is more where requests also come faster than machines
 //! can make them, or many more are under way than queues hold. A date that is a million times too early
 //! is half an hour of uptime, and needs requests faster than that.
 
@@ -22,8 +22,9 @@ const DATES_S: std::ops::Range<f64> = 1.1e9..2.2e9;
 /// Seconds since 1970 from which a time may be a date as it is read: 1990.
 const DATE_READ_S: f64 = 631_152_000.0;
 const YEAR_S: f64 = 31_556_952.0;
-/// Requests a second on one volume that few machines make.
-const BUSY_REQUESTS: f64 = 50_000.0;
+/// Requests a second on one volume that few machines make, where latencies do not say that they can.
+const BUSY_REQUESTS: f64 = 150_000.0;
+/// The same where they do.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
 /// Requests under way at a time beyond what queues hold.
 const OUTSTANDING_MAX: f64 = 10_000.0;
@@ -114,7 +115,12 @@ impl Sample {
         } else {
             format!("{expected}: the times are likely in {}", likely.join(" or "))
         };
-        let evidence = if impossible { Evidence::Strong } else { Evidence::Odd };
+        let evidence = match impossible {
+            true => Evidence::Strong,
+            // A superblock or a heartbeat is written every second or so.
+            false if self.is_at_few_places() => Evidence::Weak,
+            false => Evidence::Odd,
+        };
         Some(Finding { evidence, got, expected, instead })
     }
 
@@ -132,13 +138,14 @@ impl Sample {
         let other = TIME_UNITS.iter().find(in_unit)?;
         let (_, requests) = self.rates().unwrap_or((0.0, 0.0));
         let many = |most| self.outstanding().is_some_and(|outstanding| outstanding > most);
+        let few_under_way = self.outstanding().is_some_and(|n| n <= OUTSTANDING_MANY);
         let times = other.ns / unit.ns;
         let evidence = match times <= 1_000 {
-            _ if self.too_fast(1.0) => Evidence::Strong,
-            true if requests > BUSY_REQUESTS || many(OUTSTANDING_MANY) => Evidence::Strong,
-            true => Evidence::Odd,
-            false if many(OUTSTANDING_MAX) => Evidence::Strong,
-            false if requests > VERY_BUSY_REQUESTS => Evidence::Odd,
+            _ if self.too_fast(1.0) || many(OUTSTANDING_MAX) => Evidence::Strong,
+            true if requests > BUSY_REQUESTS && !few_under_way => Evidence::Strong,
+            true if many(OUTSTANDING_MANY) => Evidence::Odd,
+            _ if requests > VERY_BUSY_REQUESTS => Evidence::Odd,
+            true => Evidence::Weak,
             false => return None,
         };
         let year = 1970.0 + (read_s / unit.ns as f64 * other.ns as f64 / YEAR_S).floor();

@@ -28,6 +28,7 @@ use forebay_core::{Nanos, Op};
 use super::event::{Category, Event, SECTOR_BYTES, Span, What};
 use super::streams::Streams;
 use crate::error::TraceError;
+use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Record};
 use waiting::{Pending, Volumes};
 
@@ -73,6 +74,10 @@ enum Arrivals {
 struct Tally {
     requests: u64,
     without_latency: u64,
+    /// Completions after their time.
+    completed_late: u64,
+    /// Latencies that are none.
+    too_long: u64,
     queued_in_issue_only: u64,
     issued_again: u64,
 }
@@ -169,11 +174,12 @@ impl Pairing {
             What::Queue(_) if issued => self.tally.queued_in_issue_only += 1,
             What::Issue(_) if !issued => return,
             What::Queue(span) | What::Issue(span) => {
-                self.advance(event);
+                let is_late = self.advance(event);
+                self.notes.rows_late += u64::from(is_late && span.op().is_some());
                 self.arrive(event.pid, span, ready);
             }
             What::Complete(span) => {
-                self.advance(event);
+                self.tally.completed_late += u64::from(self.advance(event));
                 self.complete(span);
             }
             What::Name(_) => return,
@@ -183,13 +189,11 @@ impl Pairing {
         }
     }
 
-    /// Time goes on to the event, or the event is raised to the present time.
-    fn advance(&mut self, event: &Event) {
-        if event.time_ns < self.now_ns {
-            self.notes.rows_late += 1;
-        } else {
-            self.now_ns = event.time_ns;
-        }
+    /// Time goes on to the event, or the event comes late and is raised to the present time.
+    fn advance(&mut self, event: &Event) -> bool {
+        let is_late = event.time_ns < self.now_ns;
+        self.now_ns = self.now_ns.max(event.time_ns);
+        is_late
     }
 
     fn too_old(&self, front: &Pending) -> bool {
@@ -305,7 +309,7 @@ impl Pairing {
 
     /// Gives the oldest record away, completed or not.
     fn release(&mut self, ready: &mut Vec<Record>) {
-        let Some(pending) = self.pending.pop_front() else { return };
+        let Some(mut pending) = self.pending.pop_front() else { return };
         let id = self.first;
         self.first += 1;
         if let Some(volume) = self.volumes.get(pending.record.volume) {
@@ -319,6 +323,10 @@ impl Pairing {
             return;
         }
         self.tally.without_latency += u64::from(pending.record.latency.is_none());
+        if pending.record.latency.is_some_and(|latency| latency.0 > LATENCY_NS_MAX) {
+            pending.record.latency = None;
+            self.tally.too_long += 1;
+        }
         ready.push(pending.record);
     }
 }
@@ -336,6 +344,15 @@ impl Tally {
                 self.without_latency,
                 counted(self.requests, "request"),
                 verb(self.without_latency, "has", "have")
+            ));
+        }
+        sentences.extend(wrapped_sentence(self.too_long));
+        if self.completed_late > 0 {
+            sentences.push(format!(
+                "{} {} behind later events and {} raised to their time: latencies may be too long",
+                counted(self.completed_late, "completion"),
+                verb(self.completed_late, "stands", "stand"),
+                verb(self.completed_late, "is", "are")
             ));
         }
         if self.issued_again > 0 {
@@ -381,6 +398,21 @@ mod tests {
 
     fn latencies(events: Vec<(u64, What)>) -> Vec<Option<u64>> {
         run(events).0.iter().map(|record| record.latency.map(|latency| latency.0)).collect()
+    }
+
+    #[test]
+    fn a_latency_of_more_than_a_day_is_unknown() {
+        let day = 86_400_000_000_000;
+        for (took, latency) in [(day, Some(day)), (day + 1, None), (3472 * day, None)] {
+            let events = vec![
+                (5, What::Queue(span(Category::READ, 0, 8))),
+                (5 + took, What::Complete(span(Category::READ, 0, 8))),
+            ];
+            let (records, pairing) = run(events);
+            assert_eq!(records[0].latency.map(|latency| latency.0), latency);
+            let told = pairing.notes.warnings.iter().any(|told| told.contains("more than a day"));
+            assert_eq!(told, latency.is_none(), "{:?}", pairing.notes);
+        }
     }
 
     #[test]

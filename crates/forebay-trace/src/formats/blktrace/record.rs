@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 
+use super::back::Back;
 use super::event::{Category, Event, Source, Span, What};
 use crate::error::{Place, TraceError};
 
@@ -110,14 +111,27 @@ pub(crate) struct Cursor {
     /// Place of the first unread byte in the file.
     at: u64,
     ended: bool,
+    /// Events so far, and whether their clock went back.
+    events: u64,
+    back: Back,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Cursor {
     pub(crate) fn new(path: PathBuf, input: Box<dyn Read + Send>) -> Cursor {
         let buffer = vec![0; BUFFER];
-        let warnings = Vec::new();
-        Cursor { path, input, order: None, buffer, unread: 0..0, at: 0, ended: false, warnings }
+        Cursor {
+            path,
+            input,
+            order: None,
+            buffer,
+            unread: 0..0,
+            at: 0,
+            ended: false,
+            events: 0,
+            back: Back::default(),
+            warnings: Vec::new(),
+        }
     }
 
     /// Whether the file turned out to hold nothing.
@@ -170,6 +184,10 @@ impl Cursor {
         let (time_ns, sequence, pid) = (head.u64(8), head.u32(4), head.u32(32));
         self.check(&what)?;
         self.skip(size);
+        self.events += 1;
+        if !matches!(what, What::Name(_)) {
+            self.back.follow(self.events, time_ns);
+        }
         Ok(Step::Event(Event { time_ns, sequence, pid, what }))
     }
 
@@ -192,6 +210,7 @@ impl Cursor {
     /// The end of the file, perhaps inside a record.
     fn end(&mut self) -> Result<Step, TraceError> {
         self.ended = true;
+        self.tell_back();
         let rest = &self.buffer[self.unread.clone()];
         if rest.is_empty() {
             return Ok(Step::End);
@@ -224,12 +243,22 @@ impl Cursor {
             self.skip(self.unread.len());
         }
         self.ended = true;
+        self.tell_back();
         self.warnings.push(format!(
             "{}: {} zero bytes from byte {from} to the end hold no records (blktrace was killed?)",
             self.path.display(),
             self.at - from
         ));
         Ok(Step::End)
+    }
+
+    fn tell_back(&mut self) {
+        let Some((told, _)) = self.back.sentence("event") else { return };
+        self.warnings.push(format!(
+            "{told} ({}): a clock was set there, or another recording begins; record the runs in files of \
+             their own and read each alone",
+            self.path.display()
+        ));
     }
 
     fn malformed(&self, got: String, expected: &str, hint: &str) -> TraceError {
