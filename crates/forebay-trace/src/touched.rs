@@ -295,7 +295,7 @@ mod tests {
     fn long_gaps_are_told_however_many_short_ones_there_are() {
         let mut few = Touched::of(100);
         for n in 0..5000 {
-            few.add(&at(0, n * 7 << 20, 4096));
+            few.add(&at(0, (n * 7) << 20, 4096));
         }
         few.add(&at(0, 1 << 60, 4096));
         assert!(few.parts <= 101, "{}", few.parts);
