@@ -208,8 +208,11 @@ mod tests {
         pass(&mut bench, PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
         assert_all_used(&bench);
+        // Nobody waits, so nothing is tried until somebody asks.
+        assert_eq!(bench.array().full.due(), None);
+        let flushes = [0, 1].map(|stream| bench.ask(Op::Flush, Flags::NONE, stream, 0, 0));
         pass(&mut bench, PAUSE, |_| Ok(()));
-        assert_eq!([bench.flush(0), bench.flush(1)], [Ok(()), Ok(())]);
+        assert_eq!(flushes.map(|flush| bench.answers[&flush]), [Ok(()), Ok(())]);
         assert!(bench.array().changed.is_empty() && !bench.array().full.is_full());
         assert_all_used(&bench);
     }
