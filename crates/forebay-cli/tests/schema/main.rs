@@ -150,10 +150,10 @@ fn lossy(folder: &Path) -> Value {
         ends(forebay(&words.split(' ').collect::<Vec<_>>()).current_dir(folder), code).0
     };
     ask("volume create w", 0);
-    let rows = fs::read_to_string(folder.join("mine.csv")).unwrap();
-    let some: String = rows.lines().take(65).map(|row| format!("{row}\n")).collect();
-    fs::write(folder.join("some.csv"), some).unwrap();
-    ask("play some.csv --volume w --map wrap --intensity 100000", 0);
+    let rows = (0..8).map(|unit| format!("{unit},write,{},262144\n", unit << 18));
+    let rows: String = rows.collect();
+    fs::write(folder.join("some.csv"), format!("at_ns,op,offset,len\n{rows}")).unwrap();
+    ask("play some.csv --volume w", 0);
     let status: Value = serde_json::from_str(&ask("volume status w --format json", 0)).unwrap();
     let records = status["records_bytes_a_drive"].as_u64().unwrap();
     for drive in ["w/0", "w/1", "w/2"] {
