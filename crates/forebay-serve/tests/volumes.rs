@@ -237,7 +237,7 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
     std::fs::remove_file(&drives[2]).unwrap();
     let left: Vec<PathBuf> = drives.iter().filter(|drive| drive.exists()).cloned().collect();
     let server = start(&left);
-    let said = said_until(&server, "starts degraded", || std::thread::yield_now());
+    let said = said_until(&server, "starts degraded", std::thread::yield_now);
     assert!(
         said[0].starts_with("'safe': starts degraded: 5 of its 6 drives are there"),
         "{said:?}"

@@ -129,7 +129,8 @@ fn pairs_that_are_exchanged_are_refused_unless_forced() {
 #[test]
 fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
     let room = Room::with_pair("disk", "flash", 1);
-    (room.copy("disk", "old disk"), room.copy("flash", "old flash"));
+    room.copy("disk", "old disk");
+    room.copy("flash", "old flash");
     room.writes(BACK, "disk", "flash", 2);
     let told = room.refused(room.back(BACK, "disk", Some("old flash")));
     assert!(told.contains("is an older copy") && told.contains("served 1 times"), "{told}");
@@ -212,7 +213,8 @@ fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
 fn only_free_space_becomes_a_mark() {
     for (bytes, at) in [(BYTES, BYTES - 1), (BYTES, BYTES - 4096), (BYTES + 100, BYTES + 99)] {
         let room = Room(tempfile::tempdir().unwrap());
-        (room.holes("disk", bytes), room.holes("flash", BYTES));
+        room.holes("disk", bytes);
+        room.holes("flash", BYTES);
         room.change("disk", at, &[1]);
         for back in [
             room.back(FORMAT, "disk", Some("flash")),
