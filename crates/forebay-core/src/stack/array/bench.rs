@@ -222,6 +222,11 @@ impl Bench {
         medium::check(self.array(), &self.medium);
     }
 
+    /// Whether anything will be due, though nobody asks.
+    pub(super) fn has_due(&self) -> bool {
+        self.policy.wakeup().is_some()
+    }
+
     /// Time passes until something is due.
     pub(super) fn wake(&mut self) {
         let due = self.policy.wakeup().expect("requests are never answered");
