@@ -81,7 +81,7 @@ impl Array {
     pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
         self.full.records = true;
         match is_waited_out(&mut self.full.records_since, plan.now) {
-            // They are tried again once somebody asks: whoever only waits for the array to come to rest need not wait.
+            // Retried when the next request asks for records, so that a run can end meanwhile.
             true => self.refuse_waiters(plan),
             false => {
                 self.full.due.get_or_insert(plan.now + PAUSE);

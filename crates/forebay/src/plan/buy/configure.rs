@@ -89,7 +89,7 @@ struct Tenant<'a> {
 }
 
 const MIB: u64 = 1 << 20;
-/// What `serve` takes of a disk whose newest data may be on flash: docs/placement-log.md.
+/// Bytes that `serve` reserves at the end of a disk with a write-back flash (docs/placement-log.md).
 const MARK_BYTES: u64 = 4096;
 
 /// The texts of `best`, whose set-ups do so many requests a second.
