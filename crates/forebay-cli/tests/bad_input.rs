@@ -210,7 +210,8 @@ fn what_the_units_cannot_be_is_refused_with_what_to_type() {
     ends(forebay(&["describe", "--columns", typed]).arg(&trace), 0);
     // Sectors might be so many, and bytes are likelier.
     let trace = folder.file("trace.csv", format!("time_s,op,lba,sectors\n{rows}"));
-    let (_, said) = ends(forebay(&["describe"]).arg(&trace), 0);
+    let (said, _) = ends(forebay(&["describe"]).arg(&trace), 0);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("the units may be wrong") && said.contains(columns), "{said}");
     ends(forebay(&["describe", "--columns", typed]).arg(&trace), 0);
     let log = folder.file("job_bw.1.log", "0, 4096, 1, 4096, 0, 0\n1, 8192, 0, 4096, 8192, 0\n");
