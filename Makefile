@@ -29,10 +29,6 @@ SHELL := bash
 ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
-FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi oracle-general object-csv \
-  hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp metrics store \
-  nbd-handshake nbd-requests
 
 .PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
@@ -70,6 +66,17 @@ dist-wheels:
 	$(MATURIN) build --profile dist --out target/dist/wheels
 
 MATURIN := target/maturin/bin/maturin
+
+# What is published: the static command, wheels, a Debian package, and their sums.
+RELEASE := target/dist/release
+
+release: dist
+	rm -rf $(RELEASE); mkdir -p $(RELEASE)
+	cp target/dist/wheels/*.whl $(RELEASE)
+	install target/dist/forebay "$(RELEASE)/forebay-$$(target/dist/forebay --version | cut -d' ' -f2)-$$(uname -m)-linux"
+	@if command -v dpkg-deb >/dev/null; then packaging/deb.sh target/dist/forebay $(RELEASE); \
+	else echo "!!! no dpkg-deb: there is NO DEBIAN PACKAGE"; fi
+	cd $(RELEASE); sha256sum * >SHA256SUMS; cat SHA256SUMS
 
 # Also by a user without cargo, after `make`: `make && sudo make install`. BINARY: what to install.
 PREFIX ?= /usr/local
@@ -141,33 +148,33 @@ proptest-long:
 # room of a volume over all its configurations.
 laws:
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib array::room
-	FOREBAY_LAWS=8 cargo test -q -p forebay-live --test laws
-	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test crash
+	FOREBAY_LAWS=8 cargo test -q -p forebay-live --test all laws
+	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test all crash
 	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 
 # A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.
 ROUNDS ?= 100
 
 kill-volume:
-	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test killed -- \
-	  --ignored --exact --nocapture what_was_acknowledged_outlives_kill_9_many_times
+	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
+	  --ignored --exact --nocapture killed::what_was_acknowledged_outlives_kill_9_many_times
 
 # A day of a store's ingest in virtual time.
 day:
-	cargo test -q -p forebay-store --test long -- --ignored --nocapture
+	cargo test -q -p forebay-store --test all long -- --ignored --nocapture
 
 # A store's server is killed ROUNDS times: what was acknowledged is there when it is opened again.
 kill-store:
-	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test store -- \
-	  --ignored --exact --nocapture what_was_acknowledged_outlives_kill_9_many_times
+	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
+	  --ignored --exact --nocapture store::what_was_acknowledged_outlives_kill_9_many_times
 
 # The server of a block device is killed ROUNDS times under a writer, what was flushed or had FUA is there; then under git
 # and SQLite on ext4, policies switched and drives lost in between.
 kill-serve:
-	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test serve_ends -- \
-	  --ignored --exact --nocapture what_was_flushed_outlives_kill_9_many_times
-	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test serve_filesystem -- \
-	  --ignored --exact --nocapture a_file_system_outlives_them_many_times
+	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
+	  --ignored --exact --nocapture serve_ends::what_was_flushed_outlives_kill_9_many_times
+	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
+	  --ignored --exact --nocapture serve_filesystem::a_file_system_outlives_them_many_times
 
 # One-line bugs drawn by a seed: how many do the tests catch? One takes half a minute, one that lives
 # two. Those that nobody could observe stand in .cargo/mutants.toml.
@@ -224,13 +231,7 @@ needs:
 
 check:
 	cargo fmt --check
-	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --workspace --all-targets -- -D warnings
-	@if command -v c++ >/dev/null; then \
-	  cargo clippy --bins --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings; \
-	else \
-	  echo "!!! no C++ compiler for the fuzzer's engine: the fuzz targets are NOT CHECKED"; \
-	fi
 
 # The Python package, built into an environment of its own as `pip install .` would, but quickly.
 py:
@@ -255,25 +256,20 @@ py-test: py-build
 	test -x target/debug/forebay || cargo build -p forebay-cli
 	$(PY)/pytest -q -n 2 --dist loadfile
 
+# Coverage of our own crates steers the fuzzer, so they are built a second time.
 fuzz-build:
-	RUSTC_WRAPPER="$(CURDIR)/fuzz/coverage.sh" cargo build --bins \
-	  --manifest-path fuzz/Cargo.toml --target-dir target
+	RUSTC_WRAPPER="$(CURDIR)/fuzz/coverage.sh" cargo build -p forebay-fuzz --features engine --target-dir target/fuzz
+
+# Starts from the seeds and from what earlier runs kept in fuzz/corpus; what breaks a parser is kept in fuzz/artifacts.
+fuzz: fuzz-build fuzz-run
 
 # The same inputs every time: a fixed seed, a fixed number of runs, from the seeds alone.
-fuzz-short:
-	@if command -v c++ >/dev/null; then \
-	  $(MAKE) --no-print-directory fuzz-build fuzz-run \
-	    FUZZ_LIMIT="-seed=1 -runs=$(FUZZ_SHORT_RUNS)" FUZZ_CORPUS=; \
-	else \
-	  echo "!!! no C++ compiler for the fuzzer's engine: fuzzing is SKIPPED"; \
-	fi
-
-# Starts from the seeds and from what earlier runs kept in fuzz/corpus; what breaks a parser is
-# kept in fuzz/artifacts.
-fuzz: fuzz-build fuzz-run
+fuzz-short: fuzz-build
+	$(MAKE) --no-print-directory fuzz-run FUZZ_LIMIT="-seed=1 -runs=$(FUZZ_SHORT_RUNS)" FUZZ_CORPUS=
 
 FUZZ_LIMIT ?= -max_total_time=$(FUZZ_SECONDS)
 FUZZ_CORPUS ?= fuzz/corpus
+FUZZ_TARGETS := $(notdir $(wildcard fuzz/seeds/*))
 
 # One target a processor.
 fuzz-run:
@@ -286,7 +282,7 @@ fuzz-run-%:
 	echo "fuzzing $* ($(FUZZ_LIMIT))"; \
 	log=fuzz/artifacts/$*/last.log; seeds=fuzz/artifacts/$*/seeds; \
 	rm -rf $$seeds; cp -r fuzz/seeds/$* $$seeds; \
-	if ! target/debug/fuzz-$* $$corpus $$seeds \
+	if ! FUZZ_TARGET=$* target/fuzz/debug/fuzz $$corpus $$seeds \
 	  $(FUZZ_LIMIT) -max_len=65536 -rss_limit_mb=2048 -timeout=20 \
 	  -artifact_prefix=fuzz/artifacts/$*/ -print_final_stats=1 >$$log 2>&1; then \
 	  tail -n 40 $$log; \

@@ -1,9 +1,9 @@
 #!/bin/sh
-# The compiler, given coverage for our own crates, and for the target that holds what it tests: what
-# steers the fuzzer. Dependencies are the very builds that the tests use. Called by cargo as
+# The compiler, given coverage for our own crates: what
+# steers the fuzzer. Called by cargo as
 # RUSTC_WRAPPER; needs no nightly toolchain.
 case " $* " in
-*" --crate-name forebay"* | *" --crate-name fuzz_capture "*)
+*" --crate-name forebay"*)
 	exec "$@" -Cpasses=sancov-module \
 		-Cllvm-args=-sanitizer-coverage-level=4 \
 		-Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

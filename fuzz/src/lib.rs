@@ -1,107 +1,69 @@
-//! What every trace reader promises, checked on whatever the fuzzer makes up.
+//! What everything that reads bytes from outside promises, whatever the bytes are.
 //!
-//! Errors are fine; a panic, an endless loop or a broken promise is not.
+//! An error is fine; a panic, an endless loop or a broken promise is not. Each [`Target`] is one parser or
+//! protocol. `tests/all.rs` runs each on its seeds and on fixed mutations of them; `make fuzz` lets a fuzzer draw more.
 
-use std::io::{Cursor, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+#![allow(clippy::expect_used)] // a broken promise is told by a panic
 
-use forebay_core::{Nanos, Op};
-use forebay_trace::formats::{FORMATS, Input};
-use forebay_trace::unpack::Packing;
-use forebay_trace::{Notes, Reader, TraceError};
-use tempfile::NamedTempFile;
+mod drain;
+mod files;
+mod policies;
+mod protocols;
+mod traces;
 
-/// Longest input looked at, in bytes.
-pub const INPUT_BYTES_MAX: usize = 1 << 16;
-
-/// Reads `bytes` as the format called `format`, without a file.
-pub fn reader(format: &str, bytes: &[u8]) -> Result<Box<dyn Reader>, TraceError> {
-    read_at(format, PathBuf::from("input"), bytes)
+/// One parser or protocol, and what it promises.
+pub struct Target {
+    /// Its name, and that of the folder of its seeds.
+    pub name: &'static str,
+    /// Panics if a promise is broken.
+    pub run: fn(&[u8]),
 }
 
-/// Reads `bytes`, which also stand in the file `path`, as the format called `format`.
-pub fn read_at(format: &str, path: PathBuf, bytes: &[u8]) -> Result<Box<dyn Reader>, TraceError> {
-    let listed = FORMATS.iter().find(|listed| listed.name == format).expect("a listed format");
-    let content = Box::new(Cursor::new(bytes.to_vec()));
-    (listed.open)(Input::new(path, Packing::Plain, content))
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run }
 }
 
-/// What a whole trace came to.
-pub struct Whole {
-    /// Records handed out.
-    pub records: u64,
-    /// How reading went.
-    pub notes: Notes,
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    target("blkparse", |data| traces::text("blkparse", data)),
+    target("blktrace", traces::blktrace),
+    target("capture", files::capture),
+    target("columns", traces::columns),
+    target("csv", traces::csv),
+    target("devices", files::devices),
+    target("disksim", files::disksim),
+    target("disksim-valid", traces::disksim_valid),
+    target("fio", |data| traces::text("fio", data)),
+    target("fio-latency", |data| traces::every_row("fio-latency", data)),
+    target("fit", files::fit),
+    target("ftlsim", |data| traces::text("ftlsim", data)),
+    target("hp-srt", traces::hp_srt),
+    target("metrics", protocols::metrics),
+    target("model", files::model),
+    target("msr", |data| traces::every_row("msr", data)),
+    target("nbd-handshake", protocols::nbd_handshake),
+    target("nbd-requests", protocols::nbd_requests),
+    target("object-csv", traces::object_csv),
+    target("open", traces::open_any),
+    target("oracle-general", traces::oracle_general),
+    target("parquet", traces::parquet),
+    target("presets", traces::presets),
+    target("resp", protocols::resp),
+    target("snoop", |data| traces::text("snoop", data)),
+    target("spc", |data| traces::every_row("spc", data)),
+    target("specs", policies::specs),
+    target("store", files::store),
+    target("tape", policies::tape),
+    target("vscsi", traces::vscsi),
+];
+
+/// The target of this name.
+pub fn named(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
 }
 
-/// Reads to the end or to the first error and checks what came; `None` after an error.
-pub fn drain(opened: Result<Box<dyn Reader>, TraceError>) -> Option<Whole> {
-    let mut reader = match opened {
-        Ok(reader) => reader,
-        Err(error) => return complain(&error),
-    };
-    let (mut batch, mut last, mut records) = (Vec::new(), Nanos::ZERO, 0u64);
-    loop {
-        if let Err(error) = reader.read(&mut batch) {
-            return complain(&error);
-        }
-        let dictionary = reader.dictionary();
-        for record in &batch {
-            assert!(record.at >= last, "time runs backwards: {record:?} after {last:?}");
-            assert!(record.len > 0 || record.op == Op::Flush, "a length of zero: {record:?}");
-            let end = record.offset.checked_add(u64::from(record.len));
-            assert!(end.is_some(), "ends beyond all addresses: {record:?}");
-            assert!((record.stream as usize) < dictionary.streams.len(), "{record:?}");
-            assert!((record.volume as usize) < dictionary.volumes.len(), "{record:?}");
-            last = record.at;
-        }
-        records += batch.len() as u64;
-        if batch.is_empty() {
-            let notes = reader.notes().clone();
-            assert!(notes.rows_late <= records, "{notes:?}");
-            return Some(Whole { records, notes });
-        }
-    }
-}
-
-/// Every error has one message, on one line, that says something.
-fn complain(error: &TraceError) -> Option<Whole> {
-    let message = error.to_string();
-    assert!(!message.trim().is_empty());
-    assert!(message.len() < 4096, "an endless message: {message}");
-    assert!(!message.contains('\n'), "a message of several lines: {message:?}");
-    None
-}
-
-/// Lines that hold more than blanks.
-pub fn lines(bytes: &[u8]) -> u64 {
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    text.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).count() as u64
-}
-
-/// A file that holds each input in turn.
-pub struct Scratch(NamedTempFile);
-
-impl Scratch {
-    /// A new, empty file, removed when the target ends normally.
-    #[expect(clippy::new_without_default, reason = "it makes a file")]
-    pub fn new() -> Scratch {
-        Scratch(NamedTempFile::new().expect("a temporary file"))
-    }
-
-    /// Puts `bytes` into the file; its path.
-    pub fn hold(&mut self, bytes: &[u8]) -> PathBuf {
-        let file = self.0.as_file_mut();
-        file.set_len(0).expect("an emptied file");
-        file.seek(SeekFrom::Start(0)).expect("the file's start");
-        file.write_all(bytes).expect("a written file");
-        self.0.path().to_path_buf()
-    }
-}
-
-/// Lets readers catch the panics of decoders that are not ours, as they do in production. The
-/// fuzzer's own hook would end the run before they are caught; a panic that nobody catches ends it
-/// still, when it reaches the fuzzer.
+/// Lets readers catch the panics of decoders that are not ours, as they do in production. A fuzzer's own hook would end
+/// the run before they are caught; a panic that nobody catches ends it all the same.
 pub fn spare_caught_panics() {
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
 }

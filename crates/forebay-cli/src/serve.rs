@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay::devices;
+use forebay_live::Driver;
 use forebay_serve::{Address, Back, Config, On, Server, address, file};
 
 use crate::interrupt::{self, Second};
@@ -51,6 +52,9 @@ pub(crate) struct Serve {
     /// I/Os that the file gets at a time [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: Option<u32>,
+    /// io_uring or threads [default: io_uring where the kernel has it]
+    #[arg(long, value_name = "DRIVER")]
+    driver: Option<Driver>,
     /// Write a trace of what clients ask, complete when the server has ended
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -135,6 +139,7 @@ impl Serve {
             ("--buffered", self.buffered),
             ("--read-only", self.read_only),
             ("--depth", self.depth.is_some()),
+            ("--driver", self.driver.is_some()),
             ("--trace", self.trace.is_some()),
             ("--trace-issued", self.trace_issued.is_some()),
             ("--tape", self.tape.is_some()),
@@ -178,6 +183,7 @@ impl Serve {
             name: self.export.clone().unwrap_or(file),
             policy: self.policy.clone().unwrap_or(base.policy.clone()),
             depth: self.depth.unwrap_or(base.depth),
+            driver: self.driver,
             page_cache: self.buffered,
             read_only: self.read_only,
             force: self.force,

@@ -1,12 +1,8 @@
 //! What is no trace, or a damaged one: refused, told or counted, on the real binary.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use serde_json::Value;
 
-use command::{Folder, MSR, SPC, described, ends, fails, forebay, json};
+use crate::command::{Folder, MSR, SPC, described, ends, fails, forebay, json};
 
 const BLKTRACE: &[u8] = include_bytes!("../../../fuzz/seeds/open/blktrace");
 const PARQUET: &[u8] = include_bytes!("../../../fuzz/seeds/open/parquet");

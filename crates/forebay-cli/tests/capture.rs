@@ -4,9 +4,6 @@
 //! them it is skipped, loudly. The device holds a temporary file and goes away with the test, however
 //! that ends. One tracer serves one test at a time.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

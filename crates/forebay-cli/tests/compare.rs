@@ -1,14 +1,10 @@
 //! `forebay compare` on the real binary.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 
 use serde_json::Value;
 
-use command::{Folder, HEADER, ends, fails, forebay, sample};
+use crate::command::{Folder, HEADER, ends, fails, forebay, sample};
 
 #[test]
 fn a_card_of_a_trace_and_itself() {

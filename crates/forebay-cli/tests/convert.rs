@@ -1,14 +1,11 @@
 //! `forebay convert --partition-by volume` and `--anonymize`, on the real binary.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use command::{Folder, HEADER, ends, fails, forebay, json, sample};
+
+use crate::command::{Folder, HEADER, ends, fails, forebay, json, sample};
 
 /// Requests of three volumes, one with a name that leads out of the folder.
 fn trace(folder: &Path) -> std::path::PathBuf {

@@ -1,13 +1,11 @@
 //! What `deny.toml` asks of every dependency, as far as it can be asked without the network and without cargo-deny: its licence
 //! is one of those allowed, it comes from the registry, and its version is no wildcard. `make audit` asks for advisories too.
 
-#![allow(clippy::unwrap_used)]
-
-mod shell;
-
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::shell;
 
 /// What the lock file pins, as cargo knows it. Where cargo cannot say (a package without its dependencies' sources), loudly none.
 fn metadata() -> Option<Value> {
@@ -92,38 +90,6 @@ fn every_dependency_may_be_carried_and_comes_from_the_registry() {
             let of_registry = source.is_some_and(|source| source.starts_with("registry+"));
             assert!(of_registry, "{name} comes from {source:?}, expected the registry");
         }
-    }
-}
-
-/// Each dependency with its version and the features it is built with, in lines `name version features`; loudly none where cargo
-/// cannot say.
-fn features(of: &[&str]) -> Option<Vec<String>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let words = ["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} {f}"];
-    let output =
-        Command::new(cargo).args(words).args(of).current_dir(shell::root()).output().unwrap();
-    if !output.status.success() {
-        eprintln!(
-            "!!! what is built for fuzzing is NOT checked: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-        return None;
-    }
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines = text.lines().map(|line| line.replace(" (*)", "").replace(" (proc-macro)", ""));
-    Some(lines.filter(|line| !line.is_empty() && !line.contains(" (/")).collect())
-}
-
-/// Else half of the dependencies would be built a second time.
-#[test]
-fn fuzzing_builds_no_dependency_in_another_way() {
-    let all = features(&["--workspace", "--edges", "normal,build,dev"]);
-    let fuzzed = features(&["--manifest-path", "fuzz/Cargo.toml", "--edges", "normal,build"]);
-    let (Some(all), Some(fuzzed)) = (all, fuzzed) else { return };
-    let name = |line: &str| line.split(' ').next().unwrap().to_string();
-    assert!(all.len() > 100 && fuzzed.len() > 50);
-    for line in fuzzed.iter().filter(|line| all.iter().any(|other| name(other) == name(line))) {
-        assert!(all.contains(line), "fuzz/Cargo.toml or its lock: {line}");
     }
 }
 

@@ -1,12 +1,8 @@
 //! `device fit`, `import` and `validate`, on the real binary.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use serde_json::Value;
 
-use command::{Folder, fails, forebay};
+use crate::command::{Folder, fails, forebay};
 
 #[test]
 fn a_fit_names_what_is_missing_or_wrong_and_writes_nothing() {

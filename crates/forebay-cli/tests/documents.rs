@@ -5,19 +5,14 @@
 //! (a block of TOML whose first line is `# NAME.toml`). `guide.rs` runs those of the guide, `install.rs` and the Python
 //! package's tests those that are theirs. Commands that no test can run are `console`, and counted here.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod shell;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use command::{Folder, ends, forebay, json, sample};
+use crate::command::{Folder, ends, forebay, json, sample};
+use crate::shell;
 
 /// Pages with commands that others run, or that need what no test has.
 const ELSEWHERE: [&str; 7] = [

@@ -3,16 +3,11 @@
 //! `/dev/sdX` are files. What needs a disk to capture from or a drive's measurements is held to be understood, no more: it
 //! may fail, but not over its words (docs/guide.md's test captures; `device.rs` and forebay-devices fit, import and validate).
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod shell;
-
 use std::fs;
 use std::path::Path;
 
-use command::{Folder, ends, forebay, sample};
+use crate::command::{Folder, ends, forebay, sample};
+use crate::shell;
 
 /// Verbs in an order in which each finds what those before it made; all others come after them.
 const FIRST: [&str; 15] = [

@@ -3,18 +3,13 @@
 //! `sudo` runs what it is given, and `/dev/sda` is a loop device. Capturing needs root and a tracer that nobody uses; where that is
 //! not to be had, a part of the bundled trace stands in for what would have been captured, loudly.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod served;
-mod shell;
-
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use shell::{blocks, prepared, run};
+use crate::served;
+use crate::shell;
+use crate::shell::{blocks, prepared, run};
 
 /// Captures from a loop device on which something is done meanwhile, as the page says.
 fn capture(folder: &Path, text: &str) -> Result<String, String> {

@@ -1,16 +1,11 @@
 //! What an installation holds: the version, completions, manual pages, and where `make install` puts them.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod shell;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use command::{Folder, ends, fails, forebay};
+use crate::command::{Folder, ends, fails, forebay};
+use crate::shell;
 
 /// What a command prints, if it is there and goes well.
 fn said(command: &mut Command) -> Option<String> {

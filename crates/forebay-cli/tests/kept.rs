@@ -1,14 +1,10 @@
 //! No verb writes over a file that it reads, whatever name leads there.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use command::{Folder, SPC, ends, fails, forebay, sample};
+use crate::command::{Folder, SPC, ends, fails, forebay, sample};
 
 const SAID: &[&str] = &["a file that is read", "expected another file"];
 

@@ -3,11 +3,6 @@
 //! The system refuses a command more than its bound (`ulimit -d`: heap, stacks and all that is mapped
 //! to be written), and it fails where it asks for more.
 
-#![allow(clippy::unwrap_used)]
-#![cfg(target_os = "linux")]
-
-mod command;
-
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +11,8 @@ use assert_cmd::Command;
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::{Dictionary, Notes, Record, Stream, write};
 
-use command::{Folder, HEADER, ends, fails};
+use crate::command;
+use crate::command::{Folder, HEADER, ends, fails};
 
 /// The command, that may have so many MiB.
 fn bounded(mib: u64, arguments: &[&str], paths: &[&Path]) -> Command {

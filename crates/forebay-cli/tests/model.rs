@@ -1,14 +1,11 @@
 //! `fit` and `generate` as a user runs them.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use command::{HEADER, sample};
+use crate::command;
+use crate::command::{HEADER, sample};
 
 /// Runs in `folder`.
 fn forebay(folder: &Path, words: &[&str]) -> Output {

@@ -1,15 +1,12 @@
 //! docs/policy-parameters.md is what `forebay policies` says. `UPDATE=1` writes it anew.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use command::{ends, forebay, json};
 use serde_json::Value;
+
+use crate::command::{ends, forebay, json};
 
 const BEGINNING: &str = "\
 # Parameters of policies

@@ -1,16 +1,13 @@
 //! The contract of `forebay plan`, on the real binary: what it answers, and what it refuses.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
 use serde_json::Value;
 
-use command::{Folder, ends, forebay};
+use crate::command;
+use crate::command::{Folder, ends, forebay};
 
 /// SPC text of requests at these seconds, on volumes 0 and 1 in turn.
 fn trace_of(folder: &Folder, seconds: &[f64]) -> PathBuf {

@@ -1,14 +1,10 @@
 //! The contract of `forebay plan buy`, on the real binary: what it answers and refuses, and that the configuration
 //! it proposes is one that `forebay serve` takes.
 
-#![allow(clippy::unwrap_used)]
-
 #[cfg(target_os = "linux")]
-#[path = "../../forebay-serve/tests/client/mod.rs"]
-mod client;
-mod command;
-
 use std::fs;
+
+use crate::command;
 #[cfg(target_os = "linux")]
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,9 +12,9 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::command::{Folder, ends, fails, forebay};
 #[cfg(target_os = "linux")]
-use client::Client;
-use command::{Folder, ends, fails, forebay};
+use crate::served::client::Client;
 
 /// SPC text of reads at these milliseconds, on volumes 0 and 1 in turn, a few thousand sectors apart.
 fn trace(folder: &Folder, name: &str, at_ms: impl Iterator<Item = u64>) -> PathBuf {

@@ -1,18 +1,13 @@
 //! `forebay play`, on the real binary: what it does to files, what it refuses, what it prints. No test
 //! depends on how fast the machine is.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use command::{Folder, HEADER};
+use crate::command::{Folder, HEADER};
 
 /// A trace of `(microseconds, op, offset, bytes)`.
 fn trace_of(folder: &Folder, rows: &[(u64, &str, u64, u32)]) -> PathBuf {

@@ -1,17 +1,12 @@
 //! What the system refuses, as every verb tells it for every file it is given: one line that names the file, what the system says,
 //! and what to do. 2 where another name would do, 1 where the machine fails.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod shell;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use command::{Folder, SPC, ends, fails, forebay};
+use crate::command::{Folder, SPC, ends, fails, forebay};
+use crate::shell;
 
 /// Commands that read `AT`, or write `AT/x.csv`, and what they call it.
 const EACH: [&str; 31] = [

@@ -1,17 +1,12 @@
 //! Where a report goes: each verb that writes one, to places that can and cannot be written to.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use command::{Folder, ends, fails, forebay};
+use crate::command::{Folder, ends, fails, forebay};
 
 /// The words of each verb that writes a page, in a folder that has what they need.
 fn verbs(folder: &Folder) -> Vec<Vec<String>> {

@@ -1,17 +1,12 @@
 //! `forebay serve`, on the real binary, with the clients that people have: libnbd's and its tools, QEMU's tools, fio.
 //! Those that are not there are skipped, loudly.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod served;
-
 use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
 
-use served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
+use crate::served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
 
 const MIB: usize = 1 << 20;
 

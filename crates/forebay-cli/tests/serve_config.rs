@@ -1,11 +1,5 @@
 //! `forebay serve` with a configuration, on the real binary: promises, SIGHUP, `top`, metrics, traces and tapes.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod served;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use served::client::{Client, FLUSH};
-use served::{Folder, Serving, does, have, serve};
+use crate::command;
+use crate::served::client::{Client, FLUSH};
+use crate::served::{Folder, Serving, does, have, serve};
 
 fn config(policy: &str) -> String {
     format!(

@@ -4,11 +4,6 @@
 //! A kill takes what the process had in its own memory, not what the system has: answers too early are found, flushes
 //! that are left out are not. `make kill-serve ROUNDS=100` kills it more often.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod served;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
@@ -16,8 +11,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use served::client::{Client, FLUSH, FUA, READ, WRITE, WRITE_ZEROES};
-use served::{Folder, Serving, does, ran, serve, skipped};
+use crate::served::client::{Client, FLUSH, FUA, READ, WRITE, WRITE_ZEROES};
+use crate::served::{Folder, Serving, does, ran, serve, skipped};
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 256;

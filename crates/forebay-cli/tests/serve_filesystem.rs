@@ -1,19 +1,14 @@
 //! A file system on `forebay serve`: ext4 on a loop device over nbdfuse, with git and SQLite on it, while policies change,
 //! drives are lost and the server is killed.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod served;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
-use served::mounted::{Mounted, State};
-use served::{Folder, Serving, does, have, skipped};
+use crate::served::mounted::{Mounted, State};
+use crate::served::{Folder, Serving, does, have, skipped};
 
 /// Makes a database, or checks the one there and goes on with it. What was committed is noted elsewhere.
 const DATABASE: &str = "

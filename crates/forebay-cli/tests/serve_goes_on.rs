@@ -1,11 +1,6 @@
 //! Clients of `forebay serve` go on: after the server was killed and started again, and while drives of a volume are
 //! lost under them.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod served;
-
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use served::{Folder, Serving, does, have, ran, skipped};
+use crate::served::{Folder, Serving, does, have, ran, skipped};
 
 /// The server is killed, and started again after a while.
 fn restarted(folder: &Folder, mut serving: Serving, words: &[&str]) -> Serving {

@@ -1,17 +1,12 @@
 //! `forebay serve` and clients that mean it no good: they flood it, stall, come in hundreds. Others are served all the
 //! same, and its memory is bounded.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod served;
-
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use served::client::{BLOCK_STATUS, Client, FLUSH, READ, WRITE};
-use served::{Folder, Serving};
+use crate::served::client::{BLOCK_STATUS, Client, FLUSH, READ, WRITE};
+use crate::served::{Folder, Serving};
 
 const MIB: u64 = 1 << 20;
 

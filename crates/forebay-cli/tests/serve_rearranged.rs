@@ -1,16 +1,11 @@
 //! A disk that is rearranged while it is served: learnt from a trace of its own, copied, found again, on the real binary.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod served;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
-use served::client::{Client, FLUSH};
-use served::{Folder, Serving, mixed, serve};
+use crate::command;
+use crate::served::client::{Client, FLUSH};
+use crate::served::{Folder, Serving, mixed, serve};
 
 const KIB: u64 = 1 << 10;
 /// What is exported; the rest of the disk is for what moves.

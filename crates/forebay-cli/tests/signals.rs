@@ -1,14 +1,9 @@
 //! What the command does when the system stops it: exit status, message, nothing left behind.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 use std::process::{Command, Stdio};
 
-use command::sample;
+use crate::command::sample;
 
 #[test]
 fn a_signal_ends_it_with_128_and_its_number() {

@@ -1,16 +1,11 @@
 //! `-` in a trace's place, for every verb that has one: answers are those of the file, however its bytes come.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod shell;
-
 use std::fs;
 
 use serde_json::Value;
 
-use command::{Folder, ends, forebay, sample};
+use crate::command::{Folder, ends, forebay, sample};
+use crate::shell;
 
 /// A folder with 300 requests as SPC and as Parquet, of which more than one pipe holds, and what verbs ask for.
 fn folder() -> Folder {

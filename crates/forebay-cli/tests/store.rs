@@ -1,12 +1,6 @@
 //! `forebay store`, on the real binary: clients of Redis over TCP, whatever they send, and that nothing is lost
 //! when it is killed.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod store_server;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
@@ -16,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use command::Folder;
-use store_server::{Client, DISKS, Serving, forebay, made};
+use crate::command::Folder;
+use crate::store_server::{Client, DISKS, Serving, forebay, made};
 
 fn refused(folder: &Folder, args: &[&str], parts: &[&str]) {
     let output = forebay(folder, args).output().unwrap();

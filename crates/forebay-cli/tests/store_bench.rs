@@ -1,11 +1,5 @@
 //! `forebay store bench`, on the real binary, against servers that answer well, wrongly, not at all, or go away.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod store_server;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,9 +8,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use command::Folder;
 use serde_json::Value;
-use store_server::{DISKS, Serving, forebay, made};
+
+use crate::command::Folder;
+use crate::store_server::{DISKS, Serving, forebay, made};
 
 fn with_store() -> Folder {
     let folder = Folder::new();

@@ -1,14 +1,9 @@
 //! What goes to a terminal, to a pipe and comes from one.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-mod shell;
-
 use std::fs;
 
-use command::{Folder, SPC, ends, fails, forebay, json, sample};
+use crate::command::{Folder, SPC, ends, fails, forebay, json, sample};
+use crate::shell;
 
 const BOLD: &str = "\x1b[1m";
 

@@ -1,14 +1,10 @@
 //! The contract of `forebay describe --threads`, on the real binary.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use command::{Folder, ends, forebay};
+use crate::command::{Folder, ends, forebay};
 
 /// A reader at random and a log that appends, 20 requests a second for ten seconds.
 fn trace() -> (Folder, PathBuf) {

@@ -1,12 +1,8 @@
 //! Options, help and listings, on the real binary: what is asked for wrongly or in vain is told.
 
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs;
 
-use command::{Folder, SPC, ends, fails, forebay, json};
+use crate::command::{Folder, SPC, ends, fails, forebay, json};
 
 #[test]
 fn mistakes_in_options_say_what_is_right() {

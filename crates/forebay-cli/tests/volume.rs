@@ -1,11 +1,6 @@
 //! `forebay volume`, on the real binary: what it makes of files, what it refuses, and that nothing is lost
 //! when it is killed.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
-
-mod command;
-
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use command::{Folder, HEADER};
+use crate::command::{Folder, HEADER};
 
 const MIB: u64 = 1 << 20;
 

@@ -24,7 +24,7 @@ from pathlib import Path
 STAGES = [
     ["-p", "forebay-core", "--lib"],
     ["-p", "forebay-core", "--tests"],
-    ["-p", "forebay-live", "--test", "laws"],
+    ["-p", "forebay-live", "--test", "all", "laws"],
 ]
 MEMORY_MAX_BYTES = 6_000_000_000
 TEST_MAX_S = 300

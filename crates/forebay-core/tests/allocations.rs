@@ -1,10 +1,5 @@
 //! The loop of a run allocates nothing: buffers reach their size early and are used again.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../benches/load/mod.rs"]
-mod load;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -13,6 +8,8 @@ use forebay_core::catalog::{
 };
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Done, Nanos, Observer, Policy, simulate};
+
+use crate::load;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };

@@ -1,8 +1,6 @@
 //! Laws of the block layer under every scheduler: flushes go first and in order, a write follows its
 //! preflush, FUA writes are alone, and the wait that is told is the longest of the parts.
 
-#![allow(clippy::unwrap_used)] // a test
-
 use std::collections::{BTreeMap, VecDeque};
 
 use forebay_core::catalog::{POLICIES, build};

@@ -3,17 +3,13 @@
 //! Time never runs backwards, energy and busy time never fall, no work takes less than its transfer
 //! floor, each I/O finishes exactly once and the same calls give the same answers, also for I/Os far beyond the device.
 
-#![allow(clippy::unwrap_used)] // a test
-
-#[path = "devices/mod.rs"]
-mod devices;
-
-use devices::{drives, flash, models};
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Collection;
 use forebay_core::{Completion, Device, Flags, Nanos, Op, Request};
 use proptest::prelude::*;
+
+use crate::devices::{drives, flash, models};
 
 /// One call: the pause before it in ns, what to do, where (a place, or right after the last).
 type Step = (u64, u8, Option<u64>, u32);

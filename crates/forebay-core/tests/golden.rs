@@ -2,16 +2,10 @@
 //! something for each of their rules. Exact to the nanosecond: what decides or serves otherwise than
 //! it did shows. `UPDATE=1` writes it anew; a change must be explained in the commit that makes it.
 
-#![allow(clippy::unwrap_used)] // a test
-
-#[path = "devices/mod.rs"]
-mod devices;
-#[path = "golden/mix.rs"]
 mod mix;
 
 use std::fmt::Write;
 
-use devices::{drives, flash, hdd};
 use forebay_core::catalog::{
     DeviceSet, FlashLane, PLACEMENTS, POLICIES, array_ssds, build, build_measured, build_placed,
 };
@@ -20,7 +14,10 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Collection;
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{Completion, Device, Done, Nanos, Observer, Policy, Rearrangement, simulate};
-use mix::Mix;
+
+use self::mix::Mix;
+use crate::devices;
+use crate::devices::{drives, flash, hdd};
 
 /// Parameters that turn on what the defaults leave off, or reach a limit sooner.
 const SCHEDULERS: &[&str] = &[

@@ -1,15 +1,12 @@
 //! What waiting is for, on a disk: a sequential reader that thinks a little between its reads keeps
 //! its throughput beside streams that read all over the disk.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../benches/load/mod.rs"]
-mod load;
-
 use std::collections::BinaryHeap;
 
 use forebay_core::catalog::build;
 use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate};
+
+use crate::load;
 
 const LEN: u32 = 64 << 10;
 const THINK: Nanos = Nanos::from_micros(500);

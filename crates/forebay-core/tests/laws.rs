@@ -1,11 +1,6 @@
 //! The laws (`forebay_core::laws`) on every listed policy, whatever it is asked; and what of them holds
 //! for those that move data by themselves.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "devices/mod.rs"]
-mod devices;
-
 use forebay_core::catalog::{
     self, DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS, array_ssds,
     build_measured, build_placed,
@@ -21,6 +16,8 @@ use forebay_core::{
     Done, Flags, Lane, Nanos, Observer, Op, Policy, Rearrangement, Request, SpecError, simulate,
 };
 use proptest::prelude::*;
+
+use crate::devices;
 
 /// Forms and parameters beside the defaults that must keep the laws too.
 const VARIANTS: &[&str] = &[

@@ -2,28 +2,20 @@
 //!
 //! The server serves exactly `1 / rate` seconds: rates divide 10^9, so nothing is rounded.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "shaping/dmclock.rs"]
 mod dmclock;
-#[path = "shaping/fair.rs"]
 mod fair;
-#[path = "shaping/mod.rs"]
 mod harness;
-#[path = "shaping/measured.rs"]
 mod measured;
-#[path = "shaping/miser.rs"]
 mod miser;
-#[path = "shaping/parts.rs"]
 mod parts;
-#[path = "shaping/promised.rs"]
 mod promised;
 
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::rtt::{Classes, Rtt};
 use forebay_core::{Flags, Nanos, Op, Request};
-use harness::{Ran, arrivals, read, reads, run};
 use proptest::prelude::*;
+
+use self::harness::{Ran, arrivals, read, reads, run};
 
 /// Rates of which the double, too, divides 10^9.
 const RATES: &[u64] = &[50, 100, 125, 250, 500, 1000];

@@ -5,8 +5,6 @@
 //! For CFQ the paper prints 203 tracks, 25.37 on average and 2.03 sweeps, but its own list of
 //! tracks adds up to 275, 34.375 and 2.75 over its 8 movements: the right sums are tested.
 
-#![allow(clippy::unwrap_used)]
-
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{

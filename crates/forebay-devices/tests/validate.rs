@@ -3,8 +3,6 @@
 //!
 //! The set is not part of the repository; without `../shared/traces` these tests say so and pass.
 
-#![allow(clippy::unwrap_used)] // a test
-
 use std::path::{Path, PathBuf};
 
 use forebay_devices::validate::{Arrivals, Validation, read_trace, validate};

@@ -2,9 +2,10 @@
 //!
 //! Each lane has threads of its own, as many as it takes I/Os at a time. An I/O carries its bytes with it,
 //! in memory of its own; so times are less precise than [`crate::Uring`]'s: bytes are copied once more,
-//! and each I/O passes from thread to thread twice.
+//! and each I/O passes from thread to thread twice. Clients' sockets are polled.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::memory::Memory;
+use crate::polled::Polled;
 use crate::pool::Pool;
+use crate::sockets::{Moved, Plug, Wired};
 use crate::target::Target;
 use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, outcome, source};
@@ -56,6 +59,8 @@ pub struct Threads {
     pattern: Buf,
     /// Memory of I/Os that ended, for others.
     spare: Vec<Memory>,
+    /// Sockets of clients, if there is room for any; the driver then waits for these too.
+    polled: Option<Polled>,
     clock: WallClock,
     now: Nanos,
 }
@@ -73,6 +78,18 @@ impl Threads {
     /// # Errors
     /// Where no thread can be had.
     pub fn new(targets: Vec<Target>, depth: u32) -> io::Result<Threads> {
+        Threads::waiting_in(None, targets, depth)
+    }
+
+    /// The same with room for so many sockets at a time ([`Wired`]).
+    ///
+    /// # Errors
+    /// As [`Threads::new`].
+    pub fn with_sockets(targets: Vec<Target>, depth: u32, sockets_max: u32) -> io::Result<Threads> {
+        Threads::waiting_in(Some(Polled::new(sockets_max)?), targets, depth)
+    }
+
+    fn waiting_in(polled: Option<Polled>, targets: Vec<Target>, depth: u32) -> io::Result<Threads> {
         let depth = depth.clamp(1, THREADS_MAX);
         let (finished, done) = channel();
         let mut served = Vec::new();
@@ -81,7 +98,8 @@ impl Threads {
             let (jobs, queue) = channel();
             let queue = Arc::new(Mutex::new(queue));
             let threads = (0..depth).map(|_| {
-                let worker = Worker { target: Arc::clone(&target) };
+                let waker = polled.as_ref().map(Polled::waker);
+                let worker = Worker { target: Arc::clone(&target), waker };
                 let (queue, finished) = (Arc::clone(&queue), finished.clone());
                 Builder::new().name("play".into()).spawn(move || worker.work(&queue, &finished))
             });
@@ -99,6 +117,7 @@ impl Threads {
             pool,
             pattern,
             spare: Vec::new(),
+            polled,
             clock: WallClock::start(),
             now: Nanos::ZERO,
         })
@@ -157,6 +176,8 @@ impl Threads {
 /// What a thread has.
 struct Worker {
     target: Arc<Target>,
+    /// Where the driver waits for more than messages.
+    waker: Option<Waker>,
 }
 
 impl Worker {
@@ -177,6 +198,9 @@ impl Worker {
             };
             if finished.send(Message::Done(job, failure)).is_err() {
                 return;
+            }
+            if let Some(waker) = &self.waker {
+                waker.wake();
             }
         }
     }
@@ -273,6 +297,9 @@ impl Lanes for Threads {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         let left = until - self.clock.now() - SPIN;
         if left > Nanos::ZERO && self.waiting.is_empty() {
+            if let Some(polled) = &mut self.polled {
+                return polled.wait(left);
+            }
             match self.done.recv_timeout(Duration::from_nanos(left.0)) {
                 Ok(Message::Done(job, failure)) => self.waiting.push((job, failure)),
                 Ok(Message::Wake) => {}
@@ -286,8 +313,47 @@ impl Lanes for Threads {
     }
 
     fn waker(&mut self) -> io::Result<Waker> {
+        if let Some(polled) = &self.polled {
+            return Ok(polled.waker());
+        }
         let messages = self.messages.clone();
         Ok(Waker::message(move || drop(messages.send(Message::Wake))))
+    }
+}
+
+impl Threads {
+    /// # Panics
+    /// Without room for sockets.
+    fn sockets(&mut self) -> (&mut Polled, &mut Pool) {
+        let polled = self.polled.as_mut().expect("threads with room for sockets");
+        (polled, &mut self.pool)
+    }
+}
+
+impl Wired for Threads {
+    fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd> {
+        self.sockets().0.plug(socket)
+    }
+
+    fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool) {
+        self.sockets().0.receive(plug, into, whole);
+    }
+
+    fn send(&mut self, plug: Plug, from: &[Piece]) {
+        self.sockets().0.send(plug, from);
+    }
+
+    fn unplug(&mut self, plug: Plug) {
+        self.sockets().0.unplug(plug);
+    }
+
+    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+        let (polled, pool) = self.sockets();
+        polled.moved(moved, pool)
     }
 }
 

@@ -1,9 +1,5 @@
 //! The live driver's loop, on emulated lanes and clocks that tests move.
 
-#![allow(clippy::unwrap_used)]
-
-mod rig;
-
 use std::io;
 
 use forebay_core::catalog::{POLICIES, build};
@@ -16,7 +12,7 @@ use forebay_core::{
 };
 use forebay_live::{Emulated, Ended, Failure, LEN_MAX, Lanes, VirtualClock, Waker, run};
 
-use rig::{Counted, Sloppy, mixed, open, request};
+use crate::rig::{Counted, Sloppy, mixed, open, request};
 
 fn disk() -> DeviceModel {
     let spec = HddSpec {

@@ -1,9 +1,5 @@
 //! Real files and devices through each driver: contents, counts and errors; never times.
 
-#![allow(clippy::unwrap_used)]
-
-mod rig;
-
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,7 +15,7 @@ use forebay_live::{
     Failure, Kind, LEN_MAX, Lanes, Opening, Patterned, Target, Threads, Uring, payload, run,
 };
 
-use rig::{Counted, mixed, open, request};
+use crate::rig::{Counted, mixed, open, request};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,6 +1,5 @@
 //! The model as a whole: what it draws is like what it was fitted on, and no copy of it; every damage of its file
 //! is told in one line.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -35,7 +35,8 @@ use forebay::tape::{Blank, Header, Tape};
 use forebay_trace::quantities::seconds;
 
 pub use error::Error;
-pub use on::{Driver, On, OnVolume, Real};
+pub use forebay_live::Driver;
+pub use on::{On, OnVolume, Real};
 pub use place::{Found, Place};
 use result::Played;
 pub use result::{ErrorCount, PlayResult, TargetFigures};

@@ -2,14 +2,15 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, is_placement};
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
-use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock};
+use forebay_live::{
+    Driver, Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock,
+};
 
 use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
@@ -19,26 +20,6 @@ use forebay_volume::{Found, find, over, status};
 
 use crate::error::Error;
 use crate::{Plan, targets};
-
-/// How I/Os get to real targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
-    /// io_uring.
-    Uring,
-    /// Plain reads and writes on threads.
-    Threads,
-}
-
-impl FromStr for Driver {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Driver, String> {
-        match text {
-            "io_uring" => Ok(Driver::Uring),
-            "threads" => Ok(Driver::Threads),
-            other => Err(format!("got '{other}', expected io_uring or threads")),
-        }
-    }
-}
 
 /// Real targets.
 #[derive(Clone, Debug)]

@@ -59,11 +59,18 @@ def test_lengths_add_up_beyond_32_bits(tmp_path):
     assert pq.read_schema(tmp_path / "big.parquet").field("len").type == pa.uint32()
 
 
-@pytest.mark.parametrize("codec", ["snappy", "gzip", "brotli", "lz4", "zstd", "none"])
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "lz4", "zstd", "none"])
 def test_parquet_of_every_codec_is_read(trace, tmp_path, codec):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(trace), path, compression=codec)
     assert pa.table(forebay.read(path)).to_pylist() == pa.table(trace).to_pylist()
+
+
+def test_parquet_in_brotli_is_refused_by_its_name(trace, tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(trace), path, compression="brotli")
+    with pytest.raises(forebay.Error, match="packed with Brotli.*--features brotli"):
+        pa.table(forebay.read(path))
 
 
 def test_integers_that_pandas_made_floats_are_read(tmp_path):

@@ -11,13 +11,14 @@ use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Pairing, Rearrange, Rearranged};
 use forebay_core::{Device, Fault, Nanos, Policy};
-use forebay_live::{Emulated, Kind, LEN_MAX, Opening, RingClock, Store, Target, Uring};
+use forebay_live::{Driver, Kind, LEN_MAX, Opening, Target};
 use forebay_volume::{Found, Shape, find, find_cached, is_drive, status};
 
 use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
 use crate::flash::{self, Pair};
+use crate::lanes::{Closed, Lanes};
 use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
 
@@ -46,20 +47,6 @@ pub(crate) enum Policies {
     Rearranged(DeviceSet, Laid),
     /// Over a volume; where an array before it lost acknowledged writes, the one stream that need not be told.
     Volume(Shape, Option<u32>),
-}
-
-/// Lanes that are not driven yet: a ring belongs to the thread that drives it.
-enum Closed {
-    /// They are driven.
-    Gone,
-    Real {
-        targets: Vec<Target>,
-        depth: u32,
-    },
-    Models {
-        models: Vec<DeviceModel>,
-        stores: Vec<Target>,
-    },
 }
 
 impl Policies {
@@ -283,35 +270,10 @@ fn refuse_longer(disk: &Target, model: &DeviceModel) -> Result<(), Error> {
 
 impl Opened {
     /// The lanes, on the thread that drives them; their clock starts now.
-    pub(crate) fn lanes(&mut self) -> Result<Lanes, Error> {
-        match std::mem::replace(&mut self.lanes, Closed::Gone) {
-            Closed::Gone => Err(unfit("its lanes are driven already")),
-            Closed::Real { targets, depth } => {
-                let uring = Uring::with_sockets(targets, depth, CLIENTS_MAX);
-                Ok(Lanes::Real(Box::new(uring.map_err(|(error, _)| no_ring(error))?)))
-            }
-            Closed::Models { models, stores } => {
-                let clock = RingClock::start(CLIENTS_MAX).map_err(no_ring)?;
-                let stores = stores.into_iter().map(|store| Box::new(store) as Box<dyn Store>);
-                Ok(Lanes::Emulated(Box::new(
-                    Emulated::new(models, clock).storing(stores.collect()),
-                )))
-            }
-        }
+    pub(crate) fn lanes(&mut self, driver: Option<Driver>) -> Result<Lanes, Error> {
+        let closed = std::mem::replace(&mut self.lanes, Closed::Gone);
+        closed.open(driver, &mut self.notes)
     }
-}
-
-fn no_ring(error: io::Error) -> Error {
-    unfit(format!(
-        "io_uring is not available, and serve needs it: {error}; it needs Linux 5.11 or later, and a container \
-         that allows io_uring_setup"
-    ))
-}
-
-/// The lanes there are.
-pub(crate) enum Lanes {
-    Real(Box<Uring>),
-    Emulated(Box<Emulated<DeviceModel, RingClock>>),
 }
 
 /// Opens a target that is there, and keeps others from it.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay::devices::OpenDevice;
 use forebay_core::Nanos;
 use forebay_core::catalog::build;
+use forebay_live::Driver;
 
 use crate::address::Address;
 use crate::error::{Error, unfit};
@@ -35,6 +36,8 @@ pub struct Back {
     pub policy: String,
     /// I/Os that a disk is given at a time.
     pub depth: u32,
+    /// How I/Os get there; by io_uring where it can be had if nothing is said.
+    pub driver: Option<Driver>,
     /// Whether I/O goes through the page cache.
     pub page_cache: bool,
     /// Whether nothing is written.
@@ -177,6 +180,7 @@ impl Back {
             on,
             policy: "noop".into(),
             depth: 64,
+            driver: None,
             page_cache: false,
             read_only: false,
             force: false,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use forebay::devices;
 use forebay_core::Nanos;
+use forebay_live::Driver;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -40,6 +41,7 @@ struct DiskTable {
     page_cache: bool,
     policy: Option<String>,
     depth: Option<u32>,
+    driver: Option<String>,
     #[serde(default)]
     read_only: bool,
     #[serde(default)]
@@ -65,6 +67,7 @@ struct VolumeTable {
     emulate: Option<String>,
     policy: Option<String>,
     depth: Option<u32>,
+    driver: Option<String>,
     streams: Option<Who>,
     capacity_iops: Option<u64>,
     #[serde(default)]
@@ -234,6 +237,7 @@ impl DiskTable {
             blocks,
             policy: self.policy.unwrap_or(base.policy.clone()),
             depth: within("depth", self.depth.unwrap_or(base.depth))?,
+            driver: self.driver.as_deref().map(driver).transpose()?,
             page_cache: self.page_cache,
             read_only: self.read_only,
             force: self.force,
@@ -261,6 +265,7 @@ impl VolumeTable {
         Ok(Back {
             policy: self.policy.unwrap_or(base.policy.clone()),
             depth: within("depth", self.depth.unwrap_or(base.depth))?,
+            driver: self.driver.as_deref().map(driver).transpose()?,
             streams: self.streams.map(streams),
             capacity_iops: self.capacity_iops,
             measures_capacity: matches!(self.capacity, Capacity::Measured),
@@ -332,6 +337,11 @@ fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(
              the page cache; leave it out"
         )),
     }
+}
+
+/// A driver by its name.
+fn driver(name: &str) -> Result<Driver, String> {
+    name.parse().map_err(|what| format!("driver: {what}"))
 }
 
 /// A count of I/Os or requests.

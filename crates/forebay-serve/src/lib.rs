@@ -21,8 +21,10 @@ mod flash;
 mod front;
 mod handshake;
 #[doc(hidden)]
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod journal;
+mod lanes;
 #[cfg(test)]
 mod laws;
 mod listen;

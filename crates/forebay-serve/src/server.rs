@@ -19,7 +19,7 @@ use forebay_live::{Lanes as _, Waker, Wired, run};
 use forebay_metrics::Scraped;
 
 use crate::address::Address;
-use crate::back::{Lanes, Opened, Policies, keeps_data};
+use crate::back::{Opened, Policies, keeps_data};
 use crate::config::{Back, Config, On};
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
@@ -28,6 +28,7 @@ use crate::figures::Figures;
 use crate::flash::{Pair, refuse_overwriting};
 use crate::front::{Course, Front, Newcomer, Order, Switch};
 use crate::journal::Journal;
+use crate::lanes::Lanes;
 use crate::listen::{Door, Listening};
 use crate::outputs::{self, Beside};
 use crate::record::{Asked, Issued};
@@ -120,7 +121,10 @@ impl Server {
                 doors.push(Door { at, newcomers, waker });
             }
             self.exports.extend(ready.exports);
-            self.notes.extend(ready.notes);
+            // What is so for all backs is told once.
+            let new: Vec<String> =
+                ready.notes.into_iter().filter(|note| !self.notes.contains(note)).collect();
+            self.notes.extend(new);
         }
         self.tell(config)?;
         // All is known to be good: from here on something may be written.
@@ -388,8 +392,9 @@ struct Inbound {
 /// The thread of a back: opens it, tells, and drives it until it is to stop.
 fn driver(back: &Back, inbound: Inbound, begun: Beginning) -> Result<(), Error> {
     let mut opened = Opened::open(back)?;
-    match opened.lanes()? {
-        Lanes::Real(lanes) => drive(back, opened, *lanes, inbound, begun),
+    match opened.lanes(back.driver)? {
+        Lanes::Uring(lanes) => drive(back, opened, *lanes, inbound, begun),
+        Lanes::Threads(lanes) => drive(back, opened, *lanes, inbound, begun),
         Lanes::Emulated(lanes) => drive(back, opened, *lanes, inbound, begun),
     }
 }

@@ -1,23 +1,21 @@
 //! What a server promises its clients.
-#![allow(clippy::unwrap_used)]
-
-mod client;
-mod flash;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use client::{
-    Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM, WRITE,
-    WRITE_ZEROES, pattern,
-};
 use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
 use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
 use forebay_trace::Record;
+
+use crate::client;
+use crate::client::{
+    Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM, WRITE,
+    WRITE_ZEROES, pattern,
+};
 
 const BYTES: u64 = 8 << 20;
 

@@ -1,17 +1,15 @@
 //! What a server promises of volumes: over switches of their policies, of promises above them, of emulated ones.
-#![allow(clippy::unwrap_used)]
-
-mod client;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::{Client, pattern};
 use forebay_core::Nanos;
 use forebay_core::stack::array::Level;
 use forebay_serve::{Address, Back, Config, On, Promise, Server};
 use forebay_volume::Create;
+
+use crate::client::{Client, pattern};
 
 /// The drives of a new volume.
 fn volume(folder: &Path) -> Vec<PathBuf> {

@@ -22,6 +22,7 @@ mod executor;
 mod filter;
 mod frame;
 #[doc(hidden)]
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod inplace;
 mod layout;

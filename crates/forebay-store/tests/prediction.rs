@@ -1,7 +1,5 @@
 //! What is predicted of a load from its first logs comes true, on models of four disks.
 
-#![allow(clippy::unwrap_used)]
-
 use forebay_core::Nanos;
 use forebay_store::{Config, Keys, Load, predict, simulate};
 

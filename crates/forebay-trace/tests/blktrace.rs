@@ -3,8 +3,6 @@
 //!
 //! The real traces lie outside the repository; where they are absent, these tests say so and pass.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! The description of the Hadoop captures against the table of characteristics beside them, which
 //! an independent script computed. Skipped where the captures are not at hand.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::{Path, PathBuf};
 
 use forebay_trace::describe::{Describer, Description, Options};

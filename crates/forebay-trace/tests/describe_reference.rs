@@ -1,7 +1,5 @@
 //! The description of random traces against slow and obvious references.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_core::{Flags, Nanos, Op};

@@ -1,8 +1,6 @@
 //! Threads of real captures against a reckoning that keeps every request of them, and against what
 //! is known of them. Skipped where the captures are not at hand.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! CSV whose header names its columns: read as the declaration that its note tells, or refused with the one to write.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 
 use forebay_core::{Nanos, Op};

@@ -1,7 +1,5 @@
 //! Parquet as pandas, fastparquet, Polars and DuckDB write it, their columns called as people call them: `others/make.py`.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 
 use forebay_core::{Nanos, Op};

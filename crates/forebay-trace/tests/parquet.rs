@@ -1,7 +1,5 @@
 //! Parquet as other makers write it: every codec, and integers that pandas made floats of.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +15,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 use forebay_trace::open::open;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
@@ -98,12 +96,26 @@ fn every_codec_is_read() {
     for codec in [
         Compression::SNAPPY,
         Compression::GZIP(GzipLevel::default()),
-        Compression::BROTLI(BrotliLevel::default()),
         Compression::LZ4,
         Compression::LZ4_RAW,
         Compression::ZSTD(ZstdLevel::default()),
     ] {
         assert_eq!(read(&table(&[]), codec), Ok(expected.clone()), "{codec}");
+    }
+}
+
+#[test]
+fn brotli_is_read_or_refused_by_its_name() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others/brotli.parquet");
+    match open(&path, None).and_then(|mut reader| reader.read(&mut Vec::new())) {
+        Ok(()) => assert!(cfg!(feature = "brotli")),
+        Err(error) => {
+            let told = error.to_string();
+            assert!(!cfg!(feature = "brotli"), "{told}");
+            for part in ["packed with Brotli", "expected snappy", "--features brotli"] {
+                assert!(told.contains(part), "{told}");
+            }
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! A trace parted by volume is the same trace, whatever interrupted its making.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

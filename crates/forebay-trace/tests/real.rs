@@ -1,8 +1,6 @@
 //! Real traces, read and held against the figures published with them. Skipped where the traces
 //! are not at hand.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::PathBuf;
 
 use forebay_core::Op;

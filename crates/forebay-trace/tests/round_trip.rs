@@ -1,7 +1,5 @@
 //! What is written can be read back, and a file is either whole or absent.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
 

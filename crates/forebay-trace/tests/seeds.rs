@@ -3,8 +3,6 @@
 //! Of traces, every seed of a format and of `open`: read to the end. `fuzz/seeds/columns/wrong`, a header
 //! that tells no unit and the damaged tar claim to be wrong.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! What is told of a volume that is read, mended and grown: as much as it holds.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,6 @@
 //! `advise` on small traces whose best scheduler is known: three where it differs, and two where
 //! nothing helps, which must be said.
 
-#![allow(clippy::unwrap_used)]
-
 use forebay::advise::{
     Advice, Asked, Prefer, Remedy, RemedyKind, Verdict, advise, default_device, default_flash,
 };

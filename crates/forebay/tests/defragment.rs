@@ -1,8 +1,6 @@
 //! Defragmentation on traces whose answer is known: files in scattered fragments that are read over
 //! and over, and reads that have no order to learn.
 
-#![allow(clippy::unwrap_used)]
-
 use forebay::defragment::{Defragmentation, study};
 use forebay::devices;
 use forebay::input::Input;

@@ -1,8 +1,6 @@
 //! Golden tables: every scheduler on the bundled trace. `UPDATE=1` writes them anew; a change must
 //! be explained in the commit that makes it.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write;
 use std::path::Path;
 

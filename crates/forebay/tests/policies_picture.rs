@@ -1,7 +1,5 @@
 //! The picture of docs/policies.md: what each scheduler makes of one small trace. `UPDATE=1` draws it anew.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write;
 use std::path::Path;
 

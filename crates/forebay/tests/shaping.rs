@@ -1,8 +1,6 @@
 //! The source's claims for shaping on its own trace (a prefix of it), and what the verb says of
 //! classes and servers. Skipped where the trace is not at hand.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::PathBuf;
 
 use forebay::devices;

@@ -1,7 +1,5 @@
 //! Tapes: what a policy answered in a run it answers again, and whatever is altered is found.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;

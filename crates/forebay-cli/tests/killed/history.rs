@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::steps::{SECTORS, Step};
+use crate::killed::steps::{SECTORS, Step};
 
 pub(crate) struct History {
     /// For each sector the steps it may be of, the oldest first; 0 is zeros.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use forebay_core::{Buf, Bytes, Done, Flags, Nanos, Op, Request, Slots, Workload};
 
-use crate::steps::{SECTOR, SECTORS, written_by};
-use crate::writer::on_volume;
+use crate::killed::steps::{SECTOR, SECTORS, written_by};
+use crate::killed::writer::on_volume;
 
 /// Sectors that are read at a time.
 const STEP: u64 = 256;

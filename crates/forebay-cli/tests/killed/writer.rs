@@ -9,7 +9,7 @@ use forebay_live::{Lanes, Target, Threads, Uring, run};
 use forebay_play::OF_DRIVES;
 use forebay_volume::{find, over};
 
-use crate::steps::{SECTOR, Step, content};
+use crate::killed::steps::{SECTOR, Step, content};
 
 const DEPTH: usize = 16;
 const LANE_DEPTH: u32 = 256;

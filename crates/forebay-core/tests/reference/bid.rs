@@ -1,11 +1,12 @@
 //! BID-HDD: Algorithms 1 and 2 of the **bid** paper as it words them, every figure worked out anew
 //! from all that happened, every queue looked at for every decision.
 
-use super::{complete, request};
 use forebay_core::contract::Bare;
 use forebay_core::elevator::{Bid, BidConfig, BlockLayer, Limits};
 use forebay_core::{Nanos, Op, Policy, Request};
 use proptest::prelude::*;
+
+use super::{complete, request};
 
 /// The staging queue of a process.
 struct StagingQueue {

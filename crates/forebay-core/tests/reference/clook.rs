@@ -1,10 +1,11 @@
 //! C-LOOK: a list sorted by hand for every decision.
 
-use super::{complete, request};
 use forebay_core::contract::Bare;
 use forebay_core::elevator::{BlockLayer, CLook, Limits};
 use forebay_core::{Nanos, Op, Policy, Request};
 use proptest::prelude::*;
+
+use super::{complete, request};
 
 /// C-LOOK the obvious way: who waits, sorted anew for every decision.
 struct PlainCLook {

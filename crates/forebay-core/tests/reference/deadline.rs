@@ -1,11 +1,12 @@
 //! Deadline and mq-deadline: plain lists, scanned whole for every decision, and Linux's rules as cases.
 
-use super::{complete, request};
 use forebay_core::catalog::build;
 use forebay_core::contract::Bare;
 use forebay_core::elevator::{BlockLayer, Deadline, DeadlineConfig, Limits};
 use forebay_core::{Nanos, Op, Policy, Request};
 use proptest::prelude::*;
+
+use super::{complete, request};
 
 /// Deadline and mq-deadline the obvious way: plain lists, scanned whole for every decision.
 struct PlainDeadline {

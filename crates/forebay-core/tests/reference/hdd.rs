@@ -1,10 +1,11 @@
 //! The plain disk: every sector's place written down one after another, every transfer walked sector
 //! by sector.
 
-use super::request;
 use forebay_core::device::hdd::{Hdd, HddSpec, LEN_MAX, Power, SeekSpec, Zone};
 use forebay_core::{Completion, Device, Nanos, Op, Request};
 use proptest::prelude::*;
+
+use super::request;
 
 /// A turn that every track length below divides: no time is rounded.
 const TURN: u64 = 1_200_000;

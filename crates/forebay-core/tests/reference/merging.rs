@@ -1,11 +1,12 @@
 //! Merging: looking at every pair of requests.
 
-use super::request;
 use forebay_core::catalog::build;
 use forebay_core::contract::Bare;
 use forebay_core::elevator::{BlockLayer, Limits, Noop};
 use forebay_core::{Nanos, Op, Policy, Request};
 use proptest::prelude::*;
+
+use super::request;
 
 /// Merging by looking at every pair: a bio extends the request it touches, and a request that
 /// then touches another is joined to it, as long as the length allows.

@@ -1,11 +1,12 @@
 //! The bound on any order: every order of a few pieces, with those that touch joined or not, and with
 //! pauses.
 
-use super::hdd::spec;
-use super::request;
 use forebay_core::device::hdd::{Hdd, OrderBound, Pieces};
 use forebay_core::{Device, Nanos, Op, Request};
 use proptest::prelude::*;
+
+use super::hdd::spec;
+use super::request;
 
 fn bound(disk: &Hdd, pieces: &[Request]) -> OrderBound {
     let mut all = Pieces::new(disk);

@@ -1,7 +1,5 @@
 //! Shortest positioning time first: every request that waits is tried on a copy of the very disk.
 
-use super::hdd::spec;
-use super::{complete, request};
 use forebay_core::catalog::{DeviceSet, build, build_measured};
 use forebay_core::contract::Bare;
 use forebay_core::device::hdd::{Hdd, HddSpec};
@@ -10,6 +8,9 @@ use forebay_core::elevator::{BlockLayer, Limits, Sptf};
 use forebay_core::{Device, Nanos, Op, Policy, Request, Spec};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
+
+use super::hdd::spec;
+use super::{complete, request};
 
 /// What `io` takes on a copy of the disk, less its transfer.
 fn tried(disk: &Hdd, now: Nanos, io: &Request) -> Nanos {

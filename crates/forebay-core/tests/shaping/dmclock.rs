@@ -2,7 +2,7 @@
 
 use forebay_core::{Nanos, Request};
 
-use crate::harness::{Ran, read, run};
+use crate::shaping::harness::{Ran, read, run};
 
 /// Requests of (time in ms, stream, how many at once).
 fn requests(bursts: &[(u64, u32, usize)]) -> Vec<Request> {

@@ -6,7 +6,7 @@ use forebay_core::Nanos;
 use forebay_core::rtt::{Classes, Rtt};
 use proptest::prelude::*;
 
-use crate::harness::{arrivals, reads, run};
+use crate::shaping::harness::{arrivals, reads, run};
 
 /// Virtual time of a service by the whole server, as fine as in the policies.
 const UNIT: u128 = 1 << 40;

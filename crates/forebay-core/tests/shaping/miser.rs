@@ -6,7 +6,7 @@ use forebay_core::Nanos;
 use forebay_core::rtt::Rtt;
 use proptest::prelude::*;
 
-use crate::harness::{arrivals, reads, run};
+use crate::shaping::harness::{arrivals, reads, run};
 
 /// How the listing's open ends are tied.
 struct Form {

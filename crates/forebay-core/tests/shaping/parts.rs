@@ -5,7 +5,7 @@ use forebay_core::contract::Bare;
 use forebay_core::contract::device::Mechanics;
 use forebay_core::{Completion, Finished, Nanos, Policy, Request};
 
-use crate::harness::read;
+use crate::shaping::harness::read;
 
 const LEN_MAX: u32 = 4096;
 

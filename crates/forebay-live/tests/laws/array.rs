@@ -10,8 +10,8 @@ use forebay_core::stack::placed::Placed;
 use forebay_core::{Lane, Policy};
 use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
 
-use crate::oracle::{Mix, Oracle};
-use crate::{longer, random};
+use crate::laws::oracle::{Mix, Oracle};
+use crate::laws::{longer, random};
 
 const CHUNK: u32 = 8192;
 

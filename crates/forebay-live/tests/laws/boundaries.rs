@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use forebay_core::{Flags, Op};
 use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
 
-use crate::array::{SHAPES, Shape, begun, drive, over, sound};
-use crate::oracle::Oracle;
+use crate::laws::array::{SHAPES, Shape, begun, drive, over, sound};
+use crate::laws::oracle::Oracle;
 
 type Script = [(Op, Flags, u64, u64)];
 

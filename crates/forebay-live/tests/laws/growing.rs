@@ -3,9 +3,9 @@
 use forebay_core::stack::array::{Array, Census, Geometry, Kind, Level};
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
 
-use crate::array::{SHAPES, Shape, begun, drive, over, sound};
-use crate::oracle::Oracle;
-use crate::random;
+use crate::laws::array::{SHAPES, Shape, begun, drive, over, sound};
+use crate::laws::oracle::Oracle;
+use crate::laws::random;
 
 const NEW: usize = 2;
 

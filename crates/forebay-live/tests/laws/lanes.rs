@@ -15,7 +15,7 @@ use forebay_live::{
     Emulated, LEN_MAX, Lanes, Opening, Sparse, Store, Target, Threads, Uring, Waker, WallClock, run,
 };
 
-use crate::oracle::{Mix, Oracle};
+use crate::laws::oracle::{Mix, Oracle};
 
 const MIB: u64 = 1 << 20;
 /// Disks, and a flash after them.

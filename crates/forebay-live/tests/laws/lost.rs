@@ -4,9 +4,9 @@ use forebay_core::stack::array::{Array, Census, Level, LostRange};
 use forebay_core::{Flags, Op, Policy};
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
 
-use crate::array::{SHAPES, Shape, begun, over, sound};
-use crate::oracle::Oracle;
-use crate::{longer, random};
+use crate::laws::array::{SHAPES, Shape, begun, over, sound};
+use crate::laws::oracle::Oracle;
+use crate::laws::{longer, random};
 
 const BLOCK: u64 = 4096;
 /// Sectors that the oracle reads at a time: a chunk.

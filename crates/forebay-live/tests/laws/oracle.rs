@@ -175,7 +175,7 @@ impl Oracle {
     }
 
     fn below(&mut self, count: u64) -> u64 {
-        crate::random(&mut self.state) % count.max(1)
+        crate::laws::random(&mut self.state) % count.max(1)
     }
 
     fn draw(&mut self) -> Request {

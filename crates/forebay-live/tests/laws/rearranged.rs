@@ -5,8 +5,8 @@ use forebay_core::stack::rearranged::RECORD_BYTES;
 use forebay_core::{Flags, Nanos, Op, Policy};
 use forebay_live::{Crash, Lie, Medium, Tear, Troubles, checksum, run};
 
-use crate::oracle::{Mix, Oracle};
-use crate::stacks::{RECORD, kept_rearranged, marker_of};
+use crate::laws::oracle::{Mix, Oracle};
+use crate::laws::stacks::{RECORD, kept_rearranged, marker_of};
 
 type Asked = (Op, Flags, u64, u64);
 

@@ -4,9 +4,9 @@
 use forebay_core::stack::array::{Array, Census, Hint, KINDS, Kind, Level};
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
 
-use crate::array::{SHAPES, Shape, drive, over, sound};
-use crate::oracle::Oracle;
-use crate::random;
+use crate::laws::array::{SHAPES, Shape, drive, over, sound};
+use crate::laws::oracle::Oracle;
+use crate::laws::random;
 
 /// Four hard disks, then four solid-state drives.
 const SHAPE: Shape = Shape { lanes: 8, chunks: 2, units: 40, spare: 40, ..SHAPES[0] };

@@ -308,7 +308,7 @@ fn drawn(number: u64) -> Stack {
         "dmclock:reservation=100/0:weight=1/5:depth=4",
     ];
     let mut state = number;
-    let mut below = |count: usize| (crate::random(&mut state) % count as u64) as usize;
+    let mut below = |count: usize| (crate::laws::random(&mut state) % count as u64) as usize;
     let disk = DISKS[below(DISKS.len())];
     let (mut spec, mut restarts) = (disk.to_string(), true);
     if below(4) > 0 {

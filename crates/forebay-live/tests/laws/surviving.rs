@@ -13,9 +13,9 @@ use forebay_core::stack::placed::Placed;
 use forebay_core::{Flags, Op, Policy};
 use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
 
-use crate::oracle::{Mix, Oracle};
-use crate::stacks::{Stack, surviving_stacks};
-use crate::{longer, random};
+use crate::laws::oracle::{Mix, Oracle};
+use crate::laws::stacks::{Stack, surviving_stacks};
+use crate::laws::{longer, random};
 
 type Script = [(Op, Flags, u64, u64)];
 
@@ -55,8 +55,8 @@ fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
 /// Runs a stack through its lives; answers how many ended by a cut of the power.
 fn lives(stack: &Stack, seed: u64) -> u64 {
     let mut cuts = 0;
-    let mut oracle = Oracle::new(crate::mix(stack), 0, seed);
-    let (mut media, mut state) = (crate::media(stack, seed), seed);
+    let mut oracle = Oracle::new(crate::laws::mix(stack), 0, seed);
+    let (mut media, mut state) = (crate::laws::media(stack, seed), seed);
     for _ in 0..LIVES {
         // Some are cut while the log is opened, or soon after.
         let most = [12, 60, 400, 1500][(random(&mut state) % 4) as usize];
@@ -79,14 +79,14 @@ fn lives(stack: &Stack, seed: u64) -> u64 {
             true => oracle.settle_killed(),
             false => oracle.settle(),
         }
-        crate::drive(stack, &mut *(stack.build)(), &mut lanes, &mut oracle);
+        crate::laws::drive(stack, &mut *(stack.build)(), &mut lanes, &mut oracle);
         media = if is_killed { lanes.kill() } else { lanes.cut(tear) };
         oracle.cut();
     }
     let mut lanes = Crash::new(media, stack.block, 4, seed, Troubles::default());
     let failed = oracle.failed;
     oracle.settle();
-    crate::drive(stack, &mut *(stack.build)(), &mut lanes, &mut oracle);
+    crate::laws::drive(stack, &mut *(stack.build)(), &mut lanes, &mut oracle);
     assert_eq!(oracle.failed, failed, "{}: all can be read", stack.name);
     cuts
 }

@@ -6,9 +6,9 @@ use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request, RequestId};
 use forebay_live::{Crash, Ended, Failure, Medium, Tear, Troubles};
 use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation, Trouble};
 
-use crate::meddled::{Meddle, Meddled};
-use crate::missing::{Asking, told};
-use crate::{Draw, config, layouts, media};
+use crate::crash::meddled::{Meddle, Meddled};
+use crate::crash::missing::{Asking, told};
+use crate::crash::{Draw, config, layouts, media};
 
 /// The write of some block is denied once so many like it were not.
 struct Denying {
@@ -203,7 +203,7 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     let answers = told.answers;
     drop(told.view);
     let media = lanes.lanes.cut(Tear::Sector);
-    let (_, found, _) = crate::missing::told((&layouts, config), media, None, &looks);
+    let (_, found, _) = crate::crash::missing::told((&layouts, config), media, None, &looks);
     for (at, value) in found[1..].iter().enumerate() {
         let is_done = |number: &usize| number % 20 == at && answers[number + 1].is_ok();
         let last = (0..puts).rfind(is_done).unwrap() as u8;

@@ -9,9 +9,9 @@ use forebay_core::{Lane, Nanos};
 use forebay_live::{Crash, Lanes, Tear, Troubles, run};
 use forebay_store::{Config, Desk, StorePolicy};
 
-use crate::clients::{Clients, Known};
-use crate::meddled::{Meddle, Meddled};
-use crate::{DISKS, Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::clients::{Clients, Known};
+use crate::crash::meddled::{Meddle, Meddled};
+use crate::crash::{DISKS, Draw, STUCK, config, layouts, media, seeds};
 
 /// Troubles that come and go: so many passes of the driver from one change to the next.
 struct Changing {

@@ -9,8 +9,8 @@ use forebay_store::{
     Answer, Checked, Config, Layout, Loss, Operation, Page, Transformation, Trouble, Value,
 };
 
-use crate::missing::{Asking, key, told};
-use crate::{Draw, config, cramped, layouts, media};
+use crate::crash::missing::{Asking, key, told};
+use crate::crash::{Draw, config, cramped, layouts, media};
 
 /// Keys of segments; half of them are put again.
 const KEYS: usize = 40;

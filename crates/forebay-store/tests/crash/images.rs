@@ -14,8 +14,8 @@ use forebay_core::Nanos;
 use forebay_live::{Crash, Medium, Troubles};
 use forebay_store::{Answer, Config, Layout, Operation, Transformation, Value};
 
-use crate::missing::{Asking, key, told};
-use crate::{Draw, config, layouts, media};
+use crate::crash::missing::{Asking, key, told};
+use crate::crash::{Draw, config, layouts, media};
 
 const KEYS: usize = 23;
 const PUTS: usize = 78;

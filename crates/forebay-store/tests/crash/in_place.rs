@@ -6,8 +6,8 @@ use forebay_store::{
     Config, Desk, Figures, InPlace, Layout, StorePolicy, Transformation, Tree, TreeSync,
 };
 
-use crate::clients::{Clients, Known};
-use crate::media;
+use crate::crash::clients::{Clients, Known};
+use crate::crash::media;
 
 const MIB: u64 = 1 << 20;
 

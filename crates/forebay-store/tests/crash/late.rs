@@ -4,9 +4,9 @@ use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request};
 use forebay_live::{Crash, Ended, Failure, Tear, Troubles};
 use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation};
 
-use crate::meddled::{Meddle, Meddled};
-use crate::missing::{Asking, key, told};
-use crate::{DISKS, Draw, config, cramped, layouts, media};
+use crate::crash::meddled::{Meddle, Meddled};
+use crate::crash::missing::{Asking, key, told};
+use crate::crash::{DISKS, Draw, config, cramped, layouts, media};
 
 fn put(number: usize, byte: u8) -> Operation {
     Operation::Write(vec![(key(number), Some(vec![byte; 4000].into()))])
@@ -242,8 +242,12 @@ fn a_long_put_that_was_tried_elsewhere_is_not_told_as_lost() {
             let told = work.of((&layouts, config.clone()), None, &mut lanes);
             assert!(told.answers.iter().all(Result::is_ok) && lanes.by.0.is_some());
             let looks = [Operation::Open, Operation::Check, Operation::Get(key(99))];
-            let (_, answers, _) =
-                crate::missing::told((&layouts, config.clone()), lanes.lanes.kill(), None, &looks);
+            let (_, answers, _) = crate::crash::missing::told(
+                (&layouts, config.clone()),
+                lanes.lanes.kill(),
+                None,
+                &looks,
+            );
             let Ok(Answer::Checked(checked)) = &answers[1] else { panic!("{answers:?}") };
             assert!(checked.losses.is_empty(), "{before}, {puts}: {:?}", checked.losses);
             assert!(matches!(&answers[2], Ok(Answer::Value(Some(value))) if value.len() == 70_000));

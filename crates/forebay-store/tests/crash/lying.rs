@@ -7,7 +7,7 @@ use forebay_core::{Flags, Op, Piece, Request};
 use forebay_live::{Crash, Lanes};
 use forebay_store::Layout;
 
-use crate::meddled::{Meddle, Meddled};
+use crate::crash::meddled::{Meddle, Meddled};
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

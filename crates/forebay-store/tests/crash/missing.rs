@@ -6,9 +6,9 @@ use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Crash, Lanes, Medium, Tear, Troubles, run};
 use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy, Trouble, View};
 
-use crate::clients::{Clients, Known};
-use crate::lying::{Lie, Lying};
-use crate::{DISKS, Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::clients::{Clients, Known};
+use crate::crash::lying::{Lie, Lying};
+use crate::crash::{DISKS, Draw, STUCK, config, layouts, media, seeds};
 
 /// A store's lives so far.
 struct Lives {
@@ -270,7 +270,7 @@ fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
         assert_eq!(again.losses, [], "seed {seed}");
         repaired.losses.iter().for_each(|loss| lives.known.lose(loss));
         // A new one in its place.
-        media.insert(missing, crate::media(seed + 1, &lives.layouts).swap_remove(missing));
+        media.insert(missing, crate::crash::media(seed + 1, &lives.layouts).swap_remove(missing));
         let media = lives.live(media, How::Whole, true).media;
         lives.live(media, How::Whole, false);
     }

@@ -6,7 +6,7 @@ use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::{Crash, Troubles, run};
 use forebay_store::{Answer, Desk, Key, Operation, StorePolicy, Value};
 
-use crate::{Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{Draw, STUCK, config, layouts, media, seeds};
 
 const KEYS: u8 = 6;
 

@@ -13,7 +13,7 @@ use forebay_store::{
     Answer, Config, Desk, Figures, Key, Layout, Operation, Page, StorePolicy, Value,
 };
 
-use crate::{Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{Draw, STUCK, config, layouts, media, seeds};
 
 type Model = BTreeMap<Key, Value>;
 

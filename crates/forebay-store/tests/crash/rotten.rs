@@ -4,8 +4,8 @@ use forebay_core::{Fault, Lane, Nanos};
 use forebay_live::{Crash, Medium, Troubles};
 use forebay_store::{Answer, Checked, Config, Layout, Operation, Transformation, Trouble};
 
-use crate::missing::{Asking, key, told};
-use crate::{DISKS, Draw, config, cramped, layouts, media, seeds};
+use crate::crash::missing::{Asking, key, told};
+use crate::crash::{DISKS, Draw, config, cramped, layouts, media, seeds};
 
 const KEYS: usize = 18;
 
@@ -117,7 +117,7 @@ fn merging_goes_on_around_what_rots() {
         };
         let store = || (&layouts[..], config.clone());
         let first = life(40);
-        let (mut media, ..) = told(store(), crate::media(seed, &layouts), None, &first);
+        let (mut media, ..) = told(store(), crate::crash::media(seed, &layouts), None, &first);
         // Merging goes on while everything is checked.
         let checks = [Operation::Check].into_iter().cycle().take(40);
         let quiet: Vec<Operation> =

@@ -9,7 +9,7 @@ use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::{Crash, Troubles, run};
 use forebay_store::{Answer, Desk, Key, Operation, StorePolicy, Trouble, Value};
 
-use crate::{Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{Draw, STUCK, config, layouts, media, seeds};
 
 const KEYS: u8 = 5;
 const WRITES: u64 = 120;
@@ -77,7 +77,8 @@ impl Together {
     }
 
     fn check(&mut self, snapshot: u64) {
-        let Some(found) = self.found.get(&snapshot).filter(|found| found.len() == KEYS.into())
+        let Some(found) =
+            self.found.get(&snapshot).filter(|found| found.len() == usize::from(KEYS))
         else {
             return;
         };

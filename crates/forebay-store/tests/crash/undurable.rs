@@ -5,8 +5,8 @@ use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
 use forebay_store::{Answer, Config, Desk, Key, Layout, Operation, Page, StorePolicy, Value};
 
-use crate::lying::{Lie, Lying};
-use crate::{Draw, STUCK, config, layouts, media};
+use crate::crash::lying::{Lie, Lying};
+use crate::crash::{Draw, STUCK, config, layouts, media};
 
 /// Numbers, each put under its own key, in order and several at a time; or, without any to put, all there are.
 struct Counting {

@@ -3,8 +3,8 @@
 use forebay_core::Nanos;
 use forebay_store::Config;
 
-use crate::Disks;
-use crate::keys::{Load, Model, Told};
+use crate::long::Disks;
+use crate::long::keys::{Load, Model, Told};
 
 const MIB: u64 = 1 << 20;
 

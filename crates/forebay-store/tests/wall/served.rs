@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use forebay_store::{Limits, Server, Store, VALUE_MAX, create};
 
-use crate::{MIB, config, folders, value};
+use crate::wall::{MIB, config, folders, value};
 
 /// A store that is served, in a folder of its own.
 pub(crate) struct Served {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use forebay_store::{Limits, VALUE_MAX};
 
-use crate::served::{Client, Served, command};
-use crate::value;
+use crate::wall::served::{Client, Served, command};
+use crate::wall::value;
 
 /// Asks these, in their order, and compares the answers.
 fn talks(client: &mut Client, talk: &[(&str, &str)]) {

@@ -159,10 +159,40 @@ fn guarded<T>(
 ) -> Result<T, TraceError> {
     let got = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(value)) => return Ok(value),
-        Ok(Err(error)) => shorten_message(&error.to_string()),
+        Ok(Err(error)) => match missing_codec(&error.to_string()) {
+            Some(missing) => return Err(missing.at(path)),
+            None => shorten_message(&error.to_string()),
+        },
         Err(_) => "content that the Parquet decoder gave up on".into(),
     };
     Err(damaged(path, got, "a whole Parquet file: is it cut off or damaged?"))
+}
+
+/// A codec of Parquet that this build was made without.
+struct MissingCodec {
+    name: &'static str,
+    feature: &'static str,
+}
+
+/// The codec that a message of the Parquet crate says is missing.
+fn missing_codec(message: &str) -> Option<MissingCodec> {
+    let is_named = message.contains("Disabled feature at compile time: brotli");
+    is_named.then_some(MissingCodec { name: "Brotli", feature: "brotli" })
+}
+
+impl MissingCodec {
+    fn at(&self, path: &Path) -> TraceError {
+        let MissingCodec { name, feature } = self;
+        TraceError::Malformed {
+            path: path.to_path_buf(),
+            place: Place::File,
+            got: format!("columns packed with {name}, which this build of Forebay cannot unpack"),
+            expected: "snappy, gzip, lz4, zstd or no packing".into(),
+            hint: format!(
+                "write the table again with one of these, or build with --features {feature}"
+            ),
+        }
+    }
 }
 
 /// What the Parquet crate has to say, without the words that each of its layers begins with.

@@ -35,6 +35,7 @@ def of_pandas():
         "pid": pd.array([None if n == 7 else p for n, p in zip(numbers, pid)], dtype="Int64"),
     })
     frame.to_parquet(HERE / "pandas.parquet", index=False)
+    frame.head(9).to_parquet(HERE / "brotli.parquet", index=False, compression="brotli")
     # The index as a column of its own, times in whole milliseconds.
     late = frame.assign(timestamp=frame.timestamp.astype("datetime64[ms, UTC]"))
     late.set_index("timestamp").to_parquet(HERE / "pandas-index.parquet", compression="gzip")

@@ -8,7 +8,7 @@ use forebay_core::Op;
 use forebay_core::cache::{Cache, Lru};
 use forebay_trace::Record;
 
-use crate::{MIB, PAGE, apart, card, close, load, record};
+use crate::compare::{MIB, PAGE, apart, card, close, load, record};
 
 fn sizes(records: &[Record]) -> Vec<f64> {
     records.iter().map(|record| f64::from(record.len)).collect()

@@ -5,7 +5,7 @@ use forebay::input::Input;
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
-use crate::{PAGE, apart, card, close, input, load, record};
+use crate::compare::{PAGE, apart, card, close, input, load, record};
 
 fn feature(card: &Card, name: &str) -> Quantity {
     card.features.iter().find(|feature| feature.name == name).unwrap().quantity

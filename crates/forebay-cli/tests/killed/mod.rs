@@ -1,0 +1,140 @@
+//! A writer of a volume is killed (`kill -9`) somewhere, again and again: every byte that was acknowledged is
+//! there afterwards, also when any two drives are missing.
+//!
+//! The writer is a process of its own: this program, told to be one. It says on a pipe what it begins and
+//! what was acknowledged; the pipe outlives it, so what it said before it died counts. A write is acknowledged
+//! for good when it had FUA, or when a flush was answered that began after its answer. Every sector says
+//! which write it is of: one that goes back behind an acknowledged write, belongs to a write that never
+//! began, or is a mixture, is found.
+//!
+//! `make kill-volume ROUNDS=100` runs more rounds, on loop devices where the system lets us make them.
+
+mod drives;
+mod history;
+mod reader;
+mod steps;
+mod writer;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::drives::Drives;
+use self::history::History;
+use self::steps::{Dice, ROUND_STEPS};
+
+/// What the writer is told, and that it is one.
+const DRIVES: &str = "FOREBAY_KILLED_DRIVES";
+const FIRST: &str = "FOREBAY_KILLED_FIRST";
+
+fn forebay(verb: &str, drives: &[PathBuf], options: &[&str]) -> Value {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    let command = command.args(["volume", verb]).args(drives).args(options);
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{verb}: {said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A process that writes to the volume of `drives`, steps from `first` on.
+fn writer(drives: &[PathBuf], first: u64) -> Child {
+    let names: Vec<_> = drives.iter().map(|path| path.to_str().unwrap()).collect();
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "killed::writes_until_it_is_killed", "--ignored", "--nocapture"])
+        .env(DRIVES, names.join(","))
+        .env(FIRST, first.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Not a test: the process that is killed.
+#[test]
+#[ignore = "it is the process that other tests kill"]
+fn writes_until_it_is_killed() {
+    let Ok(names) = std::env::var(DRIVES) else { return };
+    let paths: Vec<PathBuf> = names.split(',').map(PathBuf::from).collect();
+    writer::write(&paths, std::env::var(FIRST).unwrap().parse().unwrap());
+}
+
+/// Lets a writer write for a while and kills it; notes what it said.
+fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut History) -> usize {
+    let mut child = writer(drives, round * ROUND_STEPS + 1);
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    // One time in eight it is killed by the clock, which may be while it opens the volume.
+    let lines = if dice.below(8) == 0 { 0 } else { dice.below(1500) };
+    let mut text = Vec::new();
+    while (text.iter().filter(|byte| **byte == b'\n').count() as u64) < lines {
+        assert!(said.read_until(b'\n', &mut text).unwrap() > 0, "the writer ended by itself");
+    }
+    sleep(Duration::from_micros(dice.below(if lines == 0 { 60_000 } else { 2_000 })));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::io::Read::read_to_end(&mut said, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    // The last line may be cut short.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().map(|line| usize::from(history.note(line))).sum()
+}
+
+/// All drives but `missing` of them.
+fn without(drives: &[PathBuf], missing: u64, dice: &mut Dice) -> Vec<PathBuf> {
+    let mut left = drives.to_vec();
+    (0..missing).for_each(|_| drop(left.remove(dice.below(left.len() as u64) as usize)));
+    left
+}
+
+/// All drives are there: nothing is lost, and what is missing somewhere is made anew.
+fn check(drives: &[PathBuf], round: u64) {
+    let checked = forebay("check", drives, &[]);
+    let is_whole = checked["lost_units"] == 0 && checked["degraded_units"] == 0;
+    assert!(is_whole, "round {round}: {checked}");
+}
+
+/// Kills a writer so many times; answers how many writes and flushes were acknowledged.
+fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
+    let mut dice = Dice(seed);
+    let mut history = History::default();
+    let all = drives.paths();
+    forebay("create", all, &["--level", level, "--overwrite"]);
+    let mut acknowledged = 0;
+    for round in 0..count {
+        // Now and then it writes with drives missing, which are made whole before others are.
+        let away = [0, 0, 0, 1, 2][dice.below(5) as usize];
+        let writing = without(all, away, &mut dice);
+        acknowledged += write_and_kill(&writing, round, &mut dice, &mut history);
+        if away > 0 || dice.below(2) == 0 {
+            check(all, round);
+        }
+        let left = without(all, 2, &mut dice);
+        let found = reader::read(&left);
+        history.hold(&found, &format!("{level}, seed {seed}, round {round}, on {left:?}"));
+        check(all, round);
+    }
+    acknowledged
+}
+
+#[test]
+fn what_was_acknowledged_outlives_kill_9() {
+    for (level, seed) in [("raid6", 1), ("raid10x3", 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let acknowledged = rounds(&Drives::files(folder.path()), level, seed, 4);
+        assert!(acknowledged > 100, "{level}: {acknowledged} acknowledged");
+    }
+}
+
+#[test]
+#[ignore = "long; make kill-volume"]
+fn what_was_acknowledged_outlives_kill_9_many_times() {
+    let count = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
+    for (level, seed) in [("raid6", 3), ("raid10x3", 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let drives = Drives::loops(folder.path());
+        let acknowledged = rounds(&drives, level, seed, count / 2);
+        println!("{level}: {} rounds on {}: {acknowledged} acknowledged", count / 2, drives.kind());
+    }
+}

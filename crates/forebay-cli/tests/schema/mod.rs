@@ -1,0 +1,232 @@
+//! docs/schema/forebay.json, which states what each verb prints with `--format json`: real answers of every verb are held to it.
+//!
+//! `UPDATE=1 cargo test -p forebay-cli --test all schema` adds what answers have and the schema lacks; look at what that changed. A key that
+//! is gone, or means something else, raises `schema_version` (docs/schema.md).
+
+mod csv;
+mod found;
+mod held;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::command;
+use crate::command::{Folder, ends, forebay, sample};
+use crate::shell;
+
+/// What is asked: the name of an answer in the schema, and the words. Each runs in the folder of those before it.
+const ASKED: &[(&str, &str)] = &[
+    ("describe", "describe mine.csv"),
+    ("describe", "describe mine.csv --threads"),
+    ("describe", "describe small.spc --stream-by process"),
+    ("describe", "describe whole.csv --threads --limit 3"),
+    ("simulate", "simulate mine.csv --device sata250 --policy noop,forebay --replay closed"),
+    (
+        "simulate",
+        "simulate mine.csv --device sata250 --flash d7-p5520 --policy cache --fail one-in=50",
+    ),
+    ("simulate", "simulate mine.csv --device sata250 --policy noop --defragment"),
+    ("simulate", "simulate mine.csv --device fixed:500 --policy miser:cmin=400:delta-ms=50"),
+    ("advise", "advise mine.csv -o r.html"),
+    ("advise", "advise mine.csv -o r.html --array 6"),
+    ("advise", "advise small.spc -o r.html"),
+    ("advise", "advise mine.csv --device d7-p5520 -o r.html"),
+    ("cache", "cache mine.csv --sizes-mib 1,64"),
+    ("cache", "cache small.spc"),
+    ("compare", "compare mine.csv other.csv"),
+    ("compare", "compare mine.csv small.spc"),
+    ("fit", "fit mine.csv -o mine.model"),
+    ("plan capacity", "plan capacity mine.csv"),
+    ("plan capacity", "plan capacity mine.csv --within 10ms --hold-out 0.3"),
+    ("plan capacity", "plan capacity mine.csv --confidence 0.9 --hold-out 0.3 --by volume"),
+    (
+        "plan capacity --device",
+        "plan capacity mine.csv --within 100ms --fraction 0.5,0.9 --device st1000nm0011",
+    ),
+    ("plan capacity --cost-us", "plan capacity mine.csv --within 10ms --cost-us 100+0.5/KiB"),
+    ("plan consolidate", "plan consolidate mine.csv other.csv --within 10ms --fraction 0.9"),
+    (
+        "plan consolidate --cost-us",
+        "plan consolidate mine.csv other.csv --within 10ms --fraction 0.9 --cost-us 100+0.5/KiB",
+    ),
+    (
+        "plan capacity --device",
+        "plan capacity mine.csv --within 10ms --fraction 0.9 --device d7-p5520",
+    ),
+    ("plan capacity", "plan capacity small.spc"),
+    ("plan consolidate", "plan consolidate small.spc small.spc --within 10ms --fraction 0.9"),
+    ("plan sla", "plan sla tiers.toml mine.csv"),
+    ("plan sla", "plan sla two.toml mine.csv"),
+    ("plan power", "plan power small.spc --device sata250"),
+    ("simulate", "simulate small.spc --device d7-p5520 --policy noop"),
+    ("advise", "advise mine.csv -o r.html --replay closed"),
+    ("compare", "compare small.spc small.spc"),
+    ("plan sla --cost-us", "plan sla tiers.toml mine.csv --cost-us 100+0.5/KiB"),
+    ("plan power", "plan power mine.csv --device st1000nm0011 --epoch 30s"),
+    (
+        "plan buy",
+        "plan buy mine.csv --within 100ms --fraction 0.9 --device hc550,d7-p5520 --configure set",
+    ),
+    ("play", "play mine.csv --emulate st1000nm0011 --policy noop --for 300ms --tape t"),
+    ("play", "play mine.csv --target scratch.img --for 300ms"),
+    ("play", "play small.spc --emulate st1000nm0011 --fail one-in=2"),
+    ("play --check-tape", "play --check-tape t"),
+    ("volume", "volume create v"),
+    ("volume", "volume status v"),
+    ("volume", "volume status v/0 v/1 v/2 v/3 v/4 gone"),
+    ("volume", "volume check v"),
+    ("store bench", "store bench a b c d --records 50 --operations 50"),
+    ("store bench", "store bench a b c d --no-load --records 50 --operations 50 --rate 1000"),
+    ("store simulate", "store simulate --total-mb 2"),
+    ("array score", "array score st1000nm0011 --writes 20 --filled-mib 1024"),
+    ("device validate", "device validate st1000nm0011 x.trace"),
+    ("devices", "devices"),
+    ("devices", "devices fixed:100"),
+    ("policies", "policies"),
+];
+
+/// What a server answers, asked beside it.
+const TOP: &str = "top";
+/// What no test prints: it needs a measured drive.
+const NOT_ASKED: &[&str] = &["device fit"];
+
+fn path() -> PathBuf {
+    shell::root().join("docs/schema/forebay.json")
+}
+
+/// What the commands read.
+fn prepare(folder: &Folder) {
+    let whole = folder.path("whole.csv");
+    ends(forebay(&["convert"]).arg(sample()).arg(&whole), 0);
+    let rows = fs::read_to_string(&whole).unwrap();
+    let first = |rows: &str, count: usize| -> String {
+        rows.lines().take(count).map(|line| format!("{line}\n")).collect()
+    };
+    folder.file("mine.csv", first(&rows, 2001));
+    folder.file("other.csv", first(&rows, 1501));
+    folder.file("small.spc", command::SPC);
+    let tier =
+        |fraction, within_ms| format!("[[tier]]\nfraction = {fraction}\nwithin_ms = {within_ms}\n");
+    folder.file("tiers.toml", tier(0.9, 20));
+    folder.file("two.toml", tier(0.9, 20) + &tier(1.0, 500));
+    folder.file("prices.toml", "currency = \"EUR\"\non = \"2026\"\n[drive.hc550]\nprice = 3\n");
+    folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
+    for name in ["a", "b", "c", "d", "v", "w"] {
+        fs::create_dir(folder.path(name)).unwrap();
+    }
+    let made = ["store", "create", "a", "b", "c", "d", "--mb", "100"];
+    ends(forebay(&made).current_dir(folder.root()), 0);
+    for (volume, n) in ["v", "w"].into_iter().flat_map(|volume| (0..6).map(move |n| (volume, n))) {
+        let drive = folder.path(&format!("{volume}/{n}"));
+        fs::File::create(drive).unwrap().set_len(32 << 20).unwrap();
+    }
+    folder.file("disk.img", vec![0; 1 << 20]);
+}
+
+/// Every answer with its name.
+fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
+    let asked = ASKED.iter().map(|(name, words)| {
+        let words: Vec<&str> = words.split(' ').chain(["--format", "json"]).collect();
+        let (out, _) = ends(forebay(&words).current_dir(folder), 0);
+        (*name, serde_json::from_str(&out).unwrap())
+    });
+    let mut answers: Vec<(&str, Value)> = asked.collect();
+    answers.push(("volume", lossy(folder)));
+    answers.push((TOP, serde_json::from_str(&top(folder, "json")).unwrap()));
+    answers
+}
+
+/// What a volume tells that has lost data: three of its drives were wiped, but for their records.
+fn lossy(folder: &Path) -> Value {
+    let ask = |words: &str, code| {
+        ends(forebay(&words.split(' ').collect::<Vec<_>>()).current_dir(folder), code).0
+    };
+    ask("volume create w", 0);
+    let rows = (0..8).map(|unit| format!("{unit},write,{},262144\n", unit << 18));
+    let rows: String = rows.collect();
+    fs::write(folder.join("some.csv"), format!("at_ns,op,offset,len\n{rows}")).unwrap();
+    ask("play some.csv --volume w", 0);
+    let status: Value = serde_json::from_str(&ask("volume status w --format json", 0)).unwrap();
+    let records = status["records_bytes_a_drive"].as_u64().unwrap();
+    for drive in ["w/0", "w/1", "w/2"] {
+        let drive = fs::File::options().write(true).open(folder.join(drive)).unwrap();
+        drive.set_len((8192 + records).next_multiple_of(1 << 20)).unwrap();
+        drive.set_len(32 << 20).unwrap();
+    }
+    serde_json::from_str(&ask("volume check w --format json", 1)).unwrap()
+}
+
+/// What a server that has just begun tells.
+fn top(folder: &Path, format: &str) -> String {
+    let text = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
+                until [ -S s.figures ]; do sleep 0.05; done\nforebay top s --format FORMAT\nkill $!; wait $!";
+    shell::run(folder, &text.replace("FORMAT", format)).unwrap()
+}
+
+#[test]
+fn every_answer_is_as_the_schema_says() {
+    let folder = Folder::new();
+    shell::prepared(folder.root());
+    prepare(&folder);
+    let answers = answers(folder.root());
+    let mut schema: Value = match fs::read_to_string(path()) {
+        Ok(text) => serde_json::from_str(&text).unwrap(),
+        Err(_) => json!({"$defs": {}}),
+    };
+    if std::env::var_os("UPDATE").is_some() {
+        for (name, answer) in &answers {
+            let known = schema["$defs"].get(*name).cloned();
+            schema["$defs"][*name] = found::merged(known, found::of("", answer));
+        }
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        fs::write(path(), text).unwrap();
+        let _ = writeln!(io::stderr(), "docs/schema/forebay.json is written anew: look at it");
+    }
+    for (name, answer) in &answers {
+        let wrong = held::wrong(&schema["$defs"][*name], answer, name);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert_eq!(schema["$defs"][*name]["properties"]["schema_version"]["const"], 2, "{name}");
+    }
+    are_csv_too(folder.root(), &answers);
+    // Nothing is stated that nobody asked.
+    let defined = schema["$defs"].as_object().unwrap().keys();
+    for name in defined.filter(|name| !NOT_ASKED.contains(&name.as_str())) {
+        assert!(answers.iter().any(|(asked, _)| asked == name), "no answer of {name}");
+    }
+}
+
+/// Of the last question of each verb, which may be asked again.
+fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
+    const MEASURED: [&str; 3] = ["play", "play --check-tape", "store bench"];
+    for (at, (name, words)) in ASKED.iter().enumerate() {
+        if ASKED[at + 1..].iter().any(|(later, _)| later == name) {
+            continue;
+        }
+        let words: Vec<&str> = words.split(' ').chain(["--format", "csv"]).collect();
+        let (out, _) = ends(forebay(&words).current_dir(folder), 0);
+        csv::hold(name, &answers[at].1, &out, MEASURED.contains(name));
+    }
+    let (name, answer) = answers.last().unwrap();
+    csv::hold(name, answer, &top(folder, "csv"), true);
+}
+
+/// A verb that takes `--format json` and is not asked would go unstated.
+#[test]
+fn every_verb_with_data_is_asked() {
+    for verb in shell::verbs() {
+        let words: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
+        let (help, _) = ends(&mut forebay(&words), 0);
+        if !help.contains("docs/schema.md") {
+            continue;
+        }
+        let name = verb.join(" ");
+        let group = verb[0].as_str();
+        let named = |asked: &&str| *asked == name || (group == "volume" && *asked == group);
+        let all =
+            ASKED.iter().map(|(asked, _)| *asked).chain([TOP]).chain(NOT_ASKED.iter().copied());
+        assert!(all.into_iter().any(|asked| named(&asked)), "{name} prints JSON and is not asked");
+    }
+}

@@ -1,0 +1,17 @@
+//! What the crate promises, from outside: one module a behaviour.
+
+#![allow(clippy::unwrap_used)] // tests
+
+mod adaptation;
+mod allocations;
+mod block_laws;
+mod device_laws;
+mod devices;
+mod golden;
+mod idling;
+mod laws;
+#[path = "../benches/load/mod.rs"]
+mod load;
+mod reference;
+mod shaping;
+mod worked_example;

@@ -1,0 +1,139 @@
+//! The wall clock of emulated devices whose clients come over sockets: who waits for it waits for them too.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use forebay_core::{Device, Nanos, Piece};
+
+use crate::clock::{Clock, SPIN, WallClock};
+use crate::emulated::Emulated;
+use crate::polled::Polled;
+use crate::pool::Pool;
+use crate::ring::Ring;
+use crate::sockets::{Moved, Plug, Wired};
+use crate::waker::Waker;
+
+/// Where sockets are waited for.
+enum Sockets {
+    Ring(Ring),
+    Polled(Polled),
+}
+
+/// A clock with sockets.
+pub struct SocketClock {
+    sockets: Sockets,
+    wall: WallClock,
+    /// What the ring or the poll failed with while somebody waited.
+    failed: Option<io::Error>,
+}
+
+impl SocketClock {
+    /// Starts now, with room for so many sockets at a time, at most 1024, in a ring.
+    ///
+    /// # Errors
+    /// Where the kernel has no io_uring or does not let us use it.
+    pub fn in_ring(sockets_max: u32) -> io::Result<SocketClock> {
+        let sockets = Sockets::Ring(Ring::new(1, sockets_max.min(1024))?);
+        Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
+    }
+
+    /// The same with sockets that are polled.
+    ///
+    /// # Errors
+    /// Where the system has no more of what a waker takes.
+    pub fn polled(sockets_max: u32) -> io::Result<SocketClock> {
+        let sockets = Sockets::Polled(Polled::new(sockets_max)?);
+        Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
+    }
+}
+
+impl Clock for SocketClock {
+    fn now(&mut self) -> Nanos {
+        self.wall.now()
+    }
+
+    fn wait(&mut self, until: Nanos) {
+        let left = until - self.wall.now() - SPIN;
+        let waited = match &mut self.sockets {
+            Sockets::Ring(ring) => {
+                ring.watch();
+                ring.enter((left > Nanos::ZERO).then_some(left))
+            }
+            Sockets::Polled(polled) if left > Nanos::ZERO => polled.wait(left),
+            Sockets::Polled(_) => Ok(()),
+        };
+        if let Err(error) = waited {
+            self.failed = Some(error);
+        }
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        match &mut self.sockets {
+            Sockets::Ring(ring) => ring.waker(),
+            Sockets::Polled(polled) => Ok(polled.waker()),
+        }
+    }
+}
+
+impl<D: Device> Wired for Emulated<D, SocketClock> {
+    /// # Panics
+    /// Without content.
+    fn pool(&mut self) -> &mut Pool {
+        self.with_content().1
+    }
+
+    fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd> {
+        match &mut self.with_content().0.sockets {
+            Sockets::Ring(ring) => ring.plug(socket),
+            Sockets::Polled(polled) => polled.plug(socket),
+        }
+    }
+
+    fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool) {
+        let (clock, pool) = self.with_content();
+        match &mut clock.sockets {
+            Sockets::Ring(ring) => ring.receive(plug, into, whole, pool),
+            Sockets::Polled(polled) => polled.receive(plug, into, whole),
+        }
+    }
+
+    fn send(&mut self, plug: Plug, from: &[Piece]) {
+        let (clock, pool) = self.with_content();
+        match &mut clock.sockets {
+            Sockets::Ring(ring) => ring.send(plug, from, pool),
+            Sockets::Polled(polled) => polled.send(plug, from),
+        }
+    }
+
+    fn unplug(&mut self, plug: Plug) {
+        match &mut self.with_content().0.sockets {
+            Sockets::Ring(ring) => ring.unplug(plug),
+            Sockets::Polled(polled) => polled.unplug(plug),
+        }
+    }
+
+    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+        let (clock, pool) = self.with_content();
+        if let Some(error) = clock.failed.take() {
+            return Err(error);
+        }
+        match &mut clock.sockets {
+            Sockets::Ring(ring) => {
+                // It has no entries but those of sockets.
+                ring.reap(pool, |_, _| {})?;
+                ring.moved(moved);
+                Ok(())
+            }
+            Sockets::Polled(polled) => polled.moved(moved, pool),
+        }
+    }
+}
+
+impl Drop for SocketClock {
+    fn drop(&mut self) {
+        // Memory that sockets of a ring still use is lent, and leaks with the pool.
+        if let Sockets::Ring(ring) = &mut self.sockets {
+            ring.unplug_all();
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The laws of content, for every policy, placement and stack by itself: what is read is what was last
+//! written, whatever is merged, split, reordered, moved or fails; and what a completed flush or FUA write
+//! covered is there after the power was cut anywhere.
+
+mod array;
+mod boundaries;
+mod growing;
+mod lanes;
+mod lost;
+mod oracle;
+mod rearranged;
+mod sets;
+mod stacks;
+mod surviving;
+
+use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
+use forebay_live::{Crash, Medium, Tear, Troubles, Watch, run};
+
+use self::oracle::{Mix, Oracle};
+use self::stacks::{Mends, Stack, stacks};
+
+/// The next number of a sequence (SplitMix64).
+pub(crate) fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// So many, or as many times that as FOREBAY_LAWS says: `make laws` runs more than tests do.
+pub(crate) fn longer(count: u64) -> u64 {
+    let times = std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok());
+    count * times.unwrap_or(1)
+}
+
+/// Sees that no lane is asked for what policies do themselves.
+struct Parted;
+
+impl Observer for Parted {
+    fn io(&mut self, done: &Completion) {
+        assert!(!done.io.flags.has(Flags::PREFLUSH), "{:?} is not parted", done.io);
+    }
+}
+
+impl Watch for Parted {}
+
+/// Runs until the oracle is over, and no request and no buffer is left.
+fn drive(stack: &Stack, policy: &mut dyn Policy, lanes: &mut Crash, oracle: &mut Oracle) {
+    let told = run(policy, lanes, oracle, &mut Parted);
+    assert!(told.is_ok(), "{}: {told:?}, {} wait", stack.name, oracle.outstanding());
+    assert_eq!(oracle.outstanding(), 0, "{}: requests were never answered", stack.name);
+}
+
+fn media(stack: &Stack, seed: u64) -> Vec<Medium> {
+    (0..stack.lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect()
+}
+
+fn mix(stack: &Stack) -> Mix {
+    let &Stack { disks, sectors, anything_from, .. } = stack;
+    Mix { disks, sectors, unit: 8, trims: true, anything_from }
+}
+
+/// What goes wrong, by the seed: nothing, media, the last lane goes, its media, the first lane goes.
+fn troubles(stack: &Stack, seed: u64) -> Troubles {
+    let media = |lane| Troubles {
+        lane,
+        reads_one_in: 25,
+        writes_one_in: 25,
+        flushes_one_in: 9,
+        ..Troubles::default()
+    };
+    let last = stack.lanes as Lane - 1;
+    let gone = |lane| Troubles { gone: vec![(lane, 300 + 100 * seed)], ..Troubles::default() };
+    match seed % TROUBLES {
+        0 => Troubles::default(),
+        1 => media(None),
+        2 => gone(last),
+        3 if stack.mends == Mends::Writes => {
+            Troubles { reads_one_in: 0, flushes_one_in: 0, ..media(Some(last)) }
+        }
+        3 => media(Some(last)),
+        _ => gone(0),
+    }
+}
+
+/// Whether a stack tells nobody of these troubles.
+fn is_mended(stack: &Stack, seed: u64) -> bool {
+    match seed % TROUBLES {
+        0 => true,
+        2 => stack.mends == Mends::Everything,
+        3 => stack.mends != Mends::Nothing,
+        _ => false,
+    }
+}
+
+const TROUBLES: u64 = 5;
+/// Seeds of each stack; the second half of them asks for few places.
+const SEEDS: u64 = 2 * TROUBLES;
+
+#[test]
+fn what_is_read_is_what_was_last_written() {
+    let mut checked = 0;
+    for stack in stacks() {
+        for seed in 0..SEEDS {
+            println!("{}, seed {seed}", stack.name);
+            let mut policy = (stack.build)();
+            let depth = 1 + seed as usize % 6;
+            let mut lanes =
+                Crash::new(media(&stack, seed), stack.block, depth, seed, troubles(&stack, seed));
+            let all = mix(&stack);
+            let sectors = if seed < TROUBLES { all.sectors } else { all.sectors.min(512) };
+            let mut oracle = Oracle::new(Mix { sectors, ..all }, 700, seed);
+            drive(&stack, &mut *policy, &mut lanes, &mut oracle);
+            let told = oracle.failed > 0 && is_mended(&stack, seed);
+            assert!(!told, "{}: {} failures are told", stack.name, oracle.failed);
+            if seed % TROUBLES < 2 {
+                lanes.soothe();
+                let failed = oracle.failed;
+                oracle.settle();
+                drive(&stack, &mut *policy, &mut lanes, &mut oracle);
+                assert!(oracle.failed == failed, "{}: nothing fails any more", stack.name);
+            }
+            assert_eq!(lanes.pool().live(), 0, "{}: a buffer is left", stack.name);
+            checked += oracle.checked;
+        }
+    }
+    assert!(checked > 1_000_000, "{checked} sectors are too few");
+}
+
+/// Seeds of each stack: well, with faults of the media, with only flushes that fail.
+const CUT_SEEDS: u64 = 3;
+
+#[test]
+fn what_was_durable_is_there_after_a_cut_anywhere() {
+    let mut cuts = 0;
+    for stack in stacks().into_iter().filter(|stack| stack.restarts) {
+        for seed in 0..longer(3 * CUT_SEEDS) {
+            println!("{}, seed {seed}", stack.name);
+            let mut oracle = Oracle::new(mix(&stack), 0, seed);
+            let mut disks = media(&stack, seed);
+            let mut state = seed;
+            for _ in 0..3 {
+                let mut policy = (stack.build)();
+                let cut_after = Some(random(&mut state) % 1500);
+                let troubles = Troubles {
+                    cut_after,
+                    writes_one_in: if seed % 3 == 1 { 30 } else { 0 },
+                    flushes_one_in: if seed % 3 == 2 { 3 } else { 0 },
+                    ..Troubles::default()
+                };
+                let mut lanes = Crash::new(disks, stack.block, 4, random(&mut state), troubles);
+                oracle.more(2000);
+                let told = run(&mut *policy, &mut lanes, &mut oracle, &mut ());
+                cuts += u64::from(told.is_err());
+                let tear = if seed % 2 == 0 { Tear::Sector } else { Tear::Page };
+                disks = lanes.cut(tear);
+                oracle.cut();
+                let mut policy = (stack.build)();
+                let mut lanes = Crash::new(disks, stack.block, 4, seed, Troubles::default());
+                oracle.settle();
+                drive(&stack, &mut *policy, &mut lanes, &mut oracle);
+                disks = lanes.cut(tear);
+            }
+            assert!(oracle.is_over());
+        }
+    }
+    assert!(cuts > 500, "{cuts} cuts are too few");
+}

@@ -1,0 +1,100 @@
+//! What serves a back's I/Os: real targets or models of them, through io_uring or, where it is not to be had, threads.
+
+use std::io;
+
+use forebay_core::device::list::DeviceModel;
+use forebay_live::{Driver, Emulated, SocketClock, Store, Target, Threads, Uring};
+
+use crate::back::CLIENTS_MAX;
+use crate::error::{Error, system, unfit};
+
+/// Lanes that nobody drives yet.
+pub(crate) enum Closed {
+    /// They are driven.
+    Gone,
+    Real {
+        targets: Vec<Target>,
+        depth: u32,
+    },
+    /// Models, and what has their bytes.
+    Models {
+        models: Vec<DeviceModel>,
+        stores: Vec<Target>,
+    },
+}
+
+/// The lanes there are.
+pub(crate) enum Lanes {
+    Uring(Box<Uring>),
+    Threads(Box<Threads>),
+    Emulated(Box<Emulated<DeviceModel, SocketClock>>),
+}
+
+impl Closed {
+    /// On the thread that drives them, through the driver that was asked for or the best one there is; their clock starts
+    /// now.
+    pub(crate) fn open(
+        self,
+        driver: Option<Driver>,
+        notes: &mut Vec<String>,
+    ) -> Result<Lanes, Error> {
+        match self {
+            Closed::Gone => Err(unfit("its lanes are driven already")),
+            Closed::Real { targets, depth } => real(targets, depth, driver, notes),
+            Closed::Models { models, stores } => {
+                let stores = stores.into_iter().map(|store| Box::new(store) as Box<dyn Store>);
+                let models = Emulated::new(models, clock(driver, notes)?).storing(stores.collect());
+                Ok(Lanes::Emulated(Box::new(models)))
+            }
+        }
+    }
+}
+
+fn real(
+    targets: Vec<Target>,
+    depth: u32,
+    driver: Option<Driver>,
+    notes: &mut Vec<String>,
+) -> Result<Lanes, Error> {
+    let threads = |targets| {
+        let threads = Threads::with_sockets(targets, depth, CLIENTS_MAX);
+        Ok(Lanes::Threads(Box::new(threads.map_err(system("starting threads"))?)))
+    };
+    if driver == Some(Driver::Threads) {
+        return threads(targets);
+    }
+    match Uring::with_sockets(targets, depth, CLIENTS_MAX) {
+        Ok(uring) => Ok(Lanes::Uring(Box::new(uring))),
+        Err((error, targets)) => {
+            without_ring(driver, &error, notes)?;
+            threads(targets)
+        }
+    }
+}
+
+fn clock(driver: Option<Driver>, notes: &mut Vec<String>) -> Result<SocketClock, Error> {
+    let polled = || SocketClock::polled(CLIENTS_MAX).map_err(system("waiting for clients"));
+    if driver == Some(Driver::Threads) {
+        return polled();
+    }
+    SocketClock::in_ring(CLIENTS_MAX).or_else(|error| {
+        without_ring(driver, &error, notes)?;
+        polled()
+    })
+}
+
+/// Says that there is no io_uring, which is an error for who asked for it.
+fn without_ring(
+    driver: Option<Driver>,
+    error: &io::Error,
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
+    let why = format!(
+        "io_uring is not available ({error}): it needs Linux 5.11 or later, and a container that allows io_uring_setup"
+    );
+    if driver == Some(Driver::Uring) {
+        return Err(unfit(why));
+    }
+    notes.push(format!("{why}; threads take its place, which costs some speed"));
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! A store for long, in virtual time: how much room it takes and how much it writes, and what a day's ingest leaves.
+
+mod asking;
+mod day;
+mod keys;
+mod space;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+
+use forebay_core::Nanos;
+use forebay_core::device::fixed::Fixed;
+use forebay_live::{Emulated, Sparse, Store, VirtualClock, run};
+use forebay_store::{Answer, Config, Desk, Figures, Layout, Operation, StorePolicy, Trouble};
+
+use self::asking::Asking;
+use self::keys::{Load, Model, Told, Work};
+
+const DISKS: u16 = 4;
+
+/// A disk's bytes, which outlive a run, and how many were written.
+#[derive(Clone, Default)]
+struct Kept {
+    bytes: Rc<RefCell<Sparse>>,
+    written: Rc<Cell<u64>>,
+}
+
+impl Store for Kept {
+    fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()> {
+        self.bytes.borrow_mut().read(offset, to)
+    }
+    fn write(&mut self, offset: u64, from: &[u8], durable: bool) -> io::Result<()> {
+        self.written.set(self.written.get() + from.len() as u64);
+        self.bytes.borrow_mut().write(offset, from, durable)
+    }
+    fn trim(&mut self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A store's disks.
+struct Disks {
+    layouts: Vec<Layout>,
+    config: Config,
+    kept: Vec<Kept>,
+}
+
+/// What a life of the store came to.
+struct Life {
+    told: Told,
+    figures: Figures,
+    /// The most memory that it said it held, asked at each answer.
+    memory_max: u64,
+    at: Nanos,
+}
+
+impl Disks {
+    fn new(capacity_bytes: u64, config: Config) -> Disks {
+        let layouts = Layout::all(7, DISKS, capacity_bytes, &config);
+        assert!(layouts[0].is_sound());
+        let kept: Vec<Kept> = layouts.iter().map(|_| Kept::default()).collect();
+        for (layout, kept) in layouts.iter().zip(&kept) {
+            for (at, bytes) in layout.blank() {
+                kept.clone().write(at, &bytes, true).unwrap();
+            }
+        }
+        Disks { layouts, config, kept }
+    }
+
+    fn written(&self) -> u64 {
+        self.kept.iter().map(|kept| kept.written.get()).sum()
+    }
+
+    /// Bytes that segments may have.
+    fn room(&self) -> u64 {
+        let of = |layout: &Layout| layout.capacity_bytes - layout.segments_at();
+        self.layouts.iter().map(of).sum()
+    }
+
+    fn lanes(&self) -> Emulated<Fixed, VirtualClock> {
+        let devices = (0..DISKS).map(|_| Fixed::new(500.0).unwrap()).collect();
+        let stores =
+            self.kept.iter().map(|kept| Box::new(kept.clone()) as Box<dyn Store>).collect();
+        Emulated::new(devices, VirtualClock::default()).storing(stores)
+    }
+
+    /// A life of these operations, so many at a time, that ends in a kill: what they were answered.
+    fn ask(
+        &self,
+        depth: usize,
+        operations: impl Iterator<Item = Operation>,
+    ) -> Vec<Result<Answer, Trouble>> {
+        let (mut lanes, desk) = (self.lanes(), Desk::default());
+        let config = self.config.clone();
+        let mut policy = StorePolicy::over(&self.layouts, config, 1 << 20, desk.clone());
+        let mut work = Asking::new(&desk, [Operation::Open].into_iter().chain(operations), depth);
+        run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
+        work.answers.into_values().skip(1).collect()
+    }
+
+    fn live(&self, load: Load, model: &mut Model, closes: bool, at: Nanos) -> Life {
+        let (mut lanes, desk) = (self.lanes(), Desk::default());
+        let mut policy =
+            StorePolicy::over(&self.layouts, self.config.clone(), 1 << 20, desk.clone());
+        let view = policy.view();
+        let mut work = Work::new((&desk, policy.view()), load, model, closes, at);
+        let at = run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
+        let (told, memory_max) = (work.told, work.memory_max);
+        Life { told, figures: view.figures(), memory_max, at }
+    }
+}

@@ -1,0 +1,5 @@
+//! What the crate promises, from outside: one module a behaviour.
+
+#![allow(clippy::unwrap_used)] // tests
+
+mod moved;

@@ -1,0 +1,154 @@
+//! Files of drives, models and stores, and what `capture` cuts out of the kernel's stream.
+
+use std::path::Path;
+
+use forebay_core::contract::device::Device;
+use forebay_core::{Flags, Nanos, Op, Request};
+use forebay_devices::fit::{Known, Measurements, fit as fit_drive, parse};
+use forebay_devices::{DiskSpec, disksim as import, read_spec, write};
+use forebay_model::Model;
+use forebay_model::generate::{GenerateOptions, Generator};
+use forebay_store::hostile::disk;
+
+// The cutter is no part of any crate's interface, and needs none of them.
+#[allow(dead_code)]
+#[path = "../../crates/forebay-live/src/capture/records.rs"]
+mod records;
+
+use records::{HEAD, Records};
+
+/// The records of a stream that comes in such pieces, and how many bytes were none and are left.
+fn cut(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, u64, usize) {
+    let (mut records, mut found) = (Records::default(), Vec::new());
+    for bytes in stream.chunks(piece) {
+        let added: Result<(), ()> = records.add(bytes, |mut record| {
+            assert!(record.bytes().len() >= HEAD);
+            let _ = (record.kind(), record.pid(), record.len_bytes());
+            let named = record.naming("name");
+            assert_eq!(named[..4], record.bytes()[..4]);
+            record.number(7);
+            found.push(record.bytes().to_vec());
+            Ok(())
+        });
+        added.expect("nothing here fails");
+    }
+    (found, records.foreign_bytes, records.pending_bytes())
+}
+
+/// Records that `capture` cuts out of the stream are alike in whatever pieces it comes.
+pub(crate) fn capture(data: &[u8]) {
+    let Some((&piece, stream)) = data.split_first() else { return };
+    let whole = cut(stream, stream.len().max(1));
+    let in_records: usize = whole.0.iter().map(Vec::len).sum();
+    assert!(in_records as u64 + whole.1 + whole.2 as u64 <= stream.len() as u64);
+    assert_eq!(cut(stream, usize::from(piece) + 1), whole);
+}
+
+/// Device files; a device that is accepted also serves its first and its last bytes.
+pub(crate) fn devices(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    // Wearing in a drive takes as long as the file says.
+    if text.contains("overwritten_percent") && !text.contains("overwritten_percent = 0\n") {
+        return;
+    }
+    let mut device = match forebay_devices::read(Path::new("input.toml"), text) {
+        Ok(device) => device.model,
+        Err(error) => {
+            assert!(error.to_string().lines().count() == 1, "{error}");
+            return;
+        }
+    };
+    let capacity = device.capacity();
+    assert!(capacity >= 4096, "an empty device");
+    let mut now = Nanos::ZERO;
+    for (id, offset) in [0, capacity - 4096, capacity / 2 / 512 * 512].into_iter().enumerate() {
+        let io = Request {
+            at: now,
+            offset,
+            id: id as u64,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        device.start(now, io);
+        let done = device.next().expect("a completion");
+        assert!(done >= now, "time runs backwards");
+        device.finish(done);
+        now = done;
+    }
+}
+
+/// DiskSim's drive files: the input is a .diskspecs, and also the text of every file beside it. A drive that is taken over
+/// survives being written as a device file.
+pub(crate) fn disksim(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let path = Path::new("input.diskspecs");
+    let imported = match import::import_text(path, &text, &|_| Ok(text.clone().into_owned())) {
+        Ok(imported) => imported,
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.lines().count() == 1 && message.len() < 4096, "{message}");
+            return;
+        }
+    };
+    let file = write::text(&imported.name, "fuzz", &imported.drive);
+    if let Ok((_, spec)) = read_spec(Path::new("drive.toml"), &file) {
+        assert!(matches!(spec, DiskSpec::Drive(_)), "no controller");
+    }
+}
+
+/// fio's latency logs and the fit: four logs parted by lines of `=`, each repeated so that few lines make enough samples.
+/// What fits can be written and read, or is refused in one line.
+pub(crate) fn fit(data: &[u8]) {
+    let mut logs = Vec::new();
+    for part in data.split(|&byte| byte == b'=').take(4) {
+        match parse(Path::new("lat.log"), part) {
+            Ok((samples, _)) => logs.push(vec![samples.repeat(1 + 2_000 / samples.len().max(1))]),
+            Err(error) => {
+                assert!(error.to_string().lines().count() == 1, "{error}");
+                return;
+            }
+        }
+    }
+    logs.resize(4, Vec::new());
+    let [zones, back, near, seek] = logs.try_into().expect("four logs");
+    let measurements = Measurements { zones, back, near, seek, ..Measurements::default() };
+    let known = Known { name: "x".into(), capacity_bytes: 1 << 40, heads: 2 };
+    match fit_drive(&measurements, known) {
+        Ok(fitted) => {
+            // Nonsense may fit a disk that the model refuses, but the file is always one.
+            if let Err(error) = forebay_devices::read(Path::new("x.toml"), &fitted.toml()) {
+                let error = error.to_string();
+                assert!(error.lines().count() == 1 && !error.contains("TOML parse"), "{error}");
+            }
+        }
+        Err(error) => assert!(error.to_string().lines().count() == 1, "{error}"),
+    }
+}
+
+/// Models: what is read is drawn from without a panic, keeps to its volumes and never goes back in time; what is not is refused in
+/// one line.
+pub(crate) fn model(data: &[u8]) {
+    let path = Path::new("a.model");
+    // As a file, and as the content that a file has, which no sum guards.
+    let _ = Model::from_file(path, data);
+    match Model::from_content(path, data) {
+        Ok(model) => {
+            let options = GenerateOptions { requests: Some(300), ..GenerateOptions::default() };
+            let mut last = Nanos::ZERO;
+            for record in Generator::new(&model, options) {
+                let extent = model.volumes.volumes[record.volume as usize].extent_mib << 20;
+                assert!(record.offset + u64::from(record.len) <= extent && record.at >= last);
+                last = record.at;
+            }
+        }
+        Err(error) => assert!(error.to_string().lines().count() == 1, "{error}"),
+    }
+}
+
+/// What is on a store's disks.
+pub(crate) fn store(data: &[u8]) {
+    disk(data);
+}

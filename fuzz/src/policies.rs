@@ -1,0 +1,54 @@
+//! Policies as users name them, and tapes of what policies were asked.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use forebay::tape::check_content;
+use forebay_core::contract::Bare;
+use forebay_core::{Flags, Nanos, Op, Request, Spec, catalog, device};
+
+/// Longest I/O of the device the policies are built for.
+const LEN_MAX_BYTES: u32 = 1 << 20;
+
+/// Specs of policies and devices; a policy that is accepted also takes and dispatches a request.
+pub(crate) fn specs(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(spec) = Spec::parse(text) {
+        assert!(!spec.name().is_empty());
+        let _ = device::list::build(&spec);
+    }
+    let flash = catalog::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
+    let lanes = catalog::DeviceSet {
+        disks: 1,
+        disk_len_max: LEN_MAX_BYTES,
+        disk_bytes: 1 << 40,
+        flash: Some(flash),
+        restarts: false,
+    };
+    let Ok(mut built) = catalog::build_placed(text, &lanes) else { return };
+    let request = Request {
+        at: Nanos::ZERO,
+        offset: 1 << 30,
+        id: 7,
+        len: 1 << 18,
+        stream: 3,
+        lane: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    };
+    built.submit_bare(Nanos::ZERO, request);
+    if let Some(io) = built.dispatch(Nanos::ZERO, 0) {
+        assert!(io.len > 0 && io.len <= LEN_MAX_BYTES, "{io:?}");
+    }
+}
+
+/// Tapes: whatever they ask, the policy is asked nothing that it cannot answer.
+pub(crate) fn tape(data: &[u8]) {
+    match check_content(Path::new("t.tape"), data, |_| ControlFlow::Continue(())) {
+        Ok(checked) => {
+            assert_eq!(checked.identical, checked.difference.is_none());
+            assert!(checked.finished <= checked.requests, "{checked:?}");
+        }
+        Err(error) => assert!(error.to_string().lines().count() == 1, "{error}"),
+    }
+}

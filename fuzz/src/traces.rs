@@ -1,0 +1,152 @@
+//! Readers of traces: no row is lost, and none comes from nowhere.
+
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use forebay_trace::formats::blktrace::Blktrace;
+use forebay_trace::formats::disksim_valid::Rows;
+use forebay_trace::formats::presets::PRESETS;
+use forebay_trace::open::{COLUMNS, open};
+use forebay_trace::{Columns, Reader};
+
+use crate::drain::{INPUT_BYTES_MAX, drain, in_file, lines, read_at, reader};
+
+/// Requests that are read or counted; nothing after an error.
+fn kept(format: &str, data: &[u8]) -> Option<u64> {
+    drain(reader(format, data)).map(|whole| whole.records + whole.notes.rows_skipped)
+}
+
+/// A text of which some lines are requests.
+pub(crate) fn text(format: &str, data: &[u8]) {
+    if let Some(kept) = kept(format, data) {
+        assert!(kept <= lines(data), "{kept} requests of {} lines", lines(data));
+    }
+}
+
+/// A text of which every line but a header is a request or counted.
+pub(crate) fn every_row(format: &str, data: &[u8]) {
+    let header = u64::from(format != "fio-latency");
+    if let Some(kept) = kept(format, data) {
+        let lines = lines(data);
+        assert!(kept == lines || kept + header == lines, "{kept} of {lines} lines");
+    }
+}
+
+/// Every preset; the first byte says which.
+pub(crate) fn presets(data: &[u8]) {
+    let Some((which, text)) = data.split_first() else { return };
+    let preset = &PRESETS[usize::from(*which) % PRESETS.len()];
+    if let Some(kept) = kept(preset.name, text) {
+        let lines = lines(text);
+        assert!(kept == lines || kept + 1 == lines, "{}: {kept} of {lines} lines", preset.name);
+    }
+}
+
+/// CSV by its header, which is one row; rows may end with either byte.
+pub(crate) fn csv(data: &[u8]) {
+    if let Some(kept) = kept("csv", data) {
+        let ends = data.iter().filter(|&&byte| byte == b'\n' || byte == b'\r').count() as u64;
+        assert!(kept <= ends, "{kept} requests of {ends} line ends");
+    }
+}
+
+/// CSV of an object cache; an object of up to 4 GiB takes up to four requests.
+pub(crate) fn object_csv(data: &[u8]) {
+    if let Some(kept) = kept("object-csv", data) {
+        let most = 4 * lines(data);
+        assert!(kept <= most, "{kept} requests of {most} at most");
+    }
+}
+
+/// libCacheSim's records of 24 bytes, of objects as above.
+pub(crate) fn oracle_general(data: &[u8]) {
+    if let Some(kept) = kept("oracle-general", data) {
+        let rows = data.len() as u64 / 24;
+        assert!((rows..=4 * rows).contains(&kept), "{kept} of {rows} records");
+    }
+}
+
+/// HP SRT, whose requests have 56 bytes or more.
+pub(crate) fn hp_srt(data: &[u8]) {
+    if let Some(kept) = kept("hp-srt", data) {
+        assert!(kept <= data.len() as u64 / 56, "{kept} requests from nowhere");
+    }
+}
+
+/// VMware's binary, in both versions.
+pub(crate) fn vscsi(data: &[u8]) {
+    if let Some(kept) = kept("vscsi", data) {
+        let lengths = [32, 40].map(|bytes| data.len() as u64 / bytes);
+        assert!(lengths.contains(&kept), "{kept} of {lengths:?} records");
+    }
+}
+
+/// DiskSim's validation format: as requests and as rows, which agree.
+pub(crate) fn disksim_valid(data: &[u8]) {
+    let whole = drain(reader("disksim-valid", data));
+    let rows = Rows::new(Path::new("input"), Box::new(Cursor::new(data.to_vec())));
+    let rows = rows.collect::<Result<Vec<_>, _>>();
+    assert_eq!(whole.is_some(), rows.is_ok());
+    if let (Some(whole), Ok(rows)) = (whole, rows) {
+        assert_eq!((whole.records, rows.len() as u64), (lines(data), lines(data)));
+    }
+}
+
+/// One file of a set, or two: the first byte is how many 256ths of the rest belong to CPU 0, and zero leaves no second
+/// file.
+pub(crate) fn blktrace(data: &[u8]) {
+    /// Bytes of a record without its payload.
+    const RECORD_BYTES: u64 = 48;
+    let Some((&share, rest)) = data.split_first() else { return };
+    let parts = match usize::from(share) {
+        0 => vec![rest],
+        share => {
+            let (first, second) = rest.split_at(rest.len() * share / 256);
+            vec![first, second]
+        }
+    };
+    let files = parts.into_iter().enumerate().map(|(cpu, bytes)| {
+        let input: Box<dyn Read + Send> = Box::new(Cursor::new(bytes.to_vec()));
+        (PathBuf::from(format!("sdb.blktrace.{cpu}")), input)
+    });
+    let opened = Blktrace::from_readers(files.collect());
+    if let Some(whole) = drain(opened.map(|reader| Box::new(reader) as Box<dyn Reader>)) {
+        let kept = whole.records + whole.notes.rows_skipped;
+        assert!(kept <= rest.len() as u64 / RECORD_BYTES, "{kept} requests from nowhere");
+    }
+}
+
+/// A declaration of columns, its line end, and a text of such columns.
+pub(crate) fn columns(data: &[u8]) {
+    let Some(end) = data.iter().position(|&byte| byte == b'\n') else { return };
+    let Ok(spec) = std::str::from_utf8(&data[..end]) else { return };
+    if data.len() > INPUT_BYTES_MAX {
+        return;
+    }
+    match spec.parse::<Columns>() {
+        Ok(columns) => {
+            assert_eq!(columns.to_string(), spec);
+            in_file(&data[end + 1..], |path| {
+                drain(open(path, Some(&format!("{COLUMNS}{spec}"))));
+            });
+        }
+        Err(bad) => assert!(!bad.to_string().trim().is_empty()),
+    }
+}
+
+/// Parquet, the canonical form and that of captures.
+pub(crate) fn parquet(data: &[u8]) {
+    in_file(data, |path| {
+        drain(read_at("parquet", path.to_path_buf(), data));
+        drain(read_at("hadoop-parquet", path.to_path_buf(), data));
+    });
+}
+
+/// Any file: unpacked, recognised and read.
+pub(crate) fn open_any(data: &[u8]) {
+    if data.len() <= INPUT_BYTES_MAX {
+        in_file(data, |path| {
+            drain(open(path, None));
+        });
+    }
+}
