@@ -1,5 +1,7 @@
 //! Mutations of seeds, the same in every run.
 
+use forebay_testing::below;
+
 /// Longest mutation.
 const BYTES_MAX: usize = 1 << 14;
 /// Numbers and words that parsers trip over.
@@ -36,12 +38,9 @@ impl<'a> Mutations<'a> {
         Mutations { seeds, state }
     }
 
-    /// A number below `end` (SplitMix64); zero if there is none.
+    /// A number below `end` ; zero if there is none.
     fn below(&mut self, end: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ mixed >> 31) % end.max(1) as u64) as usize
+        below(&mut self.state, end as u64) as usize
     }
 
     /// A seed with one to four changes.

@@ -93,6 +93,43 @@ fn every_dependency_may_be_carried_and_comes_from_the_registry() {
     }
 }
 
+/// Each dependency with its version and the features it is built with; loudly nothing where cargo cannot say.
+fn features(of: &[&str]) -> Option<Vec<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} {f}"];
+    let all = ["--edges", "normal,build,dev"];
+    let mut command = Command::new(cargo);
+    let output =
+        command.args(words).args(all).args(of).current_dir(shell::root()).output().unwrap();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        eprintln!("!!! features of dependencies are NOT checked: {}", said.trim());
+        return None;
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| line.replace(" (*)", "").replace(" (proc-macro)", ""));
+    Some(lines.filter(|line| !line.is_empty() && !line.contains(" (/")).collect())
+}
+
+/// Else the tests of one crate would build Arrow and its like anew, and `make quick` would not be. Two crates have next to no
+/// dependencies.
+#[test]
+fn the_tests_of_one_crate_build_every_dependency_as_those_of_all_do() {
+    let Some(all) = features(&["--workspace"]) else { return };
+    assert!(all.len() > 100);
+    let crates = [
+        "", "-cli", "-devices", "-fuzz", "-live", "-model", "-play", "-py", "-serve", "-store",
+        "-trace", "-volume",
+    ];
+    for name in crates.map(|rest| format!("forebay{rest}")) {
+        let own = features(&["-p", &name]).unwrap();
+        assert!(own.len() > 20, "{name}");
+        for line in own {
+            assert!(all.contains(&line), "{name}: crates/forebay-testing/Cargo.toml lacks {line}");
+        }
+    }
+}
+
 /// The quoted words of the list that follows `mark` in a text, each time that it is there.
 fn listed<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
     let lists = text.split(mark).skip(1).filter_map(|rest| rest.split_once(']'));

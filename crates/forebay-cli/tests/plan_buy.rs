@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::command::{Folder, ends, fails, forebay};
 #[cfg(target_os = "linux")]
-use crate::served::client::Client;
+use forebay_rig::nbd::Client;
 
 /// SPC text of reads at these milliseconds, on volumes 0 and 1 in turn, a few thousand sectors apart.
 fn trace(folder: &Folder, name: &str, at_ms: impl Iterator<Item = u64>) -> PathBuf {

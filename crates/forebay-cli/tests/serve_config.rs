@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::command;
-use crate::served::client::{Client, FLUSH};
 use crate::served::{Folder, Serving, does, have, serve};
+use forebay_rig::nbd::{Client, FLUSH};
 
 fn config(policy: &str) -> String {
     format!(

@@ -11,8 +11,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::served::client::{Client, FLUSH, FUA, READ, WRITE, WRITE_ZEROES};
 use crate::served::{Folder, Serving, does, ran, serve, skipped};
+use forebay_rig::nbd::{Client, FLUSH, FUA, READ, WRITE, WRITE_ZEROES};
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 256;

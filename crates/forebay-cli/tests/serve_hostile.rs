@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use crate::served::client::{BLOCK_STATUS, Client, FLUSH, READ, WRITE};
 use crate::served::{Folder, Serving};
+use forebay_rig::nbd::{BLOCK_STATUS, Client, FLUSH, READ, WRITE};
 
 const MIB: u64 = 1 << 20;
 

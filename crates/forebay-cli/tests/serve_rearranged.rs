@@ -4,8 +4,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::command;
-use crate::served::client::{Client, FLUSH};
 use crate::served::{Folder, Serving, mixed, serve};
+use forebay_rig::nbd::{Client, FLUSH};
 
 const KIB: u64 = 1 << 10;
 /// What is exported; the rest of the disk is for what moves.

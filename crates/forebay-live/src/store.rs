@@ -39,11 +39,12 @@ pub trait Store {
 }
 
 /// Bytes of a page.
-pub(crate) const PAGE: usize = 4096;
-pub(crate) type Page = [u8; PAGE];
+pub const PAGE: usize = 4096;
+/// A page of it.
+pub type Page = [u8; PAGE];
 
 /// The pages that a range touches, and the bytes of each.
-pub(crate) fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
+pub fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let (size, end) = (PAGE as u64, offset.saturating_add(len));
     let touched = (offset / size..end.div_ceil(size)).map(move |page| {
         let begin = page * size;
@@ -66,7 +67,7 @@ impl Sparse {
     }
 
     /// The bytes from `offset` on.
-    pub(crate) fn get(&self, offset: u64, mut to: &mut [u8]) {
+    pub fn get(&self, offset: u64, mut to: &mut [u8]) {
         for (page, range) in pages(offset, to.len() as u64) {
             let (now, later) = to.split_at_mut(range.len());
             match self.pages.get(&page) {
@@ -78,13 +79,13 @@ impl Sparse {
     }
 
     /// A page that has memory from now on.
-    pub(crate) fn page(&mut self, page: u64) -> &mut Page {
+    pub fn page(&mut self, page: u64) -> &mut Page {
         self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE]))
     }
 
     /// The parts of a range that have memory. However long it is, this takes no longer than there
     /// are pages.
-    pub(crate) fn present(&self, offset: u64, len: u64) -> Vec<(u64, Range<usize>)> {
+    pub fn present(&self, offset: u64, len: u64) -> Vec<(u64, Range<usize>)> {
         let size = PAGE as u64;
         let end = offset.saturating_add(len);
         let touched = self.pages.range(offset / size..end.div_ceil(size));

@@ -26,7 +26,8 @@ impl Waker {
         Waker(Way::Message(Arc::new(send)))
     }
 
-    pub(crate) fn thread(thread: Thread) -> Waker {
+    /// One that unparks a thread.
+    pub fn thread(thread: Thread) -> Waker {
         Waker(Way::Thread(thread))
     }
 

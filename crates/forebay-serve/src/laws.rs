@@ -17,7 +17,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 
 use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
-use forebay_live::{Crash, Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
+use forebay_live::{Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
+use forebay_rig::Crash;
 
 use crate::config::Named;
 use crate::drive::{Arrivals, Fronted};

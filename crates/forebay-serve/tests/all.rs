@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // tests
 
-mod client;
 mod flash;
 mod serve;
 mod volumes;

@@ -11,10 +11,9 @@ use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
 use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
 use forebay_trace::Record;
 
-use crate::client;
-use crate::client::{
-    Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM, WRITE,
-    WRITE_ZEROES, pattern,
+use forebay_rig::nbd::{
+    BLOCK_STATUS, Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM,
+    WRITE, WRITE_ZEROES, pattern,
 };
 
 const BYTES: u64 = 8 << 20;
@@ -119,7 +118,7 @@ fn zeros_and_trims_leave_zeros_and_holes_are_told() {
             assert_eq!(told[at], expected(at), "{policy}: {at}");
         }
         // The page of the file system that was zeroed without a hole is stored, the other is not.
-        client.request((client::BLOCK_STATUS, 0), 5, (0, BYTES as u32), &[]);
+        client.request((BLOCK_STATUS, 0), 5, (0, BYTES as u32), &[]);
         let all = client.answer(0).data;
         let extents: Vec<(u32, u32)> = all
             .chunks(8)
@@ -140,7 +139,7 @@ fn zeros_and_trims_leave_zeros_and_holes_are_told() {
             3,
             "{policy}: the end was never written: {extents:?}"
         );
-        client.request((client::BLOCK_STATUS, REQUEST_ONE), 6, (0, BYTES as u32), &[]);
+        client.request((BLOCK_STATUS, REQUEST_ONE), 6, (0, BYTES as u32), &[]);
         assert_eq!(client.answer(0).data.len(), 8);
     }
 }
@@ -167,7 +166,7 @@ fn what_cannot_be_done_is_refused_and_harms_nobody() {
     assert_eq!(low.does((99, 0), (0, 1), &[]), 22);
     assert_eq!(low.does((WRITE, FAST_ZERO), (0, 1024), &data), 22, "a flag that is not a write's");
     assert_eq!(low.does((FLUSH, 0), (5, 0), &[]), 22);
-    assert_eq!(low.does((client::BLOCK_STATUS, 0), (0, 512), &[]), 22, "not negotiated");
+    assert_eq!(low.does((BLOCK_STATUS, 0), (0, 512), &[]), 22, "not negotiated");
     let mut high = Client::simple(&served.socket(), "high");
     for kind in [WRITE_ZEROES, TRIM] {
         assert_eq!(high.does((kind, 0), (0, 1024), &[]), 1, "EPERM");

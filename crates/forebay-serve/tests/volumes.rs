@@ -9,7 +9,7 @@ use forebay_core::stack::array::Level;
 use forebay_serve::{Address, Back, Config, On, Promise, Server};
 use forebay_volume::Create;
 
-use crate::client::{Client, pattern};
+use forebay_rig::nbd::{Client, pattern};
 
 /// The drives of a new volume.
 fn volume(folder: &Path) -> Vec<PathBuf> {

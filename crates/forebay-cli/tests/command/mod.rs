@@ -3,9 +3,6 @@
 //! Bad input or usage: exit 2, one message on standard error, nothing on standard output. Input
 //! with blemishes that can honestly be kept: exit 0 and a counted warning.
 
-// Each test file is a crate of its own and takes what it needs.
-#![allow(dead_code)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

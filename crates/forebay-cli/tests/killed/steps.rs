@@ -7,15 +7,12 @@ pub(crate) const SECTORS: u64 = 8 << 11;
 /// More steps than a round has.
 pub(crate) const ROUND_STEPS: u64 = 1_000_000;
 
-/// Numbers by a seed (SplitMix64).
+/// Numbers by a seed.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        forebay_testing::random(&mut self.0)
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {

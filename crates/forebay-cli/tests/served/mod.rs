@@ -1,8 +1,5 @@
 //! `forebay serve` as the tests run it: the real binary, its socket, and the tools that are its clients.
 
-// Each test file is a crate of its own and takes what it needs.
-#![allow(dead_code)]
-
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,8 +7,6 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-#[path = "../../../forebay-serve/tests/client/mod.rs"]
-pub(crate) mod client;
 pub(crate) mod mounted;
 
 /// A folder for one test's files.

@@ -1,8 +1,5 @@
 //! Commands of documents and of help, run as a person at a shell would, in a folder that has what they name.
 
-// Each test file is a crate of its own and takes what it needs.
-#![allow(dead_code)]
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

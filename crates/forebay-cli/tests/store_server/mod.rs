@@ -1,8 +1,5 @@
 //! `forebay store serve` as the tests run it: the real binary, and a client that speaks as Redis's do.
 
-// Each test file is a crate of its own and takes what it needs.
-#![allow(dead_code)]
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -3,16 +3,9 @@
 use forebay_core::contract::policy::Done;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
+use forebay_testing::random;
 
 const LEN: u32 = 4096;
-
-/// The next number of a sequence (SplitMix64).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
 
 /// A MiB that does not compress.
 pub(crate) fn noise(mut seed: u64) -> Vec<u8> {

@@ -8,7 +8,8 @@ use forebay_core::catalog::build;
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Lane, Policy};
-use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Lie, Medium, Tear, Troubles};
 
 use crate::laws::oracle::{Mix, Oracle};
 use crate::laws::{longer, random};

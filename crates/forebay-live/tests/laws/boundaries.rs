@@ -4,7 +4,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use forebay_core::{Flags, Op};
-use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Lie, Medium, Tear, Troubles};
 
 use crate::laws::array::{SHAPES, Shape, begun, drive, over, sound};
 use crate::laws::oracle::Oracle;

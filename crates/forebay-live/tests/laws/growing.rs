@@ -1,7 +1,8 @@
 //! The laws of content on arrays that grow: with new drives, larger ones, and the power cut on the way.
 
 use forebay_core::stack::array::{Array, Census, Geometry, Kind, Level};
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 
 use crate::laws::array::{SHAPES, Shape, begun, drive, over, sound};
 use crate::laws::oracle::Oracle;

@@ -2,7 +2,8 @@
 
 use forebay_core::stack::array::{Array, Census, Level, LostRange};
 use forebay_core::{Flags, Op, Policy};
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 
 use crate::laws::array::{SHAPES, Shape, begun, over, sound};
 use crate::laws::oracle::Oracle;

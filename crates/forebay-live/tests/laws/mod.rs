@@ -14,18 +14,12 @@ mod stacks;
 mod surviving;
 
 use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
-use forebay_live::{Crash, Medium, Tear, Troubles, Watch, run};
+use forebay_live::{Watch, run};
+use forebay_rig::{Crash, Medium, Tear, Troubles};
+pub(crate) use forebay_testing::random;
 
 use self::oracle::{Mix, Oracle};
 use self::stacks::{Mends, Stack, stacks};
-
-/// The next number of a sequence (SplitMix64).
-pub(crate) fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
 
 /// So many, or as many times that as FOREBAY_LAWS says: `make laws` runs more than tests do.
 pub(crate) fn longer(count: u64) -> u64 {

@@ -3,7 +3,8 @@
 
 use forebay_core::stack::rearranged::RECORD_BYTES;
 use forebay_core::{Flags, Nanos, Op, Policy};
-use forebay_live::{Crash, Lie, Medium, Tear, Troubles, checksum, run};
+use forebay_live::{checksum, run};
+use forebay_rig::{Crash, Lie, Medium, Tear, Troubles};
 
 use crate::laws::oracle::{Mix, Oracle};
 use crate::laws::stacks::{RECORD, kept_rearranged, marker_of};

@@ -2,7 +2,8 @@
 //! other as hints say, with drives of either kind missing.
 
 use forebay_core::stack::array::{Array, Census, Hint, KINDS, Kind, Level};
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 
 use crate::laws::array::{SHAPES, Shape, drive, over, sound};
 use crate::laws::oracle::Oracle;

@@ -11,7 +11,8 @@ use forebay_core::stack::Pairing;
 use forebay_core::stack::cached::{Bound, Cached, Writing};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Flags, Op, Policy};
-use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Lie, Medium, Tear, Troubles};
 
 use crate::laws::oracle::{Mix, Oracle};
 use crate::laws::stacks::{Stack, surviving_stacks};

@@ -1,20 +1,13 @@
 //! What the tests of the live driver share: workloads, clocks, and an observer that counts.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) use forebay_testing::random;
 use std::collections::BTreeMap;
 
 use forebay_core::contract::policy::Done;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Completion, Flags, Nanos, Observer, Op, Request, Workload};
 use forebay_live::{Clock, Failure, Watch};
-
-/// The next number of a sequence (SplitMix64).
-pub(crate) fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
 
 pub(crate) fn request(id: u64, at_us: u64, op: Op, offset: u64, len: u32) -> Request {
     Request {

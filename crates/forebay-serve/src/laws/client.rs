@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use forebay_live::Medium;
+use forebay_rig::Medium;
 
 pub(super) const SECTOR: u64 = 512;
 /// Requests that it has under way.
@@ -98,10 +98,7 @@ impl Client {
     }
 
     pub(super) fn draw(&mut self, below: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % below
+        forebay_testing::below(&mut self.state, below)
     }
 
     /// Asks something more, if it may have more under way.

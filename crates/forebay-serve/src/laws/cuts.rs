@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use forebay_core::catalog::{DeviceSet, build_placed};
-use forebay_live::{Crash, LEN_MAX, Lie, Medium, Tear, Troubles};
+use forebay_live::LEN_MAX;
+use forebay_rig::{Crash, Lie, Medium, Tear, Troubles};
 
 use super::client::Client;
 use super::{longer, serve};

@@ -14,7 +14,8 @@ use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Bytes, Completion};
 use forebay_core::{Cx, Lane, Nanos, Piece, Policy, Request};
-use forebay_live::{Crash, LEN_MAX, Medium, Tear, Troubles};
+use forebay_live::LEN_MAX;
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 
 use super::client::{Client, Does, SECTOR};
 use super::{Served, longer, serve};

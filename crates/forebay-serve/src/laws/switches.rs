@@ -7,7 +7,8 @@ use std::sync::mpsc::{Sender, channel};
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::stack::array::{Array, Level};
 use forebay_core::{Fault, Nanos, Policy};
-use forebay_live::{Crash, LEN_MAX, Medium, Tear, Troubles};
+use forebay_live::LEN_MAX;
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 
 use super::client::{Client, Does, SECTOR};
 use super::losses::{DRIVES, geometry, ruled};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use forebay_serve::{Address, Back, Blocks, Config, Error, Named, On, Server};
 
-use crate::client::{Client, FLUSH};
+use forebay_rig::nbd::{Client, FLUSH};
 
 const BYTES: u64 = 1 << 20;
 const BACK: &str = "cache:write=back:size-mib=1";

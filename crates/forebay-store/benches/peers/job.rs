@@ -1,5 +1,6 @@
 //! What every engine is asked to do, and what it came to: ours in ours.rs, the others in peers.cc.
 
+pub(crate) use forebay_testing::mixed;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
@@ -121,14 +122,6 @@ impl Job {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         due
     }
-}
-
-/// SplitMix64 of a number.
-pub(crate) fn mixed(number: u64) -> u64 {
-    let z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// Random bytes, from which values are cut: nothing compresses.

@@ -112,10 +112,7 @@ impl<'a> Clients<'a> {
     }
 
     fn below(&mut self, count: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % count.max(1)
+        forebay_testing::below(&mut self.state, count)
     }
 
     fn key(&mut self, client: u64) -> Key {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request, RequestId};
-use forebay_live::{Crash, Ended, Failure, Medium, Tear, Troubles};
+use forebay_live::{Ended, Failure};
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation, Trouble};
 
 use crate::crash::meddled::{Meddle, Meddled};

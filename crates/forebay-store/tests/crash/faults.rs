@@ -6,7 +6,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use forebay_core::{Lane, Nanos};
-use forebay_live::{Crash, Lanes, Tear, Troubles, run};
+use forebay_live::{Lanes, run};
+use forebay_rig::{Crash, Tear, Troubles};
 use forebay_store::{Config, Desk, StorePolicy};
 
 use crate::crash::clients::{Clients, Known};

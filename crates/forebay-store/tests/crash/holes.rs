@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use forebay_core::Nanos;
-use forebay_live::{Crash, Medium, Troubles};
+use forebay_rig::{Crash, Medium, Troubles};
 use forebay_store::{
     Answer, Checked, Config, Layout, Loss, Operation, Page, Transformation, Trouble, Value,
 };

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use forebay_core::Nanos;
-use forebay_live::{Crash, Medium, Troubles};
+use forebay_rig::{Crash, Medium, Troubles};
 use forebay_store::{Answer, Config, Layout, Operation, Transformation, Value};
 
 use crate::crash::missing::{Asking, key, told};

@@ -1,7 +1,8 @@
 //! A tree that is updated in place holds what was put into it, against a map in memory.
 
 use forebay_core::Nanos;
-use forebay_live::{Crash, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Troubles};
 use forebay_store::{
     Config, Desk, Figures, InPlace, Layout, StorePolicy, Transformation, Tree, TreeSync,
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_core::{Fault, Lane, Nanos};
-use forebay_live::{Crash, Medium, Troubles};
+use forebay_rig::{Crash, Medium, Troubles};
 use forebay_store::{Answer, Config, Layout, Operation, Transformation, Trouble};
 
 use crate::crash::missing::{Asking, key};

@@ -1,7 +1,8 @@
 //! What is late: a log that stays behind, a disk that comes back, a root that was written though it failed.
 
 use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request};
-use forebay_live::{Crash, Ended, Failure, Tear, Troubles};
+use forebay_live::{Ended, Failure};
+use forebay_rig::{Crash, Tear, Troubles};
 use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation};
 
 use crate::crash::meddled::{Meddle, Meddled};

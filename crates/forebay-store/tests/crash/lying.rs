@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use forebay_core::{Flags, Op, Piece, Request};
-use forebay_live::{Crash, Lanes};
+use forebay_live::Lanes;
+use forebay_rig::Crash;
 use forebay_store::Layout;
 
 use crate::crash::meddled::{Meddle, Meddled};

@@ -3,7 +3,8 @@
 use std::io;
 
 use forebay_core::{Lane, Nanos, Piece, Request, Slots};
-use forebay_live::{Crash, Ended, Lanes, Waker};
+use forebay_live::{Ended, Lanes, Waker};
+use forebay_rig::Crash;
 
 /// What may be done there.
 pub(crate) trait Meddle {

@@ -3,7 +3,8 @@
 //! be lost.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
-use forebay_live::{Crash, Lanes, Medium, Tear, Troubles, run};
+use forebay_live::{Lanes, run};
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy, Trouble, View};
 
 use crate::crash::clients::{Clients, Known};

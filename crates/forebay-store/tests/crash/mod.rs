@@ -19,7 +19,8 @@ mod together;
 mod undurable;
 
 use forebay_core::Nanos;
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 use forebay_store::{Answer, Config, Desk, Layout, Operation, StorePolicy, Transformation, Tree};
 
 use self::clients::{Clients, Known};
@@ -35,10 +36,7 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, count: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % count
+        forebay_testing::below(&mut self.0, count)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
-use forebay_live::{Crash, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Troubles};
 use forebay_store::{Answer, Desk, Key, Operation, StorePolicy, Value};
 
 use crate::crash::{Draw, STUCK, config, layouts, media, seeds};

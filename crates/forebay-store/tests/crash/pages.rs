@@ -8,7 +8,8 @@ use forebay_core::{
     Bytes, Completion, Cx, Done, Flags, Lane, Nanos, Op, Piece, Policy, Request, RequestId, Slots,
     Workload,
 };
-use forebay_live::{Crash, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Troubles};
 use forebay_store::{
     Answer, Config, Desk, Figures, Key, Layout, Operation, Page, StorePolicy, Value,
 };

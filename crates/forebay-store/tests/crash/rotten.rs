@@ -1,7 +1,7 @@
 //! What rots on a disk: no acknowledged put is answered in an older version, and merging goes on around it.
 
 use forebay_core::{Fault, Lane, Nanos};
-use forebay_live::{Crash, Medium, Troubles};
+use forebay_rig::{Crash, Medium, Troubles};
 use forebay_store::{Answer, Checked, Config, Layout, Operation, Transformation, Trouble};
 
 use crate::crash::missing::{Asking, key, told};

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
-use forebay_live::{Crash, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Troubles};
 use forebay_store::{Answer, Desk, Key, Operation, StorePolicy, Trouble, Value};
 
 use crate::crash::{Draw, STUCK, config, layouts, media, seeds};

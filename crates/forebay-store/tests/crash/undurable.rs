@@ -2,7 +2,8 @@
 //! what there was at one moment.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_live::run;
+use forebay_rig::{Crash, Medium, Tear, Troubles};
 use forebay_store::{Answer, Config, Desk, Key, Layout, Operation, Page, StorePolicy, Value};
 
 use crate::crash::lying::{Lie, Lying};

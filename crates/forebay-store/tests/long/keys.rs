@@ -1,18 +1,11 @@
 //! A load whose values are named and not held: of each key a counter says how often it was written, and what the
 //! counter stands for (a deletion, or which bytes) follows from it.
 
+pub(crate) use forebay_testing::mixed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_store::{Answer, Desk, Key, Operation, Page, Trouble, Value, View};
-
-/// SplitMix64's permutation.
-pub(crate) fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
 
 /// What is asked, and when.
 #[derive(Clone, Copy)]

@@ -1,5 +1,6 @@
 //! The client that writes.
 
+use forebay_testing::random;
 use std::fmt;
 
 use forebay_core::contract::policy::Done;
@@ -54,14 +55,6 @@ impl fmt::Display for Load {
         let order = if self.is_random { "random" } else { "in order" };
         to.pad(&format!("{} KiB {order}", self.len >> 10))
     }
-}
-
-/// The next number of a sequence (SplitMix64).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 /// Fills the area, then writes what is measured.

@@ -310,12 +310,6 @@ fn a_store_opens_without_a_flash_that_holds_nothing_alone() {
     }
 }
 
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
-}
-
 /// Requests that finished, and I/Os by lane.
 #[derive(Default)]
 struct Count {
@@ -338,7 +332,7 @@ fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
     let mut state = 1;
     let requests: Vec<Request> = (0..4000)
         .map(|n| {
-            let dice = splitmix(&mut state);
+            let dice = forebay_testing::random(&mut state) >> 8;
             let op = if dice.is_multiple_of(3) { Op::Write } else { Op::Read };
             Request { id: n, ..blocks(n * 100_000, op, (dice >> 8) % 64, 1 + (dice >> 16) % 8) }
         })

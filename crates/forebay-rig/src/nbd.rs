@@ -1,47 +1,62 @@
-//! A client that says exactly what a test wants it to say.
-#![allow(dead_code, clippy::unwrap_used)] // each test uses a part
+//! A client of the network block device that says exactly what a test wants it to say.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) const READ: u16 = 0;
-pub(crate) const WRITE: u16 = 1;
-pub(crate) const DISCONNECT: u16 = 2;
-pub(crate) const FLUSH: u16 = 3;
-pub(crate) const TRIM: u16 = 4;
-pub(crate) const CACHE: u16 = 5;
-pub(crate) const WRITE_ZEROES: u16 = 6;
-pub(crate) const BLOCK_STATUS: u16 = 7;
+/// A command: read.
+pub const READ: u16 = 0;
+/// A command: write.
+pub const WRITE: u16 = 1;
+/// A command: disconnect.
+pub const DISCONNECT: u16 = 2;
+/// A command: flush.
+pub const FLUSH: u16 = 3;
+/// A command: trim.
+pub const TRIM: u16 = 4;
+/// A command: cache.
+pub const CACHE: u16 = 5;
+/// A command: write zeroes.
+pub const WRITE_ZEROES: u16 = 6;
+/// A command: block status.
+pub const BLOCK_STATUS: u16 = 7;
 
-pub(crate) const FUA: u16 = 1;
-pub(crate) const NO_HOLE: u16 = 2;
-pub(crate) const REQUEST_ONE: u16 = 8;
-pub(crate) const FAST_ZERO: u16 = 16;
+/// A flag: durable when answered.
+pub const FUA: u16 = 1;
+/// A flag: zeroes are stored.
+pub const NO_HOLE: u16 = 2;
+/// A flag: one extent is enough.
+pub const REQUEST_ONE: u16 = 8;
+/// A flag: zeroes are refused if they take long.
+pub const FAST_ZERO: u16 = 16;
 
 /// Bytes that no two seeds have alike.
-pub(crate) fn pattern(seed: u8, len: usize) -> Vec<u8> {
+pub fn pattern(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251 + usize::from(seed)) as u8).collect()
 }
 
 /// A connection.
-pub(crate) struct Client {
-    pub(crate) stream: UnixStream,
+pub struct Client {
+    /// Its socket.
+    pub stream: UnixStream,
     structured: bool,
 }
 
 /// What came of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) cookie: u64,
-    pub(crate) errno: u32,
-    pub(crate) data: Vec<u8>,
+pub struct Answer {
+    /// The name that the client gave it.
+    pub cookie: u64,
+    /// The error, or 0.
+    pub errno: u32,
+    /// What was read.
+    pub data: Vec<u8>,
 }
 
 impl Client {
     /// Connects and reads the greeting.
-    pub(crate) fn connect(socket: &Path) -> Client {
+    pub fn connect(socket: &Path) -> Client {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut client = Client { stream, structured: false };
@@ -52,14 +67,14 @@ impl Client {
     }
 
     /// Connects and chooses `export`, with simple replies.
-    pub(crate) fn simple(socket: &Path, export: &str) -> Client {
+    pub fn simple(socket: &Path, export: &str) -> Client {
         let mut client = Client::connect(socket);
         assert_eq!(client.go(export), Ok(()));
         client
     }
 
     /// Connects and chooses `export`, with structured replies and block status.
-    pub(crate) fn structured(socket: &Path, export: &str) -> Client {
+    pub fn structured(socket: &Path, export: &str) -> Client {
         let mut client = Client::connect(socket);
         assert_eq!(client.option(8, b"").0, 1);
         client.structured = true;
@@ -79,15 +94,17 @@ impl Client {
     }
 
     /// The other half of a connection that is shaken already, to send with.
-    pub(crate) fn over(stream: UnixStream) -> Client {
+    pub fn over(stream: UnixStream) -> Client {
         Client { stream, structured: false }
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) {
+    /// Says these bytes.
+    pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+    /// The next bytes of the server.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).unwrap();
         bytes
@@ -98,12 +115,12 @@ impl Client {
     }
 
     /// Whether the other side has ended the connection.
-    pub(crate) fn is_over(&mut self) -> bool {
+    pub fn is_over(&mut self) -> bool {
         matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
     }
 
     /// Sends an option.
-    pub(crate) fn ask(&mut self, option: u32, data: &[u8]) {
+    pub fn ask(&mut self, option: u32, data: &[u8]) {
         self.send(b"IHAVEOPT");
         self.send(&option.to_be_bytes());
         self.send(&(data.len() as u32).to_be_bytes());
@@ -111,7 +128,7 @@ impl Client {
     }
 
     /// The next reply to an option: its kind and its data.
-    pub(crate) fn option_reply(&mut self) -> (u32, Vec<u8>) {
+    pub fn option_reply(&mut self) -> (u32, Vec<u8>) {
         assert_eq!(self.number::<8>(), 0x0003_e889_0455_65a9);
         self.number::<4>();
         let kind = self.number::<4>() as u32;
@@ -120,13 +137,13 @@ impl Client {
     }
 
     /// Sends an option and reads one reply.
-    pub(crate) fn option(&mut self, option: u32, data: &[u8]) -> (u32, Vec<u8>) {
+    pub fn option(&mut self, option: u32, data: &[u8]) -> (u32, Vec<u8>) {
         self.ask(option, data);
         self.option_reply()
     }
 
     /// Chooses an export, its block size asked for; else the kind of the refusal.
-    pub(crate) fn go(&mut self, export: &str) -> Result<(), u32> {
+    pub fn go(&mut self, export: &str) -> Result<(), u32> {
         let mut data = (export.len() as u32).to_be_bytes().to_vec();
         data.extend(export.as_bytes());
         data.extend([0, 1, 0, 3]);
@@ -141,7 +158,7 @@ impl Client {
     }
 
     /// Sends a request; `data` follows.
-    pub(crate) fn request(&mut self, kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) {
+    pub fn request(&mut self, kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) {
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
         bytes.extend(kind.1.to_be_bytes());
         bytes.extend(kind.0.to_be_bytes());
@@ -153,7 +170,7 @@ impl Client {
     }
 
     /// The next answer; a simple one carries `data_bytes` where it went well.
-    pub(crate) fn answer(&mut self, data_bytes: usize) -> Answer {
+    pub fn answer(&mut self, data_bytes: usize) -> Answer {
         if !self.structured {
             assert_eq!(self.number::<4>(), 0x6744_6698);
             let (errno, cookie) = (self.number::<4>() as u32, self.number::<8>());
@@ -177,18 +194,20 @@ impl Client {
     }
 
     /// Asks and waits: the error, 0 for none.
-    pub(crate) fn does(&mut self, kind: (u16, u16), at: (u64, u32), data: &[u8]) -> u32 {
+    pub fn does(&mut self, kind: (u16, u16), at: (u64, u32), data: &[u8]) -> u32 {
         self.request(kind, 77, at, data);
         let answer = self.answer(if kind.0 == READ { at.1 as usize } else { 0 });
         assert_eq!(answer.cookie, 77);
         answer.errno
     }
 
-    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
+    /// Writes, which must go well.
+    pub fn write(&mut self, offset: u64, data: &[u8]) {
         assert_eq!(self.does((WRITE, 0), (offset, data.len() as u32), data), 0);
     }
 
-    pub(crate) fn read(&mut self, offset: u64, len: u32) -> Vec<u8> {
+    /// Reads, which must go well.
+    pub fn read(&mut self, offset: u64, len: u32) -> Vec<u8> {
         self.request((READ, 0), 78, (offset, len), &[]);
         let answer = self.answer(len as usize);
         assert_eq!((answer.cookie, answer.errno), (78, 0));

@@ -9,10 +9,9 @@ use std::{io, thread};
 
 use forebay_core::{Fault, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 
-use crate::lanes::{Ended, Failure, Lanes};
+use forebay_live::{Ended, Failure, Lanes, Pool, Waker};
+
 use crate::medium::{Medium, SECTOR, Tear};
-use crate::pool::Pool;
-use crate::waker::Waker;
 
 /// Passes without anything to do after which a run is stuck.
 const STUCK: u32 = 10_000;
@@ -163,16 +162,12 @@ impl Crash {
         }
     }
 
-    /// The next number (SplitMix64).
     fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        forebay_testing::random(&mut self.state)
     }
 
     fn below(&mut self, count: u64) -> u64 {
-        self.draw() % count.max(1)
+        forebay_testing::below(&mut self.state, count)
     }
 
     fn is_gone(&self, lane: Lane) -> bool {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-use crate::store::{PAGE, Page, Sparse, Store, pages};
+use forebay_live::{PAGE, Page, Sparse, Store, pages};
 
 /// Bytes that no power cut tears.
 pub const SECTOR: usize = 512;
@@ -202,16 +202,13 @@ impl Store for Medium {
     }
 }
 
-/// SplitMix64 (G. L. Steele and others, 2014): random numbers, the same for the same seed.
+/// Random numbers, the same for the same seed.
 #[derive(Clone)]
 struct Chance(u64);
 
 impl Chance {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        forebay_testing::random(&mut self.0)
     }
 
     /// Less than `bound`.

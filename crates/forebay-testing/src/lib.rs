@@ -1,0 +1,41 @@
+//! Numbers that tests draw: the same in every run, from a seed that the test names.
+//!
+//! SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014): any seed will do.
+
+/// What the state goes on by: 2^64 over the golden ratio.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The next number of a sequence, whose state, or seed, is given.
+pub const fn random(state: &mut u64) -> u64 {
+    let drawn = mixed(*state);
+    *state = state.wrapping_add(STEP);
+    drawn
+}
+
+/// The next number below `end`; 0 where nothing is.
+pub const fn below(state: &mut u64, end: u64) -> u64 {
+    let drawn = random(state);
+    if end == 0 { 0 } else { drawn % end }
+}
+
+/// What the sequence of the seed `number` begins with: a number that looks drawn.
+pub const fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(STEP);
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the reference code draws from the seed 1234567.
+    #[test]
+    fn the_sequence_is_splitmix64() {
+        let mut state = 1_234_567;
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
+        assert_eq!([random(&mut state), random(&mut state)], expected);
+        assert_eq!(mixed(1_234_567), expected[0]);
+    }
+}
