@@ -1,10 +1,12 @@
-# make test     everything that has to pass, in 20 minutes on two cores, 30 on slow ones
+# make test     everything that has to pass before a change is taken: 20 minutes of processors, builds included
+# make test-full  what takes hours besides         make quick  CRATE=NAME: one crate, in a minute
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
 # make reproduce-short  all of it on the bundled trace alone      make reproduce-check  compared, nothing written
 # make reproduce-traces  papers/raid/traces.md, half an hour
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
+# make release  these, a Debian package, and their sums, in target/dist/release
 # make install  the command, completions and manual pages under PREFIX (/usr/local); DESTDIR before it, for packages
 # make uninstall  takes them away again         make msrv     checks with the oldest Rust that Cargo.toml promises
 # make audit    licences, sources and known advisories of what Cargo.lock pins; needs the network
@@ -19,7 +21,7 @@
 # make day          a day of a store's ingest in virtual time, its values and its room checked
 # make kill-store   ROUNDS times kill -9 on a store's server, under clients and redis-benchmark
 # make kill-serve   ROUNDS times kill -9 on the server of a block device, under a writer
-# make mutants  which of MUTANTS one-line bugs in the core its tests catch; MUTANTS_SEED draws them
+# make mutants  which of MUTANTS one-line bugs the tests catch; MUTANTS_SEED draws them
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
 SHELL := bash
@@ -30,7 +32,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 
-.PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
+.PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test test-full quick proptest-long mutants needs py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
 
@@ -115,10 +117,40 @@ package:
 	cargo package --workspace --exclude forebay-py --locked
 
 # Many tests wait for servers: with twice as many threads as processors, others have these meanwhile.
-test: needs check
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(getconf _NPROCESSORS_ONLN)))} cargo test --workspace
-	$(MAKE) py
-	$(MAKE) fuzz-short
+export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+STAGE := @.ci/stage
+# Seconds of processors that all of `make test` may take, builds included.
+TEST_CPU_MAX_S := 1200
+
+test: needs
+	@rm -f target/stages
+	$(STAGE) format cargo fmt --check
+	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
+	$(STAGE) build cargo test --workspace --no-run -q
+	$(STAGE) tests cargo test --workspace
+	$(STAGE) python $(MAKE) --no-print-directory py
+	$(STAGE) --total $(TEST_CPU_MAX_S)
+
+# What takes long besides: fuzzing, power cuts, kill -9, all pages' commands, another driver.
+test-full: test
+	@rm -f target/stages
+	$(STAGE) slow cargo test --workspace -- --ignored
+	$(STAGE) laws $(MAKE) --no-print-directory laws
+	$(STAGE) without-io-uring .ci/without-io-uring cargo test -p forebay-live -p forebay-serve -p forebay-store -p forebay-volume
+	$(STAGE) fuzz $(MAKE) --no-print-directory fuzz-short
+	$(STAGE) kill-volume $(MAKE) --no-print-directory kill-volume
+	$(STAGE) kill-store $(MAKE) --no-print-directory kill-store
+	$(STAGE) kill-serve $(MAKE) --no-print-directory kill-serve
+	$(STAGE) --total 20000
+
+# One crate, while it is worked on: make quick CRATE=forebay-store
+quick:
+	@test -n "$(CRATE)" || { echo "expected CRATE=NAME, one of: $$(ls crates | tr '\n' ' ')"; exit 2; }
+	@rm -f target/stages
+	$(STAGE) format cargo fmt --check -p $(CRATE)
+	$(STAGE) clippy cargo clippy -p $(CRATE) --all-targets -- -D warnings
+	$(STAGE) tests cargo test -q -p $(CRATE)
+	$(STAGE) --total 120
 
 # The crate that holds unsafe code under the address sanitizer (what is lent outlives its pool on purpose, so leaks are
 # not asked for), and what of it Miri can run; Miri needs a nightly toolchain.
@@ -176,8 +208,8 @@ kill-serve:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test all -- \
 	  --ignored --exact --nocapture serve_filesystem::a_file_system_outlives_them_many_times
 
-# One-line bugs drawn by a seed: how many do the tests catch? One takes half a minute, one that lives
-# two. Those that nobody could observe stand in .cargo/mutants.toml.
+# One-line bugs drawn by a seed over all crates: how many do the tests catch? One takes a minute. Those that nobody could
+# observe stand in .cargo/mutants.toml.
 MUTANTS ?= 60
 MUTANTS_SEED ?= 1
 MUTANTS_VERSION := 27.1.0
@@ -185,7 +217,7 @@ MUTANTS_VERSION := 27.1.0
 mutants:
 	cargo mutants --version 2>/dev/null | grep -qx 'cargo-mutants $(MUTANTS_VERSION)' || \
 	  cargo install --locked cargo-mutants --version $(MUTANTS_VERSION)
-	python3 crates/forebay-core/mutants/plant.py $(MUTANTS_SEED) $(MUTANTS) target/mutants
+	python3 mutants/plant.py $(MUTANTS_SEED) $(MUTANTS) target/mutants
 
 # What tests and the commands on pages use where it is installed, each package with its programs: a test in
 # dependencies.rs holds the list to theirs. Every test passes without them, for what needs them is skipped, loudly.
@@ -228,10 +260,6 @@ needs:
 	  echo "!!! $$skipped packages are missing; install them, or ALLOW_SKIP=1 to skip what needs them"; \
 	  exit 1; \
 	fi
-
-check:
-	cargo fmt --check
-	cargo clippy --workspace --all-targets -- -D warnings
 
 # The Python package, built into an environment of its own as `pip install .` would, but quickly.
 py:

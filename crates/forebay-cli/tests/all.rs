@@ -27,6 +27,7 @@ mod reports;
 mod schema;
 mod serve;
 mod serve_config;
+mod serve_denied;
 mod serve_ends;
 mod serve_filesystem;
 mod serve_goes_on;

@@ -11,13 +11,15 @@ use crate::served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
 const MIB: usize = 1 << 20;
 
 /// Each way that bytes go.
-const WAYS: [&[&str]; 6] = [
+const WAYS: [&[&str]; 8] = [
     &[],
     &["--buffered"],
     &["--emulate", "fixed:20000"],
     &["--buffered", "--policy", "forebay"],
     &["--policy", "mq-deadline"],
     &["--buffered", "--policy", "noop", "--depth", "1"],
+    &["--driver", "threads"],
+    &["--emulate", "fixed:20000", "--driver", "threads"],
 ];
 
 fn with<'a>(first: &'a str, words: &[&'a str]) -> Vec<&'a str> {

@@ -3,6 +3,7 @@
 import faulthandler
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[3]
 TERASORT = ROOT / "traces" / "terasort.parquet"
 # Of a test that hangs, where it hangs.
 SECONDS_MAX = 300
+
+# Under nohup, or in a script's background job, Ctrl-C is ignored here and in every child: tests that send it would wait for ever.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

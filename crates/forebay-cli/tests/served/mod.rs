@@ -59,6 +59,11 @@ impl Serving {
         if !words.iter().any(|word| says(&word)) {
             command.arg("--socket").arg(folder.socket());
         }
+        Serving::of(&mut command).0
+    }
+
+    /// What this command starts, once it serves, and what it said before.
+    pub(crate) fn of(command: &mut Command) -> (Serving, String) {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut all = String::new();
@@ -72,7 +77,7 @@ impl Serving {
             }
             all += &line;
         };
-        Serving { child, said, uri }
+        (Serving { child, said, uri }, all)
     }
 
     pub(crate) fn signal(&self, signal: &str) {
