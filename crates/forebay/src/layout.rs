@@ -391,7 +391,7 @@ mod tests {
                         (record.offset - near[0].offset, 4096)
                     );
                 }
-                let moved = if from == 0 { 0 } else { near.len() as u64 };
+                let moved = if from == 0 { 0 } else { near.len() as u64 + 1 };
                 assert_eq!(layout.changed().requests_moved, moved);
                 assert!(layout.place(&far, 0).unwrap().end() <= 4000 * GRAIN);
                 assert_eq!(layout.changed().requests_moved, moved + 1);
