@@ -201,7 +201,8 @@ impl VolumeLayout {
             let one = Folded::with_gaps(of(volume), |mib| shortened(mib).min(mib));
             let extent = self.extents[volume];
             *base = self.devices[usize::from(*lane)].append(one.bytes().min(extent));
-            self.changed.gap_bytes_left_out += extent.saturating_sub(one.bytes());
+            self.changed.gap_bytes_left_out =
+                self.changed.gap_bytes_left_out.saturating_add(extent.saturating_sub(one.bytes()));
             folded[volume] = Some(one);
         }
         self.folded = folded;
