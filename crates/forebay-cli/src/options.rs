@@ -165,7 +165,7 @@ pub(crate) struct Replaying {
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = intensity,
           allow_negative_numbers = true)]
     intensity: Intensity,
-    /// What to do with addresses beyond the device: scale all of them, wrap or clip
+    /// What to do with addresses beyond the device: scale all of them, long gaps left out first, wrap or clip
     #[arg(long, value_name = "HOW", default_value = "scale")]
     map: Map,
 }

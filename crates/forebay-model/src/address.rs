@@ -103,6 +103,45 @@ impl Space {
         piece.offset + (address - piece.address)
     }
 
+    /// Which of all stretches an address lies on.
+    #[inline]
+    pub(crate) fn piece(&self, address: u64) -> usize {
+        self.pieces.partition_point(|piece| piece.address <= address).max(1) - 1
+    }
+
+    /// How many requests lie on each stretch, given those of `volumes`; none where no volume has gaps. Of a volume
+    /// without gaps they are not known, and without limit.
+    pub(crate) fn piece_requests(&self, volumes: &Volumes) -> Vec<u64> {
+        if self.pieces.len() == volumes.volumes.len() {
+            return Vec::new();
+        }
+        let mut requests = vec![u64::MAX; self.pieces.len()];
+        for (volume, &(first, _)) in volumes.volumes.iter().zip(&self.pieces_of) {
+            let known = requests[first as usize..].iter_mut().zip(&volume.stretch_requests);
+            known.for_each(|(requests, &known)| *requests = known);
+        }
+        requests
+    }
+
+    /// Sets how many requests lie on each stretch of `volumes`, given those of all in order of place.
+    pub(crate) fn set_piece_requests(&self, volumes: &mut Volumes, requests: &[u64]) {
+        for (volume, &(first, _)) in volumes.volumes.iter_mut().zip(&self.pieces_of) {
+            let stretches = volume.stretch_requests.iter_mut();
+            stretches.zip(&requests[first as usize..]).for_each(|(to, from)| *to = *from);
+        }
+    }
+
+    /// Where the part of a stretch between two addresses begins and ends.
+    pub(crate) fn piece_within(&self, piece: usize, low: u64, high: u64) -> (u64, u64) {
+        let end = self.pieces.get(piece + 1).map_or(self.end(), |next| next.address);
+        (self.pieces[piece].address.max(low), end.min(high))
+    }
+
+    /// Stretches of all volumes.
+    pub(crate) fn pieces_len(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// The area of a volume.
     #[inline]
     pub(crate) fn area(&self, volume: u32) -> usize {

@@ -98,6 +98,9 @@ impl Survey {
     }
 }
 
+/// Stretches of all volumes that a model tells apart, beyond one a volume.
+const STRETCHES: usize = 256;
+
 fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);
@@ -110,6 +113,8 @@ pub struct Fitter {
     survey: Survey,
     volumes: Volumes,
     space: Space,
+    /// Requests on each stretch of the space.
+    piece_requests: Vec<u64>,
     transitions: Transitions,
     stream_of: Vec<u16>,
     streams: Vec<u64>,
@@ -128,7 +133,7 @@ pub struct Fitter {
 impl Fitter {
     /// Begins. The survey has at least one request.
     pub fn new(survey: Survey, options: &FitOptions) -> Fitter {
-        let stretches = survey.touched.stretches();
+        let stretches = survey.touched.some_stretches(STRETCHES);
         let (reached, requests) = (&survey.reached, &survey.volume_requests);
         let volumes = Volumes::new(reached, stretches, requests, options.level, options.flat);
         let space = Space::new(&volumes);
@@ -145,6 +150,7 @@ impl Fitter {
             submitters: vec![Submitters::default(); CODES],
             survey,
             volumes,
+            piece_requests: vec![0; space.pieces_len()],
             space,
             transitions,
             stream_of,
@@ -194,6 +200,7 @@ impl Fitter {
         self.submitters[code].add(asked.stream, stream, record.flags.0 & 31);
         if seen.kind != Kind::Nowhere {
             self.sizes[code].add_place(address, asked.len);
+            self.piece_requests[self.space.piece(address)] += 1;
             let from = seen.kind.goes_on().then_some(seen.rank);
             self.trail.push(&asked, &self.space, from);
         }
@@ -237,7 +244,8 @@ impl Fitter {
     }
 
     /// The model.
-    pub fn finish(self) -> Model {
+    pub fn finish(mut self) -> Model {
+        self.space.set_piece_requests(&mut self.volumes, &self.piece_requests);
         let codes = self.chain.codes();
         let kept = |code: usize| codes.binary_search(&code).is_ok();
         let sizes = self.sizes.into_iter().zip(0..).filter(|entry| kept(entry.1));

@@ -257,6 +257,7 @@ impl Cycle {
         self.around = (0..=AROUND).map_while(|_| self.clock.next(&mut self.dice)).collect();
         self.at = 0;
         self.trail = new_trail(&self.model, &self.space);
+        self.placer.begin();
         self.chooser = Chooser::new(&self.model, self.mechanisms);
         self.drawn = 0;
         self.last_ns = 0;
@@ -321,6 +322,7 @@ impl Cycle {
             (record.len, record.volume) = (asked.len, volume);
             let range = self.space.range(asked.address);
             let from = found.from.filter(|_| found.area == usize::from(asked.area));
+            self.placer.went(asked.address);
             self.trail.push(&asked, &self.space, from);
             self.chooser.done(class, range);
         }

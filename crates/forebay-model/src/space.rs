@@ -41,6 +41,8 @@ pub struct Volume {
     /// The stretches of it that were used, where there are long gaps between them or before the first; none where it was
     /// used from its beginning to its end.
     pub(crate) stretches: Vec<Stretch>,
+    /// Requests on each of them.
+    pub(crate) stretch_requests: Vec<u64>,
     /// Whether its ranges are its own.
     pub(crate) is_own: bool,
     /// Its name, where names were asked for.
@@ -67,8 +69,9 @@ impl Volume {
         }
         writer.number(self.stretches.len() as u64);
         let mut at = 0;
-        for stretch in &self.stretches {
-            writer.numbers([stretch.begin_mib - at, stretch.end_mib - stretch.begin_mib]);
+        for (stretch, &requests) in self.stretches.iter().zip(&self.stretch_requests) {
+            let (gap, mib) = (stretch.begin_mib - at, stretch.end_mib - stretch.begin_mib);
+            writer.numbers([gap, mib, requests]);
             at = stretch.end_mib;
         }
     }
@@ -82,7 +85,7 @@ impl Volume {
             return bytes.bad("a volume of 0 MiB", "1 at least");
         }
         let name = (flags & 2 != 0).then(|| bytes.text("name of a volume")).transpose()?;
-        let mut stretches = Vec::new();
+        let (mut stretches, mut stretch_requests) = (Vec::new(), Vec::new());
         if flags & 4 != 0 {
             let length = bytes.length(STRETCHES_MAX, "stretches of a volume")?;
             let mut at = 0;
@@ -94,12 +97,14 @@ impl Volume {
                 }
                 at = begin_mib + mib;
                 stretches.push(Stretch { begin_mib, end_mib: at });
+                stretch_requests.push(bytes.number(u64::MAX, "requests of a stretch")?);
             }
             if stretches.is_empty() {
                 return bytes.bad("a volume without a stretch", "1 at least");
             }
         }
-        let volume = Volume { extent_mib, stretches, is_own: flags & 1 == 1, name };
+        let volume =
+            Volume { extent_mib, stretches, stretch_requests, is_own: flags & 1 == 1, name };
         match volume.used_mib() <= left_mib {
             true => Ok(volume),
             false => bytes.bad(
@@ -148,7 +153,8 @@ impl Volumes {
             if stretches == [Stretch { begin_mib: 0, end_mib: extent_mib }] {
                 stretches.clear();
             }
-            Volume { extent_mib, stretches, is_own: all, name: None }
+            let stretch_requests = vec![0; stretches.len()];
+            Volume { extent_mib, stretches, stretch_requests, is_own: all, name: None }
         };
         let mut volumes: Vec<Volume> = reached.iter().zip(stretches).map(volume).collect();
         busiest.iter().take(OWN_MAX).for_each(|&volume| volumes[volume].is_own = true);
@@ -307,8 +313,8 @@ mod tests {
         assert_eq!(refused(&[extent(9), 0]), "a volume without a stretch");
         assert_eq!(refused(&[extent(9), 1, 3, 0]), "a stretch of 0 MiB");
         assert_eq!(refused(&[extent(9), 1, 3, 7]), "stretch of a volume 7");
-        assert_eq!(refused(&[extent(9), 2, 3, 4, 3, 0]), "gap of a volume 3");
-        assert!(refused(&[extent(1 << 42), 1, 0, 1 << 41]).contains("MiB of a volume"));
+        assert_eq!(refused(&[extent(9), 2, 3, 4, 1, 3, 0]), "gap of a volume 3");
+        assert!(refused(&[extent(1 << 42), 1, 0, 1 << 41, 1]).contains("MiB of a volume"));
         assert!(refused(&[extent(1 << 44), 1, 0, 1]).contains("extent of a volume"));
     }
 }

@@ -172,7 +172,13 @@ mod tests {
     fn an_end_is_its_stream_s_until_that_goes_on() {
         use crate::ends::{ENDS_MAX, Unlike};
         use crate::space::{Volume, Volumes};
-        let volume = Volume { extent_mib: 1, stretches: Vec::new(), is_own: true, name: None };
+        let volume = Volume {
+            extent_mib: 1,
+            stretches: Vec::new(),
+            stretch_requests: Vec::new(),
+            is_own: true,
+            name: None,
+        };
         let volumes = Volumes { level: 0, is_flat: false, volumes: vec![volume.clone(), volume] };
         let space = Space::new(&volumes);
         let mut trail = Trail::new(2, volumes.ranges(), 2);

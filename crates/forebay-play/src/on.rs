@@ -91,7 +91,8 @@ impl<'a> On<'a> {
                 let notes = [opened.told(&volume.drives), found.notes.clone()].concat();
                 Ok(Prepared {
                     policy_lanes: policy_lanes(found.drives.len(), None),
-                    placement: Placement::new(&input.extents, bytes, plan.setup.map),
+                    placement: Placement::new(&input.extents, bytes, plan.setup.map)
+                        .without_gaps(&input.stretches),
                     disks: found.drives.len(),
                     source: Source::Volume {
                         found,

@@ -71,7 +71,8 @@ pub(super) fn open(
     }
     let flash = flash.and_then(|_| targets.pop());
     let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes()).collect();
-    Ok(Opened { placement: Placement::on(&volumes, &capacities, map), targets, flash })
+    let placement = Placement::on(&volumes, &capacities, map).without_gaps(&input.stretches);
+    Ok(Opened { placement, targets, flash })
 }
 
 /// The targets' paths, each once, and of each volume how far it reaches and which of them is its.

@@ -18,6 +18,7 @@
 //! Numbers are exact: nothing goes through floating point. Times are whole nanoseconds; digits
 //! beyond them are dropped.
 
+mod beyond;
 pub(crate) mod cursor;
 mod cut;
 pub(crate) mod date;

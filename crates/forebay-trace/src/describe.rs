@@ -91,8 +91,7 @@ impl Describer {
     /// The description of all that was added.
     pub fn finish(mut self, dictionary: &Dictionary, notes: &Notes) -> Description {
         let by_thread = self.threads.take().map(|threads| {
-            let (duration_ns, extents) = (self.times.duration_ns(), self.volumes.extents_bytes());
-            threads.finish(dictionary, self.streams.grouping(), duration_ns, &extents)
+            threads.finish(dictionary, self.streams.grouping(), self.times.duration_ns())
         });
         let (touched, footprints) = self.footprint.touched(dictionary.volumes.len());
         let Describer { options, totals, times, volumes, streams, latencies, .. } = &self;

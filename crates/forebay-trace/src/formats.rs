@@ -100,7 +100,10 @@ pub static FORMATS: &[Format] = &[
         name: "blkparse",
         about: "the text that blkparse prints by default",
         sniff: blkparse::sniff,
-        open: |input| Ok(Box::new(blkparse::Blkparse::new(&input.path, input.content)?)),
+        open: |input| {
+            let Input { path, content, split_runs, .. } = input;
+            Ok(Box::new(blkparse::Blkparse::splitting_runs(&path, content, split_runs)?))
+        },
     },
     Format {
         name: "snoop",

@@ -76,8 +76,8 @@ impl Gaps {
         let of_most = self.long.iter().find(is_most)?;
         let (longest_ns, before) = of_most.longest;
         Some(format!(
-            "all of the trace but {} is {}, the longest of {} before request {} of {}: if a clock was set, or a \
-             time is wrong, so are all figures per second",
+            "apart from {}, the whole trace is {}; the longest lasts {} and ends at request {} of {}: if a clock was \
+             set, or a timestamp is wrong, all rates are wrong too",
             quantities::seconds(rest_ns(of_most) as f64 / 1e9),
             counted(of_most.gaps, "gap"),
             long(longest_ns),
@@ -116,10 +116,12 @@ mod tests {
         let jump = |n: u64| n + if n >= 50 { 10 * 365 * 24 * HOUR_S } else { 0 };
         let told = said((0..100).map(jump)).unwrap();
         assert!(
-            told.starts_with("all of the trace but 98.0 s is 1 gap, the longest of 3650 days"),
+            told.starts_with(
+                "apart from 98.0 s, the whole trace is 1 gap; the longest lasts 3650 days"
+            ),
             "{told}"
         );
-        assert!(told.contains("before request 51 of 100"), "{told}");
+        assert!(told.contains("ends at request 51 of 100"), "{told}");
         assert!(said((0..100).map(|n| n + if n == 99 { HOUR_S } else { 0 })).is_some());
         // Below an hour, too, and among gaps of minutes.
         assert!(said((0..200).map(|n| n / 50 + if n >= 60 { 1800 } else { 0 })).is_some());

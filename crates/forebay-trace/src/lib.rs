@@ -8,6 +8,7 @@
 
 pub mod ahead;
 pub mod anonymize;
+pub mod begins;
 pub mod columns;
 pub mod cover;
 pub mod describe;

@@ -130,6 +130,16 @@ impl Lines {
         std::mem::take(&mut self.cut).then(|| cut_sentence(self.number))
     }
 
+    /// What to say, once, of a last line that has no end and is left out.
+    pub(crate) fn left_out_note(&mut self, line: u64) -> Option<String> {
+        std::mem::take(&mut self.cut).then(|| {
+            format!(
+                "the last line, {line}, has no line end, and its last number is not like those before: \
+                 the file is cut short, and the line is left out"
+            )
+        })
+    }
+
     /// Reads more behind what has not been handed out.
     fn fill(&mut self) -> Result<(), TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);

@@ -67,17 +67,27 @@ pub fn open_counting(
     let input = Input { path: path.to_path_buf(), packing, content, consumed, split_runs };
     let (reader, doubt) = match from {
         Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
-        Some(From::Format(format)) => ((format.open)(input)?, doubt(format, &head)),
+        // Who names Parquet knows its units, or could not say so otherwise.
+        Some(From::Format(format)) if format.name == "parquet" => {
+            ((format.open)(input)?, Doubt::of(format.name))
+        }
+        Some(From::Format(format)) => ((format.open)(input)?, doubt(format, &head, path)),
         None => {
             let format = recognise(path, &head)?;
-            ((format.open)(input)?, doubt(format, &head))
+            ((format.open)(input)?, doubt(format, &head, path))
         }
     };
     Ok(Box::new(Checked::new(reader, path, doubt)))
 }
 
-/// What is known of the units of content that begins so: a header may declare them.
-fn doubt(format: &Format, head: &[u8]) -> Doubt {
+/// What is known of the units of content that begins so: a header may declare them, or the names of a table's columns.
+fn doubt(format: &Format, head: &[u8], path: &Path) -> Doubt {
+    if format.name == "parquet"
+        && let Some((text, names)) = crate::formats::parquet::declared(path)
+        && let Ok(columns) = text.parse::<Columns>()
+    {
+        return Doubt::of_table(columns, names);
+    }
     let declared = (format.name == "csv").then(|| csv::declared(head)).flatten();
     declared.map_or_else(|| Doubt::of(format.name), |columns| Doubt::declared(&columns))
 }

@@ -15,7 +15,7 @@ use crate::error::TraceError;
 use crate::plural::{counted, verb};
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
-use clock::Clock;
+use clock::{Clock, LOOK_AHEAD};
 
 /// Records held back to be sorted.
 pub const WINDOW: usize = 65_536;
@@ -34,6 +34,8 @@ pub struct Ordered<R> {
     notes: Notes,
     late: u64,
     clock: Clock,
+    /// The last rows read, which wait for those behind them.
+    tail: Vec<Record>,
     /// Latencies that were taken for unknown.
     wrapped: u64,
 }
@@ -57,6 +59,7 @@ impl<R: Reader> Ordered<R> {
             notes,
             late: 0,
             clock: Clock::default(),
+            tail: Vec::new(),
             wrapped: 0,
         }
     }
@@ -77,10 +80,12 @@ impl<R: Reader> Ordered<R> {
         let start = self.first.unwrap_or(Nanos::ZERO);
         let mut newest = self.held.newest().unwrap_or(Nanos::ZERO);
         let mut sorted = true;
+        if !self.tail.is_empty() {
+            self.tail.append(&mut batch);
+            std::mem::swap(&mut self.tail, &mut batch);
+        }
         if !self.clock.pass(&batch) {
-            for record in &mut batch {
-                record.at = Nanos(self.clock.time(record.at.0, record.latency));
-            }
+            self.follow(&mut batch);
         }
         for record in &mut batch {
             if record.latency.is_some_and(|latency| latency.0 > LATENCY_NS_MAX) {
@@ -98,6 +103,18 @@ impl<R: Reader> Ordered<R> {
             self.held.merge(batch)
         }
         Ok(())
+    }
+
+    /// Takes the times of a batch one by one; its last rows wait for those that follow, unless there are none.
+    fn follow(&mut self, batch: &mut Vec<Record>) {
+        let known = if self.ended { batch.len() } else { batch.len().saturating_sub(LOOK_AHEAD) };
+        self.tail.extend(batch[known..].iter());
+        for at in 0..known {
+            let (row, ahead) = (batch[at], &batch[at + 1..]);
+            let ahead = &ahead[..ahead.len().min(LOOK_AHEAD)];
+            batch[at].at = Nanos(self.clock.time(row.at.0, row.latency, ahead));
+        }
+        batch.truncate(known);
     }
 
     /// Hands up to so many records out.
@@ -127,11 +144,10 @@ impl<R: Reader> Ordered<R> {
         }
         if self.late > 0 {
             self.notes.warnings.push(format!(
-                "{} {} more than {WINDOW} rows after {} time, which was raised to that of the row \
-                 before",
+                "{} {} more than {WINDOW} rows too late to be sorted, and {} the time of the row before",
                 counted(self.late, "row"),
                 verb(self.late, "comes", "come"),
-                verb(self.late, "its", "their")
+                verb(self.late, "was given", "were given")
             ));
         }
     }

@@ -93,6 +93,11 @@ pub fn rate(bytes_per_s: f64) -> String {
     in_unit(bytes_per_s, &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")], significant)
 }
 
+/// A power, given in watts. Sentences, tables and pages show it alike.
+pub fn watts(w: f64) -> String {
+    in_unit(w, &[(1.0, "W")], significant)
+}
+
 /// An energy, given in joules.
 pub fn joules(j: f64) -> String {
     in_unit(j, &[(1e6, "MJ"), (1e3, "kJ"), (1.0, "J")], significant)
@@ -158,6 +163,7 @@ mod tests {
             [59.3e6, 999.0, 7.45e9, 1.5e3].map(rate),
             ["59.3 MB/s", "999 B/s", "7.45 GB/s", "1.50 kB/s"]
         );
+        assert_eq!([13.0, 7.6, 0.5, 1234.5].map(watts), ["13.0 W", "7.60 W", "0.500 W", "1234 W"]);
         assert_eq!([12_345.0, 3.2, 4.2e6].map(joules), ["12.3 kJ", "3.20 J", "4.20 MJ"]);
     }
 
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn what_is_no_number_is_none() {
         for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            for shown in [significant, seconds, bytes, rate, joules, percent] {
+            for shown in [significant, seconds, bytes, rate, watts, joules, percent] {
                 assert_eq!(shown(wrong), NONE);
             }
         }

@@ -13,8 +13,8 @@ pub const GRAIN_BYTES: u64 = 1 << 20;
 
 /// Parts that are kept apart, beyond one a volume: a few MiB of memory.
 const PARTS_MAX: usize = 1 << 16;
-/// Gaps that are left out of stretches, on all volumes.
-const GAPS_MAX: usize = 256;
+/// So many stretches hold half of a volume's ground, unless it is used all over.
+const PLACES: usize = 64;
 /// A gap that takes a smaller share of its volume, longer gaps left out, stays: it hardly moves a range.
 const GAP_SHARE: u64 = 256;
 /// A shorter gap stays too, in MiB.
@@ -122,6 +122,15 @@ impl Touched {
         self
     }
 
+    /// Its parts in order: volume, first byte and end.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, u64, u64)> {
+        let volumes = (0..).zip(&self.volumes);
+        let bytes = |mib: u64| mib.saturating_mul(GRAIN_BYTES);
+        volumes.flat_map(move |(volume, parts)| {
+            parts.iter().map(move |(&from, &to)| (volume, bytes(from), bytes(to)))
+        })
+    }
+
     /// Volumes, as far as any request lies on one.
     pub fn volumes(&self) -> usize {
         self.volumes.len()
@@ -135,45 +144,43 @@ impl Touched {
 
     /// Of each volume the stretches that are used, without its longest gaps: those that take a noticeable share
     /// of what is left of the volume, longer ones left out.
+    ///
+    /// However many requests lie far from all others, each alone, their gaps are left out too, though each
+    /// takes a small share of all of them together. Of a volume that is used here and there all over, with no
+    /// place that most of it is in, they are not.
     pub fn stretches(&self) -> Vec<Vec<Stretch>> {
-        let mut gaps = Vec::new();
-        let mut left: Vec<u64> = Vec::new();
-        for (volume, parts) in self.volumes.iter().enumerate() {
-            let mut at = 0;
-            for (&from, &to) in parts {
-                gaps.push((from - at, volume, from));
-                at = to;
-            }
-            left.push(at);
+        self.volumes.iter().map(of_volume).collect()
+    }
+
+    /// At most about `most` stretches, and at least one a volume: of more, the longer half and some of the
+    /// others, evenly over all volumes. What lies on another counts for the end of the stretch before it.
+    pub fn some_stretches(&self, most: usize) -> Vec<Vec<Stretch>> {
+        let mut stretches = self.stretches();
+        let mut short: Vec<(usize, usize)> = Vec::new();
+        for (volume, of) in stretches.iter().enumerate() {
+            short.extend((1..of.len()).map(|number| (volume, number)));
         }
-        gaps.retain(|gap| gap.0 >= GAP_MIN);
-        gaps.sort_unstable_by_key(|&(length, volume, from)| {
-            (std::cmp::Reverse(length), volume, from)
-        });
-        let mut cut = Vec::new();
-        for (length, volume, from) in gaps {
-            if cut.len() < GAPS_MAX && length >= left[volume] / GAP_SHARE {
-                left[volume] -= length - MARGIN;
-                cut.push((volume, from));
-            }
+        if short.len() <= most {
+            return stretches;
         }
-        cut.sort_unstable();
-        let of = |(volume, parts): (usize, &BTreeMap<u64, u64>)| {
-            let mut stretches: Vec<Stretch> = Vec::new();
-            for (&from, &to) in parts {
-                let is_cut = cut.binary_search(&(volume, from)).is_ok();
-                match stretches.last_mut() {
-                    Some(last) if !is_cut => last.end_mib = to,
-                    last => {
-                        last.into_iter().for_each(|last| last.end_mib += MARGIN);
-                        let begin_mib = if is_cut { from } else { 0 };
-                        stretches.push(Stretch { begin_mib, end_mib: to });
-                    }
-                }
-            }
-            stretches
+        let length = |&(volume, number): &(usize, usize)| {
+            let stretch: Stretch = stretches[volume][number];
+            stretch.end_mib - stretch.begin_mib
         };
-        self.volumes.iter().enumerate().map(of).collect()
+        // Of equally long ones some of everywhere.
+        short.sort_by_key(|place| (std::cmp::Reverse(length(place)), place.1.reverse_bits()));
+        let mut short = short.split_off(most / 2);
+        short.sort_unstable();
+        let kept_before = |nth: usize| nth * (most - most / 2) / short.len();
+        let is_dropped = |nth: usize| kept_before(nth) == kept_before(nth + 1);
+        let dropped = short.iter().enumerate().filter(|(nth, _)| is_dropped(*nth));
+        for (_, &(volume, number)) in dropped {
+            stretches[volume][number].end_mib = 0;
+        }
+        for of in &mut stretches {
+            of.retain(|stretch| stretch.end_mib > 0);
+        }
+        stretches
     }
 
     /// Where `ranges` ranges with equal shares of the ground begin, all but the first: volume and byte on it.
@@ -200,19 +207,104 @@ impl Touched {
     }
 }
 
-/// The bytes of stretches that lie one after another, gaps left out, and where a byte of the volume is
-/// among them; what lies in a gap counts for the end of the stretch before it.
-pub fn folded(stretches: &[Stretch], offset: u64) -> u64 {
-    let mut at = 0;
-    for stretch in stretches {
-        let (begin, end) =
-            (stretch.begin_mib * GRAIN_BYTES, stretch.end_mib.saturating_mul(GRAIN_BYTES));
-        if offset < end {
-            return at + offset.saturating_sub(begin);
-        }
-        at += end - begin;
+/// The stretches of a volume of these parts.
+fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
+    let (mut gaps, mut ground, mut end) = (Vec::new(), 0, 0);
+    for (&from, &to) in parts {
+        gaps.push((from - end, from));
+        ground += to - from;
+        end = to;
     }
-    at
+    gaps.retain(|gap| gap.0 >= GAP_MIN);
+    gaps.sort_unstable();
+    // The shortest first, as long as they take no noticeable share of the ground and the gaps before.
+    let short: u64 = end - ground - gaps.iter().map(|gap| gap.0).sum::<u64>();
+    let mut left = ground + short;
+    let kept = gaps.iter().take_while(|gap| {
+        let is_kept = gap.0 < left / GAP_SHARE;
+        left += if is_kept { gap.0 } else { 0 };
+        is_kept
+    });
+    let kept = kept.count();
+    let apart = without(parts, gaps.get(kept..).unwrap_or_default());
+    let mut lengths: Vec<u64> = apart.iter().map(|one| one.end_mib - one.begin_mib).collect();
+    lengths.sort_unstable_by_key(|&length| std::cmp::Reverse(length));
+    if lengths.iter().take(PLACES).sum::<u64>() >= left / 2 {
+        return apart;
+    }
+    // The longest first, as long as they take one of all that is left.
+    let mut left = end;
+    let cut = gaps.iter().rev().take_while(|gap| {
+        let is_cut = gap.0 >= left / GAP_SHARE;
+        left -= if is_cut { gap.0 - MARGIN } else { 0 };
+        is_cut
+    });
+    let kept = gaps.len() - cut.count();
+    without(parts, gaps.get(kept..).unwrap_or_default())
+}
+
+/// The stretches of `parts` without these gaps, of which each has the part behind it.
+fn without(parts: &BTreeMap<u64, u64>, gaps: &[(u64, u64)]) -> Vec<Stretch> {
+    let mut behind: Vec<u64> = gaps.iter().map(|gap| gap.1).collect();
+    behind.sort_unstable();
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for (&from, &to) in parts {
+        let is_cut = behind.binary_search(&from).is_ok();
+        match stretches.last_mut() {
+            Some(last) if !is_cut => last.end_mib = to,
+            last => {
+                last.into_iter().for_each(|last| last.end_mib += MARGIN);
+                let begin_mib = if is_cut { from } else { 0 };
+                stretches.push(Stretch { begin_mib, end_mib: to });
+            }
+        }
+    }
+    stretches
+}
+
+/// The stretches of a volume one after another, gaps left out or shortened.
+#[derive(Clone, Debug, Default)]
+pub struct Folded {
+    /// Of each stretch: where it begins on the volume, and where it begins and ends among them.
+    begins: Vec<(u64, u64, u64)>,
+    bytes: u64,
+}
+
+impl Folded {
+    /// Of these stretches, in order, without gaps.
+    pub fn new(stretches: &[Stretch]) -> Folded {
+        Folded::with_gaps(stretches, |_| 0)
+    }
+
+    /// The same with gaps, the one before the first included, that are as many MiB long as `shortened` makes of theirs.
+    pub fn with_gaps(stretches: &[Stretch], shortened: impl Fn(u64) -> u64) -> Folded {
+        let (mut bytes, mut end_mib) = (0u64, 0);
+        let begins = stretches.iter().map(|stretch| {
+            let gap = shortened(stretch.begin_mib - end_mib).saturating_mul(GRAIN_BYTES);
+            let mib = stretch.end_mib - stretch.begin_mib;
+            let begin = bytes.saturating_add(gap);
+            bytes = begin.saturating_add(mib.saturating_mul(GRAIN_BYTES));
+            end_mib = stretch.end_mib;
+            (stretch.begin_mib.saturating_mul(GRAIN_BYTES), begin, bytes)
+        });
+        let begins = begins.collect();
+        Folded { begins, bytes }
+    }
+
+    /// All of them together, and what is left of gaps.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where a byte of the volume is among them. What lies in a gap counts for the end of the stretch before it.
+    #[inline]
+    pub fn at(&self, offset: u64) -> u64 {
+        let after = self.begins.partition_point(|begin| begin.0 <= offset);
+        match after.checked_sub(1).and_then(|number| self.begins.get(number)) {
+            Some((from, begin, end)) => begin.saturating_add(offset - from).min(*end),
+            None => self.begins.first().map_or(0, |first| first.1),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -278,6 +370,24 @@ mod tests {
         assert_eq!((found[0].len(), used), (200, (10 << 10) + 199 * (MARGIN + 1)));
     }
 
+    /// However many distant requests there are.
+    #[test]
+    fn thousands_of_distant_requests_are_left_out() {
+        for (count, apart) in [(257u64, 1u64 << 42), (1_000, 1 << 40), (5_000, 1 << 36)] {
+            let far = (1..=count).map(|n| at(0, n * apart + n * 37 % 101 * 4096, 4096));
+            let with = touched(&dense(0, 10).into_iter().chain(far).collect::<Vec<_>>());
+            let used = |of: &[Vec<Stretch>]| Folded::new(&of[0]).bytes() >> 20;
+            let (all, some) = (with.stretches(), with.some_stretches(256));
+            assert!(used(&all) <= (10 << 10) + count * 2 * (MARGIN + 1), "{}", used(&all));
+            assert!(used(&some) <= (10 << 10) + 300 * (MARGIN + 1), "{}", used(&some));
+            assert!((200..=257).contains(&some[0].len()), "{count}: {}", some[0].len());
+            assert_eq!(in_gib(&some[0][..1]), [(0, 10)]);
+            // From all of them, not only from the nearest or the farthest.
+            let middle = some[0].partition_point(|one| one.begin_mib < (count / 2 * apart) >> 20);
+            assert!(middle.abs_diff(some[0].len() / 2) < some[0].len() / 5, "{count}: {middle}");
+        }
+    }
+
     #[test]
     fn edges_are_quantiles_of_the_ground_that_is_used() {
         let mut records = dense(0, 1);
@@ -335,8 +445,9 @@ mod tests {
             }
             let mut sorted: Vec<&Record> = requests.iter().filter(|record| record.volume == 0).collect();
             sorted.sort_by_key(|record| record.offset);
+            let folded = Folded::new(stretches.first().map_or(&[], |all| all));
             for two in sorted.windows(2) {
-                let [a, b] = [two[0], two[1]].map(|record| folded(&stretches[0], record.offset));
+                let [a, b] = [two[0], two[1]].map(|record| folded.at(record.offset));
                 prop_assert!(a <= b && b - a <= two[1].offset - two[0].offset);
             }
         }

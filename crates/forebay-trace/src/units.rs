@@ -79,6 +79,8 @@ pub struct Doubt {
     refused: Refused,
     /// The declaration of its columns, if it has one.
     columns: Option<Columns>,
+    /// What a table calls its times, places and lengths.
+    names: Option<[String; 3]>,
 }
 
 impl Doubt {
@@ -87,13 +89,18 @@ impl Doubt {
     pub(crate) fn of(format: &str) -> Doubt {
         let columns = preset(format).and_then(|preset| preset.columns.parse::<Columns>().ok());
         let refused = if columns.is_some() { Refused::Doubtful } else { Refused::None };
-        Doubt { refused, columns }
+        Doubt { refused, columns, names: None }
+    }
+
+    /// Of a table whose names of columns say as much as these columns declare.
+    pub(crate) fn of_table(columns: Columns, names: [String; 3]) -> Doubt {
+        Doubt { refused: Refused::Impossible, columns: Some(columns), names: Some(names) }
     }
 
     /// The user declared the units.
     pub(crate) fn declared(columns: &Columns) -> Doubt {
         let refused = if columns.sure { Refused::None } else { Refused::Impossible };
-        Doubt { refused, columns: Some(columns.clone()) }
+        Doubt { refused, columns: Some(columns.clone()), names: None }
     }
 
     /// The unit of times, if columns declare it.
@@ -110,6 +117,35 @@ impl Doubt {
         Some((offset?, len?))
     }
 
+    /// What to do if pieces of the declaration should be others; nothing if there are none.
+    fn mended(&self, instead: &[(String, String)]) -> String {
+        let Some(columns) = &self.columns else { return String::new() };
+        if let Some(names) = &self.names {
+            let renamed: Vec<String> =
+                instead.iter().filter_map(|(_, to)| renamed(names, to)).collect();
+            return match renamed.is_empty() {
+                true => String::new(),
+                false => format!("if so, {}", renamed.join(" and ")),
+            };
+        }
+        let text = format!("{columns},");
+        let mended = instead.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to));
+        match mended == text {
+            true => String::new(),
+            false => format!("if so, --columns {}", mended.trim_end_matches(',')),
+        }
+    }
+
+    /// How to say that the units are right.
+    fn believed(&self) -> String {
+        match (&self.names, &self.columns) {
+            (None, Some(columns)) => {
+                format!("if the units are right, --columns {columns},units=sure")
+            }
+            _ => "if the units are right, --from parquet".to_owned(),
+        }
+    }
+
     /// The piece of the declaration that begins with `column`, and what it should be.
     fn instead(&self, column: &str, unit: &str) -> Option<(String, String)> {
         let columns = self.columns.as_ref()?.text.split(',').map(str::trim);
@@ -117,6 +153,18 @@ impl Doubt {
         let piece = columns.clone().find(is_of)?;
         Some((format!("{piece},"), format!("{column}{unit},")))
     }
+}
+
+/// How to rename a column of a table, so that its name tells what a piece of a declaration says.
+fn renamed([at, offset, len]: &[String; 3], piece: &str) -> Option<String> {
+    let (role, unit) = piece.trim_end_matches(',').split_once(':').unwrap_or((piece, "bytes"));
+    let (name, stem) = match role.trim_end_matches(',') {
+        "at" => (at, "time"),
+        "offset" => (offset, "offset"),
+        "len" => (len, "len"),
+        _ => return None,
+    };
+    Some(format!("rename the column \"{name}\" to \"{stem}_{unit}\""))
 }
 
 /// How sure it is that units are wrong.
@@ -164,13 +212,7 @@ impl Checked {
     /// The error, or the warning.
     fn tell(&mut self, finding: Finding) -> Result<(), TraceError> {
         let Finding { evidence, got, expected, instead } = finding;
-        let mended = self.doubt.columns.as_ref().and_then(|columns| {
-            let text = format!("{columns},");
-            let mended =
-                instead.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to));
-            (mended != text).then(|| mended.trim_end_matches(',').to_owned())
-        });
-        let mended = mended.map_or(String::new(), |mended| format!("if so, --columns {mended}"));
+        let mended = self.doubt.mended(&instead);
         let refused = match self.doubt.refused {
             Refused::Doubtful => evidence > Evidence::Weak,
             Refused::Impossible => evidence == Evidence::Strong,
@@ -182,8 +224,7 @@ impl Checked {
             self.warnings.push(parts.join("; "));
             return Ok(());
         }
-        let declared = self.doubt.columns.as_ref().map(Columns::to_string).unwrap_or_default();
-        let believe = format!("if the units are right, --columns {declared},units=sure");
+        let believe = self.doubt.believed();
         let hint = [mended, believe].into_iter().filter(|part| !part.is_empty());
         Err(TraceError::Malformed {
             path: self.path.clone(),

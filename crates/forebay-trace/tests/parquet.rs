@@ -178,7 +178,6 @@ fn floats_that_are_no_integers_are_refused_with_their_row() {
     let half = "got \"0.5\" in column latency_ns, expected a whole number";
     refused("latency_ns", doubles([1.0, f64::NAN, 0.5]), &["row 3", half]);
     refused("latency_ns", doubles([1.0, f64::INFINITY, 2.0]), &["row 2", "inf"]);
-    refused("latency_ns", doubles([-1.0, 1.0, 2.0]), &["row 1", "not negative"]);
     let rounded = 2f64.powi(53) + 2.0;
     refused("offset", doubles([0.0, rounded, 0.0]), &["row 2", "9007199254740994", "2^53"]);
     refused("len", doubles([512.0, f64::NAN, 512.0]), &["row 2", "got null", "a value"]);
@@ -331,7 +330,7 @@ fn rows_are_counted_over_all_of_the_file() {
         let mut lens = vec![512; ROWS];
         (lens[7], lens[ROWS - 10]) = (0, bad);
         let columns: [(&str, ArrayRef); 4] = [
-            ("at_ns", Arc::new(Int64Array::from_iter_values(0..ROWS as i64))),
+            ("at_ns", Arc::new(Int64Array::from_iter_values((0..ROWS as i64).map(|n| n * 1000)))),
             ("op", Arc::new(StringArray::from(vec!["read"; ROWS]))),
             ("offset", Arc::new(Int64Array::from(vec![0; ROWS]))),
             ("len", Arc::new(Int64Array::from(lens))),
@@ -373,4 +372,103 @@ fn how_much_was_read_is_told_by_rows() {
     // Putting rows in order of time reads ahead.
     assert!(told.is_sorted() && (1..bytes).contains(&told[0]), "{told:?}");
     assert!(told.last().is_some_and(|last| last.abs_diff(bytes) <= 1), "{told:?} of {bytes}");
+}
+
+/// What is said of a table whose columns are called so: whether it is refused, and everything that is said.
+fn judged(names: [&str; 3], rows: &[(u64, u64, u64)], from: Option<&str>) -> (bool, String) {
+    let column = |of: fn(&(u64, u64, u64)) -> u64| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(rows.iter().map(of)))
+    };
+    let ops: ArrayRef = Arc::new(StringArray::from(vec!["read"; rows.len()]));
+    let [at, offset, len] = names;
+    let columns =
+        [(at, column(|r| r.0)), ("op", ops), (offset, column(|r| r.1)), (len, column(|r| r.2))];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    write(&path, &RecordBatch::try_from_iter(columns).unwrap(), PLAIN);
+    let mut reader = open(&path, from).unwrap();
+    let mut batch = Vec::new();
+    loop {
+        if let Err(error) = reader.read(&mut batch) {
+            return (true, error.to_string());
+        }
+        if batch.is_empty() {
+            return (false, reader.notes().warnings.join("\n"));
+        }
+    }
+}
+
+/// 2000 requests of some kinds: when they came in us, where and how long they are in bytes.
+fn kinds() -> Vec<(&'static str, Vec<(u64, u64, u64)>)> {
+    let rows = |of: fn(u64) -> (u64, u64, u64)| (0..2_000).map(of).collect::<Vec<_>>();
+    let mixed = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    let mut kinds = vec![
+        ("scattered", rows(|n| (n * 731 + n % 7, n * 7919 % 100_003 * 4096, 4096))),
+        ("a stream", rows(|n| (n * 950 + n % 11, n * 65_536, 65_536))),
+        ("a backup", rows(|n| (n * 5_003 + n % 13, n << 20, 1 << 20))),
+    ];
+    let odd = (0..2_000).map(|n| (n * 611, mixed(n) % 50_000_000 * 512, (1 + mixed(n) % 64) * 512));
+    kinds.push(("odd sectors", odd.collect()));
+    kinds
+}
+
+#[test]
+fn units_of_tables_are_judged_as_those_of_headers_are() {
+    const EPOCH_US: u64 = 1_716_900_000_000_000;
+    for (kind, rows) in kinds() {
+        let with = |at: &dyn Fn(u64) -> u64, place: u64, len: u64| -> Vec<(u64, u64, u64)> {
+            rows.iter().map(|&(us, offset, bytes)| (at(us), offset / place, bytes / len)).collect()
+        };
+        let us = |us: u64| us;
+        // Honest ones.
+        for (names, rows) in [
+            (["time_us", "offset", "len"], with(&us, 1, 1)),
+            (["time_us", "lba", "sectors"], with(&us, 512, 512)),
+            (["time_us", "lba", "bytes"], with(&us, 512, 1)),
+            (["time_us", "offset_bytes", "sectors"], with(&us, 1, 512)),
+            (["ts_us", "offset", "length"], with(&|us| us + EPOCH_US, 1, 1)),
+            (["time_ns", "offset", "len"], with(&|us| (us + EPOCH_US) * 1000, 1, 1)),
+            (["at_ns", "offset", "len"], with(&|us| us * 1000, 1, 1)),
+        ] {
+            let (refused, said) = judged(names, &rows, None);
+            assert!(!refused && !said.contains("units may be wrong"), "{kind} {names:?}: {said}");
+        }
+        // Others: each is told of, most are refused, and --from reads them.
+        for (names, rows, expected) in [
+            (["time_us", "offset", "len"], with(&us, 512, 512), "\"len_sectors\""),
+            (["time_us", "lba", "sectors"], with(&us, 1, 1), "\"len_bytes\""),
+            (["time_us", "lba", "len_bytes"], with(&us, 1, 1), "\"offset_bytes\""),
+            (["time_us", "offset", "sectors"], with(&us, 512, 512), "sectors"),
+            (["time_ns", "offset", "len"], with(&|us| us + EPOCH_US, 1, 1), "\"time_us\""),
+            (["time_us", "offset", "len"], with(&|us| (us + EPOCH_US) / 1000, 1, 1), "\"time_ms\""),
+        ] {
+            let (refused, said) = judged(names, &rows, None);
+            assert!(said.contains(expected), "{kind} {names:?}: {refused} {said}");
+            let (refused, told) = judged(names, &rows, Some("parquet"));
+            assert!(!refused, "{kind} {names:?}: {told}");
+            if said.contains("--from parquet") {
+                assert!(!said.contains("--columns"), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_latency_below_zero_is_unknown_and_told() {
+    let latencies: ArrayRef = Arc::new(Int64Array::from(vec![5, -3, 7]));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    write(&path, &table(&[("latency_ns", latencies)]), PLAIN);
+    let mut reader = open(&path, None).unwrap();
+    let (mut batch, mut all) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).unwrap();
+        if batch.is_empty() {
+            break;
+        }
+        all.extend(batch.iter().map(|record| record.latency.map(|latency| latency.0)));
+    }
+    assert_eq!(all, [Some(5), None, Some(7)]);
+    let told = &reader.notes().warnings;
+    assert!(told.iter().any(|told| told.starts_with("1 latency below zero")), "{told:?}");
 }

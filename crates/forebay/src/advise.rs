@@ -18,7 +18,7 @@ use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs;
-use crate::layout::VolumeLayout;
+use crate::layout::{Map, VolumeLayout};
 use crate::progress::{GoOn, Told};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
@@ -171,22 +171,33 @@ pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     if let Some(reason) = source::was_flash(&input.description, &input.volumes) {
         return Ok((default_flash()?, reason));
     }
-    let mut chosen = None;
-    for device in devices::general()? {
-        let layout = VolumeLayout::new(&input.extents, device.model.capacity(), Default::default());
-        let fits = !layout.is_beyond();
-        let reason = if fits {
-            "the smallest of the general bundled drives that holds the trace".to_string()
-        } else {
-            "the largest of the general bundled drives; the trace reaches beyond it (see --map)"
-                .to_string()
-        };
-        chosen = Some((device, reason));
-        if fits {
-            break;
+    let reach = |device: &OpenDevice| {
+        VolumeLayout::new(&input.extents, device.model.capacity(), Map::Scale)
+    };
+    // The whole trace, or else what is left of it without gaps that no request lies on.
+    let holds_all = |device: &OpenDevice| !reach(device).is_beyond();
+    let holds_used =
+        |device: &OpenDevice| !reach(device).without_gaps(&input.stretches).is_beyond();
+    let mut drives = devices::general()?;
+    let smallest = drives.iter().position(holds_all).map(|at| (at, "holds the trace"));
+    let smallest = smallest.or_else(|| {
+        let at = drives.iter().position(holds_used)?;
+        let why = "holds what the trace uses, long gaps left out; the trace reaches beyond it \
+                   (see --map)";
+        Some((at, why))
+    });
+    match (smallest, drives.len()) {
+        (Some((at, why)), _) => {
+            let why = format!("the smallest of the general bundled drives that {why}");
+            Ok((drives.swap_remove(at), why))
+        }
+        (None, 0) => Err(Error::Unfit("no drives are bundled".to_string())),
+        (None, drives_len) => {
+            let why = "the largest of the general bundled drives; the trace reaches beyond it \
+                       (see --map)";
+            Ok((drives.swap_remove(drives_len - 1), why.to_string()))
         }
     }
-    chosen.ok_or_else(|| Error::Unfit("no drives are bundled".to_string()))
 }
 
 /// The flash to try where nobody names one.

@@ -9,6 +9,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forebay_core::{Nanos, Op};
+use forebay_trace::begins::Begins;
+use forebay_trace::quantities::bytes;
+use forebay_trace::touched::{Folded, Touched};
 use forebay_trace::write::Draft;
 use forebay_trace::{Reader, Record};
 
@@ -23,8 +26,8 @@ const JOBS_MAX: usize = 32;
 const SECTOR_BYTES: u64 = 512;
 /// What a volume's size is a multiple of.
 const MIB: u64 = 1 << 20;
-/// Places of a volume that are counted; where they do not reach, they get longer.
-const PLACES: u64 = 4096;
+/// Stretches of a volume whose requests are counted apart.
+const STRETCHES: usize = 1024;
 
 /// Whether a file `output` is to be a job: `to` says so, or, where it says nothing, the ending does.
 pub fn is_asked(output: &Path, to: Option<&str>) -> bool {
@@ -62,43 +65,23 @@ pub fn write<P: GoOn>(
 #[derive(Debug, Default)]
 pub struct FioJob {
     volumes: BTreeMap<u32, Volume>,
+    used: Touched,
     end: Nanos,
     /// Flushes, trims and what else moves no data.
     left_out: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Volume {
     /// Of reads and of writes.
     directions: [Direction; 2],
     extent: u64,
-    places: Places,
+    begins: Begins,
 }
 
-/// Requests by where they begin.
-#[derive(Debug)]
-struct Places {
-    /// Bytes of each.
-    len: u64,
-    counts: Vec<u64>,
-}
-
-impl Default for Places {
-    fn default() -> Places {
-        Places { len: SECTOR_BYTES, counts: vec![0; PLACES as usize] }
-    }
-}
-
-impl Places {
-    fn add(&mut self, offset: u64) {
-        while offset / self.len >= PLACES {
-            self.len *= 2;
-            for index in 0..PLACES as usize {
-                let pair = self.counts.get(2 * index..2 * index + 2);
-                self.counts[index] = pair.map_or(0, |pair| pair.iter().sum());
-            }
-        }
-        self.counts[(offset / self.len) as usize] += 1;
+impl Default for Volume {
+    fn default() -> Volume {
+        Volume { directions: Default::default(), extent: 0, begins: Begins::new(STRETCHES) }
     }
 }
 
@@ -127,9 +110,10 @@ impl FioJob {
             return;
         }
         let volume = self.volumes.entry(record.volume).or_default();
-        let end = record.offset + u64::from(record.len);
+        let end = record.offset.saturating_add(u64::from(record.len));
+        self.used.add(record);
         volume.extent = volume.extent.max(end);
-        volume.places.add(record.offset);
+        volume.begins.add(record.offset);
         let direction = &mut volume.directions[usize::from(record.op == Op::Write)];
         direction.requests += 1;
         direction.sequential += u64::from(direction.next == Some(record.offset));
@@ -144,7 +128,14 @@ impl FioJob {
         let mut busiest: Vec<_> = self.volumes.iter().collect();
         busiest.sort_by_key(|(number, volume)| (std::cmp::Reverse(volume.requests()), **number));
         let dropped = busiest.split_off(busiest.len().min(JOBS_MAX));
-        let mut out = self.head(of, dropped.iter().map(|(_, volume)| volume.requests()).sum());
+        let used: Vec<Folded> =
+            self.used.stretches().iter().map(|stretches| Folded::new(stretches)).collect();
+        let gaps = |(number, volume): &(&u32, &Volume)| {
+            volume.extent.saturating_sub(used[**number as usize].bytes())
+        };
+        let gap_bytes = busiest.iter().map(gaps).fold(0, u64::saturating_add);
+        let dropped = dropped.iter().map(|(_, volume)| volume.requests()).sum();
+        let mut out = self.head(of, dropped, gap_bytes);
         let _ = write!(
             out,
             "[global]\nioengine=libaio\ndirect=1\niodepth=32\ntime_based=1\nruntime={}\n\
@@ -152,14 +143,18 @@ impl FioJob {
             duration_s.ceil().max(1.0)
         );
         for (number, volume) in busiest {
-            job(&mut out, *number, volume, duration_s);
+            job(&mut out, *number, volume, &used[*number as usize], duration_s);
         }
         out
     }
 
-    fn head(&self, of: &str, dropped: u64) -> String {
+    fn head(&self, of: &str, dropped: u64, gap_bytes: u64) -> String {
         let mut out = String::new();
         let of = of.replace(char::is_control, "?");
+        let gaps = (gap_bytes > 0).then(|| {
+            let gaps = bytes(gap_bytes as f64);
+            format!("  {gaps} of long gaps that no request lies on are left out of the files.")
+        });
         let lines = [
             format!("Drawn from {of} by forebay generate: its means, no more. It does not keep"),
             "  which request follows which, threads, bursts and how the rate changes with time,"
@@ -175,17 +170,17 @@ impl FioJob {
             "It makes and writes files named volume0, volume1, ... in the folder it runs in."
                 .into(),
         ];
-        lines.iter().for_each(|line| {
+        lines.iter().chain(&gaps).for_each(|line| {
             let _ = writeln!(out, "; {line}");
         });
         out
     }
 }
 
-/// The job of a volume.
-fn job(out: &mut String, number: u32, volume: &Volume, duration_s: f64) {
+/// The job of a volume, its long gaps left out.
+fn job(out: &mut String, number: u32, volume: &Volume, used: &Folded, duration_s: f64) {
     let [reads, writes] = &volume.directions;
-    let extent = volume.extent.next_multiple_of(MIB);
+    let extent = volume.extent.min(used.bytes()).next_multiple_of(MIB);
     let _ = write!(out, "\n[volume{number}]\nfilename=volume{number}\nsize={extent}\n");
     let both = [reads, writes].map(|direction| direction.requests);
     let _ = match both {
@@ -219,7 +214,7 @@ fn job(out: &mut String, number: u32, volume: &Volume, duration_s: f64) {
         each(&sizes),
         each(&rate)
     );
-    let _ = writeln!(out, "random_distribution=zoned:{}", zones(volume, extent));
+    let _ = writeln!(out, "random_distribution=zoned:{}", zones(volume, used, extent));
 }
 
 /// Sizes with their percents.
@@ -230,11 +225,11 @@ fn sizes(direction: &Direction) -> String {
 }
 
 /// How much of the use each range of the volume gets.
-fn zones(volume: &Volume, extent: u64) -> String {
+fn zones(volume: &Volume, used: &Folded, extent: u64) -> String {
     let mut counts = [0; RANGES as usize];
-    for (place, count) in volume.places.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let offset = place as u64 * volume.places.len;
-        counts[(offset / extent.div_ceil(RANGES)).min(RANGES - 1) as usize] += count;
+    for stretch in volume.begins.stretches() {
+        let range = used.at(stretch.first) / extent.div_ceil(RANGES);
+        counts[range.min(RANGES - 1) as usize] += stretch.requests;
     }
     let size = 100 / RANGES;
     let shares = whole(&counts).into_iter().map(|percent| format!("{percent}/{size}"));
@@ -309,16 +304,32 @@ mod tests {
         assert!(text.starts_with("; Drawn from m?.json"), "{text}");
     }
 
+    /// One distant request neither makes the file as long as that nor puts all others into one range.
     #[test]
-    fn places_are_counted_once_however_far_a_volume_reaches() {
-        let mut places = Places::default();
-        for (offset, len, place) in
-            [(512, 512, 1), (4096 * 512, 1024, 2048), (1 << 40, 512 << 20, 2048), (0, 512 << 20, 0)]
-        {
-            places.add(offset);
-            assert_eq!((places.len, places.counts[place] > 0), (len, true));
+    fn distant_requests_leave_the_ranges_of_all_others() {
+        let job = |far: Option<u64>| {
+            let mut job = FioJob::default();
+            for n in 0..20_000u64 {
+                let place = (n * 7919 % 20 + if n % 2 == 0 { 0 } else { n * 31 % 1000 }) << 20;
+                job.add(&record(n, Op::Read, place, 4096, 0));
+            }
+            far.into_iter().for_each(|far| job.add(&record(20_000, Op::Read, far, 4096, 0)));
+            job.text("m")
+        };
+        let figures = |text: &str| {
+            let after =
+                |key: &str| text.split_once(key).unwrap().1.lines().next().unwrap().to_owned();
+            let size: u64 = after("size=").parse().unwrap();
+            (size, after("zoned:"))
+        };
+        let (size, zones) = figures(&job(None));
+        for far in [1u64 << 40, 1 << 50, 1 << 62] {
+            let text = job(Some(far));
+            let (with_size, with_zones) = figures(&text);
+            assert!(with_size.abs_diff(size) <= 5 << 20, "{far}: {with_size}, {size}");
+            assert_eq!(with_zones, zones, "{far}");
+            assert!(text.contains("of long gaps that no request lies on are left out"), "{text}");
         }
-        assert_eq!((places.counts.iter().sum::<u64>(), places.counts[0]), (4, 3));
     }
 
     #[test]

@@ -12,7 +12,9 @@ use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
 use forebay_trace::plural::counted;
+use forebay_trace::quantities::bytes;
 use forebay_trace::streams::{self, Grouping, StreamBy};
+use forebay_trace::touched::{Folded, Stretch, Touched};
 use forebay_trace::write::Kept;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
@@ -39,6 +41,8 @@ pub struct Input {
     pub names_submitters: bool,
     /// Highest byte reached on each volume.
     pub extents: Vec<u64>,
+    /// Where each volume is read or written, its long gaps left out.
+    pub stretches: Vec<Vec<Stretch>>,
     /// Name of each volume.
     pub volumes: Vec<String>,
     /// How to read it again, if it is too long to be kept.
@@ -72,12 +76,12 @@ impl Input {
         let mut describer = Describer::new(Options { stream_by, ..Options::default() });
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
-        let mut extents = Vec::new();
+        let mut reach = Reach::default();
         read_through(name, &mut *reader, progress, |batch, dictionary| {
             describer.add(batch, dictionary);
             for record in batch.iter_mut() {
                 record.stream = grouping.group(dictionary, record.stream);
-                reach(&mut extents, record);
+                reach.add(record);
             }
             if let Some(records) = &mut kept {
                 if records.len() + batch.len() > KEPT_RECORDS_MAX {
@@ -100,7 +104,8 @@ impl Input {
             notes,
             labels,
             names_submitters: dictionary.streams.iter().any(is_named),
-            extents,
+            stretches: reach.touched.stretches(),
+            extents: reach.extents,
             volumes: dictionary.volumes.clone(),
             opening: Some(opening),
             stream_by,
@@ -124,8 +129,8 @@ impl Input {
         };
         let mut describer = Describer::new(Options::default());
         describer.add(&records, &dictionary);
-        let mut extents = Vec::new();
-        records.iter().for_each(|record| reach(&mut extents, record));
+        let mut reach = Reach::default();
+        records.iter().for_each(|record| reach.add(record));
         let notes = Notes::default();
         Input {
             path: PathBuf::from("(memory)"),
@@ -133,7 +138,8 @@ impl Input {
             notes,
             labels,
             names_submitters: true,
-            extents,
+            stretches: reach.touched.stretches(),
+            extents: reach.extents,
             volumes: dictionary.volumes,
             opening: None,
             stream_by: StreamBy::Thread,
@@ -144,6 +150,26 @@ impl Input {
     /// The files it was read from, which nothing is written over.
     pub fn kept(&self) -> Kept {
         Kept::trace(&self.path)
+    }
+
+    /// Bytes of all volumes, long gaps left out.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let used = self.stretches.iter().map(|of| Folded::new(of).bytes());
+        used.fold(0, u64::saturating_add)
+    }
+
+    /// A sentence where most of what the volumes reach is long gaps, for answers that count drives for all of it.
+    pub(crate) fn told_of_gaps(&self) -> Option<String> {
+        let reached = self.extents.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+        let used = self.used_bytes();
+        let [reached_said, used_said] = [reached, used].map(|size| bytes(size as f64));
+        (used < reached / 2).then(|| {
+            format!(
+                "Drives are counted for all {reached_said} up to the highest address of each volume, but \
+                 requests lie on {used_said} only, long gaps left out. If a few lie far from all others \
+                 by mistake, remove them from the trace."
+            )
+        })
     }
 
     /// Whether runs read nothing but memory.
@@ -266,13 +292,29 @@ fn is_named(stream: &Stream) -> bool {
     stream.thread.is_some() || stream.process.is_some() || !stream.name.is_empty()
 }
 
-fn reach(extents: &mut Vec<u64>, record: &Record) {
-    let volume = record.volume as usize;
-    if volume >= extents.len() {
-        extents.resize(volume + 1, 0);
+/// How far volumes are reached, and where they are used.
+#[derive(Default)]
+struct Reach {
+    extents: Vec<u64>,
+    touched: Touched,
+}
+
+impl Reach {
+    /// Takes a request. One without length, such as a flush, reaches nothing, whatever offset it has.
+    fn add(&mut self, record: &Record) {
+        let volume = record.volume as usize;
+        if volume >= self.extents.len() {
+            self.extents.resize(volume + 1, 0);
+        }
+        if record.len == 0 {
+            return;
+        }
+        let end = record.offset.saturating_add(u64::from(record.len));
+        self.extents[volume] = self.extents[volume].max(end);
+        if record.op.moves_data() {
+            self.touched.add(record);
+        }
     }
-    let end = record.offset.saturating_add(u64::from(record.len));
-    extents[volume] = extents[volume].max(end);
 }
 
 /// Records from memory or, again, from the file.

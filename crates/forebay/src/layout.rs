@@ -2,7 +2,9 @@
 //!
 //! Volumes are laid one after another, each as long as the trace reaches (rounded up to 1 MiB);
 //! over several devices they are dealt in turn.
-//! What then lies beyond the device is scaled, wrapped or clipped, and counted ([`Changed`]).
+//! What then lies beyond the device is scaled, wrapped or clipped, and counted ([`Changed`]). Before anything
+//! is scaled, long gaps that no request lies on are shortened until all fits: a single distant request would
+//! else press all others together.
 //!
 //! A request is placed whole: one that would straddle the device's end is moved back until it ends
 //! with the device, and one longer than the device is cut to it.
@@ -11,15 +13,17 @@ use std::str::FromStr;
 
 use forebay_core::{Lane, Nanos, Request};
 use forebay_trace::Record;
+use forebay_trace::touched::{Folded, Stretch};
 use serde::Serialize;
 
-use crate::quantities::counted;
+use crate::quantities::{bytes, counted};
 
 /// What to do with a trace that reaches beyond the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Map {
-    /// Addresses are scaled so that the trace fits; gaps between requests shrink, and neighbours
-    /// stay neighbours only as far as rounding to their own distance allows.
+    /// Long gaps that no request lies on are shortened, or left out. If the trace still does not fit, addresses are
+    /// scaled so that it does; gaps between requests shrink, and neighbours stay neighbours only as far as rounding to
+    /// their own distance allows.
     #[default]
     Scale,
     /// Addresses are taken modulo the device's capacity; a request over its end is moved back.
@@ -54,13 +58,19 @@ pub struct Changed {
     pub requests_cut: u64,
     /// Left out by `--map clip`.
     pub requests_clipped: u64,
+    /// What `--map scale` left out of long gaps that no request lies on.
+    pub gap_bytes_left_out: u64,
 }
 
 impl Changed {
     /// A sentence for each kind that occurred.
     pub fn told(&self) -> Vec<String> {
         let beyond = "The trace reaches beyond the device";
-        [
+        let gaps = (self.gap_bytes_left_out > 0).then(|| {
+            let gaps = bytes(self.gap_bytes_left_out as f64);
+            format!("{beyond}: {gaps} of long gaps that no request lies on were left out.")
+        });
+        let counts = [
             (self.requests_moved, "were moved onto it", "was moved onto it"),
             (self.requests_cut, "are longer than it and were cut", "is longer than it and was cut"),
             (
@@ -74,8 +84,8 @@ impl Changed {
         .map(|(count, many, one)| {
             let what = if count == 1 { one } else { many };
             format!("{beyond}: {} {what}.", counted(count, "request"))
-        })
-        .collect()
+        });
+        gaps.into_iter().chain(counts).collect()
     }
 }
 
@@ -84,6 +94,10 @@ impl Changed {
 pub struct VolumeLayout {
     /// Device and first byte of each volume.
     bases: Vec<(Lane, u64)>,
+    /// How far each volume reaches.
+    extents: Vec<u64>,
+    /// Each volume without its long gaps, if these are left out on its device.
+    folded: Vec<Option<Folded>>,
     devices: Vec<Reach>,
     map: Map,
     changed: Changed,
@@ -98,6 +112,20 @@ struct Reach {
     span: u64,
     /// The highest byte.
     end: u64,
+}
+
+impl Reach {
+    /// Puts a volume that reaches so far behind all others, and says where that is.
+    fn append(&mut self, extent: u64) -> u64 {
+        let base = self.span;
+        self.end = base.saturating_add(extent);
+        self.span = base.saturating_add(extent.div_ceil(GRAIN).saturating_mul(GRAIN));
+        base
+    }
+
+    fn is_beyond(&self) -> bool {
+        self.end > self.capacity
+    }
 }
 
 impl VolumeLayout {
@@ -125,22 +153,70 @@ impl VolumeLayout {
             .iter()
             .map(|capacity| Reach { capacity: whole(capacity), ..Reach::default() })
             .collect();
-        let bases = volumes
-            .iter()
-            .map(|&(extent, lane)| {
-                let device = &mut devices[usize::from(lane)];
-                let base = device.span;
-                device.end = base.saturating_add(extent);
-                device.span = base.saturating_add(extent.div_ceil(GRAIN).saturating_mul(GRAIN));
-                (lane, base)
+        let bases = volumes.iter().map(|&(extent, lane)| {
+            let device = &mut devices[usize::from(lane)];
+            (lane, device.append(extent))
+        });
+        let bases = bases.collect();
+        let extents = volumes.iter().map(|volume| volume.0).collect();
+        VolumeLayout {
+            bases,
+            extents,
+            folded: Vec::new(),
+            devices,
+            map,
+            changed: Changed::default(),
+        }
+    }
+
+    /// Shortens what is not in the `stretches` of each volume, on devices that the trace reaches beyond, if addresses are
+    /// to be scaled: gaps shrink until all fits, or are left out where it does not fit at all.
+    #[must_use]
+    pub fn without_gaps(mut self, stretches: &[Vec<Stretch>]) -> VolumeLayout {
+        if self.map != Map::Scale || !self.is_beyond() {
+            return self;
+        }
+        let of = |volume: usize| stretches.get(volume).map_or(&[][..], |all| all);
+        let used = |volume: usize| Folded::new(of(volume)).bytes().min(self.extents[volume]);
+        let shares: Vec<Option<(u64, u64)>> = (0..self.devices.len())
+            .map(|lane| {
+                let device = self.devices[lane];
+                let volumes =
+                    || (0..self.bases.len()).filter(|at| usize::from(self.bases[*at].0) == lane);
+                let used_mib: u64 = volumes().map(|volume| used(volume).div_ceil(GRAIN)).sum();
+                let gaps = volumes().map(|volume| (self.extents[volume] - used(volume)) / GRAIN);
+                let spare_mib = (device.capacity / GRAIN).saturating_sub(used_mib);
+                device.is_beyond().then(|| (spare_mib, gaps.fold(1, u64::saturating_add)))
             })
             .collect();
-        VolumeLayout { bases, devices, map, changed: Changed::default() }
+        for (device, _) in self.devices.iter_mut().zip(&shares).filter(|(_, share)| share.is_some())
+        {
+            (device.span, device.end) = (0, 0);
+        }
+        let mut folded = vec![None; self.bases.len()];
+        for (volume, (lane, base)) in self.bases.iter_mut().enumerate() {
+            let Some((spare_mib, gaps_mib)) = shares[usize::from(*lane)] else { continue };
+            let shortened =
+                |mib: u64| (u128::from(mib) * u128::from(spare_mib) / u128::from(gaps_mib)) as u64;
+            let one = Folded::with_gaps(of(volume), |mib| shortened(mib).min(mib));
+            let extent = self.extents[volume];
+            *base = self.devices[usize::from(*lane)].append(one.bytes().min(extent));
+            self.changed.gap_bytes_left_out =
+                self.changed.gap_bytes_left_out.saturating_add(extent.saturating_sub(one.bytes()));
+            folded[volume] = Some(one);
+        }
+        self.folded = folded;
+        self
+    }
+
+    /// Whether requests may lie elsewhere on a device than on their volume, apart from where that begins.
+    pub fn moves(&self) -> bool {
+        self.is_beyond() || !self.folded.is_empty()
     }
 
     /// Whether the trace reaches beyond a device.
     pub fn is_beyond(&self) -> bool {
-        self.devices.iter().any(|device| device.end > device.capacity)
+        self.devices.iter().any(Reach::is_beyond)
     }
 
     /// Bytes from the first volume's start to the last one's end, on the device that has most.
@@ -165,8 +241,10 @@ impl VolumeLayout {
         let mut offset = base.saturating_add(record.offset);
         let mut len = record.len;
         let device = self.devices[usize::from(lane)];
-        if device.end > device.capacity {
-            (offset, len) = self.fit(offset, len, device)?;
+        let folded = self.folded.get(record.volume as usize).and_then(Option::as_ref);
+        if folded.is_some() || device.is_beyond() {
+            let at = folded.map_or(record.offset, |folded| folded.at(record.offset));
+            (offset, len) = self.fit(base.saturating_add(at), len, device, at != record.offset)?;
         }
         Some(Request {
             at: record.at,
@@ -180,20 +258,22 @@ impl VolumeLayout {
         })
     }
 
-    /// Address and length on the device of a request of a trace that reaches beyond it.
-    fn fit(&mut self, offset: u64, len: u32, device: Reach) -> Option<(u64, u32)> {
+    /// Address and length on the device of a request of a trace that reaches beyond it; `is_moved` if it was moved
+    /// already.
+    fn fit(&mut self, offset: u64, len: u32, device: Reach, is_moved: bool) -> Option<(u64, u32)> {
         if self.map == Map::Clip {
             let inside = offset.saturating_add(u64::from(len)) <= device.capacity;
             self.changed.requests_clipped += u64::from(!inside);
             return inside.then_some((offset, len));
         }
         let mapped = match self.map {
+            Map::Scale if !device.is_beyond() => offset,
             Map::Scale => scaled(offset, device),
             Map::Wrap | Map::Clip => offset % device.capacity,
         };
         let fitting = len.min(u32::try_from(device.capacity).unwrap_or(u32::MAX));
         let placed = mapped.min(device.capacity - u64::from(fitting));
-        self.changed.requests_moved += u64::from(placed != offset);
+        self.changed.requests_moved += u64::from(is_moved || placed != offset);
         self.changed.requests_cut += u64::from(fitting != len);
         Some((placed, fitting))
     }
@@ -220,6 +300,7 @@ pub struct Imputed {
 mod tests {
     use super::*;
     use forebay_core::{Flags, Op};
+    use forebay_trace::touched::Touched;
 
     fn record(volume: u32, offset: u64) -> Record {
         Record {
@@ -279,13 +360,69 @@ mod tests {
         }
     }
 
+    /// Wherever they are, and however the volume begins: the others keep their distances, and are not moved at all
+    /// where they lie at the beginning.
+    #[test]
+    fn distant_requests_leave_all_others_where_they_were() {
+        // Two places far apart stay as far apart as the device allows.
+        let ends =
+            [Stretch { begin_mib: 0, end_mib: 10 }, Stretch { begin_mib: 5000, end_mib: 5010 }];
+        let mut apart = VolumeLayout::new(&[5010 * GRAIN], 3000 * GRAIN, Map::Scale)
+            .without_gaps(&[ends.to_vec()]);
+        let at = |layout: &mut VolumeLayout, offset| layout.place(&record(0, offset), 0).unwrap();
+        assert_eq!(at(&mut apart, 9 * GRAIN).offset, 9 * GRAIN);
+        let far = at(&mut apart, 5000 * GRAIN).offset / GRAIN;
+        assert!((2980..=2990).contains(&far), "{far}");
+        for from in [0, 700 << 10, 1 << 25] {
+            let near: Vec<Record> =
+                (0..2000).map(|n| record(0, (from + n * 617 % 2000) * GRAIN)).collect();
+            for far in [3u64 << 40, 1 << 50, 1 << 63, u64::MAX - 4096] {
+                let mut touched = Touched::default();
+                let far = record(1, far);
+                near.iter().chain([&far]).for_each(|record| touched.add(record));
+                let extents = [(from + 2000) * GRAIN, far.offset.saturating_add(4096)];
+                let mut layout = VolumeLayout::new(&extents, 4000 * GRAIN, Map::Scale)
+                    .without_gaps(&touched.stretches());
+                assert!(layout.moves() && !layout.is_beyond());
+                let first = layout.place(&near[0], 0).unwrap().offset;
+                for record in &near {
+                    let placed = layout.place(record, 0).unwrap();
+                    assert_eq!(
+                        (placed.offset - first, placed.len),
+                        (record.offset - near[0].offset, 4096)
+                    );
+                }
+                let moved = if from == 0 { 0 } else { near.len() as u64 + 1 };
+                assert_eq!(layout.changed().requests_moved, moved);
+                assert!(layout.place(&far, 0).unwrap().end() <= 4000 * GRAIN);
+                assert_eq!(layout.changed().requests_moved, moved + 1);
+                let told = layout.changed().told();
+                assert!(told[0].contains("of long gaps that no request lies on were left out"));
+                // What is in a gap, such as a trim of the whole volume, stays on the device.
+                let trim = Record { len: u32::MAX, op: Op::Trim, ..record(0, 5 << 40) };
+                assert!(layout.place(&trim, 0).unwrap().end() <= 4000 * GRAIN);
+            }
+        }
+        // Without gaps to leave out it is scaled as ever, and so it is if it was asked to be wrapped.
+        let extents = [100 * GRAIN];
+        let all = [vec![Stretch { begin_mib: 0, end_mib: 100 }]];
+        for map in [Map::Scale, Map::Wrap, Map::Clip] {
+            let plain = VolumeLayout::new(&extents, 50 * GRAIN, map);
+            let mut both = [plain.clone(), plain.without_gaps(&all)];
+            for offset in [0, 60 * GRAIN + 512, 99 * GRAIN] {
+                let [a, b] = both.each_mut().map(|layout| layout.place(&record(0, offset), 0));
+                assert_eq!(a, b);
+            }
+        }
+    }
+
     #[test]
     fn what_is_changed_is_counted() {
         let capacity = 50 * GRAIN;
         let after = |map, records: &[Record]| {
             let mut layout = VolumeLayout::new(&[100 * GRAIN], capacity, map);
             let placed: Vec<_> = records.iter().map(|record| layout.place(record, 0)).collect();
-            let Changed { requests_moved, requests_cut, requests_clipped } = layout.changed();
+            let Changed { requests_moved, requests_cut, requests_clipped, .. } = layout.changed();
             (placed, [requests_moved, requests_cut, requests_clipped])
         };
         // Inside, over the end, beyond it.

@@ -119,7 +119,8 @@ fn best(device: &DeviceModel, runs: &[Joined]) -> Nanos {
 
 /// The placed requests that move data, all at the start of time.
 fn requests(input: &Input, capacity: u64) -> Result<Vec<Request>, Error> {
-    let mut layout = VolumeLayout::new(&input.extents, capacity, Map::Scale);
+    let mut layout =
+        VolumeLayout::new(&input.extents, capacity, Map::Scale).without_gaps(&input.stretches);
     let moves = |request: &Request| request.op.moves_data() && request.len > 0;
     let mut id = 0;
     let placed = input.records()?.filter_map(|record| {

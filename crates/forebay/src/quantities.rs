@@ -2,7 +2,7 @@
 
 pub(crate) use forebay_trace::plural::counted;
 use forebay_trace::quantities;
-pub use forebay_trace::quantities::{bound, money};
+pub use forebay_trace::quantities::{bound, money, watts};
 
 /// Three digits.
 pub fn significant(value: f64) -> String {

@@ -572,3 +572,39 @@ fn readers_that_take_turns_want_a_shallow_queue() {
     let run = advice.runs.iter().find(|run| run.policy == today.policy).unwrap();
     assert!(sizes.total_s.unwrap() < 0.97 * run.figures.busy_s, "{}", sizes.reason);
 }
+
+/// However far it is, and wherever the others are: the drive is the same, and so is what it does.
+#[test]
+fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
+    let near = |base: u64| -> Vec<Record> {
+        (0..4_000u64)
+            .map(|n| read(n * 9_000, 0, base + scattered(n) % (90 * GIB), 16 * KIB))
+            .collect()
+    };
+    let input = |mut records: Vec<Record>, far: &[u64]| {
+        for (n, offset) in (0..).zip(far) {
+            records.push(read(1_000_000 * (n + 1), 0, *offset, 4 * KIB));
+        }
+        records.sort_by_key(|record| record.at);
+        Input::from_records(records, vec!["reader".to_string()])
+    };
+    let busy_s = |input: &Input, device: &OpenDevice| {
+        forebay::simulate::run(input, device, "noop", Setup::default()).unwrap().result.total_s()
+    };
+    let plain = input(near(0), &[]);
+    let (smallest, _) = default_device(&plain).unwrap();
+    for (base, far) in [
+        (0, vec![1u64 << 50]),
+        (0, vec![(1 << 62) + 4096, 1 << 45]),
+        (0, (1..=40).map(|n| n << 46).collect()),
+        (1 << 46, vec![]),
+        (1 << 46, vec![0]),
+    ] {
+        let with = input(near(base), &far);
+        let (device, reason) = default_device(&with).unwrap();
+        assert_eq!(device.name, smallest.name, "{reason}");
+        assert!(reason.contains("long gaps left out"), "{reason}");
+        let (own, others) = (busy_s(&with, &device), busy_s(&plain, &smallest));
+        assert!((own / others - 1.0).abs() < 0.05, "{far:?}: {own} s, {others} s");
+    }
+}

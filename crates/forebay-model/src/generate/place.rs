@@ -44,6 +44,9 @@ pub(super) struct Placer {
     /// By how many powers of two each two ranks (and 1) differ, twice, in parts of [`WHOLE`].
     rank_unlike: Box<[[i16; ENDS_MAX]; ENDS_MAX]>,
     has_streams: bool,
+    /// Requests that each stretch of the space is still to get, where volumes have gaps.
+    left_of_piece: Vec<u64>,
+    of_piece: Vec<u64>,
 }
 
 impl Placer {
@@ -65,6 +68,29 @@ impl Placer {
                 })
             })),
             has_streams: model.streams.len() > 1,
+            left_of_piece: space.piece_requests(&model.volumes),
+            of_piece: space.piece_requests(&model.volumes),
+        }
+    }
+
+    /// Begins again.
+    pub(super) fn begin(&mut self) {
+        self.left_of_piece.clone_from(&self.of_piece);
+    }
+
+    /// Whether a stretch has got all requests that the trace had on it: else what follows a distant request would
+    /// stay with it, since most requests go near those before.
+    #[inline]
+    fn is_spent(&self, address: u64) -> bool {
+        !self.left_of_piece.is_empty() && self.left_of_piece[self.space.piece(address)] == 0
+    }
+
+    /// A request went to this address.
+    #[inline]
+    pub(super) fn went(&mut self, address: u64) {
+        if !self.left_of_piece.is_empty() {
+            let left = &mut self.left_of_piece[self.space.piece(address)];
+            *left = left.saturating_sub(1);
         }
     }
 
@@ -87,6 +113,7 @@ impl Placer {
             kind if kind.goes_on() => self.run((class, range), len, stream, trail, dice),
             _ => None,
         };
+        let found = found.filter(|found| !self.is_spent(found.address));
         found.unwrap_or_else(|| self.far((class, range), len, number, stream, trail, dice))
     }
 

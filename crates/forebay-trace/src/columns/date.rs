@@ -37,6 +37,12 @@ pub(crate) fn ns(field: &[u8]) -> Option<u64> {
     u64::try_from(ns?).ok()
 }
 
+/// The day that is so many seconds after the beginning of 1970, in words.
+pub(crate) fn day_of(s: f64) -> String {
+    DateTime::from_timestamp(s as i64, 0)
+        .map_or_else(|| "no date".to_owned(), |date| date.format("%B %-d, %Y").to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

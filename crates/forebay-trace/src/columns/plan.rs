@@ -230,7 +230,8 @@ impl Plan {
         let at = match (at, end) {
             (Some(at), None) => at,
             (Some(at), Some(end)) => {
-                latency = Some(u64::checked_sub(end, at).ok_or(backwards)?);
+                latency = u64::checked_sub(end, at);
+                self.odd.wrapped += u64::from(latency.is_none());
                 at
             }
             (None, Some(end)) => u64::checked_sub(end, latency.unwrap_or(0)).ok_or(backwards)?,

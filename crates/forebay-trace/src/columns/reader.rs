@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_core::Nanos;
 
+use crate::columns::beyond::Beyond;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::cut;
 use crate::columns::plain::Plain;
@@ -28,6 +29,9 @@ pub(crate) enum Header {
     Guessed,
 }
 
+/// Latencies below zero that are always taken for unknown.
+const BACKWARDS_LEAST: u64 = 100;
+
 /// A [`Reader`] of columns. Blank lines mean nothing; rows without a request are counted.
 pub(crate) struct ColumnReader {
     lines: Lines,
@@ -46,6 +50,7 @@ pub(crate) struct ColumnReader {
     /// The line of names, if there is one, and how many lines behind it are the same.
     names: Vec<u8>,
     names_again: u64,
+    beyond: Beyond,
     hint: String,
     dictionary: Dictionary,
     notes: Notes,
@@ -78,6 +83,7 @@ impl ColumnReader {
             ended: false,
             names: Vec::new(),
             names_again: 0,
+            beyond: Beyond::default(),
             hint,
             notes: Notes { format, ..Notes::default() },
         }
@@ -151,11 +157,27 @@ impl ColumnReader {
         ));
     }
 
+    /// Refuses rows most of which complete before they arrive.
+    fn refuse_backwards(&self) -> Result<(), TraceError> {
+        let (wrapped, rows) = (self.plan.odd.wrapped, self.lines.number());
+        if wrapped < BACKWARDS_LEAST || wrapped * 2 < rows {
+            return Ok(());
+        }
+        Err(TraceError::Malformed {
+            path: self.lines.path().to_path_buf(),
+            place: Place::Line(rows),
+            got: format!("{wrapped} of about {rows} requests so far with a latency below zero"),
+            expected: "few of them".into(),
+            hint: format!("is another column the latency, or the end? {}", self.hint),
+        })
+    }
+
     /// Completes the notes.
     fn finish(&mut self) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        self.notes.warnings.extend(self.beyond.sentence());
         let Odd { wrapped, long_trims } = self.plan.odd;
         self.notes.warnings.extend(names_again_sentence(self.names_again));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
@@ -222,9 +244,11 @@ impl Reader for ColumnReader {
             self.begun = true;
             self.plain = Plain::new(&self.columns, separator);
             self.note_columns_behind(separator)?;
+            self.beyond.name(&self.names, self.columns.roles.len(), separator);
         }
         batch.reserve(BATCH);
         while batch.len() < BATCH {
+            let passed_lines = self.lines.number();
             let (text, whole) = self.lines.block()?;
             if whole == 0 {
                 self.finish();
@@ -273,7 +297,10 @@ impl Reader for ColumnReader {
                 lines += 1;
             }
             let passed = cursor.position();
+            let rows = text.get(..passed).unwrap_or_default();
+            self.beyond.look(rows, (passed_lines, lines), separator);
             self.lines.pass(passed, lines);
+            self.refuse_backwards()?;
             if self.lines.cut() && batch.len() > before {
                 self.judge_cut(batch);
             }

@@ -66,12 +66,17 @@ pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, Fault
     }
 }
 
+/// A latency, where there is one. One below zero is as long as can be: it wraps.
 #[inline(always)]
 pub(crate) fn optional_time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<Option<u64>, Fault> {
     match cursor.decimal() {
         Some((whole, billionths)) => long_time(unit, whole, billionths).map(Some),
         None => match cursor.field()? {
             b"" => Ok(None),
+            [b'-', rest @ ..] => {
+                let is_zero = slow_decimal(rest)? == (0, 0);
+                Ok(Some(if is_zero { 0 } else { u64::MAX }))
+            }
             field => {
                 let (whole, billionths) = slow_decimal(field)?;
                 long_time(unit, whole, billionths).map(Some)

@@ -7,11 +7,12 @@
 //! no rules for its types; ours are [`Rules`], and the description holds them.
 //!
 //! Where this departs from the source: its quarters are of the machine's storage. A trace does not
-//! say how large that is, so here it is all volumes end to end, each as long as its highest byte.
+//! say how large that is, so here they have equal shares of what any thread reads or writes, to a MiB, all
+//! volumes end to end: one distant request would push all others into the first quarter of the addresses.
 //!
 //! A thread is a stream as the description counts them: all write-back workers are one. Memory: the
 //! first [`THREADS_MAX`] threads and the first [`PLACES_MAX`] pairs of thread and volume are
-//! followed, 4 KB and 1 KB each at most; what comes after is added up as one.
+//! followed, 4 KB and 3 KB each at most; what comes after is added up as one.
 
 mod folding;
 mod period;
@@ -26,13 +27,14 @@ use forebay_core::Nanos;
 use rustc_hash::FxHashMap;
 
 use self::period::Clock;
-use self::place::{Place, Storage};
+use self::place::{Place, Quarters};
 use self::rows::ByThread;
 use self::rules::Rules;
 use self::tally::{Scale, Tally};
 use self::types::Thread;
 use super::sequences::at;
 use crate::streams::Grouping;
+use crate::touched::Touched;
 use crate::trace::{Dictionary, Record};
 
 /// Threads that are followed one by one.
@@ -78,6 +80,7 @@ pub(super) struct Threads {
     beyond: Tally,
     threads_beyond: u64,
     places: FxHashMap<(u32, u32), Place>,
+    used: Touched,
     origin_ns: Option<u64>,
 }
 
@@ -92,6 +95,7 @@ impl Threads {
             beyond: Tally::default(),
             threads_beyond: 0,
             places: FxHashMap::default(),
+            used: Touched::default(),
             origin_ns: None,
         }
     }
@@ -113,6 +117,7 @@ impl Threads {
             let has_room = self.places.len() < PLACES_MAX;
             let key = (slot, r.volume);
             let known = has_room || self.places.contains_key(&key);
+            self.used.add(r);
             let continues = known.then(|| self.places.entry(key).or_default().step(r));
             self.all.add(r, period, continues);
             match self.tallies.get_mut(slot as usize) {
@@ -143,15 +148,14 @@ impl Threads {
         slot
     }
 
-    /// What became of it. `duration_ns` is the trace's, `extents_bytes` its volumes'.
+    /// What became of it. `duration_ns` is the trace's.
     pub(super) fn finish(
         mut self,
         dictionary: &Dictionary,
         grouping: &Grouping,
         duration_ns: u64,
-        extents_bytes: &[u64],
     ) -> ByThread {
-        self.fill_quarters(&Storage::new(extents_bytes));
+        self.fill_quarters();
         let level = self.clock.level(self.all.level(), duration_ns);
         let periods = self.clock.whole(level, duration_ns);
         self.fold_to(level);
@@ -197,13 +201,14 @@ impl Threads {
         order.into_iter().map(typed).collect()
     }
 
-    fn fill_quarters(&mut self, storage: &Storage) {
+    fn fill_quarters(&mut self) {
+        let quarters = Quarters::of(&self.used);
         for (&(slot, volume), place) in &self.places {
-            let Some(quarters) = storage.quarters(volume, place) else { continue };
-            self.all.add_quarters(quarters);
+            let counts = quarters.counts(volume, place);
+            self.all.add_quarters(counts);
             match self.tallies.get_mut(slot as usize) {
-                Some((_, tally)) => tally.add_quarters(quarters),
-                None => self.beyond.add_quarters(quarters),
+                Some((_, tally)) => tally.add_quarters(counts),
+                None => self.beyond.add_quarters(counts),
             }
         }
     }

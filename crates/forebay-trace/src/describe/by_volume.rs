@@ -52,11 +52,6 @@ impl Volumes {
         self.volumes.iter().filter(|v| v.requests() > 0).count() as u64
     }
 
-    /// The highest byte of each volume, plus one; 0 where nothing is read or written.
-    pub(super) fn extents_bytes(&self) -> Vec<u64> {
-        self.volumes.iter().map(|volume| volume.extent_bytes).collect()
-    }
-
     pub(super) fn sequential_share(&self) -> Option<f64> {
         self.distances.sequential_share()
     }

@@ -9,7 +9,7 @@ pub(crate) mod ftlsim;
 mod line;
 pub(crate) mod rwbs;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,16 @@ pub struct Blkparse {
 impl Blkparse {
     /// Reads `reader`; `path` stands in messages.
     pub fn new(path: &Path, reader: Box<dyn BufRead + Send>) -> Result<Blkparse, TraceError> {
-        let events = Sorted::new(Lines::new(path, reader));
+        Blkparse::splitting_runs(path, reader, false)
+    }
+
+    /// The same; where the clock goes back another run begins, which is put behind the one before if `is_wanted`.
+    pub fn splitting_runs(
+        path: &Path,
+        reader: Box<dyn BufRead + Send>,
+        is_wanted: bool,
+    ) -> Result<Blkparse, TraceError> {
+        let events = Sorted::new(Lines::new(path, reader, is_wanted));
         Ok(Blkparse { events, pairing: Pairing::new("blkparse", false) })
     }
 }
@@ -84,12 +93,12 @@ struct Lines {
     queued: BTreeSet<u32>,
     /// Name each thread was last seen under.
     names: HashMap<u32, Box<str>>,
-    /// A request whose thread's name goes before it.
-    held: Option<Event>,
+    /// A request whose thread's name goes before it, or with which another run begins.
+    held: VecDeque<Event>,
 }
 
 impl Lines {
-    fn new(path: &Path, reader: Box<dyn BufRead + Send>) -> Lines {
+    fn new(path: &Path, reader: Box<dyn BufRead + Send>, splits: bool) -> Lines {
         Lines {
             path: path.to_owned(),
             reader,
@@ -98,12 +107,12 @@ impl Lines {
             any_event: false,
             unknown: (0, 0),
             cut_short: false,
-            back: Back::default(),
+            back: Back::splitting(splits),
             skips: None,
             remaps: BTreeSet::new(),
             queued: BTreeSet::new(),
             names: HashMap::new(),
-            held: None,
+            held: VecDeque::new(),
         }
     }
 
@@ -155,7 +164,7 @@ impl Lines {
         }
         self.names.insert(event.pid, name.clone());
         let naming = Event { what: What::Name(name), ..event };
-        self.held = Some(event);
+        self.held.push_back(event);
         naming
     }
 
@@ -172,11 +181,8 @@ impl Lines {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let Some((told, line)) = self.back.sentence("line") {
-            warnings.push(format!(
-                "{told}: if another recording begins there, head -n {} and tail -n +{line} make two files of it",
-                line - 1
-            ));
+        if let Some(told) = self.back.sentence("line") {
+            warnings.push(told + self.back.hint());
         }
         let both = |(from, to): &&(u32, u32)| {
             from != to && self.queued.contains(from) && self.queued.contains(to)
@@ -208,7 +214,7 @@ impl Lines {
 
 impl Source for Lines {
     fn next(&mut self) -> Result<Option<Event>, TraceError> {
-        if let Some(event) = self.held.take() {
+        if let Some(event) = self.held.pop_front() {
             return Ok(Some(event));
         }
         while self.advance()? {
@@ -217,15 +223,23 @@ impl Source for Lines {
                     self.cut_short = true;
                     return Ok(None);
                 }
-                Ok(Line::Event(parsed)) => {
+                Ok(Line::Event(mut parsed)) => {
                     self.any_event = true;
-                    self.back.follow(self.number, parsed.event.time_ns);
+                    let (time_ns, sequence) = (parsed.event.time_ns, parsed.event.sequence);
+                    let (time_ns, begins) = self.back.follow(self.number, time_ns, sequence);
+                    parsed.event.time_ns = time_ns;
                     if let What::Queue(span) = &parsed.event.what
                         && self.queued.len() < REMAPS_MAX
                     {
                         self.queued.insert(span.device);
                     }
-                    return Ok(Some(self.named(*parsed)));
+                    let first = self.named(*parsed);
+                    if !begins {
+                        return Ok(Some(first));
+                    }
+                    let run = Event { sequence: 0, what: What::Run, ..first };
+                    self.held.push_front(first);
+                    return Ok(Some(run));
                 }
                 Ok(Line::Remap(to, from)) => {
                     self.any_event = true;

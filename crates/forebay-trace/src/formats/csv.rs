@@ -24,7 +24,7 @@ use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
-use crate::rows::{self, Wrong, names_again_sentence, shorten};
+use crate::rows::{self, Wrong, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use header::Header;
 
@@ -122,6 +122,7 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         notes: Notes { format: "csv", ..Notes::default() },
         ended: false,
         headers_again: 0,
+        latencies_below: 0,
     };
     Ok(Box::new(Ordered::new(rows).splitting_runs(input.split_runs)))
 }
@@ -167,6 +168,8 @@ struct Csv {
     notes: Notes,
     ended: bool,
     headers_again: u64,
+    /// Latencies below zero.
+    latencies_below: u64,
 }
 
 impl Csv {
@@ -176,6 +179,7 @@ impl Csv {
             return;
         }
         self.notes.warnings.extend(names_again_sentence(self.headers_again));
+        self.notes.warnings.extend(wrapped_sentence(self.latencies_below));
         if self.source.get_ref().last != b'\n' {
             let sentence = cut_sentence(self.source.position().line());
             self.notes.warnings.push(sentence);
@@ -193,7 +197,9 @@ impl Csv {
         };
         let op = op_of(field(1)).ok_or_else(|| Wrong::new("op", field(1), OP_EXPECTED))?;
         let mut record = rows::record(number(0)?, op, number(2)?, number(3)?)?;
-        record.latency = optional(6)?.map(Nanos);
+        let is_below = field(6).strip_prefix(b"-").is_some_and(|rest| digits(rest).is_some());
+        record.latency = if is_below { None } else { optional(6)?.map(Nanos) };
+        self.latencies_below += u64::from(is_below);
         record.flags =
             flags_of(field(7)).ok_or_else(|| Wrong::new("flags", field(7), FLAGS_EXPECTED))?;
         let id = |n: usize| match optional(n)?.map(u32::try_from).transpose() {

@@ -48,7 +48,13 @@ struct Fio {
     waits: u64,
     /// Requests of version 2, which have no times of their own.
     untimed: u64,
+    /// Lengths of all requests but the last, each once, in order.
+    lens: Vec<u32>,
+    last_len: Option<u32>,
 }
+
+/// Lengths that are remembered.
+const LENS_MAX: usize = 4096;
 
 impl Fio {
     fn header(&mut self, line: &[u8]) -> Result<Line, Wrong> {
@@ -96,6 +102,12 @@ impl Fio {
         };
         self.untimed += u64::from(self.version == Some(Version::Two));
         let volume = self.who.volume(file, dictionary)?;
+        if let Some(len) = self.last_len.filter(|_| self.lens.len() < LENS_MAX)
+            && let Err(place) = self.lens.binary_search(&len)
+        {
+            self.lens.insert(place, len);
+        }
+        self.last_len = (op != Op::Flush).then_some(record.len);
         Ok(Line::Request(Record { volume, ..record }))
     }
 }
@@ -145,6 +157,22 @@ impl Log for Fio {
             }
         };
         self.request(op, file, range, dictionary)
+    }
+
+    /// Its length is a multiple of what all others are, up to a sector, and does not begin another one.
+    fn is_whole(&self, last: &Record) -> bool {
+        let bits = self.lens.iter().fold(512, |bits, len| bits | len);
+        let is_known = self.lens.binary_search(&last.len).is_ok();
+        let begins = |&len: &u32| {
+            std::iter::successors(Some(len / 10), |len| Some(len / 10))
+                .take_while(|&len| len > 0)
+                .any(|len| len == last.len)
+        };
+        let is_aligned = last.len.is_multiple_of(1 << bits.trailing_zeros());
+        self.lens.is_empty()
+            || last.op == Op::Flush
+            || is_known
+            || is_aligned && !self.lens.iter().any(begins)
     }
 
     fn end(&mut self) -> Vec<String> {

@@ -31,6 +31,11 @@ pub(super) trait Log: Send {
     /// What a line is, which is not blank.
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong>;
 
+    /// Whether a request in the last line, which has no line end, may be read for all that.
+    fn is_whole(&self, _last: &Record) -> bool {
+        true
+    }
+
     /// What a user should know, once the log is at its end.
     fn end(&mut self) -> Vec<String> {
         Vec::new()
@@ -106,6 +111,10 @@ impl<L: Log> Reader for LogReader<L> {
                 continue;
             }
             match self.log.line(line, &mut self.dictionary) {
+                Ok(Line::Request(record)) if self.lines.cut() && !self.log.is_whole(&record) => {
+                    let line = self.lines.number();
+                    self.notes.warnings.extend(self.lines.left_out_note(line));
+                }
                 Ok(Line::Request(record)) => {
                     self.requests += 1;
                     batch.push(record);

@@ -38,6 +38,21 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     either(Table::open(input)?, splits)
 }
 
+/// What the names of columns declare of a table that others made, and what it calls times, places and lengths. Our own
+/// form states its units, and so does the capture form.
+pub(crate) fn declared(path: &Path) -> Option<(String, [String; 3])> {
+    let file = File::open(path).ok()?;
+    let builder = guarded(path, || ParquetRecordBatchReaderBuilder::try_new(file)).ok()?;
+    let metadata = builder.metadata().file_metadata().key_value_metadata();
+    let is_ours = metadata.into_iter().flatten().any(|kv| kv.key == canonical::KEY_VERSION);
+    let fields = builder.schema().fields();
+    let is_capture = CAPTURE.iter().all(|name| fields.find(name).is_some());
+    if is_ours || is_capture { None } else { found::declared(fields) }
+}
+
+/// Columns that only the capture form has all of.
+const CAPTURE: [&str; 4] = ["time_ns", "pid", "tgid", "lba"];
+
 /// Opens either form of a table that is no file; `path` is what messages call it.
 pub(crate) fn open_table(
     path: PathBuf,
@@ -50,7 +65,7 @@ pub(crate) fn open_table(
 
 fn either(table: Table, splits: bool) -> Result<Box<dyn Reader>, TraceError> {
     let has = |wanted: &str| table.columns.iter().any(|name| name == wanted);
-    if ["time_ns", "pid", "tgid", "lba"].into_iter().all(has) {
+    if CAPTURE.into_iter().all(has) {
         let rows = Rows::<hadoop::Hadoop>::new(table)?;
         return Ok(Box::new(Ordered::new(rows).splitting_runs(splits)));
     }
@@ -91,6 +106,11 @@ trait Schema: Send + Sized {
         dictionary: &mut Dictionary,
         batch: &mut Vec<Record>,
     ) -> Result<(), TraceError>;
+
+    /// What a user should know of all rows, at their end.
+    fn end(&mut self) -> Option<String> {
+        None
+    }
 
     /// What a user should know of the rows read so far, once.
     fn warning(&mut self) -> Option<String> {
@@ -240,7 +260,10 @@ impl<S: Schema> Reader for Rows<S> {
         batch.clear();
         while batch.is_empty() {
             let next = guarded(&self.table.path, || Ok(self.table.batches.next().transpose()?))?;
-            let Some(rows) = next else { break };
+            let Some(rows) = next else {
+                self.notes.warnings.extend(self.schema.end());
+                break;
+            };
             let columns = Columns::new(&self.table.path, self.row, &rows);
             self.schema.records(&columns, &mut self.dictionary, batch)?;
             self.notes.warnings.extend(self.schema.warning());

@@ -131,7 +131,7 @@ fn a_clock_that_is_set_is_told() {
     let (records, notes) = read(rows(back.clone()));
     assert!(records.is_sorted_by_key(|record| record.at));
     let expected =
-        "the clock goes back by 30.0 s at request 1501 of the file: 1500 requests were moved";
+        "the clock goes back by 30.0 s at request 1501 of the file: 1500 requests were sorted";
     assert!(only(&notes).starts_with(expected), "{notes:?}");
     let (records, notes) = read_as("t", rows(back), Some(SPLIT_RUNS)).unwrap();
     let (first, last) = (records[1499], records[1500]);
@@ -144,16 +144,19 @@ fn a_clock_that_is_set_is_told() {
     };
     let (_, notes) = read(ahead(1500, 1501));
     assert!(
-        notes.warnings.iter().any(|told| told.starts_with("1 request is stamped up to 3652 days"))
+        notes
+            .warnings
+            .iter()
+            .any(|told| told.starts_with("1 request has a timestamp up to 3652 days"))
     );
     let (_, notes) = read(ahead(1500, 3000));
     assert!(
-        only(&notes).contains("1 gap, the longest of 3652 days before request 1501"),
+        only(&notes).contains("1 gap; the longest lasts 3652 days and ends at request 1501"),
         "{notes:?}"
     );
     let zero = rows((0..3000).map(|n| if n == 7 { 0 } else { 20 * YEARS_US + us(n) }));
     let (_, notes) = read(zero);
-    assert!(notes.warnings.iter().any(|told| told.starts_with("1 request is stamped up to")));
+    assert!(notes.warnings.iter().any(|told| told.starts_with("1 request has a timestamp up to")));
 }
 
 #[test]
@@ -178,9 +181,15 @@ fn runs_of_blktrace_in_one_file_are_told_without_a_sort() {
             )
         })
         .collect();
-    let told = read_as("t", text, None).unwrap_err();
+    let told = read_as("t", &text, None).unwrap_err();
     assert!(told.contains("goes back, by 2.00 s at line 2001"), "{told}");
-    assert!(told.contains("head -n 2000 ") && !told.contains("sort"), "{told}");
+    for from in [SPLIT_RUNS, "split-runs:blkparse"] {
+        let (records, notes) = read_as("t", &text, Some(from)).unwrap();
+        let expected = |n: u64| us(n) * 1_000 + n / 2000 * 2_999_000_000;
+        assert_eq!(at(&records), (0..4000).map(expected).collect::<Vec<_>>());
+        assert!(notes.warnings.iter().any(|told| told.contains("holds 2 runs")), "{notes:?}");
+    }
+    assert!(told.contains("--split-runs") && !told.contains("sort"), "{told}");
     let record = |n: u64| {
         let mut bytes = Vec::new();
         bytes.extend(0x6561_7407_u32.to_le_bytes());
@@ -296,4 +305,209 @@ fn a_header_that_contradicts_the_rows_is_refused() {
     assert!(told.contains("skip=1"), "{told}");
     let told = read_as("t", "time_s,op,offset,len\n1716900000123,R,0,512\n", None).unwrap_err();
     assert!(told.contains("in ms it is a date of this century"), "{told}");
+}
+
+/// Two runs of blkparse that both use the same sectors: completions stay in their run, however short it is.
+#[test]
+fn runs_of_blkparse_are_parted_with_their_completions() {
+    for (gap_us, cpus) in [(100, 1), (700, 4), (20_000, 3)] {
+        let run = |issues: bool| -> String {
+            let mut events: Vec<(u64, String)> = (0..200u64)
+                .flat_map(|n| {
+                    let (cpu, number, sector) = (n % cpus, n / cpus * 2 + 1, n * 64);
+                    let event = |us: u64, number: u64, action: &str| {
+                        let (s, us_left) = (us / 1_000_000, us % 1_000_000);
+                        let line = format!(
+                            "8,16 {cpu} {number} {s}.{us_left:06}000 5 {action} R {sector} + 8 [a]\n"
+                        );
+                        (us, line)
+                    };
+                    let begin = n * gap_us + 1;
+                    let action = if issues { "D" } else { "Q" };
+                    [event(begin, number, action), event(begin + 3 * gap_us, number + 1, "C")]
+                })
+                .collect();
+            events.sort();
+            // The last completions of the first run are lost.
+            events.truncate(397);
+            events.into_iter().map(|event| event.1).collect()
+        };
+        for issues in [false, true] {
+            let text = run(issues).repeat(2);
+            let case = format!("{gap_us} us, {cpus} CPUs, {issues}");
+            let (records, notes) = read_as("t", &text, Some(SPLIT_RUNS)).expect(&case);
+            assert!(
+                notes.warnings.iter().any(|told| told.contains("holds 2 runs")),
+                "{case}: {notes:?}"
+            );
+            let known = records.iter().filter_map(|record| record.latency);
+            assert_eq!((records.len(), known.clone().count()), (400, 394), "{case}");
+            assert!(known.into_iter().all(|latency| latency.0 == 3 * gap_us * 1_000), "{case}");
+            let told = match read_as("t", &text, None) {
+                Ok((_, notes)) => notes.warnings.join("\n"),
+                Err(told) => told,
+            };
+            assert!(
+                told.contains("the clock goes back") && told.contains("--split-runs"),
+                "{case}: {told}"
+            );
+            let (_, notes) = read(run(issues));
+            assert!(
+                !notes.warnings.iter().any(|told| told.contains("goes back")),
+                "{case}: {notes:?}"
+            );
+        }
+    }
+}
+
+/// The same sectors are written again and again, and some completions are lost: each write stays one.
+#[test]
+fn honest_rewrites_are_not_taken_for_requests_issued_again() {
+    for apart_ms in [1_100u64, 5_000, 30_000] {
+        for lost in [2u64, 5, 40] {
+            let text: String = (0..40u64)
+                .flat_map(|n| {
+                    let ms = n * apart_ms;
+                    let event = |ms: u64, action: &str| {
+                        format!(
+                            "8,16 0 {n} {}.{:03}000000 5 {action} W 800 + 8 [a]\n",
+                            ms / 1000,
+                            ms % 1000
+                        )
+                    };
+                    let done = (n % lost != 1).then(|| event(ms + 2, "C"));
+                    [Some(event(ms, "D")), done].into_iter().flatten()
+                })
+                .collect();
+            let (records, notes) = read(&text);
+            let case = format!("{apart_ms} ms, {lost}: {notes:?}");
+            assert_eq!(records.len(), 40, "{case}");
+            let known: Vec<u64> = records.iter().filter_map(|r| r.latency.map(|l| l.0)).collect();
+            let expected = (0..40).filter(|n| n % lost != 1).count();
+            assert_eq!(known, vec![2_000_000; expected], "{case}");
+        }
+    }
+    // A busy driver is asked again at once.
+    for apart_ms in [1, 30, 900] {
+        let text = format!(
+            "8,16 0 1 0.000000000 5 D W 800 + 8 [a]\n8,16 0 2 0.{apart_ms:03}000000 5 D W 800 + 8 [a]\n\
+             8,16 0 3 0.{:03}000000 5 C W 800 + 8 [a]\n",
+            apart_ms + 5
+        );
+        assert_eq!(read(&text).0.len(), 1, "{apart_ms}");
+    }
+}
+
+#[test]
+fn fields_beyond_the_header_are_told_of() {
+    let row =
+        |n: u64, name: &str| format!("{},R,{},4096,{name}\n", n * 1_000, n * 7919 % 1000 * 4096);
+    for separator in [",", ";", "\t"] {
+        for every in [1u64, 7, 900] {
+            let text: String = (0..2_000)
+                .map(|n| row(n, if n % every == every - 1 { "kworker/0,flush" } else { "fio" }))
+                .collect();
+            let text = format!("time_us,op,offset,len,comm\n{text}").replace(',', separator);
+            let (records, notes) = read(&text);
+            assert_eq!(records.len(), 2_000);
+            let told = only(&notes);
+            let count = 2_000 / every;
+            assert!(
+                told.starts_with(&format!("{count} rows have more fields than the 5")),
+                "{told}"
+            );
+            assert!(told.contains(&format!("first such line is {}", every + 1)), "{told}");
+        }
+    }
+    // Names in quotes, separators at the end, columns without a name, blank lines, and fewer fields.
+    for (header, end) in [
+        ("time_us,op,offset,len,comm", ""),
+        ("time_us,op,offset,len,comm,", ","),
+        ("time_us,op,offset,len,comm", ","),
+        ("time_us,op,offset,len,comm,await,queue", ",5,7"),
+        ("time_us,op,offset,len,comm,await,queue", ",5"),
+    ] {
+        let rows = (0..2_000).map(|n| {
+            let name = if n % 3 == 0 { "\"kworker,flush\"" } else { "fio" };
+            format!("{}{end}\n{}", row(n, name).trim_end(), if n % 50 == 0 { "\n" } else { "" })
+        });
+        let (records, notes) = read(format!("{header}\n{}", rows.collect::<String>()));
+        assert_eq!(records.len(), 2_000);
+        assert!(!notes.warnings.iter().any(|told| told.contains("more fields")), "{notes:?}");
+    }
+}
+
+#[test]
+fn a_fio_log_may_be_cut_anywhere() {
+    for lens in
+        [[4096, 4096, 4096], [512, 65_536, 131_072], [1_048_576, 8_192, 16_384], [5120, 512, 1024]]
+    {
+        for version in [2, 3] {
+            let row = |n: u64, len: u64| match version {
+                3 => format!("{} /dev/sda write {} {len}\n", n * 1000, n * 1_048_576),
+                _ => format!("/dev/sda wait 1000 0\n/dev/sda write {} {len}\n", n * 1_048_576),
+            };
+            let rows: String = (0..30u64).map(|n| row(n, lens[n as usize % 3])).collect();
+            let at = if version == 3 { "0 " } else { "" };
+            let opened = format!("{at}/dev/sda add\n{at}/dev/sda open\n");
+            let whole = format!("fio version {version} iolog\n{opened}{rows}");
+            let last = whole.trim_end().rfind('\n').unwrap() + 1;
+            for end in last..whole.len() {
+                let said = match read_as("t", &whole[..end], None) {
+                    Err(told) => told,
+                    Ok((records, notes)) => {
+                        assert!((29..=30).contains(&records.len()));
+                        let is_known = |r: &Record| lens.contains(&u64::from(r.len));
+                        assert!(records.iter().all(is_known), "{:?}", &whole[last..end]);
+                        if end == last { "no line end".into() } else { notes.warnings.join("\n") }
+                    }
+                };
+                let is_told =
+                    said.contains("no line end") || said.contains("the last line has no end");
+                assert!(is_told, "{:?}: {said}", &whole[last..end]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_few_latencies_below_zero_are_unknown_and_many_are_refused() {
+    for (unit, below, above) in
+        [("us", "-3", "250"), ("s", "-0.000012", "0.00025"), ("ms", "-1e-3", "0.25")]
+    {
+        for every in [7u64, 100, 2_000] {
+            let rows: String = (0..4_000)
+                .map(|n| {
+                    let latency = if n % every == every - 1 { below } else { above };
+                    format!("{},W,{},4096,{latency}\n", n * 1_000, n * 4096)
+                })
+                .collect();
+            let (records, notes) = read(format!("time_us,op,offset,len,latency_{unit}\n{rows}"));
+            let unknown = records.iter().filter(|record| record.latency.is_none()).count() as u64;
+            assert_eq!((records.len(), unknown), (4_000, 4_000 / every));
+            let told = only(&notes);
+            assert!(told.contains(" below zero") && told.contains("unknown"), "{told}");
+        }
+        let rows: String =
+            (0..4_000).map(|n| format!("{},W,{},4096,{below}\n", n * 1_000, n * 4096)).collect();
+        let told = read_as("t", format!("time_us,op,offset,len,latency_{unit}\n{rows}"), None);
+        assert!(
+            told.as_ref().is_err_and(|told| told.contains("with a latency below zero")),
+            "{told:?}"
+        );
+    }
+    // A completion before its arrival is one, too; so is a latency in our own form.
+    let rows: String = (0..100)
+        .map(|n| {
+            format!("{},{},W,{},4096\n", n * 1_000, n * 1_000 + 99 - n % 50 / 49 * 150, n * 4096)
+        })
+        .collect();
+    let (records, notes) = read(format!("start_us,end_us,op,offset,len\n{rows}"));
+    assert_eq!((records.len(), records.iter().filter(|r| r.latency.is_none()).count()), (100, 2));
+    assert!(only(&notes).starts_with("2 latencies below zero"), "{notes:?}");
+    let header = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+    let (records, notes) =
+        read(format!("{header}0,read,0,512,0,v,-5,,,,\n9,read,0,512,0,v,5,,,,\n"));
+    assert_eq!((records[0].latency, records[1].latency), (None, Some(Nanos(5))));
+    assert!(only(&notes).starts_with("1 latency below zero"), "{notes:?}");
 }

@@ -7,10 +7,18 @@
 //!
 //! - A *step back* is of [`STEP_NS`] or more in the time of arrival and, where latencies are known, in
 //!   that of completion. On a clock of whole seconds it is of more than two.
+//! - A smaller one counts if a run begins *again* with it: nearly at the time at which it began, and what follows
+//!   stays there ([`again`]).
+//! - Neither is one where time soon *returns* by a jump to where it was: a slow request in the order of
+//!   completions ([`again::returns`]).
 //! - *Wild* are up to [`WILD_ROWS`] rows that lie [`AHEAD_NS`] or more ahead of, or before, those on both
 //!   sides.
 
+mod again;
+
 use forebay_core::Nanos;
+
+pub(super) use again::LOOK_AHEAD;
 
 use crate::plural::{counted, verb};
 use crate::quantities;
@@ -23,7 +31,7 @@ pub(crate) const AHEAD_NS: u64 = 3_600_000_000_000;
 /// Rows in a row that are taken for wild.
 const WILD_ROWS: u64 = 16;
 /// Between runs that are put one behind the other.
-const APART_NS: u64 = 1_000_000_000;
+pub(crate) const APART_NS: u64 = 1_000_000_000;
 /// Steps back that are told one by one, and beyond which they are no runs.
 const STEPS_SHOWN: usize = 4;
 const RUNS_MAX: u64 = 16;
@@ -54,6 +62,17 @@ struct Step {
     newest_ns: u64,
 }
 
+/// What came since the last step back, or the beginning.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    /// The rows before it.
+    before: u64,
+    first_ns: u64,
+    newest_ns: u64,
+    /// Whether a row came before an earlier one.
+    is_shaken: bool,
+}
+
 /// The clock of a source.
 #[derive(Default)]
 pub(super) struct Clock {
@@ -62,6 +81,7 @@ pub(super) struct Clock {
     /// What is added to every time.
     shift_ns: u64,
     rows: u64,
+    run: Run,
     last: Row,
     newest_ns: u64,
     /// Rows before the newest time, and how far at most.
@@ -96,20 +116,26 @@ impl Clock {
         if steady {
             self.rows += batch.len() as u64;
             self.newest_ns = last.at.0;
+            self.run.newest_ns = last.at.0;
             self.last = Row { at_ns: last.at.0, latency: last.latency };
         }
         steady
     }
 
-    /// The time of the next row of the file, which is behind the run before if it begins another.
+    /// The time of the next row of the file, which is behind the run before if it begins another; `ahead` are
+    /// the rows that follow, as many as are known.
     #[inline(always)]
-    pub(super) fn time(&mut self, at_ns: u64, latency: Option<Nanos>) -> u64 {
+    pub(super) fn time(&mut self, at_ns: u64, latency: Option<Nanos>, ahead: &[Record]) -> u64 {
         let mut at_ns = at_ns.saturating_add(self.shift_ns);
         self.rows += 1;
+        if self.rows == 1 {
+            self.run.first_ns = at_ns;
+        }
         // A step back wraps to a large one.
         if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
-            at_ns = self.step(Row { at_ns, latency });
+            at_ns = self.step(Row { at_ns, latency }, ahead);
         }
+        self.run.newest_ns = self.run.newest_ns.max(at_ns);
         self.moved += u64::from(at_ns < self.newest_ns);
         self.newest_ns = self.newest_ns.max(at_ns);
         self.last = Row { at_ns, latency };
@@ -118,7 +144,7 @@ impl Clock {
 
     #[cold]
     #[inline(never)]
-    fn step(&mut self, row: Row) -> u64 {
+    fn step(&mut self, row: Row, ahead: &[Record]) -> u64 {
         if self.rows == 1 {
             return row.at_ns;
         }
@@ -130,8 +156,11 @@ impl Clock {
             return row.at_ns;
         }
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
-        if self.is_step(row) {
+        let is_step = self.is_step(row, ahead);
+        self.run.is_shaken = true;
+        if is_step {
             self.steps += 1;
+            self.run = Run { before: self.rows - 1, first_ns: row.at_ns, ..Run::default() };
             if self.splits {
                 self.shift_ns = self.shift_ns.saturating_add(back_ns).saturating_add(APART_NS);
                 return self.newest_ns.saturating_add(APART_NS);
@@ -146,17 +175,19 @@ impl Clock {
     }
 
     /// Whether the clock was set back, rather than rows having changed places.
-    fn is_step(&self, row: Row) -> bool {
+    fn is_step(&self, row: Row, ahead: &[Record]) -> bool {
         let back_ns = self.last.at_ns - row.at_ns;
-        let by_completion = self.last.end_ns().zip(row.end_ns());
-        let is_explained =
-            by_completion.is_some_and(|(last, this)| this.saturating_add(STEP_NS) > last);
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
-        let least_ns = match whole(self.last.at_ns) && whole(row.at_ns) {
-            true => 2 * SECOND_NS + 1,
-            false => STEP_NS,
+        let is_coarse = whole(self.last.at_ns) && whole(row.at_ns);
+        let least_ns = if is_coarse { 2 * SECOND_NS + 1 } else { STEP_NS };
+        let by_completion = self.last.end_ns().zip(row.end_ns());
+        let is_explained = |by_ns: u64| {
+            by_completion.is_some_and(|(last, this)| this.saturating_add(by_ns) > last)
         };
-        back_ns >= least_ns && !is_explained
+        match back_ns >= least_ns {
+            true => !is_explained(STEP_NS) && !self.returns(row, ahead),
+            false => !is_coarse && !is_explained(back_ns / 2) && self.begins_again(row, ahead),
+        }
     }
 
     /// A step ahead may end a few rows that lie far before the others.
@@ -196,8 +227,7 @@ impl Clock {
         self.wild_ns = self.wild_ns.max(step.ns);
     }
 
-    /// What a user should know.
-    /// Of the rows that come before earlier ones, `late` found no place any more.
+    /// What a user should know. Of the rows that come before earlier ones, `late` found no place any more.
     pub(super) fn sentences(&self, late: u64) -> impl Iterator<Item = String> {
         let back = self.back_sentence(self.moved.saturating_sub(late));
         [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
@@ -206,10 +236,10 @@ impl Clock {
     fn wild_sentence(&self) -> Option<String> {
         (self.wild > 0).then(|| {
             format!(
-                "{} {} stamped up to {} away from those on both sides (the first is request {} of the \
-                 file): the trace seems that long, and figures per second and by time mean little",
+                "{} {} up to {} away from those before and behind (the first is request {} of the file): \
+                 the trace looks that long, and its rates and figures over time mean little",
                 counted(self.wild, "request"),
-                verb(self.wild, "is", "are"),
+                verb(self.wild, "has a timestamp", "have timestamps"),
                 long(self.wild_ns),
                 self.wild_first
             )
@@ -246,7 +276,7 @@ impl Clock {
         let moved = match moved {
             0 => "no request was moved for that".into(),
             _ => format!(
-                "{} {} moved to before earlier rows, by up to {}",
+                "{} {} sorted before earlier rows, by up to {}",
                 counted(moved, "request"),
                 verb(moved, "was", "were"),
                 long(self.moved_ns)
@@ -287,7 +317,17 @@ mod tests {
         mut clock: Clock,
         rows: impl IntoIterator<Item = (u64, Option<u64>)>,
     ) -> (Vec<u64>, Vec<String>) {
-        let times = rows.into_iter().map(|(at, latency)| clock.time(at, latency.map(Nanos)));
+        let (offset, len, stream, volume) = (0, 512, 0, 0);
+        let (op, flags) = (forebay_core::Op::Read, forebay_core::Flags::NONE);
+        let records = rows.into_iter().map(|(at, latency)| {
+            let (at, latency) = (Nanos(at), latency.map(Nanos));
+            Record { at, latency, offset, len, stream, volume, op, flags }
+        });
+        let records: Vec<Record> = records.collect();
+        let times = records.iter().enumerate().map(|(row, record)| {
+            let ahead = &records[row + 1..];
+            clock.time(record.at.0, record.latency, &ahead[..ahead.len().min(LOOK_AHEAD)])
+        });
         let times = times.collect();
         (times, clock.sentences(0).collect())
     }
@@ -306,21 +346,24 @@ mod tests {
             assert!(only.contains("by up to ") && only.contains("--split-runs"));
         }
         let (_, said) = run((0..10).map(|n| n * S + 1).chain([4 * S + 5, 11 * S]));
-        assert!(said[0].contains("1 request was moved"), "{said:?}");
+        assert!(said.is_empty(), "one row alone: {said:?}");
+        let (_, said) = run((0..10).map(|n| n * S + 1).chain((4..7).map(|n| n * S + 5)));
+        assert!(said[0].contains("3 requests were sorted"), "{said:?}");
     }
 
     #[test]
     fn a_second_run_can_be_put_behind_the_first() {
-        let times = [5, 5 * S, 0, 6 * S, 3, 4];
+        let times = [5, 5 * S, 0, 1, 2, 6 * S, 3, 4];
         let mut splitting = Clock::default();
         splitting.split();
         let (read, said) = clock(splitting, times.map(|at| (at, None)));
-        assert_eq!(read, [5, 5 * S, 6 * S, 12 * S, 13 * S, 13 * S + 1]);
+        let again = [6 * S, 6 * S + 1, 6 * S + 2, 12 * S, 13 * S, 13 * S + 1];
+        assert_eq!(read, [&[5, 5 * S], &again[..]].concat());
         assert_eq!(said.len(), 1);
         assert!(said[0].contains("holds 3 runs"), "{said:?}");
         let (_, said) = run(times);
         assert!(
-            said[0].contains("goes back 2 times, by up to 6.00 s, at requests 3, 5"),
+            said[0].contains("goes back 2 times, by up to 6.00 s, at requests 3, 7"),
             "{said:?}"
         );
     }
@@ -334,7 +377,7 @@ mod tests {
             times[1501] = wild + 1;
             let (_, said) = run(times);
             let [only] = &said[..] else { panic!("{said:?}") };
-            let start = "2 requests are stamped up to ";
+            let start = "2 requests have timestamps up to ";
             assert!(only.starts_with(start) && only.contains("request 1501"), "{only}");
         }
         let ahead = (0..3000).map(|n| n * 5_000_001 + if n == 7 { YEARS_10 } else { 0 });
@@ -356,8 +399,104 @@ mod tests {
             let (_, said) = clock(Clock::default(), rows.iter().copied());
             assert!(said.is_empty(), "{said:?}");
         }
-        let (_, said) = run((0..100_000).map(|n| n * 2 * S + n % 2 * 9 * S + 3));
-        assert!(said[0].contains("goes back 49999 times") && !said[0].contains("--split"));
+        // Each goes on for a while, and often.
+        let (_, said) = run((0..100_000).map(|n| n / 500 * 3 * S + n % 500 * S / 50 + 3));
+        assert!(
+            said[0].contains("goes back 199 times") && !said[0].contains("--split"),
+            "{said:?}"
+        );
+    }
+
+    /// Arrivals of a trace without latencies, in the order of completions: most take a ms, a few much longer.
+    fn by_completion(rate: u64, count: u64, slow: u64, slow_ns: u64, burst: u64) -> Vec<u64> {
+        let mut rows: Vec<(u64, u64)> = (0..count)
+            .map(|n| {
+                let at = 3 * S + n * S / rate + n * 7919 % 1000;
+                let is_slow = n % slow >= slow - burst;
+                let took = if is_slow { slow_ns + n * 104_729 % (slow_ns / 3) } else { S / 1000 };
+                (at + took, at)
+            })
+            .collect();
+        rows.sort_unstable();
+        // Slow ones that are still under way at the end come last of all, as another run would.
+        let is_fast = |&(end, at): &(u64, u64)| end == at + S / 1000;
+        rows.truncate(rows.iter().rposition(is_fast).unwrap_or(0) + 1);
+        rows.into_iter().map(|row| row.1).collect()
+    }
+
+    #[test]
+    fn rows_in_the_order_of_completions_are_no_steps_without_latencies_either() {
+        for rate in [50, 500, 5_000] {
+            for slow_ns in [S, 3 * S, 25 * S, 600 * S] {
+                for (slow, burst) in [(97, 1), (211, 2), (500, 1), (900, 3)] {
+                    let (_, said) = run(by_completion(rate, 20_000, slow, slow_ns, burst));
+                    let case = format!("{rate}/s, {burst} of {slow} take {slow_ns} ns");
+                    assert!(said.is_empty(), "{case}: {said:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_told_however_short_it_is() {
+        for length_ns in [S / 50, S / 10, S / 2, 89 * S / 100, 5 * S] {
+            for rows in [20u64, 100, 5_000] {
+                for start in [0, 1_700_000_000 * S] {
+                    let one =
+                        |n: u64| start + n * length_ns / rows + n * 7919 % (length_ns / rows / 2);
+                    // As good as in order, or shaken by several processors.
+                    for shaken in [false, true] {
+                        let mut first: Vec<u64> = (0..rows).map(one).collect();
+                        if shaken && rows > 20 {
+                            first.chunks_mut(7).for_each(|chunk| chunk.swap(1, 0));
+                        } else if shaken {
+                            continue;
+                        }
+                        let both =
+                            [first.clone(), first.iter().map(|at| at + 17).collect()].concat();
+                        let (_, said) = run(both.clone());
+                        let case = format!("{length_ns} ns, {rows} rows, {shaken}");
+                        let told = format!("at request {} of the file", rows + 1);
+                        assert!(said.len() == 1 && said[0].contains(&told), "{case}: {said:?}");
+                        let mut splitting = Clock::default();
+                        splitting.split();
+                        let (read, said) = clock(splitting, both.into_iter().map(|at| (at, None)));
+                        assert!(said[0].contains("holds 2 runs"), "{case}: {said:?}");
+                        let newest = *first.iter().max().unwrap();
+                        assert!(read[rows as usize..].iter().all(|&at| at > newest), "{case}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Queues, elevators and processors mix rows at the beginning of a trace, too.
+    #[test]
+    fn requests_that_overtake_each_other_begin_no_run() {
+        for seed in 0..60u64 {
+            for depth in [2u64, 8, 32, 128, 512] {
+                let mut state = seed * 7919 + depth;
+                let mut chance = move |below: u64| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 33) % below
+                };
+                let gap_ns = 1 + chance(2_000_000);
+                let mut queue: Vec<u64> = Vec::new();
+                let (mut rows, mut at) = (Vec::new(), 5 * S);
+                while rows.len() < 3000 {
+                    while (queue.len() as u64) < depth {
+                        at += chance(2 * gap_ns);
+                        queue.push(at);
+                    }
+                    rows.push(queue.swap_remove(chance(depth) as usize));
+                }
+                let (_, said) = run(rows);
+                assert!(
+                    said.iter().all(|said| !said.contains("goes back")),
+                    "{seed}, {depth}: {said:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub(super) struct Sample {
     pub(super) step_ns: u64,
     pub(super) volumes: Vec<Volume>,
     pub(super) bytes: u64,
+    /// Where requests end, and from [`Sample::judge`] on where the last of them does but for one in a hundred: a few
+    /// distant ones show no unit.
+    ends: Vec<u64>,
     pub(super) end: u64,
     pub(super) offset_steps: Steps,
     pub(super) len_steps: Steps,
@@ -150,7 +153,7 @@ impl Sample {
             self.runs.lens_in_sectors += u64::from(counts_more(before_len, way));
         }
         self.bytes += len;
-        self.end = self.end.max(offset.saturating_add(len));
+        self.ends.push(offset.saturating_add(len));
         self.offset_steps.add(offset);
         self.len_steps.add(len);
         self.offsets_odd += u64::from(!offset.is_multiple_of(SECTOR_BYTES));
@@ -163,6 +166,8 @@ impl Sample {
     /// The strongest finding; `began` is when the first request came by the source's clock.
     pub(super) fn judge(&mut self, doubt: &Doubt, began: Option<Nanos>) -> Option<Finding> {
         self.gaps_ns.sort_unstable();
+        self.ends.sort_unstable_by_key(|&end| std::cmp::Reverse(end));
+        self.end = self.ends.get(self.ends.len() / 100).copied().unwrap_or(0);
         let places = (self.requests() >= PLACES_LEAST).then(|| self.places(doubt)).flatten();
         let date = began.and_then(|began| self.date(doubt, began));
         let certain = |finding: &Option<Finding>| {

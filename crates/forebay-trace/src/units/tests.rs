@@ -200,7 +200,7 @@ fn drawn_at(count: u64, step: u64, places: u64, lens: &[u64]) -> String {
 fn is_read(columns: &str, text: &str) -> bool {
     let parsed: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&parsed, input(text.as_bytes())).unwrap();
-    let doubt = Doubt { refused: Refused::Doubtful, columns: Some(parsed) };
+    let doubt = Doubt { refused: Refused::Doubtful, columns: Some(parsed), names: None };
     let guessed = Checked::new(inner, Path::new("trace"), doubt);
     told(columns, text).is_ok() && drain(Box::new(guessed)).is_ok()
 }
@@ -325,4 +325,20 @@ fn latencies_are_held_against_arrivals_and_lengths() {
     assert!(warned.is_empty(), "as many as there are in a burst");
     let warned = told(columns, &rows(1000, 3, 256)).unwrap();
     assert!(warned.len() == 1 && warned[0].contains("faster than at 16.0 GB/s"), "{warned:?}");
+}
+
+/// One distant request, or a few, are no sign of a wrong unit; most requests beyond a PiB are.
+#[test]
+fn a_few_distant_requests_are_read() {
+    let columns = "at:ms,offset,len,op";
+    let rows = |far: fn(u64) -> bool, at: u64| -> String {
+        let place = |n: u64| if far(n) { at + n * 4096 } else { n * 7919 % 10_007 * 4096 };
+        (0..2_000).map(|n| format!("{},{},4096,R\n", n * 20 + drawn(n) % 9, place(n))).collect()
+    };
+    for at in [1u64 << 40, 1 << 50, 1 << 60, (1 << 63) - (1 << 30)] {
+        for far in [|n| n == 700, |n| n % 150 == 7, |n| n >= 1_990] {
+            assert!(told(columns, &rows(far, at)).is_ok(), "{at}");
+        }
+    }
+    assert!(told(columns, &rows(|n| n % 3 > 0, 1 << 51)).is_err());
 }

@@ -4,7 +4,7 @@
 //! billion seconds are 20 days of ms. A machine that has been up for 20 days counts the same, so a date that is
 //! a thousand times too early is a note. It is more where requests also come faster than machines
 //! can make them, or many more are under way than queues hold. A date that is a million times too early
-//! is half an hour of uptime, and needs requests faster than that.
+//! is half an hour of uptime: it is a note where requests come fast, and needs more to be more.
 
 use forebay_core::Nanos;
 
@@ -12,6 +12,7 @@ use super::sample::Sample;
 use super::{
     Doubt, Evidence, Finding, GAP_MAX_NS, GAP_STEPS_MAX, RATE_MAX, REQUESTS_MAX, SAMPLE_LEAST,
 };
+use crate::columns::date::day_of;
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use crate::quantities;
 
@@ -26,6 +27,8 @@ const YEAR_S: f64 = 31_556_952.0;
 const BUSY_REQUESTS: f64 = 150_000.0;
 /// The same where they do.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
+/// Requests a second from which a date that is a million times too early is a note.
+const FAST_REQUESTS: f64 = 5_000.0;
 /// Requests under way at a time beyond what queues hold.
 const OUTSTANDING_MAX: f64 = 10_000.0;
 const OUTSTANDING_MANY: f64 = 1_000.0;
@@ -103,9 +106,9 @@ impl Sample {
                 let times = [1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9].into_iter();
                 likely.extend(times.filter(|&t| self.plausible(t, None)).map(|times| {
                     if times > 1.0 {
-                        format!("units {times} times as long")
+                        format!("a unit {times} times longer")
                     } else {
-                        format!("units {} times as short", 1.0 / times)
+                        format!("a unit {} times shorter", 1.0 / times)
                     }
                 }));
             }
@@ -146,18 +149,19 @@ impl Sample {
             true if many(OUTSTANDING_MANY) => Evidence::Odd,
             _ if requests > VERY_BUSY_REQUESTS => Evidence::Odd,
             true => Evidence::Weak,
+            false if requests > FAST_REQUESTS => Evidence::Weak,
             false => return None,
         };
         let year = 1970.0 + (read_s / unit.ns as f64 * other.ns as f64 / YEAR_S).floor();
         Some(Finding {
             evidence,
             got: format!(
-                "times that begin {} after 1970 with times in {}, in {requests:.0} requests/s on one volume",
-                quantities::seconds(read_s),
+                "a first request on {} at {requests:.0} requests/s per volume, if times are in {}",
+                day_of(read_s),
                 unit.name
             ),
             expected: format!(
-                "a date as other clocks have it: in {}, the trace begins in {year:.0}",
+                "a recent date; if times are in {}, the trace begins in {year:.0}",
                 other.name
             ),
             instead: counted_in(doubt, other),

@@ -80,13 +80,15 @@ pub fn redundancy<P: GoOn>(
     mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Redundancy, Error> {
     let bed = Bed { disks: drives, ..Bed::of(device) };
-    let filled_mib = input.extents.iter().sum::<u64>().div_ceil(1 << 20);
     let mut tried = Vec::new();
     let steps = input.description.records.max(1) as f64;
     for (nth, (name, what, failures_survived)) in TRIED.into_iter().enumerate() {
         // No more than it holds, and what a parameter takes.
         let bare = format!("array:{what}:disk={scheduler}");
         let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
+        let layout = bed.placement(input, &bare, setup);
+        let filled = if layout.moves() { input.used_bytes() } else { layout.span() };
+        let filled_mib = filled.div_ceil(1 << 20);
         let filled_mib = filled_mib.min(usable_bytes >> 20).min(u32::MAX.into());
         let policy = format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}");
         let doing = format!("trying {name} on {drives} drives");

@@ -1,9 +1,8 @@
 //! Where the volumes of both traces lie: at the same places if both have the same ones.
 
-use forebay_core::Request;
 use forebay_trace::Record;
 use forebay_trace::describe::description::VolumeRow;
-use forebay_trace::touched::{GRAIN_BYTES, Stretch, Touched, folded};
+use forebay_trace::touched::{Stretch, Touched};
 
 use crate::error::Error;
 use crate::input::Input;
@@ -111,41 +110,9 @@ impl Side {
     }
 
     /// Lays records on a device of `capacity` bytes. Where they reach beyond it, long gaps that neither trace uses are left
-    /// out first: one distant request would else press all others together.
-    pub(super) fn on(&self, capacity: u64) -> Laid<'_> {
-        let whole = VolumeLayout::new(&self.extents, capacity, Map::Scale);
-        if !whole.is_beyond() {
-            return Laid { layout: whole, folds: None };
-        }
-        let bytes = |stretches: &Vec<Stretch>| {
-            let mib: u64 = stretches.iter().map(|one| one.end_mib - one.begin_mib).sum();
-            mib.saturating_mul(GRAIN_BYTES)
-        };
-        let extents: Vec<u64> = self.stretches.iter().map(bytes).collect();
-        let layout = VolumeLayout::new(&extents, capacity, Map::Scale);
-        Laid { layout, folds: Some(&self.stretches) }
-    }
-}
-
-/// Places records on a device.
-pub(super) struct Laid<'a> {
-    layout: VolumeLayout,
-    /// The stretches that volumes are folded to, where they are.
-    folds: Option<&'a [Vec<Stretch>]>,
-}
-
-impl Laid<'_> {
-    /// The request that a record, its volume renamed, becomes.
-    #[inline]
-    pub(super) fn place(&mut self, record: &Record, id: u64) -> Option<Request> {
-        let Some(folds) = self.folds else { return self.layout.place(record, id) };
-        let stretches = folds.get(record.volume as usize).map_or(&[][..], |all| all);
-        self.layout.place(&Record { offset: folded(stretches, record.offset), ..*record }, id)
-    }
-
-    /// Whether gaps are left out or addresses scaled.
-    pub(super) fn moves(&self) -> bool {
-        self.folds.is_some()
+    /// out first.
+    pub(super) fn on(&self, capacity: u64) -> VolumeLayout {
+        VolumeLayout::new(&self.extents, capacity, Map::Scale).without_gaps(&self.stretches)
     }
 }
 

@@ -7,11 +7,12 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
 use super::dispersion::Bins;
-use super::layout::{Laid, Side};
+use super::layout::Side;
 use super::tally::{Clock, Counts, Tally, bucket};
 use crate::cache_curve::keys;
 use crate::error::Error;
 use crate::input::Input;
+use crate::layout::VolumeLayout;
 use crate::progress::{GoOn, Meter};
 
 /// Binary digits of a size's bucket: exact for whole KiB up to 2 MiB.
@@ -170,7 +171,7 @@ struct Pass<'a> {
     profile: Profile,
     side: &'a Side,
     asked: Asked<'a>,
-    layout: Laid<'a>,
+    layout: VolumeLayout,
     curve: MissRatioCurve,
     cache_sizes: Vec<u64>,
     written: BTreeSet<u64>,

@@ -250,7 +250,9 @@ fn capacities(
 fn cautions(input: &Input) -> Result<Vec<String>, Error> {
     let described = &input.description;
     let duration = Nanos((described.duration_s * 1e9) as u64);
-    Ok(arrival_times::cautions(described.records, duration, Times::of(input)?))
+    let mut told = arrival_times::cautions(described.records, duration, Times::of(input)?);
+    told.extend(input.told_of_gaps());
+    Ok(told)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The report of `plan buy`: what to buy, what each thing that was tried comes to, what cannot do it, and the answer
 //! as configuration.
 
+use forebay_trace::quantities;
+
 use super::page::{document, header, section, tiles};
 use super::prose::paragraphs;
 use super::table::{Mark, headings, table};
@@ -93,7 +95,7 @@ fn money(row: &Row) -> String {
 }
 
 fn watts(row: &Row) -> String {
-    row.mean_power_w.map_or(NONE.into(), |watts| format!("{}\u{a0}W", significant(watts)))
+    row.mean_power_w.map_or(NONE.into(), |watts| quantities::watts(watts).replace(' ', "\u{a0}"))
 }
 
 fn rows(answer: &Answer) -> String {

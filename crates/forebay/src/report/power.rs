@@ -1,5 +1,7 @@
 //! The report of `plan power`: which plan of switching pools to take, what each draws, and what becomes of the promise.
 
+use forebay_trace::quantities;
+
 use super::bars::{self, Bar};
 use super::page::{document, header, section, tiles};
 use super::pictures::figure;
@@ -67,7 +69,12 @@ fn head(page: &PowerPage<'_>) -> String {
         ),
         (
             "A disk",
-            format!("{} W active, {} W idle, {} W off", disk.active_w, disk.idle_w, disk.standby_w),
+            format!(
+                "{} active, {} idle, {} off",
+                watt(disk.active_w),
+                watt(disk.idle_w),
+                watt(disk.standby_w)
+            ),
         ),
     ];
     if let [(trace, _)] = page.traces {
@@ -109,7 +116,7 @@ fn best_of(best: &Row, whose: &str) -> String {
 }
 
 fn watt(watts: f64) -> String {
-    format!("{}\u{a0}W", significant(watts))
+    quantities::watts(watts).replace(' ', "\u{a0}")
 }
 
 /// What every plan draws, as bars.

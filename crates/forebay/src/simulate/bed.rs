@@ -49,9 +49,11 @@ impl<'a> Bed<'a> {
     /// makes of them.
     pub fn placement(&self, input: &Input, policy: &str, setup: Setup) -> VolumeLayout {
         if let Ok(Some(bytes)) = volume_bytes(policy, &self.lanes()) {
-            return VolumeLayout::new(&input.extents, bytes, setup.map);
+            return VolumeLayout::new(&input.extents, bytes, setup.map)
+                .without_gaps(&input.stretches);
         }
         VolumeLayout::over(&input.extents, self.disks, self.disk.model.capacity(), setup.map)
+            .without_gaps(&input.stretches)
     }
 
     /// Its devices as a policy has to know them.

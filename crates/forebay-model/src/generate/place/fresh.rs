@@ -27,7 +27,8 @@ impl Placer {
         let ends = &trail.ends[area];
         let mut far = self.rank_unlike[wanted.rank];
         ends.unlike((of.op, of.octave, range as u16, false), UNLIKE, &mut far);
-        let likest = (0..ends.len()).min_by_key(|&rank| far[rank])?;
+        let is_open = |rank: &usize| ends.get(*rank).is_some_and(|end| !self.is_spent(end.address));
+        let likest = (0..ends.len()).filter(is_open).min_by_key(|&rank| far[rank])?;
         let end = ends.get(likest)?;
         let mut distance = bins::draw(wanted.distance, dice) * 512;
         if wanted.is_multiple {
@@ -76,7 +77,8 @@ impl Placer {
         let into = self.past_block(class, len, dice);
         let step = self.grain.max(BLOCK_BYTES);
         let (begin, end) = (cell * self.cell_bytes, (cell + 1) * self.cell_bytes);
-        let mut address = begin + dice.below(self.cell_bytes / step) * step + into;
+        let (begin, end) = self.open(begin, end, dice);
+        let mut address = begin + dice.below(((end - begin) / step).max(1)) * step + into;
         let (first, last) = blocks(address, len);
         if trail.ground.new_blocks(first, last) < last - first {
             // In the cell, else anywhere.
@@ -87,6 +89,33 @@ impl Placer {
         }
         let address = address.min(self.space.end().saturating_sub(len.into()));
         Found { address, len, from: None, area: trail.area, stream, stays: false }
+    }
+
+    /// The part between two addresses of a stretch that is still to get requests, or such a stretch elsewhere; all that is
+    /// between them where volumes have no gaps.
+    fn open(&self, begin: u64, end: u64, dice: &mut Dice) -> (u64, u64) {
+        if self.left_of_piece.is_empty() {
+            return (begin, end);
+        }
+        let mut weighted = |first: usize, last: usize, low: u64, high: u64| {
+            let weight = |piece: usize| {
+                let (from, to) = self.space.piece_within(piece, low, high);
+                let (all_from, all_to) = self.space.piece_within(piece, 0, u64::MAX);
+                let share = to.saturating_sub(from) as f64 / (all_to - all_from).max(1) as f64;
+                self.left_of_piece[piece] as f64 * share
+            };
+            let sum: f64 = (first..=last).map(weight).sum();
+            let mut drawn = dice.unit() * sum;
+            let piece = (first..=last).find(|&piece| {
+                drawn -= weight(piece);
+                weight(piece) > 0.0 && drawn <= 0.0
+            })?;
+            Some(self.space.piece_within(piece, low, high))
+        };
+        let last = self.left_of_piece.len() - 1;
+        weighted(self.space.piece(begin), self.space.piece(end - 1), begin, end)
+            .or_else(|| weighted(0, last, 0, u64::MAX))
+            .unwrap_or((begin, end))
     }
 
     /// A cell of the range, if any of them is left to be used, else any.

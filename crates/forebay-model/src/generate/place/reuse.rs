@@ -62,6 +62,9 @@ impl Placer {
         let number = (latest - age) as u32;
         let (mut best, mut least) = (0, f32::INFINITY);
         let mut look = |number: u32, was: &Was| {
+            if self.is_spent(was.address) {
+                return;
+            }
             let far = self.unsuited(&wanted, number, was, trail, least);
             if far < least {
                 (best, least) = (number, far);

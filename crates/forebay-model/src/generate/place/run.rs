@@ -69,7 +69,7 @@ impl Placer {
             }
             keys[rank] = NONE;
             let Some(end) = ends.get(rank) else { break };
-            if end.address >= self.space.end() {
+            if end.address >= self.space.end() || self.is_spent(end.address) {
                 continue;
             }
             let (first, last) = ahead(end.address, len);

@@ -1,70 +1,91 @@
 //! Where on a volume a thread's requests begin, and whether they go on where the last one ended.
 
-use super::folding::Folding;
+use crate::begins::Begins;
 use crate::describe::direction;
 use crate::describe::sequential::Run;
+use crate::touched::Touched;
 use crate::trace::Record;
 
-/// Stretches of a volume told apart: from the one half to all of these reach from its first byte to
-/// the thread's last, so a quarter is known to within a 64th of that.
+/// Stretches of a volume told apart: the longest is about a 64th of what the thread reaches of it, long gaps left
+/// out, and a quarter is known to within that.
 const STRETCHES: usize = 128;
 
-/// Bits of the shortest stretch, a sector.
-const SECTOR_BITS: u32 = 9;
+/// The least that a request takes of a stretch.
+const SECTOR_BYTES: u64 = 512;
 
 /// A thread on a volume.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     /// Of reads and of writes.
     runs: [Run; 2],
-    stretches: Folding<STRETCHES>,
+    begins: Begins,
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place { runs: Default::default(), begins: Begins::new(STRETCHES) }
+    }
 }
 
 impl Place {
     /// Takes a request; whether it continues the last one of its direction.
     #[inline]
     pub(super) fn step(&mut self, r: &Record) -> bool {
-        self.stretches.add(r.offset >> SECTOR_BITS);
+        self.begins.add(r.offset);
         self.runs[direction(r)].step(r)
     }
 }
 
-/// All volumes end to end.
-pub(super) struct Storage {
-    /// Where each begins, and how long it is.
-    volumes: Vec<(u128, u64)>,
-    bytes: u128,
+/// The quarters of what is used of all volumes.
+pub(super) struct Quarters {
+    /// Parts that are used, in order: volume, first byte and end, and how many used bytes lie before.
+    parts: Vec<(u32, u64, u64, u64)>,
+    bytes: u64,
 }
 
-impl Storage {
-    pub(super) fn new(extents_bytes: &[u64]) -> Storage {
-        let mut bytes = 0;
-        let volumes = extents_bytes.iter().map(|&extent| {
-            let begins = bytes;
-            bytes += u128::from(extent);
-            (begins, extent)
+impl Quarters {
+    /// With equal shares of what is used.
+    pub(super) fn of(used: &Touched) -> Quarters {
+        let mut bytes = 0u64;
+        let parts = used.parts().map(|(volume, from, to)| {
+            let before = bytes;
+            bytes = bytes.saturating_add(to - from);
+            (volume, from, to, before)
         });
-        Storage { volumes: volumes.collect(), bytes }
+        let parts = parts.collect();
+        Quarters { parts, bytes }
     }
 
-    /// Requests by quarter of the storage. A stretch that a quarter's end cuts counts in parts.
-    pub(super) fn quarters(&self, volume: u32, place: &Place) -> Option<[f64; 4]> {
-        let &(begins, extent) =
-            self.volumes.get(volume as usize).filter(|(_, extent)| *extent > 0)?;
-        let quarter = self.bytes as f64 / 4.0;
-        let bits = place.stretches.level() + SECTOR_BITS;
+    /// How many used bytes lie before one.
+    fn rank(&self, volume: u32, offset: u64) -> f64 {
+        let after = self.parts.partition_point(|part| (part.0, part.1) <= (volume, offset));
+        match after.checked_sub(1).and_then(|number| self.parts.get(number)) {
+            Some(&(of, from, to, before)) => {
+                let end = if of == volume { offset.min(to) } else { to };
+                (before + (end - from)) as f64
+            }
+            None => 0.0,
+        }
+    }
+
+    /// Requests by quarter. A stretch that a quarter's end cuts counts in parts.
+    pub(super) fn counts(&self, volume: u32, place: &Place) -> [f64; 4] {
+        let quarter = (self.bytes as f64 / 4.0).max(1.0);
         let mut quarters = [0.0; 4];
-        for (stretch, &count) in (0u128..).zip(place.stretches.counts()) {
-            let from = begins + (stretch << bits).min(u128::from(extent));
-            let to = begins + ((stretch + 1) << bits).min(u128::from(extent));
-            let (from, to) = (from as f64, to as f64);
-            for (index, sum) in quarters.iter_mut().enumerate() {
-                let (low, high) = (index as f64 * quarter, (index + 1) as f64 * quarter);
-                let within = (to.min(high) - from.max(low)).max(0.0);
-                *sum += count as f64 * within / (to - from).max(1.0);
+        for stretch in place.begins.stretches() {
+            let end = stretch.last.saturating_add(SECTOR_BYTES);
+            let [from, to] = [stretch.first, end].map(|at| self.rank(volume, at) / quarter);
+            let requests = stretch.requests as f64;
+            if to <= from {
+                quarters[(from as usize).min(3)] += requests;
+                continue;
+            }
+            for (number, sum) in quarters.iter_mut().enumerate() {
+                let (low, high) = (number as f64, number as f64 + 1.0);
+                *sum += requests * (to.min(high) - from.max(low)).max(0.0) / (to - from);
             }
         }
-        Some(quarters)
+        quarters
     }
 }
 
@@ -72,6 +93,8 @@ impl Storage {
 mod tests {
     use super::*;
     use crate::describe::tests::{read, write};
+
+    const MIB: u64 = 1 << 20;
 
     fn place(offsets: &[u64]) -> Place {
         let mut place = Place::default();
@@ -81,30 +104,50 @@ mod tests {
         place
     }
 
+    /// Of a volume's MiB from `from` on.
+    fn used(volume: u32, from: u64, mib: u64) -> Vec<Record> {
+        (from..from + mib).map(|n| Record { volume, ..read(0, n * MIB, 512) }).collect()
+    }
+
+    fn quarters(records: &[Record]) -> Quarters {
+        let mut touched = Touched::default();
+        records.iter().for_each(|record| touched.add(record));
+        Quarters::of(&touched)
+    }
+
     #[test]
-    fn quarters_are_of_all_volumes_end_to_end() {
-        let storage = Storage::new(&[1 << 20, 3 << 20]);
-        let on_first = place(&[0, 512, (1 << 20) - 512]);
-        assert_eq!(storage.quarters(0, &on_first), Some([3.0, 0.0, 0.0, 0.0]));
-        let on_second = place(&[0, 1 << 20, 2 << 20, (3 << 20) - 512]);
-        assert_eq!(storage.quarters(1, &on_second), Some([0.0, 1.0, 1.0, 2.0]));
-        assert_eq!(storage.quarters(2, &on_second), None);
-        assert_eq!(Storage::new(&[0]).quarters(0, &on_first), None);
+    fn quarters_are_of_what_is_used_of_all_volumes() {
+        let both = quarters(&[used(0, 7, 1), used(1, 0, 3)].concat());
+        assert_eq!(both.counts(0, &place(&[7 * MIB, 8 * MIB - 512])), [2.0, 0.0, 0.0, 0.0]);
+        let on_second = place(&[0, MIB, 2 * MIB, 3 * MIB - 512]);
+        assert_eq!(both.counts(1, &on_second), [0.0, 1.0, 1.0, 2.0]);
+        assert_eq!(both.counts(2, &on_second), [0.0, 0.0, 0.0, 4.0]);
     }
 
     #[test]
     fn a_stretch_across_an_end_counts_in_parts() {
-        // Stretches of two sectors; the first quarter of 250 ends within one.
-        let place = place(&[0, 62 * 512, 249 * 512]);
-        let quarters = Storage::new(&[250 * 512]).quarters(0, &place).unwrap();
-        assert_eq!(quarters, [1.25, 0.75, 0.0, 1.0]);
+        let mut place = Place { begins: Begins::new(1), ..Place::default() };
+        [0, 4 * MIB - 512].iter().for_each(|&offset| place.begins.add(offset));
+        let counts = quarters(&used(0, 0, 4)).counts(0, &place);
+        assert_eq!(counts, [0.5; 4]);
+        let all = quarters(&used(0, 0, 8)).counts(0, &place);
+        assert_eq!(all, [1.0, 1.0, 0.0, 0.0]);
     }
 
+    /// Wherever they are: quarters of the others stay as they were.
     #[test]
-    fn a_volume_as_long_as_addresses_go() {
-        let far = place(&[0, u64::MAX - 600, u64::MAX - 512]);
-        let quarters = Storage::new(&[u64::MAX]).quarters(0, &far).unwrap();
-        assert_eq!(quarters.map(|count| count.round()), [1.0, 0.0, 0.0, 2.0]);
+    fn distant_requests_leave_the_quarters_of_all_others_as_they_were() {
+        let near: Vec<u64> = (0..4096u64).map(|n| n * 2617 % 4096 * MIB).collect();
+        let records = used(0, 0, 4096);
+        let before = quarters(&records).counts(0, &place(&near));
+        for far in [1u64 << 33, 1 << 40, 1 << 50, 1 << 63, u64::MAX - 511] {
+            let distant = [records.clone(), vec![read(0, far, 512)]].concat();
+            let with = [far].into_iter().chain(near.iter().copied()).collect::<Vec<_>>();
+            let after = quarters(&distant).counts(0, &place(&with));
+            for (before, after) in before.iter().zip(after) {
+                assert!((before - after).abs() < 20.0, "{far}: {before}, {after}");
+            }
+        }
     }
 
     #[test]

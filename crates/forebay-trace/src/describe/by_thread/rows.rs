@@ -84,8 +84,8 @@ pub struct Figures {
     pub read_write_ratio: Option<f64>,
     /// Requests that start where their thread's previous one of the direction and volume ended.
     pub sequential_share: Option<f64>,
-    /// Requests that begin in each quarter of the storage: all volumes end to end, each as long as
-    /// its highest byte in the trace. To within a 64th of what the thread reaches of a volume.
+    /// Requests that begin in each quarter of the storage that any thread reads or writes (to a MiB), all volumes
+    /// end to end. To within a 64th of what the thread uses of a volume.
     pub quarter_shares: Option<[f64; 4]>,
     /// Standard deviation of the requests of whole periods beyond that of chance arrivals, over their
     /// mean: 0 where they are steady.

@@ -44,8 +44,8 @@ impl ByThread {
         let told = |text: &str| prose::wrapped(text, usize::from(columns));
         let asked = told("What threads ask for (weight: their share of the requests):");
         let come = told(&format!(
-            "When, and where (seq.: sequential; gap: from one request to the next; quarters: of all volumes, one after \
-             another; fluctuation and activity: in {} periods of {}):",
+            "When, and where (seq.: sequential; gap: from one request to the next; quarters: of the space in use, one \
+             volume after another; fluctuation and activity: in {} periods of {}):",
             self.periods,
             quantities::seconds(self.period_s),
         ));

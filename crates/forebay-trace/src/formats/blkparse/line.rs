@@ -224,7 +224,7 @@ mod tests {
     fn the_forms_without_data_are_told_apart() {
         let span = |line| match event(line).event.what {
             What::Queue(span) | What::Issue(span) | What::Complete(span) => span,
-            What::Name(_) => panic!(),
+            What::Name(_) | What::Run => panic!(),
         };
         assert_eq!(span("8,0 1 1 0.0 5 Q FWS [x]").op(), Some(forebay_core::Op::Flush));
         assert_eq!(span("8,0 1 1 0.0 0 C WFS 575480360 [0]").sector, 575480360);

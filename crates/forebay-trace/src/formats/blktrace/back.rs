@@ -1,38 +1,100 @@
 //! Steps back of the clock of a source of events, in the order of the source.
 
-use crate::order::clock::long;
+use crate::order::clock::{APART_NS, long};
+use crate::quantities;
 
 /// Least step back that is told of, in nanoseconds; processors' logs differ by less.
 const STEP_NS: u64 = 900_000_000;
+/// A smaller one counts after so many events, where the clock goes back by most of the time since the run began and
+/// the processor's events are counted from 1 again.
+const RUN_EVENTS: u64 = 16;
+const RUN_NS: u64 = 10_000_000;
+const SEQUENCE_MAX: u32 = 16;
 
 /// What went back.
 #[derive(Default)]
 pub(crate) struct Back {
+    /// Whether what follows a step is put behind what came before.
+    splits: bool,
+    shift_ns: u64,
     last_ns: u64,
+    newest_ns: u64,
+    /// The events of this run, when it began, and its newest time.
+    events: u64,
+    begun_ns: u64,
     /// Where the first step is, and how far it goes.
     first: Option<(u64, u64)>,
     steps: u64,
 }
 
 impl Back {
-    /// Whether the clock of the event went back by so much that another run must have begun.
-    pub(crate) fn follow(&mut self, place: u64, time_ns: u64) {
-        if time_ns.saturating_add(STEP_NS) <= self.last_ns {
-            self.steps += 1;
-            self.first.get_or_insert((place, self.last_ns - time_ns));
-        }
-        self.last_ns = time_ns;
+    /// Puts what follows a step behind what came before, if `is_wanted`.
+    pub(crate) fn splitting(is_wanted: bool) -> Back {
+        Back { splits: is_wanted, ..Back::default() }
     }
 
-    /// What is said of it where places are of such a kind, and the place of the first step.
-    pub(crate) fn sentence(&self, kind: &str) -> Option<(String, u64)> {
+    /// Takes the next event: its time, and whether another run begins with it.
+    pub(crate) fn follow(&mut self, place: u64, time_ns: u64, sequence: u32) -> (u64, bool) {
+        let mut time_ns = time_ns.saturating_add(self.shift_ns);
+        let is_step = self.is_step(time_ns, sequence);
+        if is_step {
+            self.steps += 1;
+            self.first.get_or_insert((place, self.last_ns - time_ns));
+            if self.splits {
+                let begins_ns = self.newest_ns.saturating_add(APART_NS);
+                self.shift_ns = self.shift_ns.saturating_add(begins_ns - time_ns);
+                time_ns = begins_ns;
+            }
+            self.events = 0;
+        }
+        if self.events == 0 {
+            (self.begun_ns, self.newest_ns) = (time_ns, time_ns);
+        }
+        // What the first event of a run overtook stays in its run.
+        let time_ns = if self.splits { time_ns.max(self.begun_ns) } else { time_ns };
+        self.events += 1;
+        (self.last_ns, self.newest_ns) = (time_ns, self.newest_ns.max(time_ns));
+        (time_ns, is_step && self.splits)
+    }
+
+    fn is_step(&self, time_ns: u64, sequence: u32) -> bool {
+        if time_ns.saturating_add(STEP_NS) <= self.last_ns {
+            return true;
+        }
+        let run_ns = self.newest_ns.saturating_sub(self.begun_ns);
+        self.events >= RUN_EVENTS
+            && run_ns >= RUN_NS
+            && sequence <= SEQUENCE_MAX
+            && time_ns.saturating_sub(self.begun_ns) < run_ns / 10
+            && time_ns < self.last_ns
+    }
+
+    /// What to do about it, behind that sentence, where runs can be split.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self.splits {
+            true => "",
+            false => {
+                ": if another recording begins there, --split-runs puts what follows behind instead"
+            }
+        }
+    }
+
+    /// What is said of it where places are of such a kind.
+    pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
         let (place, back_ns) = self.first?;
+        if self.splits {
+            return Some(format!(
+                "the file holds {} runs: each is put {} behind the one before",
+                self.steps + 1,
+                quantities::seconds(APART_NS as f64 / 1e9)
+            ));
+        }
         let times = if self.steps == 1 { String::new() } else { format!(" {} times", self.steps) };
         let back = long(back_ns);
         let sentence = format!(
-            "the clock goes back{times}, by {back} at {kind} {place}, and the events behind are laid over those \
+            "the clock goes back{times}, by {back} at {kind} {place}, so the events after it overlap those \
              before"
         );
-        Some((sentence, place))
+        Some(sentence)
     }
 }

@@ -38,6 +38,8 @@ pub(crate) enum What {
     Complete(Span),
     /// The thread has this name from now on.
     Name(Box<str>),
+    /// Another recording begins: what is under way in the one before never completes.
+    Run,
 }
 
 /// The part of a device an event is about, and its properties.

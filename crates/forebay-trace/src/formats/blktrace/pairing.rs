@@ -124,6 +124,12 @@ impl Pairing {
     pub(crate) fn feed(&mut self, event: Event, ready: &mut Vec<Record>) {
         match &event.what {
             What::Name(name) => self.streams.name(event.pid, name, &mut self.dictionary),
+            What::Run => {
+                self.take_as_issued(ready);
+                while !self.pending.is_empty() {
+                    self.release(ready);
+                }
+            }
             what => match &mut self.arrivals {
                 Arrivals::Queued | Arrivals::Issued => self.take(&event, ready),
                 Arrivals::Unknown(_) if matches!(what, What::Queue(_)) => {
@@ -182,7 +188,7 @@ impl Pairing {
                 self.tally.completed_late += u64::from(self.advance(event));
                 self.complete(span);
             }
-            What::Name(_) => return,
+            What::Name(_) | What::Run => return,
         }
         while self.pending.front().is_some_and(|front| front.done || self.too_old(front)) {
             self.release(ready);

@@ -186,7 +186,7 @@ impl Cursor {
         self.skip(size);
         self.events += 1;
         if !matches!(what, What::Name(_)) {
-            self.back.follow(self.events, time_ns);
+            self.back.follow(self.events, time_ns, sequence);
         }
         Ok(Step::Event(Event { time_ns, sequence, pid, what }))
     }
@@ -199,7 +199,7 @@ impl Cursor {
     fn check(&self, what: &What) -> Result<(), TraceError> {
         let span = match what {
             What::Queue(span) | What::Issue(span) | What::Complete(span) => span,
-            What::Name(_) => return Ok(()),
+            What::Name(_) | What::Run => return Ok(()),
         };
         match span.fault() {
             Some((got, expected)) => Err(self.malformed(got, expected, "the record is damaged")),
@@ -253,7 +253,7 @@ impl Cursor {
     }
 
     fn tell_back(&mut self) {
-        let Some((told, _)) = self.back.sentence("event") else { return };
+        let Some(told) = self.back.sentence("event") else { return };
         self.warnings.push(format!(
             "{told} ({}): a clock was set there, or another recording begins; record the runs in files of \
              their own and read each alone",

@@ -124,6 +124,8 @@ pub(super) struct Canonical {
     /// Rows have been read.
     begun: bool,
     warning: Option<String>,
+    /// Latencies below zero.
+    below: u64,
 }
 
 impl Canonical {
@@ -254,6 +256,7 @@ impl Schema for Canonical {
             named: Named::default(),
             begun: table.metadata(KEY_VERSION).is_some(),
             warning: None,
+            below: 0,
         };
         dictionary.streams = streams.unwrap_or_default().iter().map(Stream::from).collect();
         dictionary.volumes = volumes.unwrap_or_default();
@@ -276,9 +279,7 @@ impl Schema for Canonical {
             .ok_or_else(|| missing("offset", "another of places: lba, sector, ..."))?;
         let len = found::bytes(fields, &titles::LEN)
             .ok_or_else(|| missing("len", "another of lengths: size, sectors, ..."))?;
-        let latency = found::latency(fields)
-            .map(|found| Ok((found.name, columns.times(found, true)?)))
-            .transpose()?;
+        let latency = found::latency(fields).map(|found| columns.times(found, true)).transpose()?;
         let flags = match columns.has("flags") {
             true => columns.meanings("flags", FLAGS_EXPECTED, None, |t| flags_of(t.as_bytes()))?,
             false => vec![Flags::NONE; columns.rows()],
@@ -305,9 +306,9 @@ impl Schema for Canonical {
                 columns.wrong(row, wrong)
             })?;
             record.flags = flags;
-            if let Some((name, latency)) = &latency {
-                record.latency = columns.optional(latency, row, name)?.map(Nanos);
-            }
+            let latency = latency.as_ref().and_then(|latency| latency.get(row));
+            record.latency = latency.and_then(|ns| u64::try_from(ns).ok()).map(Nanos);
+            self.below += u64::from(latency.is_some() && record.latency.is_none());
             (record.stream, record.volume) = (streams[row], volumes[row]);
             batch.push(record);
         }
@@ -316,5 +317,9 @@ impl Schema for Canonical {
 
     fn warning(&mut self) -> Option<String> {
         self.warning.take()
+    }
+
+    fn end(&mut self) -> Option<String> {
+        rows::wrapped_sentence(std::mem::take(&mut self.below))
     }
 }

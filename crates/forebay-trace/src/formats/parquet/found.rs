@@ -3,6 +3,8 @@
 use arrow_schema::{DataType, Fields};
 
 use super::shown;
+use crate::columns::date::day_of;
+use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 
 /// A column that plays a role.
@@ -33,7 +35,7 @@ pub(super) fn latency(fields: &Fields) -> Option<Found<'_>> {
 pub(super) fn unread_latency(fields: &Fields) -> Option<String> {
     let found = time(fields, &LATENCY).filter(|_| latency(fields).is_none())?;
     Some(format!(
-        "nothing tells the unit of the column {}, and it is not read; call it {} or {} if it holds latencies",
+        "the unit of the column {} is unknown, so it is not read; if it holds latencies, rename it to {} or {}",
         shown(found.name),
         shown(&format!("{}_us", found.name)),
         shown(&format!("{}_ms", found.name))
@@ -79,14 +81,31 @@ pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
     let larger = ["us", "ms", "s"].get((unit.checked_ilog(1000)?) as usize)?;
     DATES_S.contains(&seconds).then(|| {
         format!(
-            "the first time in {} is {} days after 1970, and a date of {} if it counts {larger}: call the column \
-             {} if so",
+            "the first time in {} is {}, or in {} if it counts {larger}: if so, rename the column to {}",
             shown(found.name),
-            first_ns / 86_400_000_000_000,
+            day_of(first_ns as f64 / 1e9),
             1970 + seconds / 31_556_952,
             shown(&format!("time_{larger}"))
         )
     })
+}
+
+/// The declaration of columns that a table's names make, and what it calls the times, the places and the lengths.
+/// Times of a type that says their unit count as ns.
+pub(super) fn declared(fields: &Fields) -> Option<(String, [String; 3])> {
+    let at = time(fields, &AT)?;
+    let unit = match tells_unit(fields, at.name) {
+        true => "ns",
+        false => TIME_UNITS.iter().find(|unit| Some(unit.ns) == at.unit)?.name,
+    };
+    let [offset, len] = [bytes(fields, &OFFSET)?, bytes(fields, &LEN)?];
+    let of = |found: Found<'_>| match found.unit {
+        Some(512) => ":sectors",
+        Some(1024) => ":kib",
+        _ => "",
+    };
+    let text = format!("at:{unit},op,offset{},len{}", of(offset), of(len));
+    Some((text, [at.name, offset.name, len.name].map(str::to_owned)))
 }
 
 fn tells_unit(fields: &Fields, name: &str) -> bool {
@@ -106,7 +125,7 @@ pub(super) fn open_unit(columns: &[String]) -> Option<String> {
     let (column, _) = extents.into_iter().find(|(_, unit)| unit.is_none())?;
     let name = columns.get(column)?;
     Some(format!(
-        "nothing tells the unit of the column {}, and it is read in bytes; call it {}, or {} if it counts sectors of 512 bytes",
+        "the unit of the column {} is unknown, so it is read in bytes; rename it to {}, or to {} if it counts sectors of 512 bytes",
         shown(name),
         shown(&format!("{name}_bytes")),
         shown(&format!("{name}_sectors"))
@@ -163,9 +182,9 @@ mod tests {
         let told = |unit, first_ns| other_date(Found { name: "time", unit }, first_ns);
         let of_2024 = 1_716_900_000_123_456;
         let ms = told(Some(1_000_000), of_2024).unwrap();
-        assert!(ms.contains("19 days after 1970, and a date of 2024 if it counts s:"), "{ms}");
+        assert!(ms.contains("is January 20, 1970, or in 2024 if it counts s:"), "{ms}");
         assert!(told(Some(1), of_2024).unwrap().contains("counts us"));
-        assert!(told(Some(1000), of_2024).unwrap().ends_with("call the column \"time_ms\" if so"));
+        assert!(told(Some(1000), of_2024).unwrap().ends_with("rename the column to \"time_ms\""));
         for (unit, first) in
             [(Some(1), of_2024 * 1000), (Some(1_000_000_000), of_2024), (None, of_2024)]
         {

@@ -176,7 +176,7 @@ fn declared_columns_name_streams_and_times() {
     assert_eq!(streams[..2], [(Some(7), Some(6), "java"), kworker]);
     assert_eq!(dictionary.volumes, ["sda1", "sda-with-a-long-name"]);
     assert_eq!(records[0].flags.0.count_ones(), 2);
-    let text = message_of(open, b"1;-5;7;6;java;write;2;4096;SM;sda1\n");
-    assert!(text.contains("line 1: got \"-5\" in column latency, expected us"), "{text}");
+    let text = message_of(open, b"1;x5;7;6;java;write;2;4096;SM;sda1\n");
+    assert!(text.contains("line 1: got \"x5\" in column latency, expected us"), "{text}");
     assert!(text.contains("declared as end:ms,latency:us"), "{text}");
 }

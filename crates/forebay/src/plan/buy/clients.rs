@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
 use forebay_trace::Record;
+use forebay_trace::touched::Stretch;
 
 use crate::clock::Times;
 use crate::error::Error;
@@ -177,6 +178,16 @@ impl<'a> Clients<'a> {
         all.zip(&self.client_of).map(|(bytes, of)| if is_of(of) { *bytes } else { 0 }).collect()
     }
 
+    /// Where each volume is used, in the same order; of nobody's in `group` nothing is.
+    pub(super) fn stretches(&self, group: &[usize]) -> Vec<Vec<Stretch>> {
+        let used = self.inputs.iter().flat_map(|input| {
+            let some = input.stretches.iter().cloned();
+            some.chain(std::iter::repeat(Vec::new())).take(input.extents.len())
+        });
+        let is_of = |client: &Option<usize>| client.is_some_and(|client| group.contains(&client));
+        used.zip(&self.client_of).map(|(of, c)| if is_of(c) { of } else { Vec::new() }).collect()
+    }
+
     /// The requests of all in `group`, in time order. After the last one, ask [`Merged::ended`].
     pub(super) fn merged(&self, group: &[usize]) -> Result<Merged<'_>, Error> {
         let mut wanted = vec![false; self.clients.len()];
@@ -206,7 +217,8 @@ impl<'a> Clients<'a> {
         for input in self.inputs {
             let described = &input.description;
             let lasts = Nanos((described.duration_s * 1e9) as u64);
-            let said = cautions(described.records, lasts, Times::of(input)?);
+            let mut said = cautions(described.records, lasts, Times::of(input)?);
+            said.extend(input.told_of_gaps());
             let path = input.path.display();
             told.extend(said.into_iter().map(|said| format!("{path}: {said}")));
         }

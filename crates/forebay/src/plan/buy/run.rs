@@ -92,7 +92,8 @@ impl Run<'_> {
         let capacity = self.set.usable.saturating_mul(self.sets as u64);
         let records = case.clients.merged(case.group)?;
         let failed = records.failed();
-        let layout = VolumeLayout::new(&extents, capacity, Map::Scale);
+        let layout = VolumeLayout::new(&extents, capacity, Map::Scale)
+            .without_gaps(&case.clients.stretches(case.group));
         let apart = match self.come {
             Come::AsRecorded => None,
             Come::Apart => Some(ALONE_APART),

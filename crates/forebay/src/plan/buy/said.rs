@@ -2,7 +2,7 @@
 
 use super::rank::{Refusal, Row, Sharing};
 use super::{Binds, ClientNeed, Question};
-use crate::quantities::{self, bound, counted, money, significant};
+use crate::quantities::{self, bound, counted, money, watts};
 
 /// What to buy, in a sentence or two.
 pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> String {
@@ -26,8 +26,7 @@ pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'
         Some(price) => format!(", for {price}"),
         None => "; what they cost is not known (--prices)".to_string(),
     };
-    let watts =
-        best.mean_power_w.map_or(String::new(), |watts| format!(", at {} W", significant(watts)));
+    let watts = best.mean_power_w.map_or(String::new(), |power| format!(", at {}", watts(power)));
     let growth = match question.growth {
         1.0 => String::new(),
         growth => format!(" at {growth} times the load and the data"),

@@ -2,7 +2,7 @@
 
 use super::{Binds, Row};
 use crate::plan::amount::{percent, share_found};
-use crate::quantities::{bound, money, significant};
+use crate::quantities::{bound, money, watts};
 
 impl Row {
     /// What it says of at most `max` devices called `device`.
@@ -38,8 +38,7 @@ fn sentence(row: &Row, device: &str, max: usize) -> String {
     let price = row.price.map_or(String::new(), |price| {
         format!(", for {}", money(price, "in the currency of the price"))
     });
-    let watts =
-        row.mean_power_w.map_or(String::new(), |watts| format!(", at {} W", significant(watts)));
+    let watts = row.mean_power_w.map_or(String::new(), |power| format!(", at {}", watts(power)));
     let verb = verb(devices);
     let cache = write_cache(row, devices, max).unwrap_or_default();
     format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")

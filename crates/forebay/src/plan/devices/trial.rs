@@ -228,7 +228,8 @@ impl Tried<'_> {
         let usable = self.device.model.capacity() / STRIPE_BYTES * STRIPE_BYTES;
         let usable = if usable == 0 { self.device.model.capacity() } else { usable };
         let capacity = usable.saturating_mul(devices as u64);
-        let layout = VolumeLayout::new(&self.input.extents, capacity, Map::Scale);
+        let layout = VolumeLayout::new(&self.input.extents, capacity, Map::Scale)
+            .without_gaps(&self.input.stretches);
         let striped = Striped { records, layout, devices, lane, usable, apart, next: 0 };
         let lasts = Nanos((self.input.description.duration_s * 1e9) as u64);
         let visit = Visit { striped, device: self.device, within: self.within, lasts };

@@ -2,7 +2,7 @@
 
 use super::super::amount::percent;
 use super::{Power, Question, Row};
-use crate::quantities::{self, bound, significant};
+use crate::quantities::{self, bound, watts};
 
 /// The plan that would have to know the future.
 const FORESEES: &str = "oracle";
@@ -49,12 +49,12 @@ impl Power {
                 )
             }
             plan => format!(
-                "{} ({plan}): {} W on average, {} than all on, and {promise} in every epoch.",
+                "{} ({plan}): {} on average, {} than all on, and {promise} in every epoch.",
                 match plan {
                     "static" => format!("Keep {} on", pools(best.max_pools)),
                     _ => "Switch pools by what past epochs needed".to_string(),
                 },
-                significant(best.mean_power_w),
+                watts(best.mean_power_w),
                 match best.saved() {
                     saved if saved < 0.0 => format!("{} more", quantities::percent(-saved)),
                     saved => format!("{} less", quantities::percent(saved)),
@@ -72,14 +72,14 @@ impl Power {
     fn always(&self, question: &Question) -> String {
         let (Power { pool_disks, disk_iops, device, .. }, all) = (self, &self.rows[0]);
         format!(
-            "{} of {pool_disks} {device} (each disk {disk_iops} IOPS, each pool {}) {} {} within {}, at {} W on \
+            "{} of {pool_disks} {device} (each disk {disk_iops} IOPS, each pool {}) {} {} within {}, at {} on \
              average (all-on).",
             pools(all.max_pools),
             pool_disks * disk_iops,
             if all.max_pools == 1 { "keeps" } else { "keep" },
             percent(question.baseline.as_f64()),
             within(question),
-            significant(all.mean_power_w),
+            watts(all.mean_power_w),
         )
     }
 
@@ -106,7 +106,7 @@ impl Power {
                 saved if saved < 0.0 => format!("takes {} more", quantities::percent(-saved)),
                 saved => format!("saves {}", quantities::percent(saved)),
             };
-            format!("{} {saves}, drawing {} W, {broken}", row.plan, significant(row.mean_power_w))
+            format!("{} {saves}, drawing {}, {broken}", row.plan, watts(row.mean_power_w))
         });
         let each: Vec<String> = each.collect();
         format!(

@@ -5,7 +5,8 @@
 //! Nothing tells a second issue from another request for the same sectors but what follows. A completion ends
 //! the oldest request of exactly its sectors; every other one over them is then in doubt. One in doubt that
 //! completes later was a request of its own. One that is issued once more, or never completes, was the same
-//! request: it is left out and counted. Empty flushes have no sectors: there one in doubt is left out when
+//! request: it is left out and counted. A driver that is busy is asked again within [`AGAIN_NS`]; what is
+//! issued later is another request, and the one before has lost its completion. Empty flushes have no sectors: there one in doubt is left out when
 //! the next is issued long after.
 
 use std::collections::VecDeque;
@@ -17,6 +18,8 @@ use super::{Pairing, Span};
 
 /// How many times as long as the one that completed a flush may take that was under way with it.
 const FLUSH_TIMES: u64 = 10;
+/// A request that is issued again is so within a second of its last issue.
+const AGAIN_NS: u64 = 1_000_000_000;
 
 impl Pairing {
     fn pending(&mut self, id: u64) -> Option<&mut Pending> {
@@ -70,13 +73,23 @@ impl Pairing {
         let volume = self.volumes.find(span.device);
         let Some(ids) = volume.and_then(|volume| volume.issued.get(&place)) else { return false };
         let first = self.first;
-        let is_under_way = |id: &&u64| {
+        let issued_at = |id: &u64| {
             let index = id.checked_sub(first).map(|index| index as usize);
-            index.and_then(|index| self.pending.get(index)).is_some_and(|pending| !pending.done)
+            let pending = index.and_then(|index| self.pending.get(index))?;
+            (!pending.done).then_some((*id, pending.record.at))
         };
-        let Some(&id) = ids.iter().find(is_under_way) else { return false };
+        let mut oldest: Option<(u64, Nanos)> = None;
+        let mut last = Nanos::ZERO;
+        for (id, issued) in ids.iter().filter_map(issued_at) {
+            // One issued long before the next has lost its completion, or it is no request of its own.
+            if oldest.is_none() || issued - last > Nanos(AGAIN_NS) {
+                oldest = Some((id, issued));
+            }
+            last = issued;
+        }
+        let Some((id, issued)) = oldest else { return false };
         let Some(pending) = self.pending(id) else { return false };
-        pending.record.latency = Some(at - pending.record.at);
+        pending.record.latency = Some(at - issued);
         (pending.done, pending.awaited) = (true, 0);
         let Some(volume) = self.volumes.find(span.device) else { return false };
         let outstanding = volume.direction(op);
@@ -84,7 +97,9 @@ impl Pairing {
         let pending = &mut self.pending;
         outstanding.over(span.sector, span.end(), |id, sectors| {
             let index = id.checked_sub(first).map(|index| index as usize);
-            if let Some(other) = index.and_then(|index| pending.get_mut(index)) {
+            let other = index.and_then(|index| pending.get_mut(index));
+            let is_near = |other: &&mut Pending| other.record.at.0.abs_diff(issued.0) <= AGAIN_NS;
+            if let Some(other) = other.filter(is_near) {
                 other.covered = other.covered.saturating_add(sectors);
             }
         });

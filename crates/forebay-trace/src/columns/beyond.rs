@@ -1,0 +1,78 @@
+//! Rows with more fields than the line of names has: these are not read, and may be the sign of a comma within a
+//! name.
+
+use crate::columns::cursor::{Cursor, Separator};
+use crate::plural::{counted, verb};
+
+/// Counts them.
+#[derive(Default)]
+pub(super) struct Beyond {
+    /// Fields of the line of names; 0 where there is none.
+    named: usize,
+    rows: u64,
+    /// The line of the first.
+    first: u64,
+}
+
+impl Beyond {
+    /// Takes the line of names, if it is one: it has a name for all of so many columns.
+    pub(super) fn name(&mut self, names: &[u8], columns: usize, separator: Separator) {
+        let line = [names, b"\n"].concat();
+        let named = Cursor::new(&line, separator).fields();
+        self.named = if named >= columns && named > 1 { named } else { 0 };
+    }
+
+    /// Looks at whole lines: so many, behind line `before`.
+    pub(super) fn look(&mut self, text: &[u8], (before, lines): (u64, u64), separator: Separator) {
+        let Separator::Byte(byte) = separator else { return };
+        if self.named == 0 {
+            return;
+        }
+        // Nearly always all rows have as many fields as there are names, and then so many separators.
+        let usual = (self.named as u64 - 1) * lines;
+        if memchr::memchr_iter(byte, text).count() as u64 != usual {
+            self.look_closer(text, before, separator);
+        }
+    }
+
+    #[cold]
+    fn look_closer(&mut self, text: &[u8], before: u64, separator: Separator) {
+        for (line, number) in text.split_inclusive(|&byte| byte == b'\n').zip(before + 1..) {
+            if self.has_more(line, separator) {
+                self.rows += 1;
+                self.first = if self.rows == 1 { number } else { self.first };
+            }
+        }
+    }
+
+    /// Whether there is anything in a field behind those that have a name.
+    fn has_more(&self, line: &[u8], separator: Separator) -> bool {
+        let mut cursor = Cursor::new(line, separator);
+        cursor.first();
+        let mut number = 0;
+        while let Ok(field) = cursor.field() {
+            number += 1;
+            if number > self.named && !field.trim_ascii().is_empty() {
+                return true;
+            }
+            if cursor.next().is_err() {
+                break;
+            }
+        }
+        false
+    }
+
+    /// What to say of them.
+    pub(super) fn sentence(&self) -> Option<String> {
+        (self.rows > 0).then(|| {
+            format!(
+                "{} {} more fields than the {} that are named, and the fields beyond are not read (the first \
+                 such line is {}); a name with an unquoted separator in it shifts all fields behind",
+                counted(self.rows, "row"),
+                verb(self.rows, "has", "have"),
+                self.named,
+                self.first
+            )
+        })
+    }
+}

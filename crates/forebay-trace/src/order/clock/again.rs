@@ -1,0 +1,93 @@
+//! Whether a step back is the beginning of another run, by the rows that follow it.
+
+use super::{AHEAD_NS, Clock, Row};
+use crate::trace::Record;
+
+/// Rows that are looked at behind a step.
+pub(in crate::order) const LOOK_AHEAD: usize = 64;
+/// So few rows that lie back are none of another run, if what follows jumps to where time was.
+const FEW_ROWS: usize = 3;
+/// Rows before the step without which that cannot be told.
+const KNOWN_ROWS: u64 = 8;
+/// Rows change places all the time if one in so many falls back by such a share of the step.
+const RESTLESS_SHARE: usize = 8;
+/// More are none if that jump is so many times as long as the mean gap.
+const JUMP_GAPS: u64 = 20;
+/// Rows and time that a run has at least before it can begin again by a small step.
+const RUN_ROWS: u64 = 16;
+const RUN_NS: u64 = 10_000_000;
+/// The same where rows came before earlier ones.
+const SHAKEN_ROWS: u64 = 64;
+/// Behind a step in them, of an eighth as many rows as came before one in eight lies higher than a run that begins
+/// again comes in so many.
+const SHAKEN_SHARE: usize = 8;
+/// How many rows stay near the beginning of a run that begins again; of the second kind.
+const STAY_ROWS: usize = 4;
+const STAY_SHAKEN_ROWS: usize = 24;
+
+impl Clock {
+    /// Whether time soon jumps back to where it was before the row.
+    pub(super) fn returns(&self, row: Row, ahead: &[Record]) -> bool {
+        let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
+        let run_rows = self.rows - self.run.before;
+        if back_ns >= AHEAD_NS {
+            return false;
+        }
+        let falls = |pair: &&[Record]| {
+            pair[0].at.0.saturating_sub(pair[1].at.0) > back_ns / RESTLESS_SHARE as u64
+        };
+        let often = ahead.windows(2).filter(falls).count();
+        if often > 1 && often * RESTLESS_SHARE > ahead.len() {
+            return true;
+        }
+        if run_rows <= KNOWN_ROWS {
+            return false;
+        }
+        if self.run.is_shaken && run_rows >= SHAKEN_ROWS {
+            // Rows come far before earlier ones all the time: few of those behind this one stay with it.
+            let window = (run_rows as usize / SHAKEN_SHARE).min(LOOK_AHEAD);
+            let next = &ahead[..ahead.len().min(window)];
+            let is_above = |record: &&Record| {
+                record.at.0.saturating_add(self.shift_ns) > row.at_ns + back_ns / 2
+            };
+            let above = next.iter().filter(is_above).count();
+            if next.len() < window / 2 || above * SHAKEN_SHARE >= next.len() {
+                return true;
+            }
+        }
+        let mean_ns = (self.run.newest_ns - self.run.first_ns.min(self.run.newest_ns)) / run_rows;
+        let (mut last_ns, mut jump_ns) = (row.at_ns, 0);
+        for (rows, record) in ahead.iter().enumerate() {
+            let at_ns = record.at.0.saturating_add(self.shift_ns);
+            jump_ns = jump_ns.max(at_ns.saturating_sub(last_ns));
+            last_ns = at_ns;
+            if at_ns >= self.newest_ns.saturating_sub(back_ns / 4) {
+                let is_jump = jump_ns >= back_ns / 2;
+                return is_jump && (rows < FEW_ROWS || jump_ns / JUMP_GAPS >= mean_ns);
+            }
+        }
+        false
+    }
+
+    /// Whether the run begins again with a row, a small step back.
+    pub(super) fn begins_again(&self, row: Row, ahead: &[Record]) -> bool {
+        let run = &self.run;
+        let (rows, span_ns) =
+            (self.rows - 1 - run.before, run.newest_ns.saturating_sub(run.first_ns));
+        let (rows_least, stay) = match run.is_shaken {
+            true => (SHAKEN_ROWS, STAY_SHAKEN_ROWS),
+            false => (RUN_ROWS, STAY_ROWS),
+        };
+        let from_begin_ns = |at_ns: u64| at_ns.saturating_sub(run.first_ns);
+        let is_at_begin = from_begin_ns(row.at_ns) <= span_ns / 10
+            && run.first_ns.saturating_sub(row.at_ns) <= span_ns / 10;
+        if rows < rows_least || span_ns < RUN_NS || !is_at_begin {
+            return false;
+        }
+        let follow = &ahead[..ahead.len().min(stay)];
+        let times = || follow.iter().map(|record| record.at.0.saturating_add(self.shift_ns));
+        let stays = times().all(|at_ns| from_begin_ns(at_ns) < span_ns / 2);
+        let is_in_order = times().is_sorted();
+        follow.len() * 2 >= stay && stays && (run.is_shaken || is_in_order)
+    }
+}
