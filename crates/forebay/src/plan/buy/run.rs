@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use forebay_core::catalog::{PolicyVisitor, with_placed};
+use forebay_core::catalog::build_placed;
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{
@@ -136,7 +137,7 @@ impl Run<'_> {
             models,
             lasts: Nanos((case.clients.lasts.0 as f64 / case.intensity.times()) as u64),
         };
-        let count = with_placed(&self.set.spec, &self.set.lanes, visit)?;
+        let count = visit.run(build_placed(&self.set.spec, &self.set.lanes)?);
         if let Some(error) = failed.iter().find_map(|failed| failed.take()) {
             return Err(error.into());
         }
@@ -251,14 +252,9 @@ struct Visit<'a, 'o, 't, 'm> {
     lasts: Nanos,
 }
 
-impl PolicyVisitor for Visit<'_, '_, '_, '_> {
-    type Out = Count;
-
-    fn visit<P: Policy + Send + 'static>(mut self, policy: P) -> Count {
-        // Boxed, so that the loop is not compiled once more for each policy.
-        let mut policy: Box<dyn Policy + Send> = Box::new(policy);
-        let policy = &mut *policy;
-        let end = simulate::run(policy, &mut self.models, &mut self.workload, &mut self.watch);
+impl Visit<'_, '_, '_, '_> {
+    fn run(mut self, mut policy: AnyPolicy) -> Count {
+        let end = simulate::run(&mut policy, &mut self.models, &mut self.workload, &mut self.watch);
         let until = end.max(self.lasts);
         let seconds = until.as_secs_f64().max(1e-9);
         let busy = |model: &DeviceModel| model.busy(until).as_secs_f64() / seconds;

@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use forebay_core::catalog::{PolicyVisitor, with_policy};
+use forebay_core::catalog::build;
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
 
@@ -233,7 +234,7 @@ impl Tried<'_> {
         let striped = Striped { records, layout, devices, lane, usable, apart, next: 0 };
         let lasts = Nanos((self.input.description.duration_s * 1e9) as u64);
         let visit = Visit { striped, device: self.device, within: self.within, lasts };
-        let count = with_policy(self.policy, self.device.model.len_max(), visit)?;
+        let count = visit.run(build(self.policy, self.device.model.len_max())?);
         match failed.take() {
             Some(error) => Err(error.into()),
             None => Ok(count),
@@ -258,10 +259,8 @@ struct Visit<'a> {
     lasts: Nanos,
 }
 
-impl PolicyVisitor for Visit<'_> {
-    type Out = Count;
-
-    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Count {
+impl Visit<'_> {
+    fn run(self, mut policy: AnyPolicy) -> Count {
         let in_time = vec![0; self.within.len()];
         let mut watch = Watch { within: self.within, count: Count { in_time, ..Count::default() } };
         let mut workload = Open::new(self.striped, Intensity::RECORDED);

@@ -9,7 +9,8 @@
 //! the promise is simulated. More capacity need not be better, so the answer is the least found by
 //! halving; one IOPS less was simulated and breaks a tier.
 
-use forebay_core::catalog::{PolicyVisitor, with_policy};
+use forebay_core::catalog::build;
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
@@ -71,7 +72,7 @@ pub(super) fn miser_in_time(
     let bounds = listed(&|server| tiers[server.tier].within.as_millis_f64().to_string());
     let spec = format!("miser:cmin={rates}:delta-ms={bounds}:dependencies=no");
     let device = Fixed::new(capacity_iops as f64).ok()?;
-    with_policy(&spec, u32::MAX, Run { gaps, tiers, device }).ok()
+    Some(Run { gaps, tiers, device }.of(build(&spec, u32::MAX).ok()?))
 }
 
 /// A service, in units of `1 / rate` nanoseconds.
@@ -119,10 +120,8 @@ struct Run<'a> {
     device: Fixed,
 }
 
-impl PolicyVisitor for Run<'_> {
-    type Out = Counts;
-
-    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Counts {
+impl Run<'_> {
+    fn of(self, mut policy: AnyPolicy) -> Counts {
         let request = |(index, at): (usize, Nanos)| Request {
             at,
             offset: index as u64 * 4096,
