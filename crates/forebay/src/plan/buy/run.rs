@@ -7,9 +7,7 @@ use forebay_core::catalog::build_placed;
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{
-    Device, Done, Lane, Nanos, Observer, Policy, Request, Slots, Workload, simulate,
-};
+use forebay_core::{Device, Done, Lane, Nanos, Observer, Request, Slots, Workload, simulate};
 
 use super::clients::{Clients, Merged};
 use super::layout::{Kind, Set};

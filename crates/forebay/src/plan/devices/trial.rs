@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
+use forebay_core::{Device, Done, Nanos, Observer, Request, simulate};
 
 use super::striped::Striped;
 use super::{Binds, Question, Row, STRIPE_BYTES, WithoutCache};

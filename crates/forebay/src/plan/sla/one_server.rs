@@ -14,7 +14,7 @@ use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
-use forebay_core::{Done, Flags, Nanos, Observer, Op, Policy, Request, simulate};
+use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, simulate};
 
 use super::Server;
 use super::file::Tier;
