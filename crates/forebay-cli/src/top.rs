@@ -17,7 +17,7 @@ use forebay_serve::figures::{
 use forebay::plan::amount::share_found;
 use forebay::words;
 use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::plural::counted;
+use forebay_trace::plural::{counted, verb};
 use forebay_trace::quantities::{self, bound, millis, or_none, percent, rate, significant};
 use serde::Serialize;
 
@@ -275,7 +275,10 @@ fn volume(back: &BackFigures) -> String {
     let Some(volume) = &back.volume else { return String::new() };
     let VolumeFigures { units, drives, drives_present, care_units_left, all_units, .. } = volume;
     let mut text = match drives_present < drives {
-        true => format!("{} of its {drives} drives are missing. ", drives - drives_present),
+        true => {
+            let missing = drives - drives_present;
+            format!("{missing} of its {drives} drives {} missing. ", verb(missing, "is", "are"))
+        }
         false => format!("All {drives} drives are used. "),
     };
     let level = |(level, units): &(String, u64)| format!("{units} {level}");
@@ -286,10 +289,12 @@ fn volume(back: &BackFigures) -> String {
     };
     if *care_units_left > 0 {
         let share = percent((all_units - care_units_left) as f64 / (*all_units).max(1) as f64);
-        text += &format!(" Rebuilding: {share} of {all_units} units are looked after.");
+        text += &format!(" Rebuilding: {share} of {all_units} units are checked.");
     }
     if volume.lost_units > 0 {
-        text += &format!(" Bytes of {} units are lost: `forebay volume check`.", volume.lost_units);
+        let (units, are) =
+            (counted(volume.lost_units, "unit"), verb(volume.lost_units, "is", "are"));
+        text += &format!(" {units} {are} not fully readable: `forebay volume check` says more.");
     }
     if volume.lacks_room > 0 {
         text += " Its drives have no room: writes wait.";
@@ -378,7 +383,7 @@ mod tests {
             "{text}"
         );
         for said in [
-            "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
+            "1 of its 6 drives is missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25.0 % of 4000 units",
             "The disk does 287 requests a second; 62.5 % of each promise is held.",
             "99 % of its I/Os ended at most 1.25 ms late",
