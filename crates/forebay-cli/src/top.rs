@@ -125,7 +125,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
     let rate = significant((total(back) - total(then)) as f64 / span_s);
     let name = if back.name.is_empty() { "The disk" } else { &back.name };
-    let mut text = format!("{name} answers {rate} requests a second through {}", back.policy);
+    let mut text = match rate.as_str() {
+        "0" => format!("{name} is idle; its policy is {}", back.policy),
+        _ => format!("{name} answers {rate} requests a second through {}", back.policy),
+    };
     if back.switches > 0 {
         let (times, pause) = (back.switches, back.last_pause_ms);
         text +=
@@ -394,6 +397,8 @@ mod tests {
         assert!(row("used").contains("one") && row("used").contains("40000"), "{text}");
         assert!(row("  missing").contains(" 1:one "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let idle = page(&looked(10.0, 0), &looked(12.0, 0));
+        assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
         // A server that was started again in between.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };
         assert!(page(&fresh, &looked(12.0, 80_000)).contains("data answers 90000"), "{text}");

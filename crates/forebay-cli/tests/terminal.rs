@@ -158,7 +158,7 @@ fn top_looks_on_an_empty_screen() {
         assert!(!look.contains(['\x1b', '\u{fffd}']), "{look}");
     }
     assert!(
-        looks[1].starts_with("disk.img answers 0 requests a second through none.\r\n\r\n export"),
+        looks[1].starts_with("disk.img is idle; its policy is none.\r\n\r\n export"),
         "{looked}"
     );
 }

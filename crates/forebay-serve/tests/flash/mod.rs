@@ -168,7 +168,10 @@ fn a_copy_of_the_flash_from_before_a_kill_is_refused_once_the_mark_is_newer() {
         room.copy("flash", "stale");
         flushed(client, 32_768, 4);
         // As a kill would leave them, at any moment: the mark is a few seconds behind at most.
+        let mut tries = 0;
         let told = loop {
+            tries += 1;
+            assert!(tries < 600, "the mark names no newer record");
             room.copy("disk", "killed");
             room.copy("stale", "back");
             match room.start_at("other", room.back(BACK, "killed", Some("back"))) {

@@ -66,6 +66,15 @@ impl Care {
         }
     }
 
+    /// Records have no room, and without them care does not end: who waits for its end, if anybody does. Nothing more
+    /// is taken care of then.
+    pub(super) fn refused(&mut self) -> Vec<u32> {
+        if !self.waiters.is_empty() {
+            self.due = None;
+        }
+        std::mem::take(&mut self.waiters).into_iter().map(|(client, _)| client).collect()
+    }
+
     /// Somebody asks for something: what had no room may have it by now.
     pub(super) fn retry(&mut self, now: Nanos) {
         if self.due.is_none() && self.retries_from.is_some_and(|from| from <= now) {

@@ -288,6 +288,9 @@ impl Array {
         for waiter in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
             plan.release(waiter.client, Err(Fault::Full));
         }
+        for client in self.care.refused() {
+            plan.release(client, Err(Fault::Full));
+        }
         for key in std::mem::take(&mut self.stalled) {
             self.finish(key, Err(Fault::Full), plan);
         }
