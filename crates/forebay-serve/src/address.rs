@@ -48,7 +48,7 @@ pub fn address(text: &str) -> Result<SocketAddr, Error> {
     let read: Result<SocketAddr, _> = text.parse();
     let address = read.map_err(|_| {
         unfit(format!(
-            "{text}: not an address; expected a loopback address and a port, for example 127.0.0.1:10809"
+            "{text}: not an address; expected a loopback address and port, for example 127.0.0.1:10809"
         ))
     })?;
     loopback(address)

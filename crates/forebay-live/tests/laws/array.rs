@@ -211,7 +211,7 @@ fn an_array_that_is_found_on_drives_without_room_waits_to_be_opened() {
         for (seed, until) in (0..3).zip([60, 90, u64::MAX]) {
             println!("{shape:?}, seed {seed}, until {until}");
             let mut oracle = Oracle::new(shape.mix(), 0, seed);
-            let media = begun(&shape, seed, &mut oracle, 200);
+            let media = begun(shape, seed, &mut oracle, 200);
             let trouble = Troubles { full: Some((0, until)), ..Troubles::default() };
             let mut lanes = Crash::new(media, 4096, 4, seed, trouble);
             oracle.more(100);
