@@ -8,6 +8,7 @@ use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
 use forebay_play::{AS_RECORDED, Driver, News, Place, Plan, PlayResult};
 use forebay_trace::grid::{Cell, right};
+use forebay_trace::plural::counted;
 use forebay_trace::quantities::{millis, or_none, seconds, significant};
 use forebay_trace::write::Kept;
 use serde::Serialize;
@@ -146,8 +147,9 @@ impl Play {
         told.for_each(|told| say!("{told}"));
         let lost = result.flush_error.clone().or(result.tape_error.clone());
         // What was let fail with --fail was asked for.
-        let failed = (self.fail.is_empty() && result.figures.ios_failed > 0)
-            .then(|| format!("{} I/Os failed; the verdict says how", result.figures.ios_failed));
+        let failed = (self.fail.is_empty() && result.figures.ios_failed > 0).then(|| {
+            format!("{} failed; the verdict says how", counted(result.figures.ios_failed, "I/O"))
+        });
         match self.format {
             Format::Json | Format::Csv => {
                 let trace = trace.display().to_string();

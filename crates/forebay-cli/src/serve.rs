@@ -174,7 +174,8 @@ impl Serve {
         let listen: Vec<Address> = unix.into_iter().chain(self.tcp.map(Address::Tcp)).collect();
         if listen.is_empty() {
             return Err(forebay_serve::Error::Unfit(
-                "got no place to listen at, expected --socket PATH or --tcp 127.0.0.1:10809".into(),
+                "there is no address to listen on; expected --socket PATH or --tcp 127.0.0.1:10809"
+                    .into(),
             )
             .into());
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
+use forebay_trace::plural::counted;
 use forebay_trace::quantities::bytes;
 
 use crate::interrupt::{self, Second};
@@ -137,8 +138,9 @@ impl Serving {
         let losses = store.status().losses.len();
         if losses > 0 {
             say!(
-                "not all of the store can be read ({losses} losses: forebay store check, repair); what \
-                 that may decide is answered with an error"
+                "not all of the store can be read ({}: see forebay store check and repair); reads that need \
+                 what is lost fail",
+                counted(losses as u64, "loss")
             );
         }
         let connections_max = self.connections as usize;

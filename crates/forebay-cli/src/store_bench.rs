@@ -21,6 +21,7 @@ use anyhow::bail;
 use clap::Args;
 use forebay_store::{Config, Finding, KEY_MAX, Store, StoreError, VALUE_MAX, look};
 use forebay_trace::open;
+use forebay_trace::plural::{counted, verb};
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, Format, say};
@@ -240,7 +241,12 @@ impl Benching {
             (failed + phase.figures.failed, wrong + phase.figures.wrong)
         });
         if failed + wrong > 0 {
-            bail!("{failed} operations failed, {wrong} were answered wrongly");
+            bail!(
+                "{} failed, {} {} answered wrongly",
+                counted(failed, "operation"),
+                wrong,
+                verb(wrong, "was", "were")
+            );
         }
         Ok(())
     }

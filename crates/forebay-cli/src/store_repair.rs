@@ -150,9 +150,12 @@ fn told(checked: &Checked, what: &str) -> String {
     match checked.losses.is_empty() {
         true => format!("All is as it was written: {all}.\n"),
         false if is_nothing_lost(checked) => {
-            format!("Nothing is lost of {all}.\n{}", losses(&checked.losses, "is damaged"))
+            format!("Nothing is lost: {all}.\n{}", losses(&checked.losses, "is damaged"))
         }
-        false => format!("Of {all} some {what}.\n{}", losses(&checked.losses, what)),
+        false => format!(
+            "Not all of the store can be read. Intact: {all}.\n{}",
+            losses(&checked.losses, what)
+        ),
     }
 }
 

@@ -17,7 +17,7 @@ use forebay_serve::figures::{
 use forebay::plan::amount::share_found;
 use forebay::words;
 use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::plural::counted;
+use forebay_trace::plural::{counted, verb};
 use forebay_trace::quantities::{self, bound, millis, or_none, percent, rate, significant};
 use serde::Serialize;
 
@@ -125,7 +125,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
     let rate = significant((total(back) - total(then)) as f64 / span_s);
     let name = if back.name.is_empty() { "The disk" } else { &back.name };
-    let mut text = format!("{name} answers {rate} requests a second through {}", back.policy);
+    let mut text = match rate.as_str() {
+        "0" => format!("{name} is idle; its policy is {}", back.policy),
+        _ => format!("{name} answers {rate} requests a second through {}", back.policy),
+    };
     if back.switches > 0 {
         let (times, pause) = (back.switches, back.last_pause_ms);
         text +=
@@ -275,7 +278,10 @@ fn volume(back: &BackFigures) -> String {
     let Some(volume) = &back.volume else { return String::new() };
     let VolumeFigures { units, drives, drives_present, care_units_left, all_units, .. } = volume;
     let mut text = match drives_present < drives {
-        true => format!("{} of its {drives} drives are missing. ", drives - drives_present),
+        true => {
+            let missing = drives - drives_present;
+            format!("{missing} of its {drives} drives {} missing. ", verb(missing, "is", "are"))
+        }
         false => format!("All {drives} drives are used. "),
     };
     let level = |(level, units): &(String, u64)| format!("{units} {level}");
@@ -286,10 +292,12 @@ fn volume(back: &BackFigures) -> String {
     };
     if *care_units_left > 0 {
         let share = percent((all_units - care_units_left) as f64 / (*all_units).max(1) as f64);
-        text += &format!(" Rebuilding: {share} of {all_units} units are looked after.");
+        text += &format!(" Rebuilding: {share} of {all_units} units are checked.");
     }
     if volume.lost_units > 0 {
-        text += &format!(" Bytes of {} units are lost: `forebay volume check`.", volume.lost_units);
+        let (units, are) =
+            (counted(volume.lost_units, "unit"), verb(volume.lost_units, "is", "are"));
+        text += &format!(" {units} {are} not fully readable: `forebay volume check` says more.");
     }
     if volume.lacks_room > 0 {
         text += " Its drives have no room: writes wait.";
@@ -378,7 +386,7 @@ mod tests {
             "{text}"
         );
         for said in [
-            "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
+            "1 of its 6 drives is missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25.0 % of 4000 units",
             "The disk does 287 requests a second; 62.5 % of each promise is held.",
             "99 % of its I/Os ended at most 1.25 ms late",
@@ -389,6 +397,8 @@ mod tests {
         assert!(row("used").contains("one") && row("used").contains("40000"), "{text}");
         assert!(row("  missing").contains(" 1:one "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let idle = page(&looked(10.0, 0), &looked(12.0, 0));
+        assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
         // A server that was started again in between.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };
         assert!(page(&fresh, &looked(12.0, 80_000)).contains("data answers 90000"), "{text}");

@@ -148,6 +148,11 @@ impl Volume {
                 let count = |name| figure(&opened, name);
                 let (rotten, mended) = (count("rotten_blocks"), count("repaired_roles"));
                 let said = match (rotten, mended) {
+                    _ if opened.lacked_room => format!(
+                        "All that the volume holds was read: {} {} wrong, and nothing was written.",
+                        counted(rotten, "block"),
+                        verb(rotten, "was", "were")
+                    ),
                     (0, 0) if opened.census.lost_units > 0 => {
                         "All that the volume holds was read, and no more of it is wrong.".into()
                     }
@@ -207,15 +212,21 @@ impl Volume {
                 let most = opened.geometry.capacity_max_bytes();
                 let said = match (holds > held, holds < most) {
                     (true, true) => {
-                        format!("The volume holds {} now, and held {}.", size(holds), size(held))
+                        format!("The volume holds {} now, up from {}.", size(holds), size(held))
                     }
                     (true, false) => format!(
-                        "The volume holds {} now, and held {}; its records have no room for more.",
+                        "The volume holds {} now, up from {}; its records have no room for more.",
                         size(holds),
                         size(held)
                     ),
-                    (false, true) => "Its drives have no room for a larger volume.".into(),
-                    (false, false) => "Its records have no room for a larger volume.".into(),
+                    (false, true) => {
+                        format!("The volume holds as much as before. {}", limit(&opened))
+                    }
+                    (false, false) => {
+                        "The volume holds as much as before: it has grown to twice its first \
+                                       size, and its records have no room for more."
+                            .into()
+                    }
                 };
                 show(&opened, &grow.drives, &said, grow.format)
             }
@@ -235,6 +246,25 @@ impl Making {
         forebay_volume::create(&drives, how)?;
         let opened = forebay_volume::status(&drives)?;
         show(&opened, &drives, "The volume is made.", self.format)
+    }
+}
+
+/// Why a volume does not grow: which drives are too small, and by how much.
+fn limit(opened: &Opened) -> String {
+    let bytes = |bytes: u64| counted(bytes, "byte");
+    let numbers = |of: &[(u8, u64)]| of.iter().map(|(number, _)| number.to_string()).collect();
+    match &opened.too_small[..] {
+        [] => "It has too few drives for its level.".into(),
+        [(number, lacks)] => format!("Drive {number} is too small by {}.", bytes(*lacks)),
+        [(_, first), rest @ ..] if rest.iter().all(|(_, lacks)| lacks == first) => {
+            let numbers: Vec<String> = numbers(&opened.too_small);
+            format!("Drives {} are too small by {} each.", listed(&numbers), bytes(*first))
+        }
+        many => {
+            let of = |(number, lacks): &(u8, u64)| format!("{number} by {}", bytes(*lacks));
+            let many: Vec<String> = many.iter().map(of).collect();
+            format!("These drives are too small: {}.", listed(&many))
+        }
     }
 }
 
@@ -353,6 +383,10 @@ fn show(opened: &Opened, named: &[PathBuf], said: &str, format: Format) -> anyho
     }
     let (bytes, units) = (size(shown.lost_bytes), counted(shown.lost_units, "unit"));
     match shown.lost_units {
+        0 if opened.lacked_room => Err(anyhow::anyhow!(
+            "the volume was read, but nothing could be mended: the file system below its drives is full \
+             (ENOSPC); make room there and run `forebay volume check` again"
+        )),
         0 => Ok(()),
         _ => Err(anyhow::anyhow!("{bytes} of the volume, in {units}, cannot be read any more")),
     }
@@ -391,7 +425,8 @@ fn described(opened: &Opened, shown: &Shown, said: &str) -> String {
             many => format!("It is whole, and any {many} drives may fail."),
         },
         ([], degraded, _) => {
-            format!("{degraded} of its units lack a drive: run `forebay volume check`.")
+            let (units, lack) = (counted(degraded, "unit"), verb(degraded, "lacks", "lack"));
+            format!("{units} {lack} a drive: run `forebay volume check`.")
         }
         (missing, ..) => format!(
             "{} missing. Nothing is lost, {}: replace {} (`{}`).",

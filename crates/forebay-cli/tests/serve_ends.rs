@@ -313,6 +313,27 @@ fn a_full_disk_is_told_and_the_server_goes_on() {
     drop(unmounted);
 }
 
+#[test]
+fn a_volume_without_room_for_records_is_not_served_and_told_why() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("v")).unwrap();
+    (1..=6).for_each(|nth| drop(folder.holes(&format!("v/{nth}"), 32 << 20)));
+    let mut create = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    let create = create.args(["volume", "create", "v"]).current_dir(folder.path(""));
+    assert!(create.output().unwrap().status.success());
+    let config = "socket = \"socket\"\n[[volume]]\nname = \"safe\"\ndrives = [\"v\"]\n";
+    fs::write(folder.path("serve.toml"), config).unwrap();
+    // No drive takes more than its labels.
+    let limited = "ulimit -f 16 && exec \"$0\" serve serve.toml";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited]).arg(assert_cmd::cargo::cargo_bin!("forebay"));
+    let output = command.current_dir(folder.path("")).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let full = "it could not be opened: the file system below its disks is full (ENOSPC)";
+    assert!(said.contains("'safe': ") && said.contains(full), "{said}");
+}
+
 struct Unmounted<'a>(&'a Folder);
 
 impl Drop for Unmounted<'_> {

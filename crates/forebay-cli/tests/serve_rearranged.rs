@@ -141,7 +141,7 @@ fn what_cannot_be_rearranged_is_refused_and_nothing_is_written() {
         ("rearranged = true", "has no record of that"),
         (
             "rearranged = true\nrearrange = \"asked.csv\"",
-            "line 2: rearranged: got it together with",
+            "line 2: rearranged: cannot be combined with",
         ),
         ("rearrange = \"nothing\"", "nothing"),
         ("rearranged = true\nflash = \"disk2\"", "flash"),

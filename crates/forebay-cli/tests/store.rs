@@ -284,7 +284,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
     assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
     fs::rename(folder.root().join("b"), folder.root().join("away")).unwrap();
-    refused(&folder, &["store", "check", "a", "c", "d"], &["got 3 of its 4 disks"]);
+    refused(&folder, &["store", "check", "a", "c", "d"], &["3 of its 4 disks are named"]);
     let (code, said) = run(&["check", "--without-disk", "a", "c", "d"]);
     assert!(code == Some(1) && said.contains("disk 2 is missing"), "{said}");
     let mut lost = 0;
@@ -347,11 +347,15 @@ fn what_is_no_store_is_named() {
     refused(
         &folder,
         &["store", "serve", "a", "b", "c"],
-        &["got 3 of its 4 disks", "--without-disk"],
+        &["3 of its 4 disks are named", "--without-disk"],
     );
     let three = ["store", "repair", "--new", "e"];
     refused(&folder, &[&three, &DISKS[..]].concat(), &["--new", "has all its disks"]);
-    refused(&folder, &["store", "serve", "a", "b", "c", "c"], &["is disk 3", "once"]);
+    refused(
+        &folder,
+        &["store", "serve", "a", "b", "c", "c"],
+        &["is disk 3", "name only one of them"],
+    );
     let open = [&["store", "serve", "--listen", "0.0.0.0:0"], &DISKS[..]].concat();
     refused(&folder, &open, &["not loopback", "password"]);
     let seen = ["store", "serve", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0"];
@@ -427,6 +431,34 @@ fn metrics_are_there_for_prometheus() {
         assert!(names.contains(name) || base.is_some_and(|base| names.contains(base)), "{line}");
         assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
     }
+}
+
+#[test]
+fn disks_without_space_are_told_in_info_and_metrics() {
+    let folder = Folder::new();
+    made(&folder);
+    // No disk takes more than its labels.
+    let words = [&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat();
+    let limited = "ulimit -f 16 && exec \"$0\" store serve --listen 127.0.0.1:0 \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited]).arg(assert_cmd::cargo::cargo_bin!("forebay")).args(&words);
+    command.current_dir(folder.root());
+    let serving = Serving::by(command, &words);
+    let mut client = serving.client();
+    let said = client.ask("SET a 1");
+    assert!(said.starts_with("-ERR no space left"), "{said}");
+    let info = client.ask("INFO");
+    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let disk = (1..=4).find(|disk| field(&format!("disk{disk}_health:")) == "no-space").unwrap();
+    assert_eq!(field("healthy:"), "0");
+    let errors: u64 = field(&format!("disk{disk}_no_space_errors:")).parse().unwrap();
+    assert!(errors > 0, "{info}");
+    assert_eq!(field(&format!("disk{disk}_read_errors:")), "0");
+    let page = http(serving.metrics.unwrap(), b"GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(page.contains(&format!("forebay_disk_ok{{disk=\"{disk}\"}} 0\n")), "{page}");
+    let counted = format!("forebay_disk_errors_total{{disk=\"{disk}\",error=\"no-space\"}} ");
+    let counted = page.lines().find_map(|line| line.strip_prefix(&counted)).unwrap();
+    assert!(counted.parse::<f64>().unwrap() >= errors as f64, "{page}");
 }
 
 #[test]

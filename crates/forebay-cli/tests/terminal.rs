@@ -143,7 +143,7 @@ fn top_looks_on_an_empty_screen() {
         "truncate -s 16M disk.img; forebay serve disk.img --socket s --policy none 2>/dev/null &
         until [ -S s.figures ]; do sleep 0.05; done
         NO_COLOR=1 script -qfc 'stty cols 100; forebay top s --interval 50ms' looked >/dev/null 2>&1 </dev/null &
-        until [ $(grep -ao 'disk.img answers' looked 2>/dev/null | wc -l) -gt 3 ]; do sleep 0.05; done
+        until [ $(grep -ao 'disk.img is idle' looked 2>/dev/null | wc -l) -gt 3 ]; do sleep 0.05; done
         kill $!";
     shell::run(folder.root(), text).unwrap();
     let looked = fs::read_to_string(folder.path("looked")).unwrap();
@@ -153,7 +153,7 @@ fn top_looks_on_an_empty_screen() {
         assert!(!look.contains(['\x1b', '\u{fffd}']), "{look}");
     }
     assert!(
-        looks[1].starts_with("disk.img answers 0 requests a second through none.\r\n\r\n export"),
+        looks[1].starts_with("disk.img is idle; its policy is none.\r\n\r\n export"),
         "{looked}"
     );
 }

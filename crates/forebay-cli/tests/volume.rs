@@ -193,7 +193,7 @@ fn what_was_played_is_kept_though_it_ends_early() {
     let row =
         |n: u64| format!("{},write,{},65536,0,0,1000000,,,,\n", n * 10_000_000_000, n * 65_536);
     let trace = folder.file("slow.csv", HEADER.to_string() + &(0..2).map(row).collect::<String>());
-    let short = ["play", trace.to_str().unwrap(), "--volume", "v", "--for", "50ms"];
+    let short = ["play", trace.to_str().unwrap(), "--volume", "v", "--for", "2s"];
     let played = json(&mut forebay(&folder, &short));
     assert_eq!((&played["requests"], &played["ended_early"]), (&1.into(), &"time is up".into()));
     assert!(played["notes"].to_string().contains("all that was written is durable"), "{played}");
@@ -214,11 +214,46 @@ fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
     command.args(["-c", limited]).arg(binary).arg(trace).current_dir(folder.root());
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    let lost = "not all that was written may be kept: the volume could not be flushed: ";
+    let lost = "not all that was written may be kept: the volume could not be flushed: the file system below its \
+                drives is full (ENOSPC)";
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("forebay: {lost}")), "{said}");
     let played: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(played["flush_error"].as_str().unwrap().starts_with(lost), "{played}");
+}
+
+#[test]
+fn a_check_without_room_reads_what_there_is_and_says_so() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 100);
+    json(&mut forebay(
+        &folder,
+        &["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"],
+    ));
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    let before = contents(&paths);
+    // No drive takes more than its labels.
+    let check = || {
+        let limited = "ulimit -f 16 && exec \"$0\" volume check v --format json";
+        let mut command = Command::new("sh");
+        command.args(["-c", limited]).arg(assert_cmd::cargo::cargo_bin!("forebay"));
+        let output = command.current_dir(folder.root()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        (serde_json::from_slice::<Value>(&output.stdout).unwrap(), said)
+    };
+    let (checked, said) = check();
+    let full = "nothing could be mended: the file system below its drives is full (ENOSPC)";
+    assert!(said.contains(full), "{said}");
+    assert_eq!((&checked["lost_units"], &checked["units"]), (&0.into(), &status["units"]));
+    assert!(contents(&paths) == before, "nothing is written");
+    // What is lost is found all the same.
+    paths[..3].iter().for_each(|path| wipe_cells(path, &status));
+    let (checked, said) = check();
+    assert!(checked["lost_units"].as_u64().unwrap() > 0, "{checked}");
+    assert!(said.contains("cannot be read any more"), "{said}");
 }
 
 #[test]
@@ -270,7 +305,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     refused(&mut on_both("array:hints=0-9@raid10x4"), &["0-9@raid10x4", "that the array takes"]);
     refused(&mut on_both("array:hints=9-0@ssd"), &["9-0@ssd", "FROM-TO"]);
     let few = ["volume", "create", "v", "--ssd", "s/drive7", "--overwrite"];
-    refused(&mut forebay(&folder, &few), &["6 hard disks and 1 solid-state drives"]);
+    refused(&mut forebay(&folder, &few), &["6 hard disks and 1 solid-state drive, "]);
 }
 
 #[test]
@@ -329,8 +364,8 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     size(&folder.root().join("e"), 128);
     size(&folder.root().join("short"), 1);
     refused(&mut grow(&["--with", "v/a"]), &["v/a", "twice"]);
-    refused(&mut grow(&["--with", "e", "e"]), &["e: got it twice"]);
-    refused(&mut grow(&["--with", "short"]), &["short: got 1048576 bytes"]);
+    refused(&mut grow(&["--with", "e", "e"]), &["e: is named twice"]);
+    refused(&mut grow(&["--with", "short"]), &["short: has only 1048576 bytes"]);
     fs::copy(folder.root().join("v/b"), folder.root().join("copy")).unwrap();
     refused(&mut grow(&["--with", "copy"]), &["copy", "is drive 8", "--overwrite"]);
 }
@@ -379,15 +414,15 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);
     let status = |args: &[&str]| forebay(&folder, &[&["volume", "status"], args].concat());
-    refused(&mut status(&["v"]), &["v/drive1", "no label"]);
+    refused(&mut status(&["v"]), &["v/drive1", "has no Forebay label"]);
     refused(&mut status(&["nothing"]), &["nothing"]);
-    refused(&mut forebay(&folder, &["volume", "create", "v/drive1"]), &["got 1 drives"]);
+    refused(&mut forebay(&folder, &["volume", "create", "v/drive1"]), &["got 1 drive, "]);
     refused(&mut forebay(&folder, &["volume", "create", "v", "v/drive3"]), &["v/drive3", "twice"]);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     refused(&mut forebay(&folder, &["volume", "create", "v"]), &["drive 1", "--overwrite"]);
     let before = contents(&paths);
     // Too few, and a copy.
-    refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["got 3 of its 6 drives"]);
+    refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["3 of its 6 drives can be used"]);
     fs::copy(&paths[0], folder.root().join("copy")).unwrap();
     refused(&mut status(&["v", "copy"]), &["copy", "drive 1", "drive1"]);
     // One that is short, one of another volume, and one that is none count as missing, and are told.
@@ -402,7 +437,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
         let command = format!("forebay volume replace v {path} --with NEW");
         assert_eq!(status["replace_command"], command);
     };
-    told("short", "got 1048576 bytes");
+    told("short", "has only 1048576 bytes");
     fs::create_dir(folder.root().join("w")).unwrap();
     for at in 1..=6 {
         let path = folder.root().join(format!("w/drive{at}"));
@@ -411,7 +446,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     json(&mut forebay(&folder, &["volume", "create", "w"]));
     told("w/drive6", "is a drive of volume");
     folder.file("text", "not a drive");
-    told("text", "got no label");
+    told("text", "has no Forebay label");
     told("nothing", "cannot be opened");
     refused(
         &mut forebay(&folder, &["volume", "replace", "v", "--with", "w/drive1"]),
@@ -424,8 +459,9 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
         file.write_all_at(&vec![0; 8 * MIB as usize], 8192).unwrap();
     }
     let before = contents(&paths[..5]);
-    refused(&mut status(&["v"]), &["no records that go together"]);
-    refused(&mut forebay(&folder, &["volume", "check", "v"]), &["no records that go together"]);
+    refused(&mut status(&["v"]), &["its records cannot be read from enough of its drives"]);
+    let check = ["volume", "check", "v"];
+    refused(&mut forebay(&folder, &check), &["its records cannot be read from enough"]);
     assert!(contents(&paths[..5]) == before, "nothing was written");
 }
 
@@ -444,7 +480,7 @@ fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
     let said = String::from_utf8(output.stderr).unwrap();
     let command = "forebay volume replace v --with v/drive3";
     assert!(said.contains("v/drive3 is not used as a drive of volume"), "{said}");
-    assert!(said.contains("it got no label") && said.contains(command), "{said}");
+    assert!(said.contains("it has no Forebay label") && said.contains(command), "{said}");
     let played = json(&mut forebay(&folder, &play));
     assert!(played["notes"].to_string().contains(command), "{played}");
     let args: Vec<&str> = command.split(' ').skip(1).collect();
@@ -458,6 +494,73 @@ fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
         (&checked["degraded_units"], &checked["not_members"]),
         (&0.into(), &serde_json::json!([]))
     );
+}
+
+#[test]
+fn commands_are_told_that_replace_every_drive_that_is_missing() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 100);
+    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
+    json(&mut forebay(&folder, &play));
+    // One is blank, one is away; then two are away.
+    File::create(&paths[1]).unwrap().set_len(32 * MIB).unwrap();
+    fs::remove_file(&paths[4]).unwrap();
+    let told = || {
+        let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+        status["replace_command"].as_str().unwrap().to_string()
+    };
+    let replace = "forebay volume replace v --with";
+    assert_eq!(told(), format!("{replace} v/drive2 && {replace} NEW"));
+    fs::remove_file(&paths[1]).unwrap();
+    let second = "forebay volume replace v NEW1 --with NEW2";
+    assert_eq!(told(), format!("{replace} NEW1 && {second}"));
+    // Run as told, they make it whole.
+    for name in ["NEW1", "NEW2"] {
+        File::create(folder.root().join(name)).unwrap().set_len(32 * MIB).unwrap();
+    }
+    let commands = told().replace("forebay volume", "\"$0\" volume");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &commands]).arg(assert_cmd::cargo::cargo_bin!("forebay"));
+    let output = shell.current_dir(folder.root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let all = ["volume", "status", "v", "NEW1", "NEW2"];
+    let status = json(&mut forebay(&folder, &all));
+    assert_eq!(
+        (&status["drives_missing"], &status["degraded_units"]),
+        (&serde_json::json!([]), &0.into())
+    );
+}
+
+#[test]
+fn a_volume_that_does_not_grow_says_which_drives_are_too_small() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let grown = || {
+        let output = forebay(&folder, &["volume", "grow", "v"]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = grown();
+    assert!(said.contains("Drives 1, 2, 3, 4, 5 and 6 are too small by "), "{said}");
+    let larger = |path: &Path, bytes: u64| {
+        File::options().append(true).open(path).unwrap().set_len(bytes).unwrap();
+    };
+    paths[1..].iter().for_each(|path| larger(path, 40 * MIB));
+    let said = grown();
+    assert!(said.contains("The volume holds as much as before. Drive 1 is too small by"), "{said}");
+    // With just so many bytes more it grows, and not with a sector less.
+    let lacks = said.split_once("too small by ").unwrap().1.split_once(" byte").unwrap().0;
+    let lacks: u64 = lacks.parse().unwrap();
+    larger(&paths[0], 32 * MIB + lacks - 512);
+    let said = grown();
+    assert!(said.contains("Drive 1 is too small by 512 bytes."), "{said}");
+    larger(&paths[0], 32 * MIB + lacks);
+    let said = grown();
+    assert!(said.contains("now, up from"), "{said}");
 }
 
 #[test]

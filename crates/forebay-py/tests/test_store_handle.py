@@ -191,7 +191,7 @@ def test_what_is_no_store_is_said(disks):
     with pytest.raises(FileNotFoundError, match="none"):
         forebay.Store([disks[0] / "none"])
     (disks[0] / "forebay.store").write_bytes(bytes(10_000))
-    with pytest.raises(forebay.Error, match="got no label"):
+    with pytest.raises(forebay.Error, match="has no Forebay label"):
         forebay.Store(disks)
 
 

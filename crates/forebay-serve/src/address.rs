@@ -48,7 +48,7 @@ pub fn address(text: &str) -> Result<SocketAddr, Error> {
     let read: Result<SocketAddr, _> = text.parse();
     let address = read.map_err(|_| {
         unfit(format!(
-            "{text}: got no address, expected a loopback address and port in figures, as in 127.0.0.1:10809"
+            "{text}: not an address; expected a loopback address and port, for example 127.0.0.1:10809"
         ))
     })?;
     loopback(address)
@@ -102,7 +102,7 @@ impl Address {
                 Ok((Listener::Tcp(listener), Address::Tcp(address)))
             }
             Address::Unix(path) if path.as_os_str().is_empty() => {
-                Err(unfit("socket: got no name, expected a path for a socket"))
+                Err(unfit("socket: the name is empty; expected a path for a socket"))
             }
             Address::Unix(path) => {
                 let told = path.display();

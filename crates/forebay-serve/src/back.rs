@@ -281,7 +281,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     if let Err(error) = std::fs::metadata(path) {
         return Err(unfit(match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "{}: got no such file, expected a file or block device; make one with truncate -s 10G {}",
+                "{}: no such file; expected a file or block device (truncate -s 10G {} makes a file)",
                 path.display(),
                 path.display()
             ),

@@ -10,6 +10,9 @@ pub enum Error {
     /// What was asked for cannot be: the user's to mend.
     #[error("{0}")]
     Unfit(String),
+    /// The disks cannot take what has to be written.
+    #[error("{0}")]
+    Disks(String),
     /// A target that cannot be used.
     #[error(transparent)]
     Target(#[from] forebay_live::TargetError),
@@ -61,7 +64,8 @@ impl Error {
     /// Whether the user can mend it by asking otherwise.
     pub fn is_users(&self) -> bool {
         match self {
-            Error::System { .. } => false,
+            Error::System { .. } | Error::Disks(_) => false,
+            Error::Volume(error) => error.is_input(),
             Error::Beside { at_start: true, .. } => true,
             // It could be written when serving began.
             Error::Beside { error, .. } => {

@@ -156,7 +156,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     for (nth, (at, back)) in backs.iter().enumerate() {
         if backs[..nth].iter().any(|(_, other)| other.name == back.name) {
             let name = &back.name;
-            return Err(wrong(*at, &format!("got a second '{name}', expected each name once")));
+            return Err(wrong(*at, &format!("'{name}' is given twice; give each name once")));
         }
     }
     let has_exports = !file.export.is_empty();
@@ -179,7 +179,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         return Err(wrong(*at, &what));
     }
     if backs.is_empty() {
-        return Err(wrong(0, &"got nothing to serve, expected a [[disk]] or a [[volume]]"));
+        return Err(wrong(0, &"there is nothing to serve; expected a [[disk]] or a [[volume]]"));
     }
     let at = |text: Spanned<String>| {
         address(text.get_ref()).map_err(|error| wrong(text.span().start, &error))
@@ -188,8 +188,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     let unix = file.socket.map(Address::Unix).into_iter();
     let listen: Vec<Address> = unix.chain(tcp.map(Address::Tcp)).collect();
     if listen.is_empty() {
-        let what =
-            "got no place to listen at, expected socket = \"PATH\" or tcp = \"127.0.0.1:10809\"";
+        let what = "there is no address to listen on; expected socket = \"PATH\" or tcp = \"127.0.0.1:10809\"";
         return Err(wrong(0, &what));
     }
     for (at, back) in &backs {
@@ -210,15 +209,13 @@ impl DiskTable {
                 On::Emulated { path, device: device(&disk)?, flash }
             }
             (None, _, Some(_)) => {
-                return Err(
-                    "emulate_flash: got it without emulate, expected both or neither".into()
-                );
+                return Err("emulate_flash: needs emulate; set both or neither".into());
             }
             (Some(_), Some(_), None) => {
-                return Err("flash: got a file for it, expected emulate_flash too where the disk is emulated".into());
+                return Err("flash: needs emulate_flash too, because the disk is emulated".into());
             }
             (Some(_), None, Some(_)) => {
-                return Err("emulate_flash: got no file for it, expected flash = \"FILE\"".into());
+                return Err("emulate_flash: needs a file, flash = \"FILE\"".into());
             }
         };
         let blocks = match (self.rearrange, self.rearranged) {
@@ -226,9 +223,7 @@ impl DiskTable {
             (None, true) => Blocks::Rearranged,
             (Some(trace), false) => Blocks::Learnt(trace),
             (Some(_), true) => {
-                return Err(
-                    "rearranged: got it together with rearrange, expected one of them".into()
-                );
+                return Err("rearranged: cannot be combined with rearrange; set one of them".into());
             }
         };
         refuse_of_emulated(&on, self.depth, self.page_cache)?;
@@ -484,7 +479,7 @@ on = "safe"
             ("\"1GiB\"", "\"1\"", "line 19", "size: got '1', expected a size with its unit"),
             ("\"10ms\"", "\"10\"", "line 19", "within: got '10', expected a time with its unit"),
             ("on = \"safe\"", "on = \"safer\"", "line 33", "on: got 'safer'"),
-            ("name = \"safe\"", "name = \"data\"", "line 15", "got a second 'data'"),
+            ("name = \"safe\"", "name = \"data\"", "line 15", "'data' is given twice"),
             ("keep_iops = 300\n", "", "line 19", "keep_iops: not given"),
             ("keep_iops = 300", "keep_iops = 850", "line 6", "above the 900"),
             ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),
@@ -546,7 +541,7 @@ on = "safe"
             assert!(said.contains("line 6") && said.contains(what), "{said}");
         }
         idle("").unwrap();
-        assert!(told("").unwrap_err().contains("got nothing to serve"));
+        assert!(told("").unwrap_err().contains("there is nothing to serve"));
         let silent = "[[disk]]\nname = \"a\"\nfile = \"b\"\n";
         assert!(told(silent).unwrap_err().contains("no place to listen at"));
         assert_eq!(

@@ -11,6 +11,7 @@ use forebay_core::stack::{
     LABEL_BYTES, LabelFound, PLACEMENT_LOG_VERSION, Pairing, found_label, put_generation,
 };
 use forebay_live::checksum;
+use forebay_trace::plural::counted;
 
 use crate::back::{keeps_data, uses_flash};
 use crate::config::Back;
@@ -19,7 +20,7 @@ use crate::mark::{self, MARK_BYTES, Mark, MarkFound, VERSION, mark_at};
 use crate::pairing::{FlashFound, Standing, Why, Wish, decide};
 
 /// A disk that has, or gets, a mark; and its flash.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pair {
     disk: PathBuf,
     flash: Option<PathBuf>,
@@ -53,6 +54,7 @@ pub(crate) fn look(
             return Err(names.longer(disk_bytes, before));
         }
     }
+    refuse_flash(&names, back.force, notes)?;
     let wish = Wish {
         keeps_data: keeps_data(&back.policy),
         uses_flash: uses_flash(&back.policy),
@@ -106,6 +108,28 @@ pub(crate) fn look(
         ));
     }
     Ok(Some(paired))
+}
+
+/// Refuses a disk that is another one's flash, unless that is forced: whoever wrote to it would destroy the log.
+fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Result<(), Error> {
+    let whose = match look_at(names.disk).map_err(|error| names.reading(names.disk, &error))? {
+        FlashFound::Of(label) => format!(" (pair {})", uuid(label.pair)),
+        FlashFound::Version(version) => format!(" (a placement log of format {version})"),
+        FlashFound::Damaged => " (a placement log with damaged labels)".to_string(),
+        FlashFound::Blank | FlashFound::Other => return Ok(()),
+    };
+    let what = format!(
+        "'{}': {} is the flash of a disk{whose}, which may have its newest data there alone",
+        names.back,
+        names.disk.display()
+    );
+    if force {
+        notes.push(format!("{what}; it is served by force"));
+        return Ok(());
+    }
+    Err(unfit(format!(
+        "{what}; serve that disk, with this file as its flash; --force serves the flash itself as a disk"
+    )))
 }
 
 /// Refuses a policy that would overwrite the log on this flash while it runs.
@@ -165,10 +189,26 @@ impl Pair {
         else {
             return Ok(());
         };
-        if self.read_only || self.flash.is_none() {
+        if !self.has_log() {
             return Ok(());
         }
         self.put(Mark { newest: newest as u64, is_drained: named == 0.0, ..mark })
+    }
+
+    /// The flash has the record of this number, and the mark says so: an older copy of the flash is known then.
+    ///
+    /// # Errors
+    /// Where the disk cannot be written.
+    pub(crate) fn keep_up(&self, newest: u64) -> Result<(), Error> {
+        match self.mark.filter(|_| self.has_log()) {
+            Some(mark) => self.put(Mark { newest, ..mark }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is a log that grows while both are served.
+    pub(crate) fn has_log(&self) -> bool {
+        !self.read_only && self.flash.is_some() && self.mark.is_some()
     }
 
     fn put(&self, mark: Mark) -> Result<(), Error> {
@@ -323,12 +363,16 @@ impl Names<'_> {
                 uuid(pair)
             ),
             Why::FlashOlder(flash_times, disk_times) => format!(
-                "flash: {flash} is an older copy, or {disk} was served without it: got one that was served {flash_times} \
-                 times, and the disk {disk_times} times; expected the flash that was last served with it"
+                "flash: {flash} is an older copy, or {disk} was served without it: it was served {}, and the disk \
+                 {}; expected the flash that was last served with it",
+                times(flash_times),
+                times(disk_times)
             ),
             Why::DiskOlder(flash_times, disk_times) => format!(
-                "{disk} is an older copy: got one that was served {disk_times} times, and its flash {flash} \
-                 {flash_times} times; expected the disk that was last served with it"
+                "{disk} is an older copy: it was served {}, and its flash {flash} {}; expected the disk that was \
+                 last served with it",
+                times(disk_times),
+                times(flash_times)
             ),
         }
     }
@@ -346,6 +390,11 @@ impl Names<'_> {
     fn forced(&self, why: Why) -> String {
         format!("'{}': warning: {}; it is served by force", self.back, self.why(why))
     }
+}
+
+/// "once", "2 times".
+fn times(count: u64) -> String {
+    if count == 1 { "once".into() } else { counted(count, "time") }
 }
 
 fn age(version: u64, own: u64) -> &'static str {

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
+use forebay_trace::plural::{counted, verb};
 
 /// How often the same kind of event is told, at most.
 const EVERY: Nanos = Nanos::from_millis(10_000);
@@ -150,7 +151,7 @@ impl Journal {
         if let Some(left_out) = self.limiter.event(&Kind::Answered(op, fault), now) {
             let what = extent(&done.request);
             let more = and_more(left_out);
-            self.say(format!("{what} failed for its client: {}{more}", fault.name()));
+            self.say(format!("{what} failed: {}{more}", fault.reason()));
         }
     }
 
@@ -186,14 +187,10 @@ impl Journal {
         for (kind, left_out) in self.limiter.due(now, is_end) {
             self.say(match kind {
                 Kind::Failed(lane, op, failure) => {
-                    format!("{}: {left_out} more {} failed: {failure}", self.disk(lane), many(op))
+                    format!("{}: {} failed: {failure}", self.disk(lane), more(left_out, op))
                 }
                 Kind::Answered(op, fault) => {
-                    format!(
-                        "{left_out} more {} failed for their clients: {}",
-                        many(op),
-                        fault.name()
-                    )
+                    format!("{} failed: {}", more(left_out, op), fault.reason())
                 }
             });
         }
@@ -209,17 +206,15 @@ fn extent(io: &Request) -> String {
     }
 }
 
-fn many(op: Op) -> String {
-    match op {
-        Op::Flush => "flushes".to_string(),
-        _ => format!("{}s", op.name()),
-    }
+/// "1 more write", "5 more flushes".
+fn more(count: u64, op: Op) -> String {
+    counted(count, &format!("more {}", op.name()))
 }
 
 fn and_more(left_out: u64) -> String {
     match left_out {
         0 => String::new(),
-        count => format!(" ({count} more like it since the last line)"),
+        count => format!(" ({count} more since the last message)"),
     }
 }
 
@@ -255,17 +250,20 @@ impl Drives {
                 false => format!("; not used: {}", unused.join(", ")),
             };
             return vec![format!(
-                "starts degraded: {present} of its {members} drives are there{unused}; forebay volume replace makes it whole"
+                "starts degraded: {present} of its {members} drives {} present{unused}; replace missing drives with \
+                 `forebay volume replace`",
+                verb(present, "is", "are")
             )];
         };
         let lanes = names.iter().zip(before.into_iter().zip(now));
+        let are = verb(present, "is", "are");
         let line = |(name, (before, now)): (&String, (bool, bool))| match (before, now) {
             (true, false) => {
-                Some(format!("drive {name} is lost: {present} of its {members} drives are left"))
+                Some(format!("drive {name} is lost: {present} of its {members} drives {are} left"))
             }
-            (false, true) => {
-                Some(format!("drive {name} is back: {present} of its {members} drives are there"))
-            }
+            (false, true) => Some(format!(
+                "drive {name} is back: {present} of its {members} drives {are} present"
+            )),
             _ => None,
         };
         lanes.filter_map(line).collect()
@@ -323,6 +321,7 @@ mod tests {
         let full = Failure::Os(28);
         journal.failed(seconds(1), &io(Op::Write), full);
         (0..5).for_each(|_| journal.failed(seconds(2), &io(Op::Write), full));
+        (0..2).for_each(|_| journal.failed(seconds(2), &io(Op::Read), full));
         journal.failed(seconds(2), &io(Op::Trim), Failure::Emulated(Fault::Refused));
         journal.failed(seconds(2), &io(Op::Flush), Failure::Short);
         journal.end(seconds(3));
@@ -331,8 +330,10 @@ mod tests {
             lines,
             [
                 "'data': flash: a write of 4096 bytes at 8192 failed: No space left on device (os error 28)",
+                "'data': flash: a read of 4096 bytes at 8192 failed: No space left on device (os error 28)",
                 "'data': flash: a flush failed: fewer bytes moved than asked for",
                 "'data': flash: 5 more writes failed: No space left on device (os error 28)",
+                "'data': flash: 1 more read failed: No space left on device (os error 28)",
             ]
         );
     }
@@ -347,7 +348,7 @@ mod tests {
                 journal.answered(seconds(1), &done);
             }
             let lines: Vec<String> = said.try_iter().collect();
-            let line = "'safe': a write of 4096 bytes at 8192 failed for its client: full";
+            let line = "'safe': a write of 4096 bytes at 8192 failed: no space left (ENOSPC)";
             assert_eq!(lines, if tells { vec![line] } else { Vec::new() });
         }
     }
@@ -374,12 +375,13 @@ mod tests {
         assert_eq!(told, ["drive b is lost: 2 of its 3 drives are left"]);
         assert!(drives.changed(&gauges(&[true, false, true]), &names).is_empty());
         let told = drives.changed(&gauges(&[true; 3]), &names);
-        assert_eq!(told, ["drive b is back: 3 of its 3 drives are there"]);
+        assert_eq!(told, ["drive b is back: 3 of its 3 drives are present"]);
         let told = Drives::default().changed(&gauges(&[true, false, true]), &names);
         assert_eq!(
             told,
             [
-                "starts degraded: 2 of its 3 drives are there; not used: b; forebay volume replace makes it whole"
+                "starts degraded: 2 of its 3 drives are present; not used: b; replace missing drives with \
+                 `forebay volume replace`"
             ]
         );
     }

@@ -191,7 +191,10 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
         }
         for (key, path) in written(back) {
             if path.as_os_str().is_empty() {
-                return Err(unfit(format!("'{}': {key}: got no name, expected a file", back.name)));
+                return Err(unfit(format!(
+                    "'{}': {key}: the name is empty; expected a file",
+                    back.name
+                )));
             }
             let at = place(path);
             let mixed = taken.iter().find(|(other, what)| {
@@ -276,7 +279,11 @@ mod tests {
             let said = refused(&|back| back.tape = Some(at(tape)));
             assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{why}: {said:?}");
         }
-        assert!(refused(&|back| back.tape = Some(PathBuf::new())).unwrap().contains("got no name"));
+        assert!(
+            refused(&|back| back.tape = Some(PathBuf::new()))
+                .unwrap()
+                .contains("the name is empty")
+        );
         for (change, why) in [
             (
                 &(|back: &mut Back| back.tape = Some(at("flash"))) as &dyn Fn(&mut Back),

@@ -59,7 +59,7 @@ pub(crate) fn within(
     }
     if has_flash || back.read_only {
         return Err(wrong(
-            "rearrange: got it with flash or read_only, expected a disk without flash that may be written".into(),
+            "rearrange: cannot be combined with flash or read_only; it needs a disk without flash that may be written".into(),
         ));
     }
     if let Some(Found { at, to }) = known {

@@ -25,12 +25,13 @@ use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
 use crate::figures::Figures;
-use crate::flash::{Pair, refuse_overwriting};
+use crate::flash::refuse_overwriting;
 use crate::front::{Course, Front, Newcomer, Order, Switch};
 use crate::journal::Journal;
 use crate::lanes::Lanes;
 use crate::listen::{Door, Listening};
 use crate::outputs::{self, Beside};
+use crate::paired::Paired;
 use crate::record::{Asked, Issued};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
@@ -252,14 +253,14 @@ impl Server {
         let flushes = driver.policies.found_by_records();
         let (streams, exports) = (next.who(), next.exports.clone());
         let order = Order::Switch(Switch { spec, streams, exports, flushes, done });
-        let gone = || unfit(format!("'{name}' serves no more"));
+        let gone = || unfit(format!("'{name}' is no longer served"));
         driver.orders.send(order).map_err(|_| gone())?;
         driver.waker.wake();
         let pause = switched.recv().map_err(|_| gone())?.map_err(|fault| {
             unfit(format!(
-                "'{name}': what was written could not be made durable ({}), and so '{current}' stays; mend that, \
-                 then try again",
-                fault.name()
+                "'{name}': what was written could not be made durable: {}; so '{current}' stays; mend that and try \
+                 again",
+                fault.reason()
             ))
         })?;
         *served = next;
@@ -269,7 +270,7 @@ impl Server {
     fn driver(&self, name: &str) -> Result<&Driver, Error> {
         self.drivers.iter().find(|driver| driver.name == name).ok_or_else(|| {
             let known: Vec<_> = self.drivers.iter().map(|driver| &*driver.name).collect();
-            unfit(format!("got no '{name}', expected one of: {}", known.join(", ")))
+            unfit(format!("nothing is named '{name}'; expected one of: {}", known.join(", ")))
         })
     }
 
@@ -420,7 +421,7 @@ fn drive<L: Wired>(
     if goes.recv().is_err() {
         return Ok(());
     }
-    let pair = Rc::new(RefCell::new(Paired { pair, failed: None }));
+    let pair = Rc::new(RefCell::new(Paired::new(pair)));
     let theirs = Rc::clone(&pair);
     front.open(stop, move || theirs.borrow_mut().begin() && opened.send(()).is_ok());
     let front = Rc::new(RefCell::new(front));
@@ -435,34 +436,11 @@ fn drive<L: Wired>(
     for (key, fails) in files.into_iter().filter_map(|(key, fails)| Some((key, fails?))) {
         journal.watch(key, fails);
     }
-    let mut counting = Counting { front: Rc::clone(&front), asked, issued, journal };
+    let theirs = Some(Rc::clone(&pair));
+    let mut counting = Counting { front: Rc::clone(&front), asked, issued, journal, pair: theirs };
     let driven = take_turns(back, &policies, &mut lanes, &mut counting, &mut beside);
     let ended = driven.and_then(|gauges| pair.borrow_mut().end(&gauges));
     ended.and(beside.finish(counting.asked, counting.issued))
-}
-
-/// What binds a disk to its flash, if anything does, while both are served.
-struct Paired {
-    pair: Option<Pair>,
-    /// Why it could not be written that they are.
-    failed: Option<Error>,
-}
-
-impl Paired {
-    /// Writes that they are served from now on; answers whether it could.
-    fn begin(&mut self) -> bool {
-        self.failed = self.pair.as_mut().and_then(|pair| pair.begin().err());
-        self.failed.is_none()
-    }
-
-    /// Writes how their log is.
-    fn end(&mut self, gauges: &[Gauge]) -> Result<(), Error> {
-        match (self.failed.take(), &self.pair) {
-            (Some(error), _) => Err(error),
-            (None, Some(pair)) => pair.end(gauges),
-            (None, None) => Ok(()),
-        }
-    }
 }
 
 /// Drives one policy after another, until the server is to end; answers what the last one says of itself.
@@ -515,12 +493,23 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
             "it could not be opened: the flash is blank, or another's (docs/placement-log.md); format=yes begins a \
              blank one"
         }
-        (Op::Open, Fault::Full) => "it could not be opened: the file system of its disks is full",
+        (Op::Open, Fault::Full) => {
+            return Err(Error::Disks(
+                "it could not be opened: the file system below its disks is full (ENOSPC); make room there and \
+                 start it again"
+                    .into(),
+            ));
+        }
         (Op::Open, Fault::Media) => {
             "it could not be opened: what says where data are is damaged, cannot be read, or is older than the disk's mark \
              says (docs/placement-log.md says what --force does)"
         }
-        (_, Fault::Full) => "what was written could not be made durable: its disk is full",
+        (_, Fault::Full) => {
+            return Err(Error::Disks(
+                "what was written could not be made durable: the file system below its disks is full (ENOSPC)"
+                    .into(),
+            ));
+        }
         (_, Fault::Gone) => "what was written could not be made durable: its disk is gone",
         (_, Fault::Media | Fault::Refused) => {
             "what was written could not be made durable: its disk refuses it"

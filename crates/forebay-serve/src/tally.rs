@@ -14,6 +14,7 @@ use crate::config::{Named, Promise};
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::journal::Journal;
+use crate::paired::Paired;
 use crate::protocol::{Command, Header};
 use crate::record::{Asked, Issued};
 
@@ -254,6 +255,8 @@ pub(crate) struct Counting {
     pub(crate) asked: Option<Asked>,
     pub(crate) issued: Option<Issued>,
     pub(crate) journal: Journal,
+    /// The disk and its flash, where they are to be kept together.
+    pub(crate) pair: Option<Rc<RefCell<Paired>>>,
 }
 
 impl Observer for Counting {
@@ -303,6 +306,9 @@ impl Watch for Counting {
             && let Some(gauges) = self.front.borrow().open_gauges()
         {
             self.journal.look(wall, &gauges);
+            if let Some(pair) = &self.pair {
+                pair.borrow_mut().look(wall, &gauges);
+            }
         }
         false
     }

@@ -187,7 +187,9 @@ pub fn create(
         let layouts = Layout::all(name(), targets.len() as u16, least, config);
         if !layouts[0].is_sound() {
             let need = layouts[0].segments_at() + (1 << 20);
-            let what = format!("got disks of {least} bytes, expected {need} or more");
+            let what = format!(
+                "the smallest disk has {least} bytes; a store needs {need} or more on each"
+            );
             return Err(StoreError::Store(what));
         }
         layouts.iter().zip(&targets).try_for_each(|(layout, target)| begin(layout, target))?;
@@ -237,7 +239,8 @@ fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     let found = paths.iter().zip(found).map(|(path, found)| match found {
         Some(layout) => Ok(layout),
         None => label(path, last)?.ok_or_else(|| {
-            let what = "got no label, expected a disk of a store (forebay store create)";
+            let what =
+                "has no Forebay label; expected a disk of a store (forebay store create makes one)";
             StoreError::disk(path, what)
         }),
     });
@@ -309,7 +312,10 @@ impl Spare {
         target.set_aside(need_bytes)?;
         let got = target.capacity_bytes();
         if got < need_bytes {
-            return Err(StoreError::disk(path, format!("got {got} bytes, expected {need_bytes}")));
+            return Err(StoreError::disk(
+                path,
+                format!("has {got} bytes; the store needs {need_bytes}"),
+            ));
         }
         Ok(spare)
     }
@@ -358,7 +364,7 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
             && !layout.is_like(other)
         {
             let what = format!(
-                "is a disk of store {:016x}, while {} is one of store {:016x}",
+                "is a disk of store {:016x}, but {} is one of store {:016x}; name the disks of one store",
                 layout.store,
                 first.display(),
                 other.store
@@ -367,7 +373,7 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         }
         if let Some((other, _)) = found.iter().find(|(_, other)| other.disk == layout.disk) {
             let what = format!(
-                "is disk {} of the store, and so is {}: expected each disk once",
+                "is disk {} of the store, and so is {}: one of them is a copy; name only one of them",
                 layout.disk + 1,
                 other.display()
             );
@@ -376,19 +382,20 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         found.push((path, layout));
     }
     let Some((_, first)) = found.first() else {
-        return Err(StoreError::Store("got no disks, expected those of a store".into()));
+        return Err(StoreError::Store("no disks are named; expected those of a store".into()));
     };
     let (disks, least) =
         (usize::from(first.disks), usize::from(first.disks) - usize::from(finding.may_miss));
     if found.len() < least {
         let what = match finding.may_miss {
-            true => "expected all but one at most",
-            false => "expected all; --without-disk reads what is left without one",
+            true => "and only one may be missing",
+            false => "and it needs all of them; --without-disk reads what is left without one",
         };
         return Err(StoreError::Store(format!(
-            "store {:016x}: got {} of its {disks} disks, {what}; nothing was written",
+            "store {:016x}: {} of its {disks} disks {} named, {what}; nothing was written",
             first.store,
             found.len(),
+            if found.len() == 1 { "is" } else { "are" },
         )));
     }
     let is_there = |disk: &usize| found.iter().any(|(_, layout)| usize::from(layout.disk) == *disk);
@@ -402,7 +409,7 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         let target = Target::open(&path, how)?;
         if target.capacity_bytes() < layout.capacity_bytes {
             let what = format!(
-                "got {} bytes, expected {}; left out, --without-disk reads what the others have",
+                "has {} bytes; the store needs {} of it. Leave it out: --without-disk reads what the others have",
                 target.capacity_bytes(),
                 layout.capacity_bytes
             );
@@ -462,7 +469,7 @@ mod tests {
         File::options().write(true).open(&paths[1]).unwrap().set_len(20 << 20).unwrap();
         assert_eq!(find(&paths).unwrap().layouts, whole);
         zero(&paths[1], last, 4096);
-        assert!(told(&paths).contains("disk1: got no label"), "{}", told(&paths));
+        assert!(told(&paths).contains("disk1: has no Forebay label"), "{}", told(&paths));
     }
 
     #[test]

@@ -116,7 +116,7 @@ pub struct PutSpan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// A disk failed.
-    #[error("disk {} failed: {}", disk + 1, fault.name())]
+    #[error("disk {} failed: {}", disk + 1, fault.reason())]
     Disk {
         /// Its number, from 0.
         disk: usize,
@@ -175,7 +175,8 @@ pub enum Trouble {
     /// The roots of too many disks are gone or damaged to say what the store had. Nothing is put until that is
     /// given up.
     #[error(
-        "the roots of {disks} disks are gone or damaged, so nobody knows what the store had: repair gives that up"
+        "the roots of {} are missing or damaged, so it is unknown what the store held: repair gives that up",
+        if *disks == 1 { "1 disk".to_string() } else { format!("{disks} disks") }
     )]
     Rootless {
         /// So many.

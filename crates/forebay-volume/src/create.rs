@@ -103,9 +103,15 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
     let sets = [&bytes[..hdds], &bytes[hdds..]];
     let sets: Vec<&[u64]> = sets.into_iter().filter(|set| !set.is_empty()).collect();
     if drives > DRIVES_MAX.into() || sets.iter().any(|set| set.len() < width) {
+        let counted = |count: usize, what: &str| match count {
+            1 => format!("1 {what}"),
+            _ => format!("{count} {what}s"),
+        };
         let sets = match drives - hdds {
-            0 => format!("{hdds} drives"),
-            ssds => format!("{hdds} hard disks and {ssds} solid-state drives"),
+            0 => counted(hdds, "drive"),
+            ssds => {
+                format!("{} and {}", counted(hdds, "hard disk"), counted(ssds, "solid-state drive"))
+            }
         };
         return Err(Error::Volume(format!(
             "{}: got {sets}, expected {width} or more of a kind, and at most {DRIVES_MAX} in all",
@@ -147,7 +153,7 @@ pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error>
     match others.iter().find(same) {
         None => Ok(()),
         Some(other) => {
-            let what = format!("got it twice ({} too), expected each drive once", other.display());
+            let what = format!("is named twice (as {} too); name each drive once", other.display());
             Err(Error::drive(path, what))
         }
     }

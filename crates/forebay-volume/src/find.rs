@@ -78,7 +78,7 @@ pub fn drives_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut files: Vec<PathBuf> = files.filter(|path| !path.is_dir()).collect();
         files.sort();
         if files.is_empty() {
-            return Err(Error::drive(path, "got an empty folder, expected the drives of a volume"));
+            return Err(Error::drive(path, "the folder is empty; expected the drives of a volume"));
         }
         all.extend(files);
     }
@@ -122,7 +122,7 @@ pub fn find_cached(paths: &[PathBuf]) -> Result<Found, Error> {
 /// The same of these very drives; labels stay as they are.
 pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> {
     if drives.is_empty() {
-        return Err(Error::Volume("got no drives, expected those of a volume".into()));
+        return Err(Error::Volume("no drives are named; expected those of a volume".into()));
     }
     let mut others = Vec::new();
     let mut labelled = Vec::new();
@@ -163,7 +163,7 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> 
     let why: String =
         found.others.iter().map(|it| format!("; {} {}", it.path.display(), it.why)).collect();
     Err(Error::Volume(format!(
-        "volume {:016x}: got {} of its {} drives, expected at least {least}; nothing was written{why}",
+        "volume {:016x}: {} of its {} drives can be used, and it needs at least {least}; nothing was written{why}",
         geometry.volume,
         found.drives.len(),
         geometry.lanes
@@ -176,7 +176,7 @@ fn refused(label: &Label, of: &Label, is_made: bool) -> Option<String> {
         return Some(format!("is a drive of volume {:016x}", label.geometry.volume));
     }
     (label.stage == DriveStage::Making && !is_made).then(|| {
-        "is of a volume whose making was cut short: the same `forebay volume create` makes it anew"
+        "belongs to a volume whose creation was interrupted: run the same `forebay volume create` again"
             .into()
     })
 }
@@ -204,7 +204,7 @@ fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
     let enough = if complete.is_empty() { enough } else { complete };
     if let [(one, path, _), (other, second, _), ..] = enough[..] {
         let what = format!(
-            "is a drive of volume {:016x}, while {} is one of volume {:016x}: expected the drives of one volume",
+            "is a drive of volume {:016x}, but {} is one of volume {:016x}; name the drives of one volume",
             other.geometry.volume,
             path.display(),
             one.geometry.volume
@@ -219,11 +219,12 @@ fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
 /// None of the paths is a drive of a volume.
 fn none(others: &[NonMember]) -> Error {
     let Some(NonMember { path, why, .. }) = others.first() else {
-        return Error::Volume("got no drives, expected those of a volume".into());
+        return Error::Volume("no drives are named; expected those of a volume".into());
     };
     // Where the system refuses it, its words say all, and what to do follows from them.
     let what = labels::drive(path).err();
-    let expected = || format!("{why}, expected a drive of a volume (forebay volume create)");
+    let expected =
+        || format!("{why}; expected a drive of a volume (forebay volume create makes one)");
     Error::drive(path, what.unwrap_or_else(expected))
 }
 
@@ -233,7 +234,7 @@ impl Found {
         let number = labels.label.drive;
         if let Some((_, other)) = self.drives.iter().find(|(it, _)| *it == number) {
             let what = format!(
-                "is drive {number} of the volume, and so is {}: got a copy, expected each drive once",
+                "is drive {number} of the volume, and so is {}: one of them is a copy; name only one of them",
                 other.path().display()
             );
             return Err(Error::drive(path, what));
@@ -266,10 +267,10 @@ impl Found {
             let path = target.path().display();
             self.notes.push(match labels::write(target.path(), &label, target.capacity_bytes()) {
                 Ok(()) if labels.version < label.version => format!(
-                    "{path}: its labels are of format {} now, so older versions of Forebay do not open it any more",
+                    "{path}: its labels were converted to format {}; older versions of Forebay can no longer open it",
                     label.version
                 ),
-                Ok(()) => format!("{path}: a label of it was missing or damaged, and is written anew"),
+                Ok(()) => format!("{path}: one of its labels was missing or damaged and has been rewritten"),
                 // The label that was found is enough.
                 Err(error) => error.to_string(),
             });
@@ -296,7 +297,9 @@ pub(crate) fn opened(path: &Path, need_bytes: u64, access: Access) -> Result<Tar
     })?;
     let got = target.capacity_bytes();
     if got < need_bytes {
-        return Err(Opened::Missing(format!("got {got} bytes, expected {need_bytes}")));
+        return Err(Opened::Missing(format!(
+            "has only {got} bytes; the volume needs {need_bytes} of it"
+        )));
     }
     lock(&target, writes).map_err(Opened::Refused)?;
     Ok(target)
@@ -391,13 +394,13 @@ mod tests {
             write(path, DRIVE_BYTES - 4096, &[0; 4096]);
         };
         let harms: [(Harm<'_>, &str, bool); 8] = [
-            (&zeros, "got no label", true),
-            (&unlabelled, "got no label", true),
-            (&cut, "got 5242880 bytes, expected", false),
+            (&zeros, "has no Forebay label", true),
+            (&unlabelled, "has no Forebay label", true),
+            (&cut, "has only 5242880 bytes; the volume needs", false),
             (&looped, "cannot be opened", false),
             (&swap, "holds swap space (at byte 4086)", false),
             (&newer, "format 5, made by a newer Forebay", false),
-            (&|path| again(path, &text), "got no label", false),
+            (&|path| again(path, &text), "has no Forebay label", false),
             (&|path| again(path, &other), "is a drive of volume", false),
         ];
         for (harm, why, is_nobodys) in harms {
@@ -435,8 +438,8 @@ mod tests {
             write(drive, DRIVE_BYTES - 4096, &[0; 4096]);
         }
         let few = said(&one);
-        assert!(few.contains("got 3 of its 6 drives, expected at least 4"), "{few}");
-        assert!(few.contains("d1 got no label"), "{few}");
+        assert!(few.contains("3 of its 6 drives can be used, and it needs at least 4"), "{few}");
+        assert!(few.contains("d1 has no Forebay label"), "{few}");
         // Those of one volume are enough, those of the other are not its drives.
         let all = [&one[..], &other].concat();
         let opened = status(&all).unwrap();
@@ -445,7 +448,7 @@ mod tests {
         // Two that are both there, in whatever order, and a copy.
         let third = tempfile::tempdir().unwrap();
         let both = said(&[&volume(third.path(), Level::RAID6)[..], &other].concat());
-        assert!(both.contains("is a drive of volume") && both.contains("while"), "{both}");
+        assert!(both.contains("is a drive of volume") && both.contains("of one volume"), "{both}");
         let copy = third.path().join("copy");
         std::fs::copy(&other[0], &copy).unwrap();
         // One of a whole volume beside many of another, of which one is missing.

@@ -33,7 +33,7 @@ pub fn replace(
     let volume = asked.volume(&before)?;
     let is_own = labels::read(new).is_ok_and(|it| is_of(&it.label, &volume));
     let none_missing = || {
-        let what = "got all drives of the volume, expected one to be missing (forebay volume grow adds drives)";
+        let what = "no drive of the volume is missing, so there is nothing to replace (forebay volume grow adds drives)";
         Err(Error::Volume(what.into()))
     };
     if is_whole && !is_own {
@@ -75,14 +75,16 @@ pub fn grow(
     let joined: Vec<u8> = newcomers.iter().filter_map(Newcomer::number).collect();
     if let Some(number) = before.missing().into_iter().find(|number| !joined.contains(number)) {
         return Err(Error::Volume(format!(
-            "got a volume whose drive {number} is missing, expected all of them (forebay volume replace \
-             gives it another)"
+            "drive {number} is missing, and a volume grows only when it has all its drives; replace it first \
+             (forebay volume replace)"
         )));
     }
     let more = newcomers.iter().filter(|it| !it.is_member()).count();
     let count = before.census.members.len() + more;
     if count > DRIVES_MAX.into() {
-        return Err(Error::Volume(format!("got {count} drives, expected at most {DRIVES_MAX}")));
+        return Err(Error::Volume(format!(
+            "the volume would have {count} drives; it can have at most {DRIVES_MAX}"
+        )));
     }
     let found = asked.found(&newcomers, &before)?;
     let opened = opening(found.array().growing(kind).mending(), found, None, tell)?;

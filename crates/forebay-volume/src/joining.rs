@@ -120,7 +120,7 @@ impl Found {
         let given = usize::from(known) + fresh;
         let Some(given) = u8::try_from(given).ok().filter(|given| *given <= NUMBER_MAX) else {
             return Err(Error::Volume(format!(
-                "got a volume that had {known} drives, one after another, expected at most {NUMBER_MAX}"
+                "the volume has had {known} drives over time, and drive numbers end at {NUMBER_MAX}: it takes no more"
             )));
         };
         for ((_, target), labels) in self.drives.iter().zip(&mut self.labels) {

@@ -126,7 +126,7 @@ pub(crate) fn read(path: &Path) -> Result<Labelled, Unlabelled> {
     };
     if let Some((name, at)) = marked {
         return Err(Unlabelled::others(format!(
-            "holds {name} (at byte {at}), and of volume {:016x} only the label at its end",
+            "holds {name} (at byte {at}); of volume {:016x} it has only the label at its end",
             label.geometry.volume
         )));
     }
@@ -174,10 +174,10 @@ fn why_none(
         return Unlabelled::others(format!("its label cannot be read: {error}"));
     }
     if let Some((name, at)) = marked {
-        return Unlabelled::others(format!("got no label; it holds {name} (at byte {at})"));
+        return Unlabelled::others(format!("has no Forebay label; it holds {name} (at byte {at})"));
     }
     let is_damaged = found.iter().any(|it| matches!(it, Ok(Err(LabelError::Damaged))));
-    let why = if is_damaged { "got no label that is whole" } else { "got no label" };
+    let why = if is_damaged { "has only damaged Forebay labels" } else { "has no Forebay label" };
     Unlabelled { why: why.into(), is_nobodys: is_damaged || is_zeros, is_unknown: false }
 }
 
@@ -189,8 +189,15 @@ pub(crate) fn write(path: &Path, label: &Label, bytes: u64) -> Result<(), Error>
     let mut block = label.encode();
     let sum = checksum(&block[8..]);
     block[..8].copy_from_slice(&sum.to_le_bytes());
-    let wrong =
-        |error: io::Error| Error::drive(path, format!("its label cannot be written: {error}"));
+    let wrong = |error: io::Error| {
+        let what = format!("its label cannot be written: {error}");
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Error::Full(format!("{}: {what}; make room there and try again", path.display()))
+            }
+            _ => Error::drive(path, what),
+        }
+    };
     let file = File::options().write(true).open(path).map_err(wrong)?;
     let places: Vec<u64> = needed(label, bytes).collect();
     for place in places.into_iter().rev() {

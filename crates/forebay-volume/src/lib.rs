@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod copies;
 mod create;
 mod error;
 mod find;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use forebay_core::Slots;
 use forebay_core::catalog::with_rules;
 use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
-use forebay_core::stack::array::{Array, Census, DriveStage, Geometry, Level};
+use forebay_core::stack::array::{Array, Census, DriveLimit, DriveStage, Geometry, Label, Level};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, run};
@@ -41,6 +41,10 @@ pub struct Opened {
     pub without_end_label: Vec<u8>,
     /// The oldest version of the drives' labels.
     pub format: u64,
+    /// Whether the volume was only read, because its drives had no room for what had to be written.
+    pub lacked_room: bool,
+    /// Drives that are too small for the volume to hold more than it does, and the bytes that each lacks.
+    pub too_small: Vec<(u8, u64)>,
 }
 
 impl Opened {
@@ -74,12 +78,12 @@ impl Opened {
         };
         let replace = self.replace_command(named).map(|command| {
             let numbers: Vec<String> = self.missing().iter().map(u8::to_string).collect();
-            let (drives, are) =
-                if numbers.len() == 1 { ("drive", "is") } else { ("drives", "are") };
-            format!(
-                "{drives} {} {are} missing; to put a new drive in the place of one: {command}",
-                numbers.join(", ")
-            )
+            match &numbers[..] {
+                [one] => format!("drive {one} is missing; to replace it: {command}"),
+                many => {
+                    format!("drives {} are missing; to replace them: {command}", many.join(", "))
+                }
+            }
         });
         let others = self.others.iter().map(other);
         others
@@ -89,21 +93,33 @@ impl Opened {
     }
 
     /// The command that puts a new drive in the place of one that is missing: one that lost its label itself, where
-    /// nothing says that it is anybody else's now.
+    /// nothing says that it is anybody else's now. Where several are missing, a command for each, joined by `&&`.
     pub fn replace_command(&self, named: &[PathBuf]) -> Option<String> {
-        if self.missing().is_empty() {
-            return None;
-        }
-        let nobodys: Vec<&NonMember> = self.others.iter().filter(|it| it.is_nobodys).collect();
-        let own = nobodys.iter().find(|it| it.has_records);
-        let new = match (own, nobodys.first()) {
-            // What it holds is the volume's, and the others have it too.
-            (Some(own), _) => format!("{} --overwrite", quoted(&own.path)),
-            (None, Some(blank)) => quoted(&blank.path),
-            (None, None) => "NEW".into(),
-        };
-        let named: Vec<String> = named.iter().map(|path| quoted(path)).collect();
-        Some(format!("forebay volume replace {} --with {new}", named.join(" ")))
+        let missing = self.missing().len();
+        let mut nobodys: Vec<&NonMember> = self.others.iter().filter(|it| it.is_nobodys).collect();
+        nobodys.sort_by_key(|it| !it.has_records);
+        let unknown = missing.saturating_sub(nobodys.len());
+        let mut named: Vec<String> = named.iter().map(|path| quoted(path)).collect();
+        let commands: Vec<String> = (0..missing)
+            .map(|nth| {
+                let volume = named.join(" ");
+                let new = match nobodys.get(nth) {
+                    // What it holds is the volume's, and the others have it too.
+                    Some(own) if own.has_records => format!("{} --overwrite", quoted(&own.path)),
+                    Some(blank) => quoted(&blank.path),
+                    None => {
+                        let new = match unknown {
+                            1 => "NEW".to_string(),
+                            _ => format!("NEW{}", nth + 1 - nobodys.len()),
+                        };
+                        named.push(new.clone());
+                        new
+                    }
+                };
+                format!("forebay volume replace {volume} --with {new}")
+            })
+            .collect();
+        (!commands.is_empty()).then(|| commands.join(" && "))
     }
 
     /// Bytes that have to be made anew, where one drive is missing: a cell of each unit that lacks one.
@@ -185,15 +201,24 @@ pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> 
 }
 
 /// Reads all there is of a volume, and mends what is wrong, at most so many bytes of data a second; 0 is
-/// no limit; tells what is moved.
+/// no limit; tells what is moved. Where drives have no room even for records, it is only read.
 ///
 /// # Errors
 /// Where it is none.
 pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<Opened, Error> {
     let all = status(paths)?.stored_bytes();
     let found = find(paths, true)?;
-    let array = found.array().scrubbing().mending().caring_at(bytes_a_second);
-    let opened = opening(array, found, Some(all), tell)?;
+    let notes = found.notes.clone();
+    let checked = |array: Array| array.scrubbing().mending().caring_at(bytes_a_second);
+    let array = checked(found.array());
+    let opened = match opening(array, found, Some(all), tell) {
+        Err(Error::Full(_)) => {
+            let found = Found { notes, ..find(paths, false)? };
+            let opened = opening(checked(found.array().reading()), found, Some(all), tell)?;
+            return Ok(Opened { lacked_room: true, ..opened });
+        }
+        opened => opened?,
+    };
     // Some may have joined while others used the volume.
     settle(&drives_in(paths)?, opened.geometry.volume, &opened.census)?;
     Ok(opened)
@@ -215,6 +240,7 @@ pub(crate) fn opening(
     run(&mut policy, &mut *lanes, &mut once, &mut Counting::new(all_bytes, tell))?;
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
+    let too_small = policy.placement().drive_limit().map(|limit| opened.lacking(&geometry, &limit));
     match *told.borrow() {
         Some(Ok(())) if census.is_open => {
             opened.leave_out(&census, found.others);
@@ -230,20 +256,24 @@ pub(crate) fn opening(
                 joining,
                 without_end_label,
                 format,
+                lacked_room: false,
+                too_small: too_small.unwrap_or_default(),
             })
         }
         Some(Err(Fault::Gone)) | None => Err(Error::Volume(format!(
-            "volume {:016x}: got no records that go together from enough of its drives; more are missing, \
-             wiped or replaced than its level makes up for; nothing was written",
-            volume
+            "volume {volume:016x}: its records cannot be read from enough of its drives: more drives are missing, \
+             wiped or replaced than its level tolerates; nothing was written"
         ))),
         Some(Err(Fault::Full)) => Err(Error::Full(format!(
-            "volume {volume:016x}: it could not be opened: there is no room for its records; make room \
-             where its drives are files, and try again"
+            "volume {volume:016x}: it could not be opened: the file system below its drives is full (ENOSPC), so \
+             there is no room for its records; make room there and try again"
         ))),
-        outcome => Err(Error::Volume(format!(
-            "volume {:016x}: it could not be opened: {outcome:?}",
-            volume
+        Some(Err(fault)) => Err(Error::Volume(format!(
+            "volume {volume:016x}: it could not be opened: {}",
+            fault.reason()
+        ))),
+        Some(Ok(())) => Err(Error::Volume(format!(
+            "volume {volume:016x}: it could not be opened: its drives failed meanwhile"
         ))),
     }
 }
@@ -252,6 +282,8 @@ pub(crate) fn opening(
 struct Before {
     /// By number: their paths, and whether they say that they are to join.
     drives: Vec<(u8, PathBuf, bool)>,
+    /// Their numbers and lengths.
+    lengths: Vec<(u8, u64)>,
     others: Vec<NonMember>,
     joining: Vec<u8>,
     without_end_label: Vec<u8>,
@@ -264,7 +296,10 @@ impl Before {
         let without = drives
             .clone()
             .filter(|((_, target), it)| it.label.end_at(target.capacity_bytes()).is_none());
+        let lengths =
+            found.drives.iter().map(|(number, target)| (*number, target.capacity_bytes()));
         Before {
+            lengths: lengths.collect(),
             without_end_label: without.map(|((number, _), _)| *number).collect(),
             format: found.labels.iter().map(|it| it.label.version).min().unwrap_or(0),
             drives: drives
@@ -276,6 +311,14 @@ impl Before {
             others: Vec::new(),
             joining: Vec::new(),
         }
+    }
+
+    /// The bytes that each of the drives lacks that limit the volume: such a drive has a label at its end too.
+    fn lacking(&self, geometry: &Geometry, limit: &DriveLimit) -> Vec<(u8, u64)> {
+        let needed = Geometry { cells: limit.cells, ..*geometry }.lane_bytes() + Label::BYTES;
+        let is_limiting = |(number, _): &&(u8, u64)| limit.drives.contains(number);
+        let lacks = |(number, bytes): &(u8, u64)| (*number, needed.saturating_sub(*bytes));
+        self.lengths.iter().filter(is_limiting).map(lacks).collect()
     }
 
     /// Once the volume is open: `others` are not its drives, nor are those whose place is not among its drives or
@@ -322,10 +365,17 @@ pub fn flush(policy: &mut (impl Policy + ?Sized), lanes: &mut impl Lanes) -> Res
     run(policy, lanes, &mut once, &mut ())?;
     let why = match *told.borrow() {
         Some(Ok(())) => return Ok(()),
-        Some(Err(fault)) => fault.name(),
-        None => "no answer",
+        Some(Err(Fault::Full)) => "the file system below its drives is full (ENOSPC)",
+        Some(Err(Fault::Media)) => "drives failed before all of it was durable",
+        Some(Err(Fault::Gone | Fault::Refused)) => "too few of its drives work",
+        None => "the drives did not answer",
     };
-    Err(Error::Volume(format!("the volume could not be flushed: {why}")))
+    let why = format!("the volume could not be flushed: {why}");
+    Err(if *told.borrow() == Some(Err(Fault::Full)) {
+        Error::Full(why)
+    } else {
+        Error::Volume(why)
+    })
 }
 
 /// A single request, which moves no data.

@@ -1,8 +1,8 @@
 //! Whether a drive holds something.
 //!
 //! A drive is empty where nothing but zeros is found. Of files everything is read that is no hole; of block devices
-//! both ends, the places of known marks ([`crate::signatures`]) and samples all over. What cannot be read
-//! may hold something.
+//! the places of known marks ([`crate::signatures`]), where file systems keep copies of their begin
+//! ([`crate::copies`]), both ends, and samples all over. What cannot be read may hold something.
 
 use std::fs::File;
 use std::io;
@@ -10,13 +10,17 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{SeekFrom, seek};
 
+use crate::copies;
 use crate::labels::{Kind, is_torn};
 use crate::signatures::{Unreadable, known};
 
-/// Bytes that are read at a time, and of both ends of every drive.
+/// Bytes that are read at a time.
 const STEP: u64 = 1 << 20;
-/// Block devices up to this are read from end to end.
+/// Block devices up to this are read from end to end, and so much of the begin of every other: most of what a file
+/// system writes when it is made is there.
 const WHOLE_MAX: u64 = 256 << 20;
+/// So much of the end is read.
+const END: u64 = 16 << 20;
 /// Places of a longer one that are looked at, and the bytes of each.
 const SAMPLES: u64 = 1024;
 const SAMPLE: u64 = 4096;
@@ -36,7 +40,14 @@ pub(crate) fn holds(file: &File, kind: Kind, bytes: u64) -> Result<Option<String
         Kind::Device if bytes <= WHOLE_MAX => looked.range(0, bytes)?,
         Kind::Device => looked.sampled()?,
     };
-    Ok(found.map(|at| format!("holds data (at byte {at})")))
+    let Some(at) = found else { return Ok(None) };
+    let sector = at / copies::SECTOR * copies::SECTOR;
+    let mut block = vec![0; (bytes - sector).min(copies::SECTOR) as usize];
+    file.read_exact_at(&mut block, sector).map_err(|error| Unreadable { at: sector, error })?;
+    Ok(Some(match copies::named(&block) {
+        Some(name) => format!("holds what is left of {name} (at byte {sector})"),
+        None => format!("holds data (at byte {at})"),
+    }))
 }
 
 /// Places of labels that were being written when that was cut short.
@@ -55,11 +66,13 @@ impl Looked<'_> {
     /// The first byte from `from` to `end` that is not zero.
     fn range(&self, from: u64, end: u64) -> Result<Option<u64>, Unreadable> {
         let mut buf = vec![0; end.saturating_sub(from).min(STEP) as usize];
+        let zeros = vec![0; buf.len()];
         let mut at = from;
         while at < end {
             let part = &mut buf[..(end - at).min(STEP) as usize];
             self.file.read_exact_at(part, at).map_err(|error| Unreadable { at, error })?;
-            if part.iter().any(|byte| *byte != 0) {
+            // Quicker than byte by byte.
+            if *part != zeros[..part.len()] {
                 let nonzero = (at..).zip(part.iter()).filter(|(_, byte)| **byte != 0);
                 let first = nonzero.map(|(at, _)| at).find(|at| !self.is_torn(*at));
                 if first.is_some() {
@@ -75,7 +88,7 @@ impl Looked<'_> {
         self.torn.iter().any(|block| (*block..block + SAMPLE).contains(&at))
     }
 
-    /// The same in whatever of a file is no hole.
+    /// The first byte of a file that is not zero; holes are not read.
     fn stored(&self) -> Result<Option<u64>, Unreadable> {
         let mut at = 0;
         while at < self.bytes {
@@ -95,16 +108,17 @@ impl Looked<'_> {
         Ok(None)
     }
 
-    /// The same at both ends and at places spread over all between, no two at a like distance.
+    /// The first byte that is found not to be zero where copies may be, at both ends, and at places spread over all
+    /// between, no two at a like distance.
     fn sampled(&self) -> Result<Option<u64>, Unreadable> {
-        let ends = [(0, STEP), (self.bytes.saturating_sub(STEP), self.bytes)];
+        let ends = [(0, WHOLE_MAX), (self.bytes.saturating_sub(END), self.bytes)];
         let stretch = self.bytes / SAMPLES;
         let samples = (0..SAMPLES).map(|nth| {
             let within = nth.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (stretch - SAMPLE).max(1);
             let at = (nth * stretch + within) / SAMPLE * SAMPLE;
             (at, at + SAMPLE)
         });
-        for (from, end) in ends.into_iter().chain(samples) {
+        for (from, end) in copies::ranges(self.bytes).chain(ends).chain(samples) {
             if let Some(found) = self.range(from, end.min(self.bytes))? {
                 return Ok(Some(found));
             }
@@ -176,6 +190,55 @@ mod tests {
         let mark = |file: &File| file.write_all_at(b"_BHRfS_M", (64 << 20) + 64).unwrap();
         let said = found(Kind::Device, bytes, mark).unwrap();
         assert_eq!(said, "holds a Btrfs file system (at byte 67108928)");
+    }
+
+    #[test]
+    fn a_wiped_begin_leaves_the_copies_of_file_systems() {
+        const EXT: (&str, u64, &[u8]) = ("an ext2, ext3 or ext4 file system", 56, &[0x53, 0xEF]);
+        const XFS: (&str, u64, &[u8]) = ("an XFS file system", 0, b"XFSB");
+        const BTRFS: (&str, u64, &[u8]) = ("a Btrfs file system", 64, b"_BHRfS_M");
+        const CEPH: (&str, u64, &[u8]) = ("a drive of Ceph", 0, b"bluestore block device");
+        const NTFS: (&str, u64, &[u8]) = ("an NTFS file system", 3, b"NTFS    ");
+        const TABLE: (&str, u64, &[u8]) = ("an NTFS file system", 0, b"FILE0\0");
+        const HFS: (&str, u64, &[u8]) = ("an HFS+ file system", 0, b"H+\0\x04");
+        const GIB: u64 = 1 << 30;
+        let (mib, tib) = (1 << 20, 1024 * GIB);
+        let odd = 931 * GIB + 123 * 512;
+        // The length of the drive; where the copy is, and of what.
+        let copies = [
+            // Blocks of 1, 2 and 4 KiB, groups that are larger, in partitions.
+            (6 * GIB, 24 * mib + 1024, EXT),
+            (6 * GIB, 32 * mib, EXT),
+            (6 * GIB, 128 * mib, EXT),
+            (odd, 27 * 128 * mib, EXT),
+            (odd, 2 * GIB, EXT),
+            (odd, 64 * GIB + 63 * 512, EXT),
+            (odd, 129 * mib, EXT),
+            (odd, 5 * 128 * mib + mib, EXT),
+            // Four groups, more of them, in a partition, aligned with stripes, at most a TiB each.
+            (odd, (odd / 4096).div_ceil(4) * 4096, XFS),
+            (odd, (odd / 4096).div_ceil(113) * 4096, XFS),
+            (odd, mib + ((odd - 2 * mib) / 4096).div_ceil(4) * 4096, XFS),
+            (odd, odd / 16 / (512 << 10) * (512 << 10), XFS),
+            (7 * tib, tib - 4096, XFS),
+            (odd, 256 * GIB + mib, BTRFS),
+            (odd, 10 * GIB, CEPH),
+            (odd, odd - 512, NTFS),
+            (odd, 3 * GIB, TABLE),
+            (odd, odd / 2 / 4096 * 4096, TABLE),
+            (odd, odd - 1024, HFS),
+        ];
+        for (bytes, at, (name, within, mark)) in copies {
+            let write = |file: &File| {
+                file.write_all_at(mark, at + within).unwrap();
+                // Not the first byte of it, as counts may begin with a zero.
+                file.write_all_at(&[7], at + 100).unwrap();
+            };
+            let said = found(Kind::Device, bytes, write);
+            let told = format!("holds what is left of {name} (at byte {at})");
+            assert_eq!(said, Some(told), "{bytes} {at}");
+        }
+        assert_eq!(found(Kind::Device, odd, |_| ()), None);
     }
 
     #[test]

@@ -39,7 +39,12 @@ impl Serving {
     /// Of these disks, or with these options.
     pub(crate) fn of(folder: &Folder, words: &[&str]) -> Serving {
         let serve = [&["store", "serve", "--listen", "127.0.0.1:0"], words].concat();
-        let mut child = forebay(folder, &serve).stderr(Stdio::piped()).spawn().unwrap();
+        Serving::by(forebay(folder, &serve), words)
+    }
+
+    /// By a command that serves it with these options.
+    pub(crate) fn by(mut command: Command, words: &[&str]) -> Serving {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
         // What is lost is said before.
         let line = lines.find(|line| line.contains(" at ")).unwrap();

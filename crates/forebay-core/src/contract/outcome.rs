@@ -30,6 +30,16 @@ impl Fault {
             Fault::Refused => "refused",
         }
     }
+
+    /// The same for people: words that follow "failed: ".
+    pub fn reason(self) -> &'static str {
+        match self {
+            Fault::Media => "I/O error (EIO)",
+            Fault::Full => "no space left (ENOSPC)",
+            Fault::Gone => "the device is gone (EIO)",
+            Fault::Refused => "not possible on this device (EINVAL)",
+        }
+    }
 }
 
 /// Done, or why not.

@@ -39,6 +39,7 @@ mod kind;
 mod known;
 mod ledger;
 mod level;
+mod limit;
 mod locks;
 mod losses;
 mod lost;
@@ -82,6 +83,7 @@ pub use geometry::{Geometry, Update};
 pub use hints::Hint;
 pub use kind::{KINDS, Kind};
 pub use level::{LEVELS, Level};
+pub use limit::DriveLimit;
 pub use record::{DriveStage, Label, LabelError};
 
 /// Kinds of I/Os, in the highest byte of their tokens.
@@ -117,8 +119,9 @@ enum Phase {
     },
     Opening(Box<Opening>),
     Ready,
-    /// Nothing was found that may be believed.
-    Failed,
+    /// Nothing was found that may be believed, no drive takes records any more, or none had room for those of the
+    /// opening.
+    Failed(Fault),
 }
 
 /// An array.
@@ -201,6 +204,7 @@ impl Array {
     /// Has a client's request done.
     fn serve(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let beyond = request.end() > self.geometry.capacity_bytes();
+        self.care.retry(plan.now);
         match request.op {
             Op::Read | Op::Write | Op::Trim if beyond => {
                 plan.hold(client);
@@ -285,9 +289,9 @@ impl Placement for Array {
     fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         match self.phase {
             Phase::Ready => self.serve(client, request, bytes, plan),
-            Phase::Failed => {
+            Phase::Failed(fault) => {
                 plan.hold(client);
-                plan.release(client, Err(Fault::Gone));
+                plan.release(client, Err(fault));
             }
             Phase::Closed { .. } | Phase::Opening(_) => {
                 plan.hold(client);
@@ -318,11 +322,11 @@ impl Placement for Array {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        let full = self.full.due().filter(|_| !matches!(self.phase, Phase::Failed));
-        if !matches!(self.phase, Phase::Ready) || self.reads_only {
+        let full = self.full.due().filter(|_| !matches!(self.phase, Phase::Failed(_)));
+        if !matches!(self.phase, Phase::Ready) {
             return full;
         }
-        let log = self.log.due().filter(|_| self.is_fresh());
+        let log = self.log.due().filter(|_| self.is_fresh() && !self.reads_only);
         [log, self.care.due(), full].into_iter().flatten().min()
     }
 

@@ -206,6 +206,33 @@ fn drives_without_room_are_waited_for_and_kept() {
     assert!(told > 100, "{told}");
 }
 
+#[test]
+fn an_array_that_is_found_on_drives_without_room_waits_to_be_opened() {
+    for shape in SHAPES {
+        for (seed, until) in (0..3).zip([60, 90, u64::MAX]) {
+            println!("{shape:?}, seed {seed}, until {until}");
+            let mut oracle = Oracle::new(shape.mix(), 0, seed);
+            let media = begun(shape, seed, &mut oracle, 200);
+            let trouble = Troubles { full: Some((0, until)), ..Troubles::default() };
+            let mut lanes = Crash::new(media, 4096, 4, seed, trouble);
+            oracle.more(100);
+            let mut policy = over(shape.found(&[]));
+            run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+            assert_eq!(oracle.outstanding(), 0, "requests were never answered");
+            assert_eq!(oracle.failed > 0, until == u64::MAX, "{} failed", oracle.failed);
+            assert_eq!(oracle.gone, 0, "a drive without room is not gone");
+            assert_eq!(lanes.pool().live(), 0, "a buffer is left");
+            let failed = oracle.failed;
+            let media = lanes.cut(Tear::Sector);
+            oracle.cut();
+            let mut lanes = sound(media, seed);
+            oracle.settle();
+            drive(shape.found(&[]), &mut lanes, &mut oracle);
+            assert_eq!(oracle.failed, failed, "all is there");
+        }
+    }
+}
+
 /// Lanes where nothing goes wrong.
 pub(crate) fn sound(media: Vec<Medium>, seed: u64) -> Crash {
     Crash::new(media, 4096, 4, seed, Troubles::default())

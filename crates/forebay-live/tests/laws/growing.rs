@@ -1,6 +1,7 @@
 //! The laws of content on arrays that grow: with new drives, larger ones, and the power cut on the way.
 
 use forebay_core::stack::array::{Array, Census, Geometry, Kind, Level};
+use forebay_core::{Flags, Op};
 use forebay_live::run;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
 
@@ -98,4 +99,36 @@ fn an_array_grows_whenever_the_power_is_cut() {
         }
     }
     assert!(cuts > 24, "{cuts} cuts are too few");
+}
+
+#[test]
+fn growing_on_drives_without_room_ends_and_is_told() {
+    let mut told = 0;
+    for all in &shapes() {
+        let shape = &all.0;
+        for from in [50, 100, 200, 400, 800] {
+            println!("{shape:?}, from {from}");
+            let mut oracle = Oracle::new(shape.mix(), 0, from);
+            let mut media = begun(shape, from, &mut oracle, 400);
+            media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
+            // Whatever never ends is cut.
+            let (full, cut_after) = (Some((from, u64::MAX)), Some(300_000));
+            let troubles = Troubles { full, cut_after, ..Troubles::default() };
+            let mut lanes = Crash::new(media, 4096, 4, from, troubles);
+            oracle.ask(&[(Op::Open, Flags::NONE, 0, 0)]);
+            let mut policy = over(found(all, &[]).growing(Kind::Hdd).mending());
+            run(&mut policy, &mut lanes, &mut oracle, &mut ()).expect("it ends");
+            assert_eq!(oracle.outstanding(), 0, "the opening was never answered");
+            told += oracle.failed;
+            // Where there is room it goes on.
+            let media = lanes.cut(Tear::Page);
+            oracle.cut();
+            let mut lanes = sound(media, 6);
+            oracle.failed = 0;
+            oracle.settle();
+            drive(found(all, &[]).growing(Kind::Hdd).mending(), &mut lanes, &mut oracle);
+            assert_eq!(oracle.failed, 0, "nothing is lost");
+        }
+    }
+    assert!(told > 3, "{told}");
 }

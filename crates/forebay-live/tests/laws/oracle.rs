@@ -9,7 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::{Bytes, Done, Flags, Lane, Nanos, Op, Outcome, Piece, Request, Slots, Workload};
+use forebay_core::{
+    Bytes, Done, Fault, Flags, Lane, Nanos, Op, Outcome, Piece, Request, Slots, Workload,
+};
 
 pub(crate) const SECTOR: u64 = 512;
 
@@ -78,6 +80,8 @@ pub(crate) struct Oracle {
     versions: Vec<Vec<Version>>,
     pub(crate) checked: u64,
     pub(crate) failed: u64,
+    /// Of those that failed: because a drive is gone.
+    pub(crate) gone: u64,
 }
 
 fn pattern(stamp: u64, sector: u64, bytes: &mut [u8]) {
@@ -119,6 +123,7 @@ impl Oracle {
             versions: (0..mix.disks).flat_map(|_| disk.clone()).collect(),
             checked: 0,
             failed: 0,
+            gone: 0,
         }
     }
 
@@ -386,6 +391,7 @@ impl Workload for Oracle {
         let asked = self.asked.remove(&done.request.id).expect("it is answered once");
         assert_eq!(asked.request, done.request, "answered as it was asked");
         self.failed += u64::from(done.outcome.is_err());
+        self.gone += u64::from(done.outcome == Err(Fault::Gone));
         match asked.request.op {
             Op::Read if asked.bytes.buf == 0 => return,
             Op::Read if done.outcome.is_ok() => {

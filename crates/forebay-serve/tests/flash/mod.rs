@@ -53,7 +53,11 @@ impl Room {
     }
 
     fn start(&self, back: Back) -> Result<Server, Error> {
-        let listen = vec![Address::Unix(self.at("socket"))];
+        self.start_at("socket", back)
+    }
+
+    fn start_at(&self, socket: &str, back: Back) -> Result<Server, Error> {
+        let listen = vec![Address::Unix(self.at(socket))];
         Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] })
     }
 
@@ -133,7 +137,7 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
     room.copy("flash", "old flash");
     room.writes(BACK, "disk", "flash", 2);
     let told = room.refused(room.back(BACK, "disk", Some("old flash")));
-    assert!(told.contains("is an older copy") && told.contains("served 1 times"), "{told}");
+    assert!(told.contains("is an older copy") && told.contains("served once"), "{told}");
     let told = room.refused(room.back(BACK, "old disk", Some("flash")));
     assert!(told.contains("old disk is an older copy"), "{told}");
     // A copy from the middle of the last time.
@@ -150,6 +154,63 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
     assert_eq!(room.reads(back).0, 3);
     // Both copied together are a pair, older than they were.
     assert_eq!(room.reads(room.back(BACK, "old disk", Some("old flash"))).0, 1);
+}
+
+#[test]
+fn a_copy_of_the_flash_from_before_a_kill_is_refused_once_the_mark_is_newer() {
+    let room = Room::with_pair("disk", "flash", 1);
+    room.served(room.back(BACK, "disk", Some("flash")), |client| {
+        let flushed = |client: &mut Client, at: u64, byte: u8| {
+            client.write(at, &[byte; 4096]);
+            assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+        };
+        flushed(client, 16_384, 3);
+        room.copy("flash", "stale");
+        flushed(client, 32_768, 4);
+        // As a kill would leave them, at any moment: the mark is a few seconds behind at most.
+        let mut tries = 0;
+        let told = loop {
+            tries += 1;
+            assert!(tries < 600, "the mark names no newer record");
+            room.copy("disk", "killed");
+            room.copy("stale", "back");
+            match room.start_at("other", room.back(BACK, "killed", Some("back"))) {
+                Ok(server) => server.stop().unwrap(),
+                Err(error) => break error.to_string(),
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        };
+        assert!(told.contains("is older than the disk's mark"), "{told}");
+        // What was not put back is served.
+        room.copy("disk", "killed");
+        room.copy("flash", "back");
+        let server = room.start_at("other", room.back(BACK, "killed", Some("back"))).unwrap();
+        let mut other = Client::simple(&room.at("other"), "disk");
+        assert_eq!((other.read(16_384, 1), other.read(32_768, 1)), (vec![3], vec![4]));
+        drop(other);
+        server.stop().unwrap();
+    });
+}
+
+#[test]
+fn a_flash_is_not_served_as_a_disk_unless_forced() {
+    let room = Room::with_pair("disk", "flash", 1);
+    for read_only in [false, true] {
+        let alone = Back { read_only, ..room.back("noop", "flash", None) };
+        let told = room.refused(alone.clone());
+        assert!(told.contains("is the flash of a disk (pair "), "{told}");
+        assert!(told.contains("--force"), "{told}");
+    }
+    room.holes("blank", BYTES);
+    let told = room.refused(room.back(FORMAT, "flash", Some("blank")));
+    assert!(told.contains("is the flash of a disk"), "{told}");
+    fs::write(room.at("old"), image(include_str!("../images/placement-log-1-cache.txt"))).unwrap();
+    let told = room.refused(room.back("noop", "old", None));
+    assert!(told.contains("(a placement log of format 1)"), "{told}");
+    let looks = Back { read_only: true, ..forced(room.back("noop", "flash", None)) };
+    let (_, notes) = room.reads(looks);
+    assert!(notes.iter().any(|note| note.contains("it is served by force")), "{notes:?}");
+    assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
 }
 
 #[test]

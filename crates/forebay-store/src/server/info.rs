@@ -49,14 +49,19 @@ pub(super) fn info(serving: &Serving) -> String {
     ];
     let disks = (1..).zip(&status.stages).map(|(disk, of)| format!("disk{disk}:{}", of.name()));
     lines.extend(disks);
-    for (disk, health) in (1..).zip(&status.health) {
-        let DiskHealth { read_errors, write_errors, no_space_errors, .. } = health;
-        lines.push(format!("disk{disk}_health:{}", health.name()));
-        lines.push(format!("disk{disk}_read_errors:{read_errors}"));
-        lines.push(format!("disk{disk}_write_errors:{write_errors}"));
-        lines.push(format!("disk{disk}_no_space_errors:{no_space_errors}"));
-    }
+    lines.extend((1..).zip(&status.health).flat_map(|(disk, health)| errors(disk, health)));
     lines.join("\r\n") + "\r\n"
+}
+
+/// How a disk is, and what failed on it.
+fn errors(disk: usize, health: &DiskHealth) -> [String; 4] {
+    let DiskHealth { read_errors, write_errors, no_space_errors, .. } = health;
+    [
+        format!("disk{disk}_health:{}", health.name()),
+        format!("disk{disk}_read_errors:{read_errors}"),
+        format!("disk{disk}_write_errors:{write_errors}"),
+        format!("disk{disk}_no_space_errors:{no_space_errors}"),
+    ]
 }
 
 /// Whether every disk is there and takes writes, and nothing is lost.
@@ -72,6 +77,27 @@ fn in_a_field(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_a_disk_are_told_by_kind() {
+        let health = DiskHealth {
+            read_errors: 3,
+            write_errors: 7,
+            no_space_errors: 2,
+            failing: Some(forebay_core::Fault::Full),
+            is_missing: false,
+        };
+        let expected = [
+            "disk4_health:no-space",
+            "disk4_read_errors:3",
+            "disk4_write_errors:7",
+            "disk4_no_space_errors:2",
+        ];
+        assert_eq!(errors(4, &health), expected);
+        assert_eq!(errors(1, &DiskHealth::default())[0], "disk1_health:ok");
+        let health = DiskHealth { is_missing: true, ..health };
+        assert_eq!(errors(1, &health)[0], "disk1_health:missing");
+    }
 
     #[test]
     fn advice_is_one_field() {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use forebay_metrics::Page;
 
+use crate::engine::DiskHealth;
+
 use super::Serving;
 
 /// Commands that are counted by name; all others together are the last.
@@ -87,23 +89,7 @@ pub(super) fn text(serving: &Serving) -> String {
             page.sample("disk_stage", &label, f64::from(u8::from(of == stage)));
         }
     }
-    page.head("disk_ok", "gauge", "1 where a disk is there and its last write was done.");
-    for (disk, health) in (1..).zip(&status.health) {
-        let is_ok = health.name() == "ok";
-        page.sample("disk_ok", &format!("{{disk=\"{disk}\"}}"), f64::from(u8::from(is_ok)));
-    }
-    page.head("disk_errors_total", "counter", "Reads and writes of a disk that failed, by why.");
-    for (disk, health) in (1..).zip(&status.health) {
-        let other_writes = health.write_errors - health.no_space_errors;
-        for (of, count) in [
-            ("read", health.read_errors),
-            ("write", other_writes),
-            ("no-space", health.no_space_errors),
-        ] {
-            let label = format!("{{disk=\"{disk}\",error=\"{of}\"}}");
-            page.sample("disk_errors_total", &label, count as f64);
-        }
-    }
+    health(&mut page, &status.health);
     for (name, value, help) in [
         (
             "records",
@@ -163,6 +149,27 @@ pub(super) fn text(serving: &Serving) -> String {
     page.text()
 }
 
+/// Adds how disks are, and what failed on them.
+fn health(page: &mut Page, disks: &[DiskHealth]) {
+    page.head("disk_ok", "gauge", "1 where a disk is there and its last write was done.");
+    for (disk, health) in (1..).zip(disks) {
+        let is_ok = health.name() == "ok";
+        page.sample("disk_ok", &format!("{{disk=\"{disk}\"}}"), f64::from(u8::from(is_ok)));
+    }
+    page.head("disk_errors_total", "counter", "Reads and writes of a disk that failed, by why.");
+    for (disk, health) in (1..).zip(disks) {
+        let other_writes = health.write_errors.saturating_sub(health.no_space_errors);
+        for (of, count) in [
+            ("read", health.read_errors),
+            ("write", other_writes),
+            ("no-space", health.no_space_errors),
+        ] {
+            let label = format!("{{disk=\"{disk}\",error=\"{of}\"}}");
+            page.sample("disk_errors_total", &label, count as f64);
+        }
+    }
+}
+
 /// Adds a histogram.
 fn histogram(page: &mut Page, name: &str, help: &str, histogram: &Histogram) {
     page.head(name, "histogram", help);
@@ -180,6 +187,29 @@ fn histogram(page: &mut Page, name: &str, help: &str, histogram: &Histogram) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_disks_are_counted_by_kind() {
+        let failing = DiskHealth {
+            read_errors: 3,
+            write_errors: 7,
+            no_space_errors: 2,
+            failing: Some(forebay_core::Fault::Media),
+            is_missing: false,
+        };
+        let mut page = Page::default();
+        health(&mut page, &[DiskHealth::default(), failing]);
+        let text = page.text();
+        let has = |line: &str| assert!(text.lines().any(|other| other == line), "{text}");
+        has("# TYPE forebay_disk_ok gauge");
+        has("forebay_disk_ok{disk=\"1\"} 1");
+        has("forebay_disk_ok{disk=\"2\"} 0");
+        has("# TYPE forebay_disk_errors_total counter");
+        has("forebay_disk_errors_total{disk=\"1\",error=\"read\"} 0");
+        has("forebay_disk_errors_total{disk=\"2\",error=\"read\"} 3");
+        has("forebay_disk_errors_total{disk=\"2\",error=\"write\"} 5");
+        has("forebay_disk_errors_total{disk=\"2\",error=\"no-space\"} 2");
+    }
 
     #[test]
     fn a_histogram_counts_what_is_not_above_a_bound() {

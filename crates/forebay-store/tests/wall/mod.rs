@@ -247,7 +247,7 @@ fn what_is_no_store_is_named_and_nothing_is_written() {
     drop(make(&folders[..4], 64 * MIB).unwrap());
     assert!(said(make(&folders[..4], 64 * MIB)).contains("--overwrite"));
     assert!(said(find(&folders[..3])).contains("got 3 of its 4 disks"));
-    assert!(said(find(&[])).contains("got no disks"));
+    assert!(said(find(&[])).contains("no disks are named"));
     let copy = folders[4].join("forebay.store");
     fs::copy(folders[0].join("forebay.store"), &copy).unwrap();
     assert!(said(find(&folders)).contains("is disk 1 of the store, and so is"));

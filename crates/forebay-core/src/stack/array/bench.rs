@@ -227,6 +227,11 @@ impl Bench {
         self.policy.wakeup().is_some()
     }
 
+    /// Time passes, and nothing happens.
+    pub(super) fn idle(&mut self, time: Nanos) {
+        self.step += time.0.div_ceil(STEP);
+    }
+
     /// Time passes until something is due.
     pub(super) fn wake(&mut self) {
         let due = self.policy.wakeup().expect("requests are never answered");

@@ -25,7 +25,7 @@ pub(super) struct Care {
     due: Option<Nanos>,
     next: u64,
     /// Reads all there is, once.
-    scrubs: bool,
+    pub(super) scrubs: bool,
     /// Bytes of clients' data a second; 0 is as fast as it goes.
     rate: u64,
     /// Has roles move until drives are alike, then promises more, and of which kind new drives are; whether
@@ -37,8 +37,8 @@ pub(super) struct Care {
     pub(super) busy: bool,
     /// Who opens it is answered when all care is taken: those who do, with their streams.
     pub(super) waits: bool,
-    /// Drives had no room for something.
-    lacks_room: bool,
+    /// Drives had no room for something: it is tried again once somebody asks for anything from then on.
+    retries_from: Option<Nanos>,
     pub(super) waiters: Vec<(u32, u32)>,
 }
 
@@ -55,20 +55,30 @@ impl Care {
 
     /// From the first unit on.
     pub(super) fn begin(&mut self, now: Nanos) {
-        (self.due, self.next) = (Some(now), 0);
+        (self.due, self.next, self.retries_from) = (Some(now), 0, None);
     }
 
-    /// Drives had no room for something: it is tried again later, unless somebody waits for the end.
+    /// Drives had no room for something: it is tried again later, unless somebody waits for the end. No clock says
+    /// when, or a run would never end while there is no room.
     pub(super) fn postpone(&mut self, now: Nanos) {
-        self.lacks_room = !self.waits;
-        if self.due.is_none() {
-            self.begin_again(now);
+        if !self.waits {
+            self.retries_from.get_or_insert(now + CARE_PAUSE);
         }
     }
 
-    fn begin_again(&mut self, now: Nanos) {
-        if std::mem::take(&mut self.lacks_room) {
-            self.begin(now + CARE_PAUSE);
+    /// Records have no room, and without them care does not end: who waits for its end, if anybody does. Nothing more
+    /// is taken care of then.
+    pub(super) fn refused(&mut self) -> Vec<u32> {
+        if !self.waiters.is_empty() {
+            self.due = None;
+        }
+        std::mem::take(&mut self.waiters).into_iter().map(|(client, _)| client).collect()
+    }
+
+    /// Somebody asks for something: what had no room may have it by now.
+    pub(super) fn retry(&mut self, now: Nanos) {
+        if self.due.is_none() && self.retries_from.is_some_and(|from| from <= now) {
+            self.begin(now);
         }
     }
 }
@@ -154,7 +164,6 @@ impl Array {
         if self.care.grows.take().is_some() {
             self.promise_more();
         }
-        self.care.begin_again(plan.now);
         for (client, stream) in std::mem::take(&mut self.care.waiters) {
             self.log.wait(client, Some(stream));
         }
@@ -164,9 +173,7 @@ impl Array {
     /// As many units as there is room for, when a record says so.
     fn promise_more(&mut self) {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
-        // Copies that were asked for and that nothing but a lack of room would make leaner stay.
-        let level = if self.first.tolerates() == 2 { self.leanest } else { self.first };
-        let units = self.drives.units(level, chunks, most);
+        let units = self.drives.units(self.promised_level(), chunks, most);
         if let Some(grown) = self.geometry.grown(units) {
             (self.geometry, self.log.owes) = (grown, true);
             self.table.grow(units);

@@ -108,8 +108,8 @@ impl Array {
         if !self.log.is_idle() || !self.is_fresh() {
             return;
         }
-        if matches!(self.phase, Phase::Failed) {
-            return self.give_up(Fault::Gone, plan);
+        if let Phase::Failed(fault) = self.phase {
+            return self.give_up(fault, plan);
         }
         if !self.changed.is_empty() || self.log.owes {
             return self.begin_round(plan);
@@ -288,6 +288,9 @@ impl Array {
         for waiter in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
             plan.release(waiter.client, Err(Fault::Full));
         }
+        for client in self.care.refused() {
+            plan.release(client, Err(Fault::Full));
+        }
         for key in std::mem::take(&mut self.stalled) {
             self.finish(key, Err(Fault::Full), plan);
         }
@@ -317,7 +320,8 @@ impl Array {
 
     /// No drive takes records any more: nothing becomes durable.
     pub(super) fn give_up(&mut self, fault: Fault, plan: &mut Plan<'_>) {
-        self.phase = Phase::Failed;
+        self.free_written_again(plan.slots);
+        self.phase = Phase::Failed(fault);
         let round = self.log.round.take();
         if let Some(round) = &round {
             round.stretches.iter().for_each(|it| plan.slots.free(it.buf));

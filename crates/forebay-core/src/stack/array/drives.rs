@@ -378,7 +378,12 @@ impl Drives {
 }
 
 /// How many units of a level drives of so many cells have room for, with spare cells left.
-fn units_on(cells: impl Iterator<Item = u32>, level: Level, chunks: usize, units_max: u64) -> u64 {
+pub(super) fn units_on(
+    cells: impl Iterator<Item = u32>,
+    level: Level,
+    chunks: usize,
+    units_max: u64,
+) -> u64 {
     let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
     let usable = |cells: u32| u64::from(cells.saturating_sub(spare_cells(cells)));
     let mut usable: Vec<u64> = cells.map(usable).collect();

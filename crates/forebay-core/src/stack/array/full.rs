@@ -16,7 +16,7 @@ use crate::stack::placed::Plan;
 const PAUSE: Nanos = Nanos::from_millis(250);
 /// How long a client waits for room at most. Clients of NBD give up after 30 s or more.
 const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
-/// How long until care is tried again that found no room.
+/// How long until care that found no room is tried again, if somebody asks for anything then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
 
 /// What waits for room on drives.
@@ -89,6 +89,17 @@ impl Array {
         }
     }
 
+    /// A drive has no room for the records that an opening writes again: it gets them later, for as long as a client
+    /// waits.
+    pub(super) fn await_room_to_open(&mut self, plan: &mut Plan<'_>) {
+        match is_waited_out(&mut self.full.records_since, plan.now) {
+            true => self.give_up(Fault::Full, plan),
+            false => {
+                self.full.due.get_or_insert(plan.now + PAUSE);
+            }
+        }
+    }
+
     /// Somebody asks for records, which may have waited for room in vain before.
     pub(super) fn ask_for_records(&mut self, now: Nanos) {
         if self.full.records {
@@ -110,6 +121,7 @@ impl Array {
             self.locks.ask(number, Task::Write(part));
             self.ready.push(number);
         }
+        self.write_refused(plan);
         if std::mem::take(&mut self.full.records) {
             self.send_records(plan);
         }
@@ -249,8 +261,15 @@ mod tests {
         pass(&mut bench, Nanos::from_millis(1000), full);
         let degraded = |bench: &Bench| bench.array().census().degraded_units;
         assert_eq!(degraded(&bench), 1);
-        pass(&mut bench, CARE_PAUSE, |_| Ok(()));
-        assert_eq!(degraded(&bench), 0);
+        assert!(!bench.has_due(), "a run can end while there is no room");
+        let read = |bench: &mut Bench| {
+            bench.ask(Op::Read, Flags::NONE, 0, 4, 4);
+            pass(bench, Nanos::from_millis(1000), |_| Ok(()));
+            degraded(bench)
+        };
+        assert_eq!(read(&mut bench), 1, "it is not tried again at once");
+        bench.idle(CARE_PAUSE);
+        assert_eq!(read(&mut bench), 0);
         bench.check();
     }
 }

@@ -99,7 +99,7 @@ pub(super) mod tests {
 
     /// Every cell of a drive that is there is taken by one unit that names it, or free.
     pub(in super::super) fn check(array: &Array) {
-        if matches!(array.phase, Phase::Failed) {
+        if matches!(array.phase, Phase::Failed(_)) {
             return;
         }
         let mut owners = BTreeMap::new();

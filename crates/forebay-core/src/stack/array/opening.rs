@@ -15,7 +15,7 @@ use super::kind::Kind;
 use super::record::Record;
 use super::unit::Unit;
 use super::{Array, Geometry, KIND, OPENING, Phase, geometry, nobodys};
-use crate::contract::bytes::{Buf, Bytes};
+use crate::contract::bytes::{Buf, Bytes, Slots};
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
@@ -30,10 +30,10 @@ pub(super) struct Opening {
     left: u32,
     /// By sequence number and sum: the record and its bytes.
     records: BTreeMap<(u64, u64), (Record, Vec<u8>)>,
-    /// What is being written.
-    writing: bool,
-    /// A drive has no room for it.
-    lacks_room: bool,
+    /// Records that are written again: where, and their bytes.
+    written: Vec<(u64, Buf)>,
+    /// Those that a drive had no room for: its lane, and where.
+    refused: Vec<(usize, u64)>,
 }
 
 impl Array {
@@ -60,13 +60,31 @@ impl Array {
         }
     }
 
-    /// Writes what has to be durable before anything is served.
-    fn write_again(&mut self, lane: usize, at: u64, len: u32, buf: Buf, plan: &mut Plan<'_>) {
-        let io = nobodys(lane, Op::Write, at, len, Bytes::of(buf), OPENING << KIND);
+    /// Writes a record that has to be durable before anything is served.
+    fn write_again(&mut self, lane: usize, at: u64, buf: Buf, plan: &mut Plan<'_>) {
+        let bytes = Bytes::of(buf);
+        let io = nobodys(lane, Op::Write, at, geometry::RECORD, bytes, OPENING << KIND);
         plan.io(Planned { flags: Flags::FUA, ..io });
         if let Some(opening) = self.opening() {
-            (opening.left, opening.writing) = (opening.left + 1, true);
+            opening.left += 1;
         }
+    }
+
+    /// Writes once more what drives had no room for.
+    pub(super) fn write_refused(&mut self, plan: &mut Plan<'_>) {
+        let Some(opening) = self.opening() else { return };
+        let written = opening.written.clone();
+        for (lane, at) in std::mem::take(&mut opening.refused) {
+            if let Some((_, buf)) = written.iter().find(|(of, _)| *of == at) {
+                self.write_again(lane, at, *buf, plan);
+            }
+        }
+    }
+
+    /// What was written again need not be held any more.
+    pub(super) fn free_written_again(&mut self, slots: &mut dyn Slots) {
+        let Some(opening) = self.opening() else { return };
+        opening.written.drain(..).for_each(|(_, buf)| slots.free(buf));
     }
 
     fn read_ring(&mut self, lane: usize, from: u64, len: u64, plan: &mut Plan<'_>) {
@@ -87,16 +105,17 @@ impl Array {
             Op::Read => self.found_part(io, outcome, plan),
             // A drive that does not take it is used no more.
             _ => match outcome {
-                Err(Fault::Full) => opening.lacks_room = true,
+                Err(Fault::Full) => opening.refused.push((io.lane.into(), io.offset)),
                 Err(_) => drop(self.lose(io.lane.into())),
                 Ok(()) => {}
             },
         }
         let Some(opening) = self.opening().filter(|opening| opening.left == 0) else { return };
-        if opening.lacks_room {
-            return self.give_up(Fault::Full, plan);
+        if !opening.refused.is_empty() {
+            return self.await_room_to_open(plan);
         }
-        if opening.writing {
+        if !opening.written.is_empty() {
+            self.free_written_again(plan.slots);
             return self.begin_round(plan);
         }
         if self.settle(plan).is_none() {
@@ -181,11 +200,11 @@ impl Array {
             let bytes = &records.get(key)?.1;
             let buf = plan.slots.take(geometry::RECORD);
             plan.slots.put(Bytes::of(buf).len(geometry::RECORD), bytes);
-            for &lane in &lanes {
-                let at = self.geometry.record_at(key.0);
-                self.write_again(lane, at, geometry::RECORD, buf, plan);
+            let at = self.geometry.record_at(key.0);
+            lanes.iter().for_each(|lane| self.write_again(*lane, at, buf, plan));
+            if let Some(opening) = self.opening() {
+                opening.written.push((at, buf));
             }
-            plan.slots.free(buf);
         }
         (!lanes.is_empty()).then_some(())
     }
@@ -244,7 +263,7 @@ impl Array {
     /// What came before is served.
     pub(super) fn ready_now(&mut self, plan: &mut Plan<'_>) {
         self.phase = Phase::Ready;
-        if !self.reads_only {
+        if !self.reads_only || self.care.scrubs {
             self.care.begin(plan.now);
         }
         for (client, request, bytes) in std::mem::take(&mut self.early) {

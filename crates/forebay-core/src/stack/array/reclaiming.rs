@@ -139,8 +139,8 @@ impl Array {
             }
         }
         self.stalled.append(&mut waiting);
-        if matches!(self.phase, super::Phase::Failed) {
-            self.give_up(Fault::Gone, plan);
+        if let super::Phase::Failed(fault) = self.phase {
+            self.give_up(fault, plan);
         }
     }
 

@@ -98,6 +98,11 @@ impl Array {
     pub(super) fn remake(&mut self, key: u32, plan: &mut Plan<'_>) {
         let job = &self.jobs[key as usize];
         let (doing, number, old, level) = (job.doing, job.number, job.old, job.level);
+        if self.reads_only {
+            // What is found to be lost is told, and no more.
+            self.jobs[key as usize].new = Unit { lost: self.lost_after(key, 0), ..old };
+            return self.finish(key, Ok(()), plan);
+        }
         let (mut new, mut writes) = self.remade(key, job.waits > 0);
         let to = new.level.unwrap_or(level);
         if writes == 0 {

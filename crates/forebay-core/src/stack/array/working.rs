@@ -159,7 +159,7 @@ impl Array {
     pub(super) fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
         let newest = self.unit(number);
         self.hold(number, &newest, new);
-        if self.is_fresh() {
+        if self.is_fresh() && !self.reads_only {
             self.changed.insert(number, *new);
             self.log.changed(plan.now);
         } else {
@@ -183,7 +183,7 @@ impl Array {
         }
         let lane = usize::from(io.lane);
         let is_over = self.drives.fault(lane, now) || fault == Fault::Gone;
-        if is_over && self.lose(lane) {
+        if is_over && self.lose(lane) && !self.reads_only {
             self.care.begin(now);
         }
     }

@@ -152,7 +152,7 @@ impl Judge {
         let flush = self.flushes.remove(&request.id);
         self.changes.remove(&request.id);
         let durable = self.durable.remove(&request.id);
-        if matches!(array.phase, Phase::Failed) {
+        if matches!(array.phase, Phase::Failed(_)) {
             return;
         }
         if let Some(Flush { came, rounds }) = flush {

@@ -79,7 +79,7 @@ impl Medium {
 /// What an array counts on is there: cells that its newest states name hold what was written, those that
 /// durable ones name outlast a power cut. Of others it knows.
 pub(super) fn check(array: &Array, medium: &Medium) {
-    if matches!(array.phase, Phase::Failed) {
+    if matches!(array.phase, Phase::Failed(_)) {
         return;
     }
     let is_there = |place: &Place| array.drives.lane(*place).is_some();
