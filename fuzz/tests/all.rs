@@ -16,7 +16,7 @@ use forebay_fuzz::{TARGETS, Target};
 use mutate::Mutations;
 
 /// Mutations of each target where nobody says how many.
-const MUTATIONS: usize = 400;
+const MUTATIONS: usize = 2000;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)

@@ -8,6 +8,8 @@ use crate::served::{Folder, Serving, have, serve, skipped};
 use crate::shell;
 
 const BYTES: u64 = 8 << 20;
+/// Whole blocks of any device.
+const LEN: usize = 300 << 10;
 
 /// The same command without io_uring; nothing where the system has no such filter.
 fn denied(command: &Command) -> Option<Command> {
@@ -28,10 +30,10 @@ fn denied(command: &Command) -> Option<Command> {
 fn use_it(socket: &std::path::Path, export: &str) {
     let mut clients = [(); 2].map(|()| Client::simple(socket, export));
     for (nth, client) in clients.iter_mut().enumerate() {
-        let data = forebay_rig::nbd::pattern(nth as u8, 300_000);
-        client.write(nth as u64 * (1 << 20) + 512, &data);
+        let data = forebay_rig::nbd::pattern(nth as u8, LEN);
+        client.write(nth as u64 * (1 << 20), &data);
         assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
-        assert_eq!(client.read(nth as u64 * (1 << 20) + 512, 300_000), data);
+        assert_eq!(client.read(nth as u64 * (1 << 20), LEN as u32), data);
     }
 }
 

@@ -20,7 +20,10 @@ fn requests_beyond_the_device_are_clipped_and_counted_or_moved() {
         assert_eq!((&kept["requests_clipped"], &kept["requests"]), (&0.into(), &4.into()), "{map}");
         let moved = kept["requests_moved"].as_u64().unwrap();
         assert!(moved > 0 && moved <= 4 && kept["requests_cut"] == 0, "{map}: {moved}");
-        assert!(said.contains(&format!("{moved} requests were moved onto it")), "{map}: {said}");
+        let what = if moved == 1 { "request was" } else { "requests were" };
+        assert!(said.contains(&format!("{moved} {what} moved onto it")), "{map}: {said}");
+        let gaps = said.contains("of long gaps that no request lies on were left out");
+        assert_eq!(gaps, map == "scale", "{map}: {said}");
     }
 }
 
