@@ -180,7 +180,7 @@ proptest-long:
 # room of a volume over all its configurations.
 laws:
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib array::room
-	FOREBAY_LAWS=8 cargo test -q -p forebay-live --test all laws
+	FOREBAY_LAWS=24 cargo test -q -p forebay-live --test all laws
 	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test all crash
 	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 

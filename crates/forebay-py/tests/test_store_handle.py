@@ -190,7 +190,8 @@ def test_what_is_no_store_is_said(disks):
         forebay.Store.create(disks, mb=1)
     with pytest.raises(FileNotFoundError, match="none"):
         forebay.Store([disks[0] / "none"])
-    (disks[0] / "forebay.store").write_bytes(bytes(10_000))
+    for disk in disks:
+        (disk / "forebay.store").write_bytes(bytes(10_000))
     with pytest.raises(forebay.Error, match="has no Forebay label"):
         forebay.Store(disks)
 

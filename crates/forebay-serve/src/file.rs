@@ -543,7 +543,7 @@ on = "safe"
         idle("").unwrap();
         assert!(told("").unwrap_err().contains("there is nothing to serve"));
         let silent = "[[disk]]\nname = \"a\"\nfile = \"b\"\n";
-        assert!(told(silent).unwrap_err().contains("no place to listen at"));
+        assert!(told(silent).unwrap_err().contains("no address to listen on"));
         assert_eq!(
             told(&format!("socket = \"s\"\n{silent}")).unwrap().backs[0].exports[0].name,
             "a"

@@ -19,6 +19,7 @@ use std::sync::mpsc::{Receiver, channel};
 use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
 use forebay_rig::Crash;
+use forebay_testing::longer;
 
 use crate::config::Named;
 use crate::drive::{Arrivals, Fronted};
@@ -28,12 +29,6 @@ use crate::handshake::Agreed;
 use crate::journal::Journal;
 use crate::tally::{Counting, Tally};
 use client::Client;
-
-/// So many, or as many times that as FOREBAY_LAWS says.
-fn longer(count: u64) -> u64 {
-    let times = std::env::var("FOREBAY_LAWS").ok().and_then(|text| text.parse().ok());
-    count * times.unwrap_or(1)
-}
 
 /// Media that lose power and fail, and one client's socket.
 pub(super) struct Cutting {

@@ -26,6 +26,16 @@ pub const fn mixed(number: u64) -> u64 {
     z ^ z >> 31
 }
 
+/// How many times as long a test is to run: `make laws` sets `FOREBAY_LAWS`; nothing otherwise.
+pub fn laws_times() -> Option<u64> {
+    std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok())
+}
+
+/// So many, or as many times that as `FOREBAY_LAWS` says.
+pub fn longer(count: u64) -> u64 {
+    count * laws_times().unwrap_or(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

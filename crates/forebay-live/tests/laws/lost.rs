@@ -224,7 +224,7 @@ fn blocks_that_drives_refuse_are_lost_until_they_are_read() {
         let geometry = shape.geometry();
         let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
         // Few, or the drives are given up.
-        let cells = (10..14).map(|cell| first + cell * geometry.cell_bytes());
+        let cells = (6..14).map(|cell| first + cell * geometry.cell_bytes());
         let bad = cells.flat_map(|at| (0..6).map(move |lane| (lane, at + BLOCK))).collect();
         let mut lanes = Crash::new(media, 4096, 4, 3, Troubles { bad, ..Troubles::default() });
         let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);

@@ -16,16 +16,10 @@ mod surviving;
 use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
 use forebay_live::{Watch, run};
 use forebay_rig::{Crash, Medium, Tear, Troubles};
-pub(crate) use forebay_testing::random;
+pub(crate) use forebay_testing::{longer, random};
 
 use self::oracle::{Mix, Oracle};
 use self::stacks::{Mends, Stack, stacks};
-
-/// So many, or as many times that as FOREBAY_LAWS says: `make laws` runs more than tests do.
-pub(crate) fn longer(count: u64) -> u64 {
-    let times = std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok());
-    count * times.unwrap_or(1)
-}
 
 /// Sees that no lane is asked for what policies do themselves.
 struct Parted;
@@ -128,7 +122,7 @@ const CUT_SEEDS: u64 = 3;
 fn what_was_durable_is_there_after_a_cut_anywhere() {
     let mut cuts = 0;
     for stack in stacks().into_iter().filter(|stack| stack.restarts) {
-        for seed in 0..longer(3 * CUT_SEEDS) {
+        for seed in 0..longer(CUT_SEEDS) {
             println!("{}, seed {seed}", stack.name);
             let mut oracle = Oracle::new(mix(&stack), 0, seed);
             let mut disks = media(&stack, seed);

@@ -12,7 +12,7 @@ use forebay_store::{Config, Desk, StorePolicy};
 
 use crate::crash::clients::{Clients, Known};
 use crate::crash::meddled::{Meddle, Meddled};
-use crate::crash::{DISKS, Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{DISKS, Draw, STUCK, config, layouts, longer, media};
 
 /// Troubles that come and go: so many passes of the driver from one change to the next.
 struct Changing {
@@ -144,7 +144,7 @@ fn lives(seed: u64, what: What) -> Came {
 fn what_was_acknowledged_outlives_faults_and_the_store_goes_on() {
     for what in What::EACH {
         let mut all = Came::default();
-        for seed in 0..seeds(15) {
+        for seed in 0..longer(15) {
             let came = lives(seed, what);
             all.refused += came.refused;
             all.calm += came.calm;

@@ -9,7 +9,7 @@ use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolic
 
 use crate::crash::clients::{Clients, Known};
 use crate::crash::lying::{Lie, Lying};
-use crate::crash::{DISKS, Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{DISKS, Draw, STUCK, config, layouts, longer, media};
 
 /// A store's lives so far.
 struct Lives {
@@ -81,7 +81,7 @@ pub(crate) fn is_known_elsewhere(seed: u64, lie: Option<Lie>) {
 #[test]
 fn a_missing_disk_makes_nothing_older_of_what_there_is() {
     let (mut read, mut missed, mut whole) = (0, 0, 0);
-    for seed in 0..seeds(100) {
+    for seed in 0..longer(100) {
         let mut draw = Draw(seed ^ 0xD15C);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);
@@ -212,7 +212,7 @@ fn repaired(
 #[test]
 fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
     let (mut found, mut missed, mut saved, mut lost) = (0, 0, 0, 0);
-    for seed in 0..seeds(100) {
+    for seed in 0..longer(100) {
         let mut draw = Draw(seed ^ 0xB0CC);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);
@@ -259,7 +259,7 @@ fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
 
 #[test]
 fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
-    for seed in 0..seeds(30) {
+    for seed in 0..longer(30) {
         let mut draw = Draw(seed ^ 0x90E);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);

@@ -22,6 +22,7 @@ use forebay_core::Nanos;
 use forebay_live::run;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
 use forebay_store::{Answer, Config, Desk, Layout, Operation, StorePolicy, Transformation, Tree};
+use forebay_testing::longer;
 
 use self::clients::{Clients, Known};
 use self::lying::{Lie, Lying};
@@ -184,16 +185,10 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
     Ok(came)
 }
 
-/// How many runs; `make laws` asks for more.
-fn seeds(usual: u64) -> u64 {
-    let times = std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok());
-    usual * times.unwrap_or(1)
-}
-
 #[test]
 fn what_was_acknowledged_outlives_every_cut() {
     let mut all = Came::default();
-    for seed in 0..seeds(300) {
+    for seed in 0..longer(150) {
         let came = lives(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
         all.checked += came.checked;
         all.cuts += came.cuts;
@@ -265,7 +260,7 @@ fn finds(lie: Lie) -> Option<String> {
         let wrong = run.unwrap_or_else(|_| Err("a panic".into())).err()?;
         Some(format!("{what}, seed {seed}: {wrong}"))
     };
-    (0..seeds(400)).find_map(|seed| match lie {
+    (0..longer(400)).find_map(|seed| match lie {
         Lie::Duty => caught("undurable", seed, &|seed| {
             undurable::loses_no_more_than_a_log(seed, Some(lie));
             Ok(())
@@ -284,14 +279,14 @@ fn finds(lie: Lie) -> Option<String> {
 
 #[test]
 fn what_is_found_after_a_kill_outlives_a_cut() {
-    for seed in 0..seeds(200) {
+    for seed in 0..longer(200) {
         is_durable_once_seen(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }
 
 #[test]
 fn a_cut_damages_nothing_that_is_read_only_without_a_disk() {
-    for seed in 0..seeds(60) {
+    for seed in 0..longer(60) {
         is_whole_after_a_cut(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }

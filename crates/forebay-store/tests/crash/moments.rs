@@ -7,7 +7,7 @@ use forebay_live::run;
 use forebay_rig::{Crash, Troubles};
 use forebay_store::{Answer, Desk, Key, Operation, StorePolicy, Value};
 
-use crate::crash::{Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{Draw, STUCK, config, layouts, longer, media};
 
 const KEYS: u8 = 6;
 
@@ -146,7 +146,7 @@ impl Workload for Moments {
 #[test]
 fn a_batch_is_seen_as_a_whole_and_a_snapshot_stays() {
     let (mut outlived, mut acknowledged) = (0, 0);
-    for seed in 0..seeds(40) {
+    for seed in 0..longer(40) {
         let mut draw = Draw(seed ^ 0x0A70);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let troubles = Troubles { cut_after: Some(STUCK), ..Troubles::default() };

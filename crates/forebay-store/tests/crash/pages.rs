@@ -14,7 +14,7 @@ use forebay_store::{
     Answer, Config, Desk, Figures, Key, Layout, Operation, Page, StorePolicy, Value,
 };
 
-use crate::crash::{Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{Draw, STUCK, config, layouts, longer, media};
 
 type Model = BTreeMap<Key, Value>;
 
@@ -255,7 +255,7 @@ fn live(
 #[test]
 fn pages_are_as_the_model_says() {
     let (mut pages, mut merges) = (0, 0);
-    for seed in 0..seeds(60) {
+    for seed in 0..longer(60) {
         let mut draw = Draw(seed ^ 0x5CA9);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let (work, figures, _) = live((seed, config, draw), &layouts, |_| ());

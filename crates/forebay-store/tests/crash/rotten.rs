@@ -5,7 +5,7 @@ use forebay_rig::{Crash, Medium, Troubles};
 use forebay_store::{Answer, Checked, Config, Layout, Operation, Transformation, Trouble};
 
 use crate::crash::missing::{Asking, key, told};
-use crate::crash::{DISKS, Draw, config, cramped, layouts, media, seeds};
+use crate::crash::{DISKS, Draw, config, cramped, layouts, longer, media};
 
 const KEYS: usize = 18;
 
@@ -98,7 +98,7 @@ fn rotten(medium: &Medium, at: u64) -> Vec<u8> {
 fn merging_goes_on_around_what_rots() {
     let mut most = 0;
     let mut told_of = 0;
-    for seed in 0..seeds(20) {
+    for seed in 0..longer(20) {
         let mut draw = Draw(seed ^ 0x207);
         let layouts = layouts(&mut draw);
         let config = Config {
@@ -172,7 +172,7 @@ fn last(key: usize) -> u8 {
 
 #[test]
 fn a_root_that_cannot_be_read_is_told_by_others() {
-    for seed in 0..seeds(3) {
+    for seed in 0..longer(3) {
         let (layouts, config, whole) = grown(seed);
         for disk in 0..usize::from(DISKS) {
             let layout = layouts[disk];
@@ -268,7 +268,7 @@ fn chain(medium: &Medium, layout: &Layout) -> Option<u64> {
 #[test]
 fn what_two_damaged_roots_had_is_not_forgotten() {
     let (mut refused, mut right) = (0, 0);
-    for seed in 0..seeds(4) {
+    for seed in 0..longer(4) {
         let (layouts, config, whole) = grown(seed);
         for pair in 0..16 {
             let (one, other) = (pair / 4, pair % 4);

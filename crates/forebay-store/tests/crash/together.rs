@@ -10,7 +10,7 @@ use forebay_live::run;
 use forebay_rig::{Crash, Troubles};
 use forebay_store::{Answer, Desk, Key, Operation, StorePolicy, Trouble, Value};
 
-use crate::crash::{Draw, STUCK, config, layouts, media, seeds};
+use crate::crash::{Draw, STUCK, config, layouts, longer, media};
 
 const KEYS: u8 = 5;
 const WRITES: u64 = 120;
@@ -173,7 +173,7 @@ impl Workload for Together {
 #[test]
 fn what_is_done_together_is_done_at_one_moment() {
     let (mut checked, mut chained) = (0, 0);
-    for seed in 0..seeds(20) {
+    for seed in 0..longer(20) {
         let mut draw = Draw(seed ^ 0x70_6E);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let troubles = Troubles { cut_after: Some(STUCK), ..Troubles::default() };

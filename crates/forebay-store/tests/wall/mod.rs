@@ -242,7 +242,7 @@ fn what_is_no_store_is_named_and_nothing_is_written() {
     assert!(said(make(&folders[..3], 64 * MIB)).contains("got 3 disks"));
     let twice = [&folders[..3], &folders[..1]].concat();
     assert!(said(make(&twice, 64 * MIB)).contains("named twice"));
-    assert!(said(make(&folders[..4], MIB)).contains("expected"));
+    assert!(said(make(&folders[..4], MIB)).contains("a store needs"));
     assert!(said(find(&folders[..4])).contains("No such file"), "nothing half made is left");
     drop(make(&folders[..4], 64 * MIB).unwrap());
     assert!(said(make(&folders[..4], 64 * MIB)).contains("--overwrite"));
