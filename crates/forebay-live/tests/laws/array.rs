@@ -151,9 +151,9 @@ fn troubles(seed: u64, lanes: u16) -> Troubles {
 #[test]
 fn an_array_answers_whatever_drives_fail() {
     let mut checked = 0;
-    for shape in SHAPES {
-        // Troubles repeat after twelve.
-        for seed in 0..longer(4) {
+    for (shape, nth) in SHAPES.iter().zip(0..) {
+        // Troubles repeat after twelve: shapes have them in turn, or all of them where there is time.
+        for seed in 4 * nth..4 * nth + longer(4) {
             println!("{shape:?}, seed {seed}");
             let array = Array::created(shape.geometry(), shape.first);
             let depth = 1 + seed as usize % 4;
@@ -168,7 +168,7 @@ fn an_array_answers_whatever_drives_fail() {
             checked += oracle.checked;
         }
     }
-    assert!(checked > 100_000, "{checked} sectors are too few");
+    assert!(checked > longer(30_000), "{checked} sectors are too few");
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn an_array_is_found_after_a_cut_with_drives_missing() {
             }
         }
     }
-    assert!(cuts > 200, "{cuts} cuts are too few");
+    assert!(cuts > longer(80), "{cuts} cuts are too few");
 }
 
 #[test]

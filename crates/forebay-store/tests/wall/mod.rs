@@ -246,21 +246,21 @@ fn what_is_no_store_is_named_and_nothing_is_written() {
     assert!(said(find(&folders[..4])).contains("No such file"), "nothing half made is left");
     drop(make(&folders[..4], 64 * MIB).unwrap());
     assert!(said(make(&folders[..4], 64 * MIB)).contains("--overwrite"));
-    assert!(said(find(&folders[..3])).contains("got 3 of its 4 disks"));
+    assert!(said(find(&folders[..3])).contains("3 of its 4 disks are named"));
     assert!(said(find(&[])).contains("no disks are named"));
     let copy = folders[4].join("forebay.store");
     fs::copy(folders[0].join("forebay.store"), &copy).unwrap();
     assert!(said(find(&folders)).contains("is disk 1 of the store, and so is"));
     fs::write(&copy, "no label").unwrap();
-    assert!(said(find(&folders)).contains("no label"));
+    assert!(said(find(&folders)).contains("no Forebay label"));
     fs::File::create(&copy).unwrap().set_len(64 * MIB).unwrap();
-    assert!(said(find(&folders)).contains("no label"));
+    assert!(said(find(&folders)).contains("no Forebay label"));
     let open = find(&folders[..4]).unwrap();
     assert!(said(find(&folders[..4])).contains("in use"));
     drop(open);
     let file = fs::File::options().write(true).open(folders[2].join("forebay.store")).unwrap();
     file.set_len(63 * MIB).unwrap();
-    assert!(said(find(&folders[..4])).contains("expected"));
+    assert!(said(find(&folders[..4])).contains("the store needs"));
 }
 
 #[test]
