@@ -129,6 +129,14 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     write(&harmless(text))
 }
 
+/// What printing came to, for verbs whose exit status says more: that nobody reads what they print does not end them.
+pub(crate) fn though_unread<E: Into<anyhow::Error>>(printed: Result<(), E>) -> anyhow::Result<()> {
+    match printed.map_err(Into::into) {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
 /// To the first line of an empty screen.
 pub(crate) fn clear() -> io::Result<()> {
     io::stdout().lock().write_all(b"\x1b[H\x1b[J").map_err(on_stdout)

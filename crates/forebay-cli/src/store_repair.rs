@@ -58,7 +58,7 @@ impl Checking {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let finding = Finding { may_miss: self.without_disk, read_only: true };
         let checked = check(&self.disks, finding)?;
-        output::print(told(&checked, "cannot be read").trim_end())?;
+        output::though_unread(output::print(told(&checked, "cannot be read").trim_end()))?;
         ends(&checked)
     }
 }
@@ -104,7 +104,7 @@ impl Repairing {
             if !checked.losses.is_empty() || missing.is_some() {
                 text += "Nothing was written; --give-up does it.";
             }
-            output::print(&text)?;
+            output::though_unread(output::print(&text))?;
             return ends(&checked);
         }
         let spare = match (&self.new, missing) {

@@ -192,7 +192,15 @@ impl Volume {
                         verb(mended, "was", "were")
                     ),
                 };
-                show(&opened, &replace.drives, &said, replace.format)
+                show(&opened, &replace.drives, &said, replace.format)?;
+                let degraded = opened.census.degraded_units;
+                anyhow::ensure!(
+                    degraded == 0 || !opened.missing().is_empty(),
+                    "{} still {} a drive; is there room on {new}? Make some and run the same command again",
+                    counted(degraded, "unit"),
+                    verb(degraded, "lacks", "lack"),
+                );
+                Ok(())
             }
             What::Grow(grow) => {
                 let kind = if grow.ssd { Kind::Ssd } else { Kind::Hdd };
@@ -378,8 +386,8 @@ fn show(opened: &Opened, named: &[PathBuf], said: &str, format: Format) -> anyho
     opened.told(named).iter().for_each(|told| say!("{told}"));
     let shown = shown(opened, named);
     match format {
-        Format::Table => output::print(&described(opened, &shown, said))?,
-        _ => output::print_data(format, &shown)?,
+        Format::Table => output::though_unread(output::print(&described(opened, &shown, said)))?,
+        _ => output::though_unread(output::print_data(format, &shown))?,
     }
     let (bytes, units) = (size(shown.lost_bytes), counted(shown.lost_units, "unit"));
     match shown.lost_units {

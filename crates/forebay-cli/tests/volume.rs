@@ -172,6 +172,11 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     assert!(said.contains("0 chunks were written anew. Data are lost: "), "{text}");
     assert!(said.contains("lost from byte") && said.contains("1, 2, 3"), "{text}");
     assert!(said.contains("more ranges: --format json") && !said.contains("whole"), "{text}");
+    // Nor is it lost where nobody reads it.
+    let mut unread = forebay(&folder, &["volume", "check", "v"]);
+    let mut unread = unread.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(unread.stdout.take());
+    assert_eq!(unread.wait().unwrap().code(), Some(1));
     fs::rename(&paths[5], folder.root().join("old")).unwrap();
     File::create(folder.root().join("new")).unwrap().set_len(32 * MIB).unwrap();
     let replaced = lossy(&folder, &["volume", "replace", "v", "--with", "new"]);

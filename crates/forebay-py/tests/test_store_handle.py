@@ -200,7 +200,7 @@ def test_a_missing_disk_is_an_error_and_never_an_older_value(disks):
     with forebay.Store.create(disks, mb=200) as store:
         for number in range(200):
             store[b"%03d" % number] = b"%03d" % number * 40_000
-    with pytest.raises(forebay.Error, match="got 3 of its 4 disks"):
+    with pytest.raises(forebay.Error, match="3 of its 4 disks are named"):
         forebay.Store(disks[1:])
     lost = 0
     with forebay.Store(disks[1:], without_disk=True, read_only=True) as store:

@@ -67,6 +67,16 @@ impl Batch {
         put_bytes(out, summaries);
     }
 
+    /// The log and the place in it that seem to stand at the head of a batch or stretch, if it seems to say that those before
+    /// it were durable. Nothing is known of its sum.
+    fn legible(bytes: &[u8], store: u64) -> Option<(u64, u64)> {
+        [Kind::Batch, Kind::Stretch].into_iter().find_map(|kind| Frame::len(bytes, kind, store))?;
+        let mut fields = Fields(bytes.get(24..HEAD + 32)?);
+        let (log, index) = (fields.u64()?, fields.u64()?);
+        fields.take(HEAD - 40 + 24)?;
+        (fields.u64()? == 1).then_some((log, index))
+    }
+
     /// What the frame of a batch or a stretch begins with.
     fn get_head(frame: &Frame, fields: &mut Fields<'_>) -> Option<(Batch, Vec<BatchSummary>)> {
         let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
@@ -282,6 +292,27 @@ impl FoundLog {
     pub(crate) fn may_lack_next(&mut self) {
         if self.is_known() {
             self.expected = self.expected.max(Some(self.next_index() + 1));
+        }
+    }
+
+    /// Heeds damaged batches behind its end whose heads can still be read: if one of them says that those before it were
+    /// durable, they were there, and are not what was written.
+    pub(crate) fn heed_damaged(&mut self, slot: &[u8], store: u64) {
+        if !self.is_known() {
+            return;
+        }
+        let begin = self.len.next_multiple_of(BLOCK as u64);
+        let mut most = self.next_index();
+        for at in (begin..slot.len() as u64).step_by(BLOCK) {
+            // Each takes a block or more, so a number beyond that is damaged too.
+            most += 1;
+            let index = Batch::legible(&slot[at as usize..], store)
+                .filter(|(log, _)| *log == self.id)
+                .map(|(_, index)| index);
+            if let Some(index) = index.filter(|index| (self.next_index() + 1..most).contains(index))
+            {
+                self.expected = self.expected.max(Some(index));
+            }
         }
     }
 

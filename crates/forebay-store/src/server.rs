@@ -32,7 +32,9 @@ use forebay_metrics::Scraped;
 use crate::record::{KEY_MAX, VALUE_MAX};
 use crate::store::Store;
 
+#[cfg(any(test, feature = "hostile"))]
 pub(crate) use command::next as next_command;
+#[cfg(any(test, feature = "hostile"))]
 pub(crate) use forebay_metrics::next_request;
 use metrics::Counts;
 use unfinished::Unfinished;

@@ -10,7 +10,7 @@ use forebay_live::{Opening, Target};
 use crate::error::Error;
 use crate::find::{Access, Found, found, is_of, lock};
 use crate::labels::{self, Labelled, Unlabelled};
-use crate::open::opening;
+use crate::open::{look, opening};
 use crate::used::{holds, unreadable};
 
 /// The most drives of a volume.
@@ -40,6 +40,9 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     if let Some(mut found) = nearly_made(paths, how) {
         found.mend_labels();
         return Ok(found.geometry);
+    }
+    if let Some(geometry) = just_made(paths, how) {
+        return Ok(geometry);
     }
     for (at, path) in paths.iter().enumerate() {
         refuse_used(path, how.overwrite)?;
@@ -85,16 +88,34 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
 
 /// The volume of these very drives, if its making was cut short when nothing was left but to say so on all of them.
 fn nearly_made(paths: &[PathBuf], how: Create) -> Option<Found> {
+    let labels = asked_for(paths, how)?;
+    let has = |stage| labels.iter().any(|it| it.stage == stage);
+    let is_nearly = has(DriveStage::Making) && has(DriveStage::Member);
+    if is_nearly { found(paths, Access::WRITE).ok() } else { None }
+}
+
+/// The volume of these very drives, if nothing is in it: its making was cut short when all was done, or is repeated.
+fn just_made(paths: &[PathBuf], how: Create) -> Option<Geometry> {
+    let labels = asked_for(paths, how).filter(|_| !how.overwrite)?;
+    if labels.iter().any(|it| it.stage != DriveStage::Member) {
+        return None;
+    }
+    let opened = look(paths, Access::READ).ok()?;
+    let is_empty = opened.census.units.iter().all(|(_, units)| *units == 0);
+    (is_empty && opened.missing().is_empty() && opened.census.lost_units == 0)
+        .then_some(opened.geometry)
+}
+
+/// The labels of these drives, if they are of one volume of the kind that is asked for.
+fn asked_for(paths: &[PathBuf], how: Create) -> Option<Vec<Label>> {
     let label = |path: &PathBuf| Some(labels::read(path).ok()?.label);
     let labels: Vec<Label> = paths.iter().map(label).collect::<Option<_>>()?;
     let first = labels.first()?;
     let Geometry { lanes, chunk_bytes, chunks, .. } = first.geometry;
     let is_asked = (usize::from(lanes), chunk_bytes, chunks, first.first)
         == (paths.len(), how.chunk_bytes, how.chunks, how.level);
-    let has = |stage| labels.iter().any(|it| it.stage == stage);
-    let is_nearly = has(DriveStage::Making) && has(DriveStage::Member);
     let is_one = labels.iter().all(|it| is_of(it, first));
-    if is_asked && is_nearly && is_one { found(paths, Access::WRITE).ok() } else { None }
+    (is_asked && is_one).then_some(labels)
 }
 
 /// The largest volume that drives of so many bytes can be, of which the first are hard disks.

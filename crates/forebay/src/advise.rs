@@ -179,12 +179,21 @@ pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     let holds_used =
         |device: &OpenDevice| !reach(device).without_gaps(&input.stretches).is_beyond();
     let mut drives = devices::general()?;
-    let smallest = drives.iter().position(holds_all).map(|at| (at, "holds the trace"));
+    let used = drives.iter().position(holds_used);
+    let smallest = drives.iter().position(holds_all).map(|at| {
+        // Some requests far away may decide it: whoever reads the answer has to know.
+        let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
+        let but = smaller.map_or(String::new(), |smaller| {
+            format!(
+                ", which a few distant requests may decide: without long gaps that no request lies on, {smaller} would hold it"
+            )
+        });
+        (at, format!("holds the trace{but}"))
+    });
     let smallest = smallest.or_else(|| {
-        let at = drives.iter().position(holds_used)?;
         let why = "holds what the trace uses, long gaps left out; the trace reaches beyond it \
                    (see --map)";
-        Some((at, why))
+        Some((used?, why.to_owned()))
     });
     match (smallest, drives.len()) {
         (Some((at, why)), _) => {

@@ -594,7 +594,16 @@ fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
         forebay::simulate::run(input, device, "noop", Setup::default()).unwrap().result.total_s()
     };
     let plain = input(near(0), &[]);
-    let (smallest, _) = default_device(&plain).unwrap();
+    let (smallest, reason) = default_device(&plain).unwrap();
+    assert!(!reason.contains("distant"), "{reason}");
+    // A drive that holds the distant one too is chosen, and what decided it is said.
+    let (larger, reason) = default_device(&input(near(0), &[3 << 40])).unwrap();
+    assert!(larger.model.capacity() > smallest.model.capacity());
+    assert!(reason.contains("distant") && reason.contains(&smallest.name), "{reason}");
+    // Requests all over a large drive are no distant ones.
+    let wide = (0..4_000u64).map(|n| read(n * 9_000, 0, scattered(n) * 40, 16 * KIB)).collect();
+    let (_, reason) = default_device(&input(wide, &[])).unwrap();
+    assert!(!reason.contains("distant"), "{reason}");
     for (base, far) in [
         (0, vec![1u64 << 50]),
         (0, vec![(1 << 62) + 4096, 1 << 45]),

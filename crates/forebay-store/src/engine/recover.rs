@@ -4,7 +4,7 @@
 //! disk and was on a missing one is lost: it may decide any key.
 //!
 //! One that lacks batches that were acknowledged has holes ([`super::hole`]) and stays as it is: a later batch of it, or
-//! the log after it, says that they were there; so does the segment that the log after it became. Batches behind a hole
+//! the log after it, says that they were there, even if it is damaged itself; so does the segment that the log after it became. Batches behind a hole
 //! are found wherever they begin, by their log and their places in it. Only where nothing came after it does a damaged
 //! batch look like a torn one, which ends the log.
 
@@ -273,6 +273,7 @@ impl Engine {
                 None => log.lacks(&batch, said),
             }
         }
+        log.heed_damaged(&found.bytes, self.store);
         let next = log.reach(&found.bytes, self.store);
         if found.lacks(&next) {
             log.may_lack_next();

@@ -179,6 +179,26 @@ fn only_the_keys_of_lost_batches_are_unknown() {
     }
 }
 
+/// Two damaged batches or more at the end are no torn one: all but the last of them are known to have been there.
+#[test]
+fn damage_at_the_end_of_a_log_is_told_but_for_its_last_batch() {
+    let store = store(0);
+    for (count, byte) in (2..PUTS).flat_map(|count| [0, 40, 96, 1500].map(|byte| (count, byte))) {
+        let damaged: BTreeSet<usize> = (PUTS - count..PUTS).collect();
+        let (_, answers) = store.ask(store.damaged(&damaged, byte), &looks());
+        let [Ok(_), check, values @ ..] = &answers[..] else { panic!("{answers:?}") };
+        let losses = &checked(check).losses;
+        let records: u64 = losses.iter().map(|loss| loss.records).sum();
+        assert!(records >= count as u64 - 1, "{count} damaged, byte {byte}: {losses:?}");
+        let lost: BTreeSet<usize> = (PUTS - count..PUTS - 1).collect();
+        for (at, answer) in all_keys().into_iter().zip(values) {
+            let is_unknown = lost.iter().any(|put| key_of(*put) == at);
+            let fails = matches!(answer, Err(Trouble::Lost { .. }));
+            assert!(fails || !is_unknown, "{count} damaged, byte {byte}: key {at} is {answer:?}");
+        }
+    }
+}
+
 /// Pages of one key from one on; the first that fails ends them.
 fn pages(from: usize, count: usize) -> Operation {
     Operation::Scan { from: key(from), count, bytes: u64::MAX }
