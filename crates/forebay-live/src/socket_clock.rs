@@ -15,7 +15,7 @@ use crate::waker::Waker;
 
 /// Where sockets are waited for.
 enum Sockets {
-    Ring(Ring),
+    Ring(Box<Ring>),
     Polled(Polled),
 }
 
@@ -33,7 +33,7 @@ impl SocketClock {
     /// # Errors
     /// Where the kernel has no io_uring or does not let us use it.
     pub fn in_ring(sockets_max: u32) -> io::Result<SocketClock> {
-        let sockets = Sockets::Ring(Ring::new(1, sockets_max.min(1024))?);
+        let sockets = Sockets::Ring(Box::new(Ring::new(1, sockets_max.min(1024))?));
         Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
     }
 

@@ -302,17 +302,13 @@ impl FoundLog {
             return;
         }
         let begin = self.len.next_multiple_of(BLOCK as u64);
-        let mut most = self.next_index();
-        for at in (begin..slot.len() as u64).step_by(BLOCK) {
-            // Each takes a block or more, so a number beyond that is damaged too.
-            most += 1;
+        let (next, places) = (self.next_index(), (begin..slot.len() as u64).step_by(BLOCK));
+        // Each takes a block or more, so a number beyond that is damaged too.
+        for (most, at) in (next + 1..).zip(places) {
             let index = Batch::legible(&slot[at as usize..], store)
-                .filter(|(log, _)| *log == self.id)
+                .filter(|(log, index)| *log == self.id && (next + 1..most).contains(index))
                 .map(|(_, index)| index);
-            if let Some(index) = index.filter(|index| (self.next_index() + 1..most).contains(index))
-            {
-                self.expected = self.expected.max(Some(index));
-            }
+            self.expected = self.expected.max(index);
         }
     }
 
