@@ -114,7 +114,7 @@ audit:
 
 # Each package holds what its crate needs and builds from it, with the others' packages in the registry's place.
 package:
-	cargo package --workspace --exclude forebay-py --locked
+	cargo package --workspace $(foreach own,py fuzz rig testing,--exclude forebay-$(own)) --locked
 
 # Many tests wait for servers: with twice as many threads as processors, others have these meanwhile.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))

@@ -424,7 +424,12 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     refused(&mut forebay(&folder, &["volume", "create", "v/drive1"]), &["got 1 drive, "]);
     refused(&mut forebay(&folder, &["volume", "create", "v", "v/drive3"]), &["v/drive3", "twice"]);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
-    refused(&mut forebay(&folder, &["volume", "create", "v"]), &["drive 1", "--overwrite"]);
+    // The same once more changes nothing while it is empty; another kind of volume is refused.
+    let again = json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert_eq!(again["volume"], status["volume"]);
+    let other = ["volume", "create", "v", "--level", "raid10x3"];
+    refused(&mut forebay(&folder, &other), &["drive 1", "--overwrite"]);
     let before = contents(&paths);
     // Too few, and a copy.
     refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["3 of its 6 drives can be used"]);
