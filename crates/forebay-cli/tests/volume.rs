@@ -426,8 +426,8 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     // The same once more changes nothing while it is empty; another kind of volume is refused.
     let again = json(&mut forebay(&folder, &["volume", "create", "v"]));
-    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
-    assert_eq!(again["volume"], status["volume"]);
+    let shown = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert_eq!(again["volume"], shown["volume"]);
     let other = ["volume", "create", "v", "--level", "raid10x3"];
     refused(&mut forebay(&folder, &other), &["drive 1", "--overwrite"]);
     let before = contents(&paths);
