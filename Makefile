@@ -1,5 +1,5 @@
 # make test     everything that has to pass before a change is taken: 20 minutes of processors, builds included
-# make test-full  what takes hours besides         make quick  CRATE=NAME: one crate, in a minute
+# make test-full  also the slow tests, for hours   make quick  CRATE=NAME: one crate, in a minute
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
 # make reproduce-short  all of it on the bundled trace alone      make reproduce-check  compared, nothing written
@@ -131,7 +131,7 @@ test: needs
 	$(STAGE) python $(MAKE) --no-print-directory py
 	$(STAGE) --total $(TEST_CPU_MAX_S)
 
-# What takes long besides: fuzzing, power cuts, kill -9, all pages' commands, another driver.
+# The slow tests besides: fuzzing, power cuts, kill -9, the commands of all pages, serving without io_uring.
 test-full: test
 	@rm -f target/stages
 	$(STAGE) slow cargo test --workspace -- --ignored

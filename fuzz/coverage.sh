@@ -1,7 +1,6 @@
 #!/bin/sh
-# The compiler, given coverage for our own crates: what
-# steers the fuzzer. Called by cargo as
-# RUSTC_WRAPPER; needs no nightly toolchain.
+# The compiler, given coverage of our own crates, which steers the fuzzer. Called by cargo as RUSTC_WRAPPER; needs no
+# nightly toolchain.
 case " $* " in
 *" --crate-name forebay"*)
 	exec "$@" -Cpasses=sancov-module \

@@ -129,7 +129,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     write(&harmless(text))
 }
 
-/// What printing came to, for verbs whose exit status says more: that nobody reads what they print does not end them.
+/// For verbs whose exit status is a verdict: if the reader has closed the pipe, they go on to it.
 pub(crate) fn though_unread<E: Into<anyhow::Error>>(printed: Result<(), E>) -> anyhow::Result<()> {
     match printed.map_err(Into::into) {
         Err(error) if is_broken_pipe(&error) => Ok(()),

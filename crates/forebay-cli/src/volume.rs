@@ -196,7 +196,7 @@ impl Volume {
                 let degraded = opened.census.degraded_units;
                 anyhow::ensure!(
                     degraded == 0 || !opened.missing().is_empty(),
-                    "{} still {} a drive; is there room on {new}? Make some and run the same command again",
+                    "{} still {} a drive; check that {new} has room, then run the same command again",
                     counted(degraded, "unit"),
                     verb(degraded, "lacks", "lack"),
                 );

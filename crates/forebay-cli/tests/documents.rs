@@ -167,7 +167,7 @@ fn tried(name: &str, text: &str) {
 }
 
 #[test]
-#[ignore = "it takes minutes: make test-full"]
+#[ignore = "slow: make test-full"]
 fn the_commands_of_every_page_do_what_it_says() {
     let pages: Vec<(String, String)> =
         pages().into_iter().map(|name| (page(&name), name)).collect();

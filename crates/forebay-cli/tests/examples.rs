@@ -87,7 +87,7 @@ fn script(verb: &str, lines: &[String]) -> String {
 }
 
 #[test]
-#[ignore = "it takes minutes: make test-full"]
+#[ignore = "slow: make test-full"]
 fn every_example_does_what_it_says() {
     let folder = Folder::new();
     prepare(&folder);

@@ -23,7 +23,7 @@ fn capture(folder: &Path, text: &str) -> Result<String, String> {
 }
 
 #[test]
-#[ignore = "it takes minutes: make test-full"]
+#[ignore = "slow: make test-full"]
 fn every_command_of_the_guide_does_what_it_says() {
     if !served::have(&["nbdinfo", "nbdcopy"]) {
         return;

@@ -1,4 +1,4 @@
-//! What serves a back's I/Os: real targets or models of them, through io_uring or, where it is not to be had, threads.
+//! What serves a back's I/Os: real targets or models of them, through io_uring or, where it is not available, threads.
 
 use std::io;
 
@@ -95,6 +95,6 @@ fn without_ring(
     if driver == Some(Driver::Uring) {
         return Err(unfit(why));
     }
-    notes.push(format!("{why}; threads take its place, which costs some speed"));
+    notes.push(format!("{why}; using threads instead, which is slower"));
     Ok(())
 }

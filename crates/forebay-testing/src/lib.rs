@@ -1,6 +1,6 @@
-//! Numbers that tests draw: the same in every run, from a seed that the test names.
+//! What all tests share: numbers that they draw, the same in every run from a seed that the test names, and how long they run.
 //!
-//! SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014): any seed will do.
+//! Numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014): any seed will do.
 
 /// What the state goes on by: 2^64 over the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;

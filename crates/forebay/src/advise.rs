@@ -181,11 +181,11 @@ pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     let mut drives = devices::general()?;
     let used = drives.iter().position(holds_used);
     let smallest = drives.iter().position(holds_all).map(|at| {
-        // Some requests far away may decide it: whoever reads the answer has to know.
+        // A few distant requests may decide which drive the answer is about: say so.
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
         let but = smaller.map_or(String::new(), |smaller| {
             format!(
-                ", which a few distant requests may decide: without long gaps that no request lies on, {smaller} would hold it"
+                "; a few distant requests may have decided this, as without its long unused gaps it would fit on {smaller}"
             )
         });
         (at, format!("holds the trace{but}"))

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use forebay_core::catalog::build_measured;
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::catalog::{PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Rearrange, Rearranged};
@@ -182,7 +181,7 @@ pub(crate) fn run_stretch<P: GoOn>(
     progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
     visited(input, bed, policy, setup, stretch, progress, |visit| {
-        visit.run(build_measured(policy, &bed.lanes(), &bed.disk.model)?)
+        with_measured(policy, &bed.lanes(), &bed.disk.model, visit)?
     })
 }
 
@@ -231,12 +230,15 @@ struct Visit<'a> {
     meter: Meter<Progress<'a>>,
 }
 
-impl Visit<'_> {
-    /// Behind a pointer, so that the loop is compiled once and not for each policy, which is no faster.
-    fn run(self, mut policy: AnyPolicy) -> Result<Run, Error> {
+impl PolicyVisitor for Visit<'_> {
+    type Out = Result<Run, Error>;
+
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Result<Run, Error> {
         let Some(map) = self.stretch.rearrangement.cloned() else {
             return self.simulate(&mut policy);
         };
+        // Boxed, so that the loop is not compiled once more for each policy.
+        let policy: Box<dyn Policy + Send> = Box::new(policy);
         let len_max = self.bed.disk.model.len_max();
         let lanes = policy.servers().len().max(self.bed.devices(self.policy).len()) as u16;
         let placement = match self.stretch.copied_from {
@@ -248,6 +250,7 @@ impl Visit<'_> {
 }
 
 impl<'a> Visit<'a> {
+    /// Only the loop is compiled for each policy.
     fn simulate<P: Policy>(self, policy: &mut P) -> Result<Run, Error> {
         let (visit, mut ready) = self.ready(policy)?;
         let begun = Instant::now();

@@ -58,7 +58,7 @@ fn replacing_values_takes_a_few_times_the_live_data_and_the_logs_of_all_runs() {
 }
 
 #[test]
-#[ignore = "it takes a minute: make test-full"]
+#[ignore = "slow: make test-full"]
 fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
     // All keys once have this share of the room: all of them fit, or not.
     for (share, skew) in [(0.7, 0), (0.9, 90), (0.9, 0)] {
@@ -146,7 +146,7 @@ fn is_not_full_for_good(capacity_mib: u64, value_bytes: usize) {
 
 // Two tests, which run beside each other.
 #[test]
-#[ignore = "it takes a minute: make test-full"]
+#[ignore = "slow: make test-full"]
 fn values_of_any_size_leave_no_store_full_for_good() {
     let of_100_mib = [10_000, 1_000_000, 7_000_000, 16_000_000];
     of_100_mib.into_iter().for_each(|value_bytes| is_not_full_for_good(100, value_bytes));
@@ -154,7 +154,7 @@ fn values_of_any_size_leave_no_store_full_for_good() {
 }
 
 #[test]
-#[ignore = "it takes a minute: make test-full"]
+#[ignore = "slow: make test-full"]
 fn values_of_a_tenth_of_the_room_leave_no_store_full_for_good() {
     is_not_full_for_good(200, 20_000_000);
     is_not_full_for_good(300, 33_000_000);

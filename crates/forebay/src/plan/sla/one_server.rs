@@ -9,12 +9,11 @@
 //! the promise is simulated. More capacity need not be better, so the answer is the least found by
 //! halving; one IOPS less was simulated and breaks a tier.
 
-use forebay_core::catalog::build;
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::catalog::{PolicyVisitor, with_policy};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
-use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, simulate};
+use forebay_core::{Done, Flags, Nanos, Observer, Op, Policy, Request, simulate};
 
 use super::Server;
 use super::file::Tier;
@@ -72,7 +71,7 @@ pub(super) fn miser_in_time(
     let bounds = listed(&|server| tiers[server.tier].within.as_millis_f64().to_string());
     let spec = format!("miser:cmin={rates}:delta-ms={bounds}:dependencies=no");
     let device = Fixed::new(capacity_iops as f64).ok()?;
-    Some(Run { gaps, tiers, device }.of(build(&spec, u32::MAX).ok()?))
+    with_policy(&spec, u32::MAX, Run { gaps, tiers, device }).ok()
 }
 
 /// A service, in units of `1 / rate` nanoseconds.
@@ -120,8 +119,10 @@ struct Run<'a> {
     device: Fixed,
 }
 
-impl Run<'_> {
-    fn of(self, mut policy: AnyPolicy) -> Counts {
+impl PolicyVisitor for Run<'_> {
+    type Out = Counts;
+
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Counts {
         let request = |(index, at): (usize, Nanos)| Request {
             at,
             offset: index as u64 * 4096,
