@@ -97,13 +97,14 @@ impl Advise {
         let progress = Progress::new("simulating");
         let asked = Asked { prefer: self.prefer.into(), jobs: self.jobs.count() };
         let mut advice =
-            advise(&input, &device, reason, &flash, setup, asked, |told| progress.tell(told))?;
+            advise(&input, &device, reason, &flash, setup, asked, &mut |told| progress.tell(told))?;
         drop(progress);
         if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
             let progress = Progress::new("trying redundancy");
             let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
-            let tried =
-                redundancy(&input, &device, drives, scheduler, setup, |told| progress.tell(told))?;
+            let tried = redundancy(&input, &device, drives, scheduler, setup, &mut |told| {
+                progress.tell(told)
+            })?;
             advice.redundancy = Some(tried);
         }
         // The page comes first, since a reader of the answer may leave before its end.

@@ -71,7 +71,7 @@ impl Array {
         let progress = Progress::new("writing");
         for (nth, &outstanding) in asked.outstanding.iter().enumerate() {
             let doing = format!("writing {outstanding} at a time");
-            progress.within(doing, nth as f64, Some(asked.outstanding.len() as f64));
+            let _ = progress.within(doing, nth as f64, Some(asked.outstanding.len() as f64));
             scores.push(score(
                 &device,
                 Asked {

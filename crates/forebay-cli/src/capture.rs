@@ -66,7 +66,7 @@ fn watched(begun: &Begun<'_>, length: Duration) -> Result<Captured, forebay_play
     interrupt::shortens(Second::Waits, |stop| {
         begun.capture(stop, |news| {
             let (elapsed, length) = (news.elapsed.as_secs_f64(), length.as_secs_f64());
-            progress.within(rates(before.as_ref(), news), elapsed, Some(length));
+            let _ = progress.within(rates(before.as_ref(), news), elapsed, Some(length));
             before = Some(*news);
         })
     })

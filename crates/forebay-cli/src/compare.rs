@@ -60,7 +60,7 @@ impl Compare {
         let a = self.reading.read(&self.a)?;
         let b = self.reading.read(&self.b)?;
         let progress = Progress::new("comparing");
-        let card = compare(&a, &b, &options, |told: &Told| progress.tell(told))?;
+        let card = compare(&a, &b, &options, &mut |told: &Told| progress.tell(told))?;
         drop(progress);
         if let Some(page) = page {
             page.write(&report::card_html(&card))?;

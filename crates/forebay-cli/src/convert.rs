@@ -95,8 +95,8 @@ impl Convert {
         let replaces = in_place_of(&self.output);
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
-        let Converted { records, lost } = convert(&self.trace, reader, writer, |records| {
-            progress.say(format!("converting: {records} requests"));
+        let Converted { records, lost } = convert(&self.trace, reader, writer, &mut |records| {
+            progress.say(format!("converting: {records} requests"))
         })?;
         drop(progress);
         say_notes(&self.trace, reader.notes());
@@ -113,8 +113,8 @@ impl Convert {
     fn extents(&self, from: Option<&str>) -> anyhow::Result<Extents> {
         let progress = Progress::reading("measuring", &self.trace);
         let mut reader = Ahead::new(open::open_counting(&self.trace, from, progress.consumed())?);
-        Ok(extents(&mut reader, self.anonymize.cell_mib << 20, |records| {
-            progress.say(format!("measuring: {records} requests"));
+        Ok(extents(&mut reader, self.anonymize.cell_mib << 20, &mut |records| {
+            progress.say(format!("measuring: {records} requests"))
         })?)
     }
 }

@@ -80,8 +80,8 @@ impl Fit {
             names: self.names,
             budget_bytes: self.budget_kib.map(|kib| kib as usize * 1024),
         };
-        let Fitted { model, file, notes } = fit(&self.trace, opening, &options, |records| {
-            progress.say(format!("fitting: {records} requests"));
+        let Fitted { model, file, notes } = fit(&self.trace, opening, &options, &mut |records| {
+            progress.say(format!("fitting: {records} requests"))
         })?;
         drop(progress);
         say_notes(&self.trace, &notes);
@@ -104,8 +104,8 @@ impl Fit {
             let progress = Progress::new("comparing with a twin");
             let (source, trace) = (self.source.clone(), self.trace.to_path_buf());
             let opening = move || source.open(&trace, Default::default());
-            let tell = |told: &Told| progress.tell(told);
-            Some(judge(&self.trace, Box::new(opening), &model, tell)?)
+            let mut tell = |told: &Told| progress.tell(told);
+            Some(judge(&self.trace, Box::new(opening), &model, &mut tell)?)
         };
         let summary = Summary {
             model: self.output.display().to_string(),

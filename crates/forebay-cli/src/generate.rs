@@ -84,8 +84,8 @@ impl Generate {
             .map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
         let Converted { records, lost } =
-            convert(&self.model, &mut generator, writer, |records| {
-                progress.count("generating", records, self.expected(&model));
+            convert(&self.model, &mut generator, writer, &mut |records| {
+                progress.count("generating", records, self.expected(&model))
             })?;
         drop(progress);
         for what in &lost {
@@ -106,8 +106,8 @@ impl Generate {
         let replaces = in_place_of(&self.output);
         let draft = Draft::new(&self.output, &kept).map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
-        let records = fio_job::write(&self.model, generator, draft, |records| {
-            progress.count("generating", records, of);
+        let records = fio_job::write(&self.model, generator, draft, &mut |records| {
+            progress.count("generating", records, of)
         })?;
         drop(progress);
         let output = self.output.display();

@@ -11,6 +11,7 @@ use forebay::input::Input;
 use forebay::layout::Map;
 use forebay::model::open::open_any;
 pub(crate) use forebay::plan::amount::span;
+use forebay::progress::untold;
 use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use forebay_core::device::failing::Failure;
@@ -91,8 +92,8 @@ impl Reading {
         let (file, source) = (path.to_path_buf(), self.source.clone());
         let consumed = progress.consumed();
         let opening = move || source.open(&file, Consumed::clone(&consumed));
-        let input = Input::read_from(path, Box::new(opening), self.stream_by, |records| {
-            progress.say(format!("reading {}: {records} requests", path.display()));
+        let input = Input::read_from(path, Box::new(opening), self.stream_by, &mut |records| {
+            progress.say(format!("reading {}: {records} requests", path.display()))
         })?;
         drop(progress);
         say_notes(path, &input.notes);
@@ -101,15 +102,15 @@ impl Reading {
 
     /// Reads the bundled sample.
     pub(crate) fn read_sample(&self) -> anyhow::Result<Input> {
-        Ok(sample::read(self.stream_by, |_| ())?)
+        Ok(sample::read(self.stream_by, &mut untold)?)
     }
 
     /// The miss ratios of caches on the trace.
     pub(crate) fn curve(&self, path: &Path, options: &CurveOptions) -> anyhow::Result<Curve> {
         let progress = Progress::reading("reading", path);
         let mut reader = self.source.open(path, progress.consumed())?;
-        let curve = cache_curve::curve(path, &mut *reader, options, |records| {
-            progress.say(format!("reading {}: {records} requests", path.display()));
+        let curve = cache_curve::curve(path, &mut *reader, options, &mut |records| {
+            progress.say(format!("reading {}: {records} requests", path.display()))
         })?;
         drop(progress);
         say_notes(path, reader.notes());
@@ -129,9 +130,7 @@ impl Reading {
             path,
             &mut *self.source.open(path, progress.consumed())?,
             options,
-            |records| {
-                progress.say(format!("reading {}: {records} requests", path.display()));
-            },
+            &mut |records| progress.say(format!("reading {}: {records} requests", path.display())),
         )?;
         drop(progress);
         Ok((description, notes))

@@ -26,13 +26,11 @@ pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Re
         let opened = open::open_counting(trace, from, progress.consumed())?;
         Ok(Box::new(Ahead::new(opened)) as Box<dyn forebay_trace::Reader>)
     };
-    let parted = part(trace, from, output, opened, |step, requests| match step {
-        Step::Reading => {
-            progress.say(format!("reading {}: {requests} requests", trace.display()));
-        }
+    let parted = part(trace, from, output, opened, &mut |step, requests| match step {
+        Step::Reading => progress.say(format!("reading {}: {requests} requests", trace.display())),
         Step::Writing { of } => {
             let doing = format!("writing volumes: {requests} of {of} requests");
-            progress.within(doing, requests as f64, Some(of as f64));
+            progress.within(doing, requests as f64, Some(of as f64))
         }
     })?;
     drop(progress);

@@ -182,7 +182,7 @@ impl Buy {
             prices: &prices.unwrap_or_default(),
         };
         let progress = Progress::new("simulating");
-        let answer = answer(&inputs, &question, |told| progress.tell(told))?;
+        let answer = answer(&inputs, &question, &mut |told| progress.tell(told))?;
         drop(progress);
         if let Some(report) = report {
             report.write(&report::buy_html(&answer))?;

@@ -103,7 +103,7 @@ impl Capacity {
         let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some(), clock)?;
         let answer = {
             let progress = Progress::new("searching for capacities");
-            answer(&arrivals, &promises, doubt, |told: &Told| progress.tell(told))?
+            answer(&arrivals, &promises, doubt, &mut |told: &Told| progress.tell(told))?
         };
         say_once(&self.trace, &missing(&answer.rows, doubt));
         if let Some(report) = report {

@@ -150,9 +150,10 @@ impl Consolidate {
         let progress = Progress::new("searching for capacities");
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let Asked { begin, shifts, promises } = *asked;
-        let found = consolidate(clients, begin, shifts, promises, bootstrap, |told: &Told| {
-            progress.tell(told)
-        })?;
+        let found =
+            consolidate(clients, begin, shifts, promises, bootstrap, &mut |told: &Told| {
+                progress.tell(told)
+            })?;
         drop(progress);
         if let Some(report) = report {
             let page = ConsolidatePage { clients, begin, shifts, found: &found };

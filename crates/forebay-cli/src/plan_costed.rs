@@ -68,8 +68,8 @@ pub(crate) fn load(
 ) -> anyhow::Result<Load> {
     let progress = Progress::reading("reading", path);
     let mut reader = source.open(path, progress.consumed())?;
-    let load = Load::read(path, &mut *reader, by_volume, clock, |records| {
-        progress.say(format!("reading {}: {records} requests", path.display()));
+    let load = Load::read(path, &mut *reader, by_volume, clock, &mut |records| {
+        progress.say(format!("reading {}: {records} requests", path.display()))
     })?;
     drop(progress);
     say_notes(path, &load.notes);

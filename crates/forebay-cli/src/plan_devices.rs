@@ -6,7 +6,7 @@ use clap::Args;
 use forebay::devices;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Question, Row, answer};
-use forebay::progress::Told;
+use forebay::progress::{Told, unheard};
 use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::grid::{Cell, right};
 use forebay_trace::quantities::bound;
@@ -72,7 +72,7 @@ impl Devices {
             price_each: self.price,
             trust_times: asked.trust.trust_times,
         };
-        let found = answer(&input, &device, &question, |told: &Told| progress.tell(told))?;
+        let found = answer(&input, &device, &question, &mut |told: &Told| progress.tell(told))?;
         drop(progress);
         say_once(trace, found.of_trace(&device));
         let (said, notes, rows) = (found.told(), found.notes(&device), &found.rows);
@@ -103,7 +103,7 @@ fn write_report(
     let promises = &asked.promises;
     let clock = asked.trust.within(promises.within.iter().copied());
     let arrivals = &plan_options::arrivals_quietly(source, trace, false, clock)?;
-    let rows = &capacity::table(arrivals, promises, Doubt::default(), |_: &Told| ())?;
+    let rows = &capacity::table(arrivals, promises, Doubt::default(), &mut unheard)?;
     let curves = capacity::curve(arrivals, &promises.within)?;
     let devices = Some(devices);
     let page = CapacityPage { arrivals, promises, rows, curves, devices };

@@ -74,8 +74,8 @@ pub(crate) fn arrivals_quietly(
 ) -> anyhow::Result<ArrivalTimes> {
     let progress = Progress::reading("reading", path);
     let mut reader = source.open(path, progress.consumed())?;
-    Ok(ArrivalTimes::read(path, &mut *reader, by_volume, clock, |records| {
-        progress.say(format!("reading {}: {records} requests", path.display()));
+    Ok(ArrivalTimes::read(path, &mut *reader, by_volume, clock, &mut |records| {
+        progress.say(format!("reading {}: {records} requests", path.display()))
     })?)
 }
 

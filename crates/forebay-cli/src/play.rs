@@ -138,7 +138,7 @@ impl Play {
         let result = interrupt::shortens(Second::Ends, |stop| {
             forebay_play::play(&input, on, plan, stop, |news| {
                 let length = self.length.map(|length| length.as_secs_f64());
-                progress.within(line(&before, news), news.elapsed.as_secs_f64(), length);
+                let _ = progress.within(line(&before, news), news.elapsed.as_secs_f64(), length);
                 before = *news;
             })
         })?;

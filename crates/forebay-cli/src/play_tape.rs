@@ -1,6 +1,5 @@
 //! `forebay play --check-tape`.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::bail;
@@ -22,8 +21,7 @@ struct Results<'a> {
 pub(crate) fn check(path: &Path, format: Format) -> anyhow::Result<()> {
     let progress = Progress::new("checking");
     let checked = tape::check(path, |calls| {
-        progress.say(format!("checking {}: {calls} calls", path.display()));
-        ControlFlow::Continue(())
+        progress.say(format!("checking {}: {calls} calls", path.display()))
     })?;
     drop(progress);
     let tape = path.display().to_string();

@@ -2,6 +2,7 @@
 
 use forebay_trace::quantities;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,8 +46,8 @@ impl Progress {
         Arc::clone(&self.consumed)
     }
 
-    /// So much is done of what is `doing`.
-    pub(crate) fn tell(&self, told: &Told) {
+    /// So much is done of what is `doing`. As all that follow it goes on: Ctrl-C ends a verb elsewhere.
+    pub(crate) fn tell(&self, told: &Told) -> ControlFlow<()> {
         const STEPS: u64 = 1000;
         if self.bar.length().is_none() {
             self.bar.set_length(STEPS);
@@ -54,25 +55,26 @@ impl Progress {
         }
         self.bar.set_message(told.doing.clone());
         self.bar.set_position((told.done_share * STEPS as f64) as u64);
+        ControlFlow::Continue(())
     }
 
     /// So many requests are done of what is `doing`, of so many if that is known: the rate, and the time left.
-    pub(crate) fn count(&self, doing: &str, requests: u64, of: Option<u64>) {
+    pub(crate) fn count(&self, doing: &str, requests: u64, of: Option<u64>) -> ControlFlow<()> {
         let rate = requests as f64 / self.bar.elapsed().as_secs_f64().max(1e-3);
         let doing = format!("{doing}: {requests} requests, {rate:.0}/s");
-        self.within(doing, requests as f64, of.map(|of| of as f64));
+        self.within(doing, requests as f64, of.map(|of| of as f64))
     }
 
     /// So many bytes are moved for what is `doing`, of so many if that is known: how fast, and the time left.
-    pub(crate) fn moved(&self, doing: &str, bytes: u64, of: Option<u64>) {
+    pub(crate) fn moved(&self, doing: &str, bytes: u64, of: Option<u64>) -> ControlFlow<()> {
         let bytes_per_s = bytes as f64 / self.bar.elapsed().as_secs_f64().max(1e-3);
         let moved = quantities::bytes(bytes as f64);
         let doing = format!("{doing}: {moved}, {}", quantities::rate(bytes_per_s));
-        self.within(doing, bytes as f64, of.map(|of| of as f64));
+        self.within(doing, bytes as f64, of.map(|of| of as f64))
     }
 
     /// So much is done of what is `doing`, of so much if that is known.
-    pub(crate) fn within(&self, doing: String, done: f64, of: Option<f64>) {
+    pub(crate) fn within(&self, doing: String, done: f64, of: Option<f64>) -> ControlFlow<()> {
         match of.filter(|of| *of > 0.0) {
             Some(of) => self.tell(&Told { doing, done_share: (done / of).min(1.0) }),
             None => self.say(doing),
@@ -80,7 +82,7 @@ impl Progress {
     }
 
     /// Now `doing` something else.
-    pub(crate) fn say(&self, doing: String) {
+    pub(crate) fn say(&self, doing: String) -> ControlFlow<()> {
         self.bar.set_message(doing);
         let consumed = self.consumed.load(Ordering::Relaxed);
         if let Some(length) = self.length
@@ -95,6 +97,7 @@ impl Progress {
             }
             self.bar.set_position(consumed.min(length));
         }
+        ControlFlow::Continue(())
     }
 }
 

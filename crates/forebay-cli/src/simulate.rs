@@ -8,7 +8,7 @@ use std::thread;
 use clap::Args;
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
-use forebay::progress::Told;
+use forebay::progress::{Told, untold};
 use forebay::report::{self, RunsPage};
 use forebay::simulate::{Bed, LeastTime, Run, RunResult, run_all};
 use forebay_core::Device;
@@ -98,12 +98,12 @@ impl Simulate {
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
         let policies: Vec<&str> = self.policy.iter().map(String::as_str).collect();
-        let told = |told: &Told| progress.tell(told);
+        let mut told = |told: &Told| progress.tell(told);
         let jobs = self.jobs.count();
         // It takes longer than a run: where there are several threads, one does it meanwhile.
         let (runs, least_time) = thread::scope(|scope| {
             let meanwhile = (jobs > 1).then(|| scope.spawn(|| LeastTime::of(&input, bed, setup)));
-            let runs = run_all(&input, bed, &policies, setup, jobs, told);
+            let runs = run_all(&input, bed, &policies, setup, jobs, &mut told);
             let least_time = meanwhile.map(|thread| thread.join());
             (runs, least_time)
         });
@@ -117,8 +117,8 @@ impl Simulate {
         };
         let mut defragmentation = Vec::new();
         for policy in self.policy.iter().filter(|_| self.defragment) {
-            progress.say(format!("defragmenting under {policy} on {}", device.name));
-            defragmentation.push(defragment::study(&input, bed, policy, setup, |_| ())?);
+            let _ = progress.say(format!("defragmenting under {policy} on {}", device.name));
+            defragmentation.push(defragment::study(&input, bed, policy, setup, &mut untold)?);
         }
         drop(progress);
         let cautions = bed.cautions(runs.first().map(|(_, run)| &run.result));

@@ -180,7 +180,7 @@ impl Simulating {
             let time = if self.wall { Time::Wall } else { Time::Virtual };
             let (doing, of) =
                 (format!("putting on {}", arrangement.name()), self.arrangement.len());
-            progress.within(doing, nth as f64, Some(of as f64));
+            let _ = progress.within(doing, nth as f64, Some(of as f64));
             let compared = compare(&disks, &config, load, &[arrangement], time, &mut || {
                 ControlFlow::Continue(())
             })

@@ -142,7 +142,11 @@ impl Volume {
                 let rate = u64::from(check.rate.unwrap_or(0)) * 1_000_000;
                 let progress = Progress::new("reading all of the volume");
                 let opened = forebay_volume::check(&check.drives, rate, &mut |moved| {
-                    progress.moved("reading all of the volume", moved.read_bytes, moved.all_bytes);
+                    let _ = progress.moved(
+                        "reading all of the volume",
+                        moved.read_bytes,
+                        moved.all_bytes,
+                    );
                 })?;
                 drop(progress);
                 let count = |name| figure(&opened, name);
@@ -175,7 +179,7 @@ impl Volume {
                     replace.overwrite,
                     &mut |moved| {
                         let doing = "making anew what the missing drive held";
-                        progress.moved(doing, moved.written_bytes, moved.all_bytes);
+                        let _ = progress.moved(doing, moved.written_bytes, moved.all_bytes);
                     },
                 )?;
                 drop(progress);
@@ -212,7 +216,7 @@ impl Volume {
                     grow.overwrite,
                     &mut |moved| {
                         let doing = "spreading over all drives what the volume holds";
-                        progress.moved(doing, moved.written_bytes, None);
+                        let _ = progress.moved(doing, moved.written_bytes, None);
                     },
                 )?;
                 drop(progress);

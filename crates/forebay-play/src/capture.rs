@@ -118,7 +118,7 @@ impl Begun<'_> {
                 verb(captured.lost, "was", "were")
             ));
         }
-        let converted = convert(device, &mut reader, self.writer, |_| ())?;
+        let converted = convert(device, &mut reader, self.writer, &mut forebay::progress::untold)?;
         Ok(Written {
             records: converted.records,
             elapsed: captured.elapsed,

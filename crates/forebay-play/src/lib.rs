@@ -150,10 +150,11 @@ fn played(
     if let Some(tape) = &tape {
         policy = Box::new(tape.record(policy));
     }
-    let mut reading = Meter::new(|_| match stop.load(Ordering::Relaxed) {
+    let mut going = |_| match stop.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
-    });
+    };
+    let mut reading = Meter::new(&mut going);
     let placement = prepared.placement.clone();
     let (workload, imputed_share) =
         Replayed::new(input, placement, plan.setup, 0..u64::MAX, &mut reading)?;

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::jobs;
 use crate::layout::{Map, VolumeLayout};
-use crate::progress::{GoOn, Told};
+use crate::progress::{Progress, Telling, Told};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 
@@ -237,26 +237,26 @@ const ASSUMED_SHARE: f64 = 0.7;
 
 /// Tries every listed scheduler for `input` on `device`, and the other remedies, with `flash` for
 /// those that need it, some at a time; tells `progress` now and then what is under way.
-pub fn advise<P: GoOn>(
+pub fn advise(
     input: &Input,
     device: &OpenDevice,
     device_reason: String,
     flash: &OpenDevice,
     setup: Setup,
     asked: Asked,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
     let times = Times::of(input)?;
     if let Some(why) = times.why_not() {
         let setting = Setting { input, device, flash, setup };
         let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
-        return untimed(setting, &why, |_| progress(&told));
+        return untimed(setting, &why, &mut |_| progress(&told));
     }
     let Asked { prefer, jobs } = asked;
     let bed = Bed { slices: true, ..Bed::of(device) };
     let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
-    let runs = run_all(input, bed, &names, setup, jobs, |told| {
+    let runs = run_all(input, bed, &names, setup, jobs, &mut |told: &Told| {
         progress(&Told { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
     })?;
     let waiting_max = runs.iter().map(|run| run.result.figures.outstanding_max).max();
@@ -275,15 +275,21 @@ pub fn advise<P: GoOn>(
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
     let again = worth_telling(&results, &ranking, baseline, free, today.as_ref());
-    let plain = Plain::of(input, device, &again, setup, jobs, |told| {
+    let plain = Plain::of(input, device, &again, setup, jobs, &mut |told: &Told| {
         let share = PLAIN_SHARE - SCHEDULERS_SHARE;
         progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
     })?;
-    let sensitivity =
-        sensitivity::sensitivity(input, device, [baseline, free], setup, jobs, |told| {
+    let sensitivity = sensitivity::sensitivity(
+        input,
+        device,
+        [baseline, free],
+        setup,
+        jobs,
+        &mut |told: &Told| {
             let share = ASSUMED_SHARE - PLAIN_SHARE;
             progress(&Told { done_share: PLAIN_SHARE + told.done_share * share, ..told.clone() })
-        })?;
+        },
+    )?;
     let in_slices = |run: &RunResult| {
         let at = results.iter().position(|result| result.policy == run.policy);
         at.map_or(slices[0], |at| slices[at])
@@ -411,11 +417,7 @@ struct Setting<'a> {
 }
 
 /// The advice on a trace whose times say nothing, for the reason `why`: what order alone tells.
-fn untimed<P: GoOn>(
-    setting: Setting<'_>,
-    why: &str,
-    progress: impl FnMut(u64) -> P,
-) -> Result<Advice, Error> {
+fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Advice, Error> {
     let Setting { input, device, flash, setup } = setting;
     let sizing = Sizing::of(input, progress)?;
     let not_tried = "Not tried: there are no usable times.".to_string();

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::input::read_through;
-use crate::progress::GoOn;
+use crate::progress::Progress;
 use crate::quantities::{bytes, counted, percent};
 
 /// Points of a curve, beside the sizes asked for.
@@ -309,11 +309,11 @@ impl Simulated {
 }
 
 /// The curve of what `reader` reads; messages call it `name`.
-pub fn curve<P: GoOn>(
+pub fn curve(
     name: &Path,
     reader: &mut dyn Reader,
     options: &CurveOptions,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Curve, Error> {
     let own = reader.notes().own_block_bytes;
     let block = options.block_bytes.or(own).unwrap_or(BLOCK_BYTES);

@@ -35,7 +35,7 @@ pub use verdict::{Aspect, Verdict};
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Told};
+use crate::progress::{Telling, Told};
 use layout::Layout;
 use profile::{Asked, Profile, RANGES, STRETCHES_MAX};
 use response::{Responses, responses};
@@ -139,11 +139,11 @@ const MEASURING_SHARE: f64 = 0.6;
 ///
 /// # Errors
 /// A trace without reads and writes, or one that cannot be read again.
-pub fn compare<P: GoOn>(
+pub fn compare(
     a: &Input,
     b: &Input,
     options: &Options,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Card, Error> {
     let inputs = [a, b];
     for input in inputs {
@@ -154,7 +154,7 @@ pub fn compare<P: GoOn>(
         }
     }
     let looking = Told { doing: "looking where requests fall".to_string(), done_share: 0.0 };
-    let layout = Layout::of(a, b, RANGES, || progress(&looking))?;
+    let layout = Layout::of(a, b, RANGES, &mut || progress(&looking))?;
     let block_bytes = block_bytes(inputs, options.block_bytes);
     let timed = inputs.into_iter().all(is_timed);
     let asked = Asked { block_bytes, edges: &layout.edges, timed };
@@ -163,11 +163,11 @@ pub fn compare<P: GoOn>(
     };
     let mut profile = |side: usize| {
         let doing = format!("measuring {}", inputs[side].path.display());
-        let told = |done| {
+        let mut told = |done| {
             let done_share = MEASURING_SHARE * (side as f64 + of(side, done)) / 2.0;
             progress(&Told { doing: doing.clone(), done_share })
         };
-        Profile::of(inputs[side], &layout.sides[side], asked, told)
+        Profile::of(inputs[side], &layout.sides[side], asked, &mut told)
     };
     let profiles = [profile(0)?, profile(1)?];
     let mut simulated = Vec::new();
@@ -177,14 +177,14 @@ pub fn compare<P: GoOn>(
             let doing = format!("simulating {} on {}", inputs[side].path.display(), device.name);
             let clock = profiles[side].clock;
             let run = (inputs[side], &layout.sides[side], clock);
-            let told = |done| {
+            let mut told = |done| {
                 // A request is counted when it comes and when it is done.
                 let done = (2 * nth + side) as f64 + of(side, done / 2);
                 let simulated = done / (2 * devices.len()) as f64;
                 let done_share = MEASURING_SHARE + (1.0 - MEASURING_SHARE) * simulated;
                 progress(&Told { doing: doing.clone(), done_share })
             };
-            responses(run, device, options.intensity, told)
+            responses(run, device, options.intensity, &mut told)
         };
         simulated.push([on(0)?, on(1)?]);
     }

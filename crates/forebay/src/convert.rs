@@ -12,7 +12,7 @@ use forebay_trace::{Reader, TraceError};
 
 use crate::error::Error;
 use crate::input::refuse_empty;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 
 /// Most bytes of a file that holds a secret: a longer one is some other file.
 const SECRET_BYTES_MAX: u64 = 4096;
@@ -29,10 +29,10 @@ pub struct Converted {
 ///
 /// # Errors
 /// What [`Reader::read`] says; [`Error::Stopped`] where `progress` asks for it.
-pub fn extents<P: GoOn>(
+pub fn extents(
     reader: &mut dyn Reader,
     cell_bytes: u64,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Extents, Error> {
     let mut extents = Extents::new(cell_bytes);
     let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
@@ -75,11 +75,11 @@ pub fn read_key(path: &Path) -> Result<Key, Error> {
 ///
 /// # Errors
 /// [`Error::Output`] where the system refuses to write.
-pub fn convert<P: GoOn>(
+pub fn convert(
     name: &Path,
     reader: &mut dyn Reader,
     mut writer: Box<dyn Writer>,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Converted, Error> {
     let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
     loop {

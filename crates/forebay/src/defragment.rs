@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::idle::Period;
 use crate::input::Input;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
 
@@ -250,24 +250,24 @@ pub fn check(bed: Bed<'_>) -> Result<(), Error> {
 
 /// Asks what defragmentation would do for `input` on the first disk of `bed`, which has to be the
 /// only one, under `policy`.
-pub fn study<P: GoOn>(
+pub fn study(
     input: &Input,
     bed: Bed<'_>,
     policy: &str,
     setup: Setup,
-    mut progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Defragmentation, Error> {
     check(bed)?;
     let all = input.description.records;
     let half = if all < REQUESTS_MIN { 0 } else { (all / 2).min(LEARNT_MAX) };
-    let learnt = learn(input, bed, setup, half, &mut progress)?;
+    let learnt = learn(input, bed, setup, half, progress)?;
     let mut answer = empty(policy, half, &learnt);
     let Some(map) = &learnt.rearrangement else { return Ok(answer) };
     answer.moved_bytes = map.moved_bytes();
     answer.moved_extents = map.moves().len();
-    let mut shares = |range| sequential(input, (bed, setup), range, map, &mut progress);
+    let mut shares = |range| sequential(input, (bed, setup), range, map, progress);
     let (held_out_shares, known_shares) = (shares(half..u64::MAX)?, shares(0..half)?);
-    let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, &mut progress);
+    let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, progress);
     let on = |requests| Stretch { rearrangement: Some(map), ..Stretch::of(requests) };
     // Alone: no requests, and moves from the first nanosecond on.
     let alone = run(Stretch { copied_from: Some(Nanos(1)), ..on(0..0) })?;
@@ -327,12 +327,12 @@ fn best_moment(before: &Run) -> Option<(Moment, Nanos)> {
 }
 
 /// Learns from the first `half` requests.
-fn learn<P: GoOn>(
+fn learn(
     input: &Input,
     bed: Bed<'_>,
     setup: Setup,
     half: u64,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Arrangement, Error> {
     let (placed, failed) = requests(input, bed, setup)?;
     let (mut arranger, mut meter) = (Arranger::default(), Meter::new(progress));

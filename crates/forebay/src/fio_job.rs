@@ -16,7 +16,7 @@ use forebay_trace::write::Draft;
 use forebay_trace::{Reader, Record};
 
 use crate::error::Error;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 
 /// Equal ranges of a volume whose use is told apart.
 const RANGES: u64 = 20;
@@ -39,11 +39,11 @@ pub fn is_asked(output: &Path, to: Option<&str>) -> bool {
 ///
 /// # Errors
 /// [`Error::Output`] where the system refuses to write, [`Error::Stopped`] where `progress` asks for it.
-pub fn write<P: GoOn>(
+pub fn write(
     model: &Path,
     reader: &mut dyn Reader,
     draft: Draft,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<u64, Error> {
     let (mut job, mut batch, mut meter) = (FioJob::default(), Vec::new(), Meter::new(progress));
     loop {

@@ -19,7 +19,7 @@ use forebay_trace::write::Kept;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
 use crate::error::Error;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 
 /// Records kept in memory: 96 MiB, so that with the largest footprint they fit 512 MiB in all.
 pub const KEPT_RECORDS_MAX: usize = 2 << 20;
@@ -54,11 +54,11 @@ pub struct Input {
 impl Input {
     /// Reads the trace at `path` (format `from`, or found by looking) and tells `progress` now and
     /// then how many records have been read. Who takes models too opens them, for [`Input::read_from`].
-    pub fn read<P: GoOn>(
+    pub fn read(
         path: &Path,
         from: Option<&str>,
         stream_by: StreamBy,
-        progress: impl FnMut(u64) -> P,
+        progress: Progress<'_>,
     ) -> Result<Input, Error> {
         let (file, from) = (path.to_path_buf(), from.map(str::to_string));
         let opening = move || ahead(&file, from.as_deref());
@@ -66,11 +66,11 @@ impl Input {
     }
 
     /// Reads what `opening` opens, as [`Input::read`] does; messages call it `name`.
-    pub fn read_from<P: GoOn>(
+    pub fn read_from(
         name: &Path,
         opening: Opening,
         stream_by: StreamBy,
-        progress: impl FnMut(u64) -> P,
+        progress: Progress<'_>,
     ) -> Result<Input, Error> {
         let mut reader = opening()?;
         let mut describer = Describer::new(Options { stream_by, ..Options::default() });
@@ -224,11 +224,11 @@ fn ahead(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError>
 
 /// Describes what `reader` reads in one pass, as `options` say, keeping nothing, and tells `progress` now
 /// and then how many records have been read; messages call it `name`.
-pub fn describe<P: GoOn>(
+pub fn describe(
     name: &Path,
     reader: &mut dyn Reader,
     options: Options,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<(Description, Notes), Error> {
     let mut describer = Describer::new(options);
     read_through(name, reader, progress, |batch, dictionary| describer.add(batch, dictionary))?;
@@ -238,10 +238,10 @@ pub fn describe<P: GoOn>(
 
 /// Hands all that `reader` gives to `each`, batch by batch, and tells `progress` now and then how many
 /// records that were. Fails where there are none; messages call the trace `name`.
-pub(crate) fn read_through<P: GoOn>(
+pub(crate) fn read_through(
     name: &Path,
     reader: &mut dyn Reader,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
     mut each: impl FnMut(&mut [Record], &Dictionary),
 ) -> Result<(), Error> {
     let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));

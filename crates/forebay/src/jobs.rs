@@ -12,7 +12,7 @@ use std::thread;
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Told};
+use crate::progress::{Telling, Told, unheard};
 use crate::replayed::{Replay, Setup};
 
 /// Memory that requests waiting in all runs under way may take together.
@@ -62,12 +62,12 @@ pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 ///
 /// # Errors
 /// The first part's that failed; [`Error::Stopped`] where `progress` asked for that.
-pub(crate) fn side_by_side<T: Send, P: GoOn>(
+pub(crate) fn side_by_side<T: Send>(
     names: &[&str],
     (jobs, steps): (usize, u64),
     share: Range<f64>,
     work: impl Fn(usize, Tell<'_>) -> Result<T, Error> + Sync,
-    progress: &mut impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Vec<T>, Error> {
     let (next, stopped, failed) =
         (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
@@ -100,7 +100,7 @@ pub(crate) fn side_by_side<T: Send, P: GoOn>(
         }
         drop(sender);
         for one in news {
-            if parts.hear(one) && progress(&parts.told()).stops() {
+            if parts.hear(one) && progress(&parts.told()).is_break() {
                 stopped.store(true, Ordering::Relaxed);
             }
         }
@@ -116,12 +116,12 @@ pub(crate) fn side_by_side<T: Send, P: GoOn>(
 ///
 /// # Errors
 /// The first part's that failed; [`Error::Stopped`] where `progress` asked for that.
-pub(crate) fn each_told<J: Sync, T: Send, P: GoOn>(
+pub(crate) fn each_told<J: Sync, T: Send>(
     parts: &[J],
     called: impl Fn(&J) -> String,
     share: Range<f64>,
     work: impl Fn(&J) -> Result<T, Error> + Sync,
-    progress: &mut impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Vec<T>, Error> {
     let names: Vec<String> = parts.iter().map(called).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -137,7 +137,7 @@ pub(crate) fn on_all_cores<J: Sync, T: Send>(
     work: impl Fn(&J) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let names = vec![""; parts.len()];
-    side_by_side(&names, (all(), 1), 0.0..1.0, |part, _| work(&parts[part]), &mut |_: &Told| ())
+    side_by_side(&names, (all(), 1), 0.0..1.0, |part, _| work(&parts[part]), &mut unheard)
 }
 
 /// How far all parts are.
@@ -196,7 +196,7 @@ mod tests {
 
     fn squares(jobs: usize) -> Result<Vec<usize>, Error> {
         let work = |part: usize, _: Tell<'_>| Ok(part * part);
-        side_by_side(&NAMES, (jobs, 1), 0.0..1.0, work, &mut |_: &Told| ())
+        side_by_side(&NAMES, (jobs, 1), 0.0..1.0, work, &mut unheard)
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         for jobs in [0, 1, 2, 5, 99] {
             assert_eq!(squares(jobs).unwrap(), [0, 1, 4, 9, 16], "{jobs}");
         }
-        let none = side_by_side(&[], (2, 1), 0.0..1.0, |_, _| Ok(()), &mut |_: &Told| ());
+        let none = side_by_side(&[], (2, 1), 0.0..1.0, |_, _| Ok(()), &mut unheard);
         assert_eq!(none.unwrap(), []);
     }
 
@@ -218,12 +218,12 @@ mod tests {
             Ok(())
         };
         let alone = |_: usize, _: Tell<'_>| count(&|| ());
-        side_by_side(&NAMES, (1, 1), 0.0..1.0, alone, &mut |_: &Told| ()).unwrap();
+        side_by_side(&NAMES, (1, 1), 0.0..1.0, alone, &mut unheard).unwrap();
         assert_eq!(most.swap(0, Ordering::SeqCst), 1);
         // Nobody goes on until two are there.
         let pair = Barrier::new(2);
         let met = |_: usize, _: Tell<'_>| count(&|| _ = pair.wait());
-        side_by_side(&NAMES[..4], (2, 1), 0.0..1.0, met, &mut |_: &Told| ()).unwrap();
+        side_by_side(&NAMES[..4], (2, 1), 0.0..1.0, met, &mut unheard).unwrap();
         assert_eq!(most.into_inner(), 2);
     }
 
@@ -235,7 +235,7 @@ mod tests {
             let fails = |name: &str| Err::<(), _>(Error::Unfit(name.to_string()));
             if part >= 1 { fails(NAMES[part]) } else { Ok(()) }
         };
-        let error = side_by_side(&NAMES, (1, 1), 0.0..1.0, work, &mut |_: &Told| ()).unwrap_err();
+        let error = side_by_side(&NAMES, (1, 1), 0.0..1.0, work, &mut unheard).unwrap_err();
         assert_eq!((error.to_string().as_str(), begun.into_inner()), ("b", 2));
     }
 

@@ -1,6 +1,8 @@
 //! The verb `convert` into a folder of a trace a volume, which goes on where it was interrupted
 //! ([`forebay_trace::partition`]).
 
+use std::ops::ControlFlow;
+
 use std::path::Path;
 
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
@@ -8,7 +10,7 @@ use forebay_trace::{Notes, Reader, TraceError};
 
 use crate::error::Error;
 use crate::input::refuse_empty;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 
 /// A trace that lies in a folder, a file a volume.
 #[derive(Debug)]
@@ -57,12 +59,12 @@ pub enum Step {
 /// # Errors
 /// [`Error::Output`] for a folder that holds something else, or where the system refuses to write; what reading says;
 /// [`Error::Stopped`] where `progress` asks for it.
-pub fn part<P: GoOn>(
+pub fn part(
     trace: &Path,
     from: Option<&str>,
     folder: &Path,
     open: impl FnOnce() -> Result<Box<dyn Reader>, TraceError>,
-    mut progress: impl FnMut(Step, u64) -> P,
+    progress: &mut dyn FnMut(Step, u64) -> ControlFlow<()>,
 ) -> Result<Parted, Error> {
     let (volumes, found, notes) =
         match partition::open(folder, trace, from).map_err(Error::output)? {
@@ -72,22 +74,22 @@ pub fn part<P: GoOn>(
             Partition::Read(volumes) => (volumes, Found::Part, None),
             Partition::Begun(intake) => {
                 let mut reader = open()?;
-                let told = |requests| progress(Step::Reading, requests);
-                let volumes = read(trace, &mut *reader, intake, told)?;
+                let mut told = |requests| progress(Step::Reading, requests);
+                let volumes = read(trace, &mut *reader, intake, &mut told)?;
                 (volumes, Found::Nothing, Some(reader.notes().clone()))
             }
         };
     let of = volumes.requests();
-    let written = volumes.write(|done| !progress(Step::Writing { of }, done).stops());
+    let written = volumes.write(|done| !progress(Step::Writing { of }, done).is_break());
     let manifest = written.map_err(Error::output)?.ok_or(Error::Stopped)?;
     Ok(Parted { manifest, found, notes })
 }
 
-fn read<P: GoOn>(
+fn read(
     trace: &Path,
     reader: &mut dyn Reader,
     mut intake: Intake,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Volumes, Error> {
     let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
     loop {

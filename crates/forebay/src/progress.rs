@@ -4,23 +4,21 @@ use std::ops::ControlFlow;
 
 use forebay_core::{Bytes, Done, Nanos, Request, Slots, Workload};
 
-/// An answer to news of progress: whether to go on. `()` goes on; `ControlFlow::Break` ends the
-/// verb soon, with [`crate::Error::Stopped`].
-pub trait GoOn {
-    /// Whether the verb is to stop.
-    fn stops(self) -> bool;
+/// Whoever hears now and then how many records or requests were counted, and answers whether to go on:
+/// `Break` ends the verb soon, with [`crate::Error::Stopped`].
+pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// As [`Progress`], for a verb that does several things.
+pub type Telling<'a> = &'a mut dyn FnMut(&Told) -> ControlFlow<()>;
+
+/// Goes on, whatever is counted.
+pub fn untold(_: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
 }
 
-impl GoOn for () {
-    fn stops(self) -> bool {
-        false
-    }
-}
-
-impl GoOn for ControlFlow<()> {
-    fn stops(self) -> bool {
-        self.is_break()
-    }
+/// Goes on, whatever is done.
+pub fn unheard(_: &Told) -> ControlFlow<()> {
+    ControlFlow::Continue(())
 }
 
 /// How far a verb is that does several things, some at a time.
@@ -36,15 +34,15 @@ pub struct Told {
 const EVERY: u64 = 1 << 16;
 
 /// Counts, and tells now and then.
-pub struct Meter<F> {
+pub struct Meter<'a> {
     count: u64,
     told: u64,
-    tell: F,
+    tell: Progress<'a>,
 }
 
-impl<P: GoOn, F: FnMut(u64) -> P> Meter<F> {
+impl<'a> Meter<'a> {
     /// One that tells `tell`.
-    pub fn new(tell: F) -> Meter<F> {
+    pub fn new(tell: Progress<'a>) -> Meter<'a> {
         Meter { count: 0, told: 0, tell }
     }
 
@@ -58,7 +56,7 @@ impl<P: GoOn, F: FnMut(u64) -> P> Meter<F> {
     #[cold]
     fn tell(&mut self) -> bool {
         self.told = self.count;
-        (self.tell)(self.count).stops()
+        (self.tell)(self.count).is_break()
     }
 
     /// All that was counted.
@@ -68,19 +66,19 @@ impl<P: GoOn, F: FnMut(u64) -> P> Meter<F> {
 }
 
 /// A workload that tells how far the run is, and ends it when asked to.
-pub(crate) struct Metered<W, F> {
+pub(crate) struct Metered<'a, W> {
     pub(crate) workload: W,
-    meter: Meter<F>,
+    meter: Meter<'a>,
     stopped: bool,
 }
 
-impl<W, F> Metered<W, F> {
-    pub(crate) fn new(workload: W, meter: Meter<F>) -> Metered<W, F> {
+impl<'a, W> Metered<'a, W> {
+    pub(crate) fn new(workload: W, meter: Meter<'a>) -> Metered<'a, W> {
         Metered { workload, meter, stopped: false }
     }
 }
 
-impl<W: Workload, P: GoOn, F: FnMut(u64) -> P> Workload for Metered<W, F> {
+impl<W: Workload> Workload for Metered<'_, W> {
     #[inline]
     fn peek(&self) -> Option<Nanos> {
         self.workload.peek()
@@ -121,10 +119,11 @@ mod tests {
     #[test]
     fn tells_now_and_then_and_stops_when_told() {
         let mut told = Vec::new();
-        let mut meter = Meter::new(|count| {
+        let mut tell = |count| {
             told.push(count);
             if told.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+        };
+        let mut meter = Meter::new(&mut tell);
         let step = EVERY as usize / 4 + 1;
         let stopped = (1..100).find(|_| meter.stops_after(step));
         assert_eq!(stopped, Some(8));
@@ -133,6 +132,6 @@ mod tests {
 
     #[test]
     fn nothing_to_say_goes_on() {
-        assert!(!Meter::new(|_| ()).stops_after(10 * EVERY as usize));
+        assert!(!Meter::new(&mut untold).stops_after(10 * EVERY as usize));
     }
 }

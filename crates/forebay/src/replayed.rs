@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::input::{Failed, Input, Records};
 use crate::layout::{Changed, Imputed, Map, VolumeLayout};
-use crate::progress::{GoOn, Meter};
+use crate::progress::Meter;
 
 /// How recorded requests become arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -183,12 +183,12 @@ impl<'a> Replayed<'a> {
     ///
     /// # Errors
     /// A trace that cannot be read again, or too long for closed replay.
-    pub fn new<T: GoOn, F: FnMut(u64) -> T>(
+    pub fn new(
         input: &'a Input,
         layout: VolumeLayout,
         setup: Setup,
         wanted: Range<u64>,
-        meter: &mut Meter<F>,
+        meter: &mut Meter<'_>,
     ) -> Result<(Replayed<'a>, f64), Error> {
         let records = input.records()?;
         let failed = records.failed();
@@ -222,11 +222,11 @@ impl<'a> Replayed<'a> {
 }
 
 /// Closed replay, and the share of latencies that had to be imputed.
-fn closed<'a, T: GoOn, F: FnMut(u64) -> T>(
+fn closed<'a>(
     input: &Input,
     mut placed: DeviceRequests<'a>,
     setup: Setup,
-    meter: &mut Meter<F>,
+    meter: &mut Meter<'_>,
 ) -> Result<(Kind<'a>, f64), Error> {
     refuse_long(input, CLOSED_REQUESTS_MAX)?;
     let imputed = imputed(input, meter)?;
@@ -247,10 +247,7 @@ fn closed<'a, T: GoOn, F: FnMut(u64) -> T>(
 }
 
 /// The mean measured latency of each direction, for requests that have none.
-fn imputed<T: GoOn, F: FnMut(u64) -> T>(
-    input: &Input,
-    meter: &mut Meter<F>,
-) -> Result<Imputed, Error> {
+fn imputed(input: &Input, meter: &mut Meter<'_>) -> Result<Imputed, Error> {
     let mut sums = [(0u128, 0u64); 2];
     for record in input.records()? {
         if meter.stops_after(1) {

@@ -8,7 +8,7 @@ use forebay_trace::streams::StreamBy;
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::GoOn;
+use crate::progress::Progress;
 
 const BUNDLED: &[u8] = include_bytes!("../traces/terasort.parquet");
 
@@ -19,7 +19,7 @@ const NAME: &str = "the bundled TeraSort trace";
 ///
 /// # Errors
 /// [`Error::Output`] where there is no room for a temporary file.
-pub fn read<P: GoOn>(stream_by: StreamBy, progress: impl FnMut(u64) -> P) -> Result<Input, Error> {
+pub fn read(stream_by: StreamBy, progress: Progress<'_>) -> Result<Input, Error> {
     let fail = |source| Error::Output(TraceError::Io { path: PathBuf::from(NAME), source });
     let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().map_err(fail)?;
     file.write_all(BUNDLED).map_err(fail)?;

@@ -1,7 +1,6 @@
 //! The verb `simulate`: a trace through a policy on a device model, in virtual time.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 use forebay_core::catalog::{PolicyVisitor, with_measured};
@@ -19,7 +18,7 @@ use crate::idle::{Idle, IdlePeriods};
 use crate::input::{Failed, Input};
 use crate::jobs::{self, Tell, side_by_side};
 use crate::layout::{Changed, VolumeLayout};
-use crate::progress::{GoOn, Meter, Metered, Told};
+use crate::progress::{Meter, Metered, Progress, Telling, untold};
 use crate::replayed::{DeviceRequests, Replayed};
 use crate::slices::Slices;
 use crate::statistics::{Figures, Statistics};
@@ -103,38 +102,38 @@ impl RunResult {
 /// A wrong policy spec, a trace that cannot be read again, or a trace without any measured latency
 /// in closed replay.
 pub fn run(input: &Input, device: &OpenDevice, policy: &str, setup: Setup) -> Result<Run, Error> {
-    run_with(input, device, policy, setup, |_| ())
+    run_with(input, device, policy, setup, &mut untold)
 }
 
 /// As [`run`], telling `progress` now and then how many arrivals and completions there have been.
-pub fn run_with<P: GoOn>(
+pub fn run_with(
     input: &Input,
     device: &OpenDevice,
     policy: &str,
     setup: Setup,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Run, Error> {
     run_on(input, Bed::of(device), policy, setup, progress)
 }
 
 /// As [`run_with`], on several devices.
-pub fn run_on<P: GoOn>(
+pub fn run_on(
     input: &Input,
     bed: Bed<'_>,
     policy: &str,
     setup: Setup,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Run, Error> {
     run_stretch(input, bed, policy, setup, Stretch::of(0..u64::MAX), progress)
 }
 
 /// As [`run_on`], through a scheduler that no catalog lists, which results call `name`.
-pub fn run_own<P: GoOn>(
+pub fn run_own(
     input: &Input,
     bed: Bed<'_>,
     (name, policy): (&str, &mut impl Policy),
     setup: Setup,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Run, Error> {
     // Whatever it is called, it has the lanes of the simplest scheduler.
     let mut run =
@@ -147,13 +146,13 @@ pub fn run_own<P: GoOn>(
 
 /// `input` through each of `policies`, at most `jobs` at a time and no more than fit memory; answers in their order,
 /// the same whatever `jobs` is but for the simulator's own speed.
-pub fn run_all<P: GoOn>(
+pub fn run_all(
     input: &Input,
     bed: Bed<'_>,
     policies: &[&str],
     setup: Setup,
     jobs: usize,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Vec<Run>, Error> {
     let steps = input.description.records.saturating_mul(2);
     let all = jobs::within_memory(jobs, input, setup, None);
@@ -163,22 +162,22 @@ pub fn run_all<P: GoOn>(
     let (alone, rest) = policies.split_at(first);
     let share = first as f64 / policies.len().max(1) as f64;
     let on_first = |part: usize, tell: Tell<'_>| work(alone[part], tell);
-    let mut runs = side_by_side(alone, (all, steps), 0.0..share, on_first, &mut progress)?;
+    let mut runs = side_by_side(alone, (all, steps), 0.0..share, on_first, progress)?;
     let waiting_max = runs.iter().map(|run| run.result.figures.outstanding_max).max();
     let jobs = jobs::within_memory(jobs, input, setup, waiting_max);
     let on_rest = |part: usize, tell: Tell<'_>| work(rest[part], tell);
-    runs.extend(side_by_side(rest, (jobs, steps), share..1.0, on_rest, &mut progress)?);
+    runs.extend(side_by_side(rest, (jobs, steps), share..1.0, on_rest, progress)?);
     Ok(runs)
 }
 
 /// As [`run_on`], of a part of the trace.
-pub(crate) fn run_stretch<P: GoOn>(
+pub(crate) fn run_stretch(
     input: &Input,
     bed: Bed<'_>,
     policy: &str,
     setup: Setup,
     stretch: Stretch<'_>,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Run, Error> {
     visited(input, bed, policy, setup, stretch, progress, |visit| {
         with_measured(policy, &bed.lanes(), &bed.disk.model, visit)?
@@ -186,22 +185,18 @@ pub(crate) fn run_stretch<P: GoOn>(
 }
 
 /// Does `run` with what a run of `policy` is made of.
-fn visited<P: GoOn>(
+fn visited(
     input: &Input,
     bed: Bed<'_>,
     policy: &str,
     setup: Setup,
     stretch: Stretch<'_>,
-    mut progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
     run: impl FnOnce(Visit<'_>) -> Result<Run, Error>,
 ) -> Result<Run, Error> {
     bed.check_flash()?;
     let layout = bed.placement(input, policy, setup);
-    let mut told = |count| match progress(count).stops() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
-    let meter = Meter::new(&mut told as Progress<'_>);
+    let meter = Meter::new(progress);
     run(Visit { input, bed, layout, setup, policy, stretch, meter })
 }
 
@@ -217,9 +212,6 @@ pub(crate) fn requests(
     Ok((DeviceRequests::new(records, bed.placement(input, "noop", setup), 0..u64::MAX), failed))
 }
 
-/// Whoever is told of the progress, of one type: else every loop would be compiled for each caller too.
-type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
-
 struct Visit<'a> {
     input: &'a Input,
     bed: Bed<'a>,
@@ -227,7 +219,7 @@ struct Visit<'a> {
     setup: Setup,
     policy: &'a str,
     stretch: Stretch<'a>,
-    meter: Meter<Progress<'a>>,
+    meter: Meter<'a>,
 }
 
 impl PolicyVisitor for Visit<'_> {
@@ -297,7 +289,7 @@ impl<'a> Visit<'a> {
 struct Ready<'a> {
     opened: Vec<&'a OpenDevice>,
     devices: Vec<DeviceModel>,
-    workload: Metered<Replayed<'a>, Progress<'a>>,
+    workload: Metered<'a, Replayed<'a>>,
     watch: Watch,
     imputed_share: f64,
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Told};
+use crate::progress::Telling;
 use crate::quantities::{percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_all};
 
@@ -33,13 +33,13 @@ pub struct OnBoth {
 impl Plain {
     /// `runs` again on the plain form of `device`, that of the baseline first; none where it has no
     /// such form.
-    pub(super) fn of<P: GoOn>(
+    pub(super) fn of(
         input: &Input,
         device: &OpenDevice,
         runs: &[&RunResult],
         setup: Setup,
         jobs: usize,
-        progress: impl FnMut(&Told) -> P,
+        progress: Telling<'_>,
     ) -> Result<Option<Plain>, Error> {
         let Some(plain) = device.plain() else { return Ok(None) };
         let names: Vec<&str> = runs.iter().map(|run| run.policy.as_str()).collect();

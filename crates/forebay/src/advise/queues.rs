@@ -12,7 +12,7 @@ use super::trial::Trial;
 use super::{Today, resampled};
 use crate::devices::OpenDevice;
 use crate::error::Error;
-use crate::progress::GoOn;
+use crate::progress::Progress;
 use crate::simulate::{Bed, Run, RunResult, run_on};
 use crate::slices::Slices;
 
@@ -76,10 +76,7 @@ struct Tried {
 
 impl Trial<'_> {
     /// Queues of other sizes against the best of what Linux has with them as they ship.
-    pub(super) fn queue_sizes<P: GoOn>(
-        &self,
-        mut progress: impl FnMut(u64) -> P,
-    ) -> Result<Remedy, Error> {
+    pub(super) fn queue_sizes(&self, progress: Progress<'_>) -> Result<Remedy, Error> {
         let kind = RemedyKind::QueueSizes;
         let Some((today, slices)) = self.today else {
             let why = "Not tried: all schedulers of Linux give the same result here.";
@@ -91,7 +88,7 @@ impl Trial<'_> {
             let bed = Bed { slices: true, ..Bed::of(&device) };
             for scheduler in ORDERING {
                 let policy = queues.policy(scheduler);
-                let mut run = run_on(self.input, bed, &policy, self.setup, &mut progress)?;
+                let mut run = run_on(self.input, bed, &policy, self.setup, progress)?;
                 run.result.policy = format!("{scheduler} with {queues}");
                 tried.push(Tried { policy, queues, run });
             }

@@ -11,7 +11,7 @@ use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Told};
+use crate::progress::{Telling, Told};
 use crate::quantities::{bytes, change, millis, percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_on};
 
@@ -71,13 +71,13 @@ pub struct Redundancy {
 ///
 /// # Errors
 /// Where so many drives are no array, or the trace cannot be read again.
-pub fn redundancy<P: GoOn>(
+pub fn redundancy(
     input: &Input,
     device: &OpenDevice,
     drives: u16,
     scheduler: &str,
     setup: Setup,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Redundancy, Error> {
     let bed = Bed { disks: drives, ..Bed::of(device) };
     let mut tried = Vec::new();
@@ -93,12 +93,12 @@ pub fn redundancy<P: GoOn>(
         let policy = format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}");
         let doing = format!("trying {name} on {drives} drives");
         let mut told = Told { doing, done_share: 0.0 };
-        let tell = |done: u64| {
+        let mut tell = |done: u64| {
             let share = (done as f64 / steps).min(1.0);
             told.done_share = (nth as f64 + share) / TRIED.len() as f64;
             progress(&told)
         };
-        let run = run_on(input, bed, &policy, setup, tell)?.result;
+        let run = run_on(input, bed, &policy, setup, &mut tell)?.result;
         tried.push(redundant(name, failures_survived, usable_bytes, &run));
     }
     let (recommended, why) = judged(&tried, setup.replay.total_name());

@@ -7,7 +7,7 @@ use super::judge::TOO_FEW;
 use crate::devices::{OpenDevice, Varied};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Told};
+use crate::progress::{Telling, Told};
 use crate::quantities::percent;
 use crate::simulate::{Bed, RunResult, Setup, run_all};
 
@@ -31,13 +31,13 @@ pub struct Sensitivity {
 }
 
 /// `chosen` against `baseline` on every drive that `device` may be, by what is assumed of it; nothing where they are one.
-pub(super) fn sensitivity<P: GoOn>(
+pub(super) fn sensitivity(
     input: &Input,
     device: &OpenDevice,
     [baseline, chosen]: [&RunResult; 2],
     setup: Setup,
     jobs: usize,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Vec<Sensitivity>, Error> {
     if baseline.policy == chosen.policy || baseline.figures.requests < TOO_FEW {
         return Ok(Vec::new());
@@ -46,7 +46,7 @@ pub(super) fn sensitivity<P: GoOn>(
     let varied = device.varied();
     let count = varied.len() as f64;
     let on = |(at, Varied { part, times, device }): (usize, Varied)| {
-        let runs = run_all(input, Bed::of(&device), &names, setup, jobs, |told| {
+        let runs = run_all(input, Bed::of(&device), &names, setup, jobs, &mut |told: &Told| {
             let done_share = (at as f64 + told.done_share) / count;
             progress(&Told { doing: format!("with {times} times the {part}"), done_share })
         })?;

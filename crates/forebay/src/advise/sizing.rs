@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cache_curve::{HITS_THAT_SUFFICE, keys};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, percent};
 
 /// Blocks that are told apart at most; larger footprints are cut into larger blocks.
@@ -31,10 +31,7 @@ pub struct Sizing {
 }
 
 impl Sizing {
-    pub(super) fn of<P: GoOn>(
-        input: &Input,
-        progress: impl FnMut(u64) -> P,
-    ) -> Result<Sizing, Error> {
+    pub(super) fn of(input: &Input, progress: Progress<'_>) -> Result<Sizing, Error> {
         let blocks = |bytes: u64| input.description.footprint_bytes / bytes;
         // A trace that counts in blocks has its own, which are never part of a larger one.
         let own = input.notes.own_block_bytes.map(u64::from);

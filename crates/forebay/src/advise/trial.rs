@@ -18,7 +18,7 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs::{Tell, side_by_side};
-use crate::progress::{GoOn, Told};
+use crate::progress::{Progress, Telling};
 use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
@@ -61,11 +61,11 @@ struct Part {
 
 impl Trial<'_> {
     /// Tries all of them, so many at a time.
-    pub(super) fn all<P: GoOn>(
+    pub(super) fn all(
         &self,
         jobs: usize,
         share: Range<f64>,
-        mut progress: impl FnMut(&Told) -> P,
+        progress: Telling<'_>,
     ) -> Result<Tried, Error> {
         let scheduling = self.scheduling();
         if let Some(why) = self.why_none() {
@@ -79,7 +79,7 @@ impl Trial<'_> {
             (jobs, steps),
             share,
             |part, tell| self.part(part, tell),
-            &mut progress,
+            progress,
         )?;
         let mut tried = Tried { remedies: vec![scheduling], sizing: None, defragmentation: None };
         let mut runs = Vec::new();
@@ -169,10 +169,7 @@ impl Trial<'_> {
     }
 
     /// Offloading, and its run if it was tried.
-    fn offloading<P: GoOn>(
-        &self,
-        progress: impl FnMut(u64) -> P,
-    ) -> Result<(Remedy, Option<Run>), Error> {
+    fn offloading(&self, progress: Progress<'_>) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, policy) = (RemedyKind::Offloading, "bid-hybrid");
         if self.baseline.figures.writes == 0 {
             let why = "Not tried: the trace only reads, and BID-Hybrid moves only writes to flash.";
@@ -200,10 +197,10 @@ impl Trial<'_> {
     }
 
     /// Caching, and its run if it was tried.
-    fn caching<P: GoOn>(
+    fn caching(
         &self,
         sizing: &Sizing,
-        progress: impl FnMut(u64) -> P,
+        progress: Progress<'_>,
     ) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, footprint) = (RemedyKind::Caching, bytes(sizing.footprint_bytes as f64));
         if sizing.hit_share_max < FOUND_THAT_MATTERS {
@@ -295,10 +292,10 @@ impl Trial<'_> {
     }
 
     /// What was learnt of defragmentation, with the baseline on the same requests beside it.
-    fn defragmented<P: GoOn>(
+    fn defragmented(
         &self,
         studied: &Defragmentation,
-        progress: impl FnMut(u64) -> P,
+        progress: Progress<'_>,
     ) -> Result<Remedy, Error> {
         let (scheduler, told) = (&self.free.policy, studied.told().join(" "));
         let untried = Remedy::untried(RemedyKind::Defragmentation, scheduler, told);

@@ -1,5 +1,7 @@
 //! Where the volumes of both traces lie: at the same places if both have the same ones.
 
+use std::ops::ControlFlow;
+
 use forebay_trace::Record;
 use forebay_trace::describe::description::VolumeRow;
 use forebay_trace::touched::{Stretch, Touched};
@@ -7,7 +9,7 @@ use forebay_trace::touched::{Stretch, Touched};
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
-use crate::progress::{GoOn, Meter};
+use crate::progress::Meter;
 
 /// One trace's volumes.
 #[derive(Clone, Debug)]
@@ -35,11 +37,11 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Of both, cut into `ranges`. Both are read once more.
-    pub(super) fn of<P: GoOn>(
+    pub(super) fn of(
         a: &Input,
         b: &Input,
         ranges: usize,
-        mut progress: impl FnMut() -> P,
+        progress: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Layout, Error> {
         let orders = [order(a, b), order(b, a)];
         let laid = |input: &Input, order: &[u32]| {
@@ -55,8 +57,7 @@ impl Layout {
             let longer = extents[0].iter().zip(&extents[1]).map(|(a, b)| *a.max(b)).collect();
             extents = [Vec::clone(&longer), longer];
         }
-        let ground =
-            [touched(a, &orders[0], &mut progress)?, touched(b, &orders[1], &mut progress)?];
+        let ground = [touched(a, &orders[0], progress)?, touched(b, &orders[1], progress)?];
         let both = Touched::clone(&ground[0]).with(&ground[1]);
         let (edges, bytes) = (both.edges(ranges), both.bytes());
         let ground = if shared { [both.clone(), both] } else { ground };
@@ -73,13 +74,14 @@ impl Layout {
 }
 
 /// The ground that `input` uses, its volumes as `order` places them.
-fn touched<P: GoOn>(
+fn touched(
     input: &Input,
     order: &[u32],
-    progress: &mut impl FnMut() -> P,
+    progress: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<Touched, Error> {
     let records = input.records()?;
-    let (failed, mut meter) = (records.failed(), Meter::new(|_| progress()));
+    let mut tell = |_| progress();
+    let (failed, mut meter) = (records.failed(), Meter::new(&mut tell));
     let mut touched = Touched::default();
     for record in records {
         if meter.stops_after(1) {

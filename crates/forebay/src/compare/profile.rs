@@ -13,7 +13,7 @@ use crate::cache_curve::keys;
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::VolumeLayout;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 
 /// Binary digits of a size's bucket: exact for whole KiB up to 2 MiB.
 pub(super) const SIZE_DIGITS: u32 = 10;
@@ -124,11 +124,11 @@ impl Sample {
 
 impl Profile {
     /// Of `input`, volumes laid as `side` says.
-    pub(super) fn of<P: GoOn>(
+    pub(super) fn of(
         input: &Input,
         side: &Side,
         asked: Asked<'_>,
-        progress: impl FnMut(u64) -> P,
+        progress: Progress<'_>,
     ) -> Result<Profile, Error> {
         let mut pass = Pass::new(input, side, asked);
         let records = input.records()?;

@@ -14,7 +14,7 @@ use super::tally::{Clock, Tally, bucket, interval, whole};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Meter, Metered};
+use crate::progress::{Meter, Metered, Progress};
 
 /// Busy for this share of the run, or draining for [`DRAIN_SHARE`] of it, a device is overloaded.
 const BUSY_SHARE: f64 = 0.97;
@@ -46,11 +46,11 @@ pub(super) fn scheduler(device: &OpenDevice) -> &'static str {
 }
 
 /// Replays `input` on `device`; `clock` is that of its recording.
-pub(super) fn responses<P: GoOn>(
+pub(super) fn responses(
     (input, side, clock): (&Input, &Side, Clock),
     device: &OpenDevice,
     intensity: f64,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Responses, Error> {
     let clock = run_clock(clock, intensity);
     let intensity = Intensity::new(intensity).unwrap_or(Intensity::RECORDED);

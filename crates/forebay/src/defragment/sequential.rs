@@ -7,7 +7,7 @@ use forebay_core::{Op, Rearrangement};
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Meter};
+use crate::progress::{Meter, Progress};
 use crate::simulate::{Bed, Setup, requests};
 
 /// Shares of the data requests that start where the one before them of their stream and direction
@@ -19,12 +19,12 @@ pub(super) struct Sequential {
 }
 
 /// Of the requests `range`, where the trace has them and where `map` puts them.
-pub(super) fn sequential<P: GoOn>(
+pub(super) fn sequential(
     input: &Input,
     (bed, setup): (Bed<'_>, Setup),
     range: Range<u64>,
     map: &Rearrangement,
-    progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Sequential, Error> {
     let (placed, failed) = requests(input, bed, setup)?;
     let mut meter = Meter::new(progress);

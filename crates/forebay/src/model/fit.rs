@@ -10,7 +10,7 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 use crate::error::Error;
 use crate::input::read_through;
 use crate::model::open::expect_trace;
-use crate::progress::GoOn;
+use crate::progress::Progress;
 
 pub use forebay_model::fit::FitOptions as Detail;
 
@@ -49,11 +49,11 @@ const KEPT_MAX: usize = 1 << 18;
 ///
 /// # Errors
 /// A trace that cannot be read, holds nothing or changes, a budget that is too small; [`Error::Stopped`].
-pub fn fit<P: GoOn>(
+pub fn fit(
     name: &Path,
     opening: impl Fn() -> Result<Box<dyn Reader>, TraceError>,
     options: &FitOptions,
-    mut progress: impl FnMut(u64) -> P,
+    progress: Progress<'_>,
 ) -> Result<Fitted, Error> {
     open::expect_file(name)?;
     expect_trace(name)?;
@@ -61,7 +61,7 @@ pub fn fit<P: GoOn>(
     let mut kept: Option<Vec<Record>> = Some(Vec::new());
     let mut grouping = Grouping::new(StreamBy::Thread);
     let mut reader = opening()?;
-    read_through(name, &mut *reader, &mut progress, |batch, dictionary| {
+    read_through(name, &mut *reader, progress, |batch, dictionary| {
         group(batch, &mut grouping, dictionary);
         batch.iter().for_each(|record| survey.add(record));
         match &mut kept {
@@ -84,7 +84,7 @@ pub fn fit<P: GoOn>(
         None => {
             reader = opening()?;
             grouping = Grouping::new(StreamBy::Thread);
-            read_through(name, &mut *reader, &mut progress, |batch, dictionary| {
+            read_through(name, &mut *reader, progress, |batch, dictionary| {
                 group(batch, &mut grouping, dictionary);
                 batch.iter().for_each(|record| fitter.add(record));
             })?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::compare::{self, Aspect, Verdict};
 use crate::error::Error;
 use crate::input::{Input, Opening};
-use crate::progress::{GoOn, Told};
+use crate::progress::{Telling, Told};
 
 /// A trace of at most so many requests is compared with its twins whole. To compare more takes much longer than to fit them.
 const WHOLE_MAX: u64 = 1 << 18;
@@ -144,18 +144,19 @@ impl Reader for First {
 ///
 /// # Errors
 /// As [`compare::compare`].
-pub fn judge<P: GoOn>(
+pub fn judge(
     name: &Path,
     opening: Opening,
     model: &Model,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Judged, Error> {
     let requests = if model.requests > WHOLE_MAX { JUDGED_MAX } else { model.requests };
     let begin = move || -> Result<Box<dyn Reader>, TraceError> {
         Ok(Box::new(First { inner: opening()?, left: requests as usize }))
     };
     let told = |done_share| Told { doing: format!("reading {}", name.display()), done_share };
-    let a = Input::read_from(name, Box::new(begin), StreamBy::Thread, |_| progress(&told(0.0)))?;
+    let a =
+        Input::read_from(name, Box::new(begin), StreamBy::Thread, &mut |_| progress(&told(0.0)))?;
     let options = compare::Options::new(&[], None, 1.0, 0)?;
     let mut verdicts = Vec::new();
     for seed in (0..TWINS).filter(|_| a.description.requests > 0) {
@@ -172,11 +173,11 @@ pub fn judge<P: GoOn>(
             progress(&Told { doing, done_share: (seed as f64 + done) / TWINS as f64 })
         };
         let drawn = |read| 0.1 * read as f64 / requests.max(1) as f64;
-        let b = Input::read_from(its_twin, Box::new(draw), StreamBy::Thread, |read| {
+        let b = Input::read_from(its_twin, Box::new(draw), StreamBy::Thread, &mut |read| {
             progress(drawn(read))
         })?;
-        let compared = |told: &Told| progress(0.1 + 0.9 * told.done_share);
-        verdicts.push(compare::compare(&a, &b, &options, compared)?.verdict);
+        let mut compared = |told: &Told| progress(0.1 + 0.9 * told.done_share);
+        verdicts.push(compare::compare(&a, &b, &options, &mut compared)?.verdict);
     }
     Ok(Judged { verdicts, requests, is_whole: requests == model.requests })
 }

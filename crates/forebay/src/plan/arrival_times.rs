@@ -9,7 +9,7 @@ use forebay_trace::{Notes, Reader};
 use crate::clock::Times;
 use crate::error::Error;
 use crate::input::read_through;
-use crate::progress::GoOn;
+use crate::progress::Progress;
 use crate::quantities::bytes;
 
 /// A trace's times of arrival.
@@ -67,12 +67,12 @@ impl ArrivalTimes {
     /// # Errors
     /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse for what is
     /// promised.
-    pub fn read<P: GoOn>(
+    pub fn read(
         name: &Path,
         reader: &mut dyn Reader,
         by_volume: bool,
         clock: Clock,
-        progress: impl FnMut(u64) -> P,
+        progress: Progress<'_>,
     ) -> Result<ArrivalTimes, Error> {
         let (mut whole, mut volumes) = (Gaps::default(), Vec::<Gaps>::new());
         let mut lengths = (u32::MAX, 0);

@@ -34,7 +34,7 @@ use crate::input::Input;
 use crate::jobs::{self, side_by_side};
 use crate::plan::consolidate::Begin;
 use crate::plan::search::least_capacities;
-use crate::progress::{GoOn, Told};
+use crate::progress::Telling;
 use crate::simulate::Bed;
 
 pub use clients::{By, Promise};
@@ -151,10 +151,10 @@ struct Tried<'a> {
 /// # Errors
 /// A trace without times, with a clock that is too coarse, or that cannot be read again; a wrong scheduler; a promise
 /// to nobody.
-pub fn answer<P: GoOn>(
+pub fn answer(
     inputs: &[Input],
     question: &Question<'_>,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Answer, Error> {
     check(question)?;
     let told = clients::Told {
@@ -178,7 +178,7 @@ pub fn answer<P: GoOn>(
     // Some dozen passes a case; it only has to move.
     let steps = inputs.iter().map(|input| input.description.records).sum::<u64>() * 12;
     let work = |at: usize, tell: jobs::Tell<'_>| asked.row(&tried[at], tell);
-    let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, &mut progress)?;
+    let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, progress)?;
     rank::rank(&mut rows);
     let needs = needs(clients, question.growth);
     let best = rows.first().filter(|row| row.drives.is_some());

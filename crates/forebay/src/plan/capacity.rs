@@ -12,7 +12,7 @@ use super::confidence::{self, Bootstrap};
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
-use crate::progress::{GoOn, Told};
+use crate::progress::Telling;
 use crate::quantities::bound;
 
 /// The promises whose price is asked: every bound with every fraction.
@@ -116,11 +116,11 @@ pub struct Answer {
 ///
 /// # Errors
 /// As [`table`].
-pub fn answer<P: GoOn>(
+pub fn answer(
     arrivals: &ArrivalTimes,
     promises: &Promises,
     doubt: Doubt,
-    progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Answer, Error> {
     let rows = table(arrivals, promises, doubt, progress)?;
     let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution());
@@ -149,11 +149,11 @@ pub fn missing(rows: &[Row], doubt: Doubt) -> Vec<String> {
 ///
 /// # Errors
 /// A promise that takes more than [`RATE_MAX_IOPS`]; [`Error::Stopped`] where `progress` asked for that.
-pub fn table<P: GoOn>(
+pub fn table(
     arrivals: &ArrivalTimes,
     promises: &Promises,
     doubt: Doubt,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Vec<Row>, Error> {
     let whole = std::iter::once((None, &arrivals.whole));
     let volumes = arrivals.volumes.iter().map(|(name, gaps)| (Some(name), gaps));
@@ -169,7 +169,7 @@ pub fn table<P: GoOn>(
         let prices = prices(traces[*trace].1, *within, &promises.fractions, doubt);
         prices.map_err(|fraction| beyond(arrivals.path.display(), *within, fraction))
     };
-    let prices = each_told(&jobs, called, 0.0..1.0, work, &mut progress)?;
+    let prices = each_told(&jobs, called, 0.0..1.0, work, progress)?;
     let mut rows = Vec::new();
     for ((trace, _), prices) in jobs.iter().zip(prices) {
         rows.extend(prices.into_iter().map(|row| Row { volume: traces[*trace].0.cloned(), ..row }));

@@ -33,7 +33,7 @@ use super::confidence::Bootstrap;
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
-use crate::progress::{GoOn, Told};
+use crate::progress::{Telling, Told};
 use crate::quantities::{bound, seconds};
 
 /// When clients begin, shifts apart.
@@ -158,19 +158,19 @@ const DURATION_TOLERANCE: f64 = 0.1;
 ///
 /// # Errors
 /// A promise that no capacity keeps.
-pub fn consolidate<P: GoOn>(
+pub fn consolidate(
     clients: &[&ArrivalTimes],
     begin: Begin,
     shifts: &[Nanos],
     promises: &Promises,
     bootstrap: Option<Bootstrap>,
-    mut progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Consolidation, Error> {
-    let alone = alone(clients, promises, Doubt { bootstrap, hold_out: None }, &mut progress)?;
+    let alone = alone(clients, promises, Doubt { bootstrap, hold_out: None }, progress)?;
     let mut rows = Vec::new();
     for (nth, shift) in shifts.iter().enumerate() {
         let done_share = 0.5 + 0.5 * nth as f64 / shifts.len() as f64;
-        if progress(&Told { doing: "all clients together".into(), done_share }).stops() {
+        if progress(&Told { doing: "all clients together".into(), done_share }).is_break() {
             return Err(Error::Stopped);
         }
         rows.extend(together(clients, &alone, (begin, *shift), promises, bootstrap)?);
@@ -320,11 +320,11 @@ fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
 }
 
 /// The first half of the work.
-fn alone<P: GoOn>(
+fn alone(
     clients: &[&ArrivalTimes],
     promises: &Promises,
     doubt: Doubt,
-    progress: &mut impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Vec<Client>, Error> {
     let mut alone: Vec<Client> = Vec::new();
     for (k, client) in clients.iter().enumerate() {
@@ -336,7 +336,7 @@ fn alone<P: GoOn>(
                 trace: client.path.display().to_string(),
                 requests: client.requests(),
                 duration_s: client.duration().as_secs_f64(),
-                rows: table(client, promises, doubt, |told: &Told| {
+                rows: table(client, promises, doubt, &mut |told: &Told| {
                     let done_share = 0.5 * (k as f64 + told.done_share) / clients.len() as f64;
                     let doing = format!("client {} alone, {}", k + 1, told.doing);
                     progress(&Told { doing, done_share })

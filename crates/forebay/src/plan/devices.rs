@@ -35,7 +35,7 @@ use crate::clock::Times;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{GoOn, Told};
+use crate::progress::Telling;
 
 /// Bytes of a stripe.
 pub const STRIPE_BYTES: u64 = 1 << 20;
@@ -162,11 +162,11 @@ impl Answer {
 ///
 /// # Errors
 /// As [`table`].
-pub fn answer<P: GoOn>(
+pub fn answer(
     input: &Input,
     device: &OpenDevice,
     question: &Question<'_>,
-    progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Answer, Error> {
     let of_trace = cautions(input)?;
     let rows = table(input, device, question, progress)?;
@@ -188,11 +188,11 @@ pub fn answer<P: GoOn>(
 /// # Errors
 /// A wrong policy, or a trace that has no times, whose clock is too coarse or that cannot be read again;
 /// [`Error::Stopped`] where `progress` asked for that.
-pub fn table<P: GoOn>(
+pub fn table(
     input: &Input,
     device: &OpenDevice,
     question: &Question<'_>,
-    progress: impl FnMut(&Told) -> P,
+    progress: Telling<'_>,
 ) -> Result<Vec<Row>, Error> {
     timed(&input.path, &input.notes)?;
     let clock = Clock::of(question.promises.within.iter().copied(), question.trust_times);

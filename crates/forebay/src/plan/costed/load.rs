@@ -12,7 +12,7 @@ use crate::clock::Times;
 use crate::error::Error;
 use crate::input::read_through;
 use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
-use crate::progress::GoOn;
+use crate::progress::Progress;
 
 /// A trace's arrivals and lengths.
 pub struct Load {
@@ -31,12 +31,12 @@ impl Load {
     /// # Errors
     /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse for what is
     /// promised.
-    pub fn read<P: GoOn>(
+    pub fn read(
         name: &Path,
         reader: &mut dyn Reader,
         by_volume: bool,
         clock: Clock,
-        progress: impl FnMut(u64) -> P,
+        progress: Progress<'_>,
     ) -> Result<Load, Error> {
         let (mut requests, mut volumes) = (Vec::new(), Vec::<Vec<Arrival>>::new());
         read_through(name, reader, progress, |batch, _| {

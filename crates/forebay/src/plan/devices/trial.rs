@@ -17,7 +17,7 @@ use crate::input::{Input, Records};
 use crate::jobs::on_all_cores;
 use crate::layout::{Map, VolumeLayout};
 use crate::plan::amount::Fraction;
-use crate::progress::{GoOn, Told};
+use crate::progress::{Telling, Told};
 
 /// Requests of a run, those within each bound, and what the devices drew.
 #[derive(Clone, Debug, Default)]
@@ -34,13 +34,13 @@ impl Count {
 }
 
 /// Tells how far a table is, before each of its runs.
-pub(super) struct Teller<F> {
-    progress: RefCell<F>,
+pub(super) struct Teller<'a> {
+    progress: RefCell<Telling<'a>>,
     done_share: Cell<f64>,
 }
 
-impl<P: GoOn, F: FnMut(&Told) -> P> Teller<F> {
-    pub(super) fn new(progress: F) -> Teller<F> {
+impl<'a> Teller<'a> {
+    pub(super) fn new(progress: Telling<'a>) -> Teller<'a> {
         Teller { progress: RefCell::new(progress), done_share: Cell::new(0.0) }
     }
 
@@ -52,7 +52,7 @@ impl<P: GoOn, F: FnMut(&Told) -> P> Teller<F> {
     /// Whatever is `doing` begins, unless all is to stop.
     pub(super) fn before(&self, doing: String) -> Result<(), Error> {
         let told = Told { doing, done_share: self.done_share.get() };
-        let stops = (self.progress.borrow_mut())(&told).stops();
+        let stops = (self.progress.borrow_mut())(&told).is_break();
         if stops { Err(Error::Stopped) } else { Ok(()) }
     }
 }
