@@ -6,7 +6,7 @@ use crate::adapt::{
     Best, BonusMalus, Costs, Factor, First, Objective, RAID6, Tuning, WorkFunction,
 };
 use crate::contract::parameter::{Given, Listed, Parameter};
-use crate::contract::policy::{AnyPolicy, PolicyVisitor};
+use crate::contract::policy::AnyPolicy;
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::stack::array::{Array, Geometry, Hint, Kind, LEVELS, Level, Update};
@@ -176,12 +176,8 @@ impl Asked {
     }
 }
 
-/// Builds the array that `spec` names and hands it to `visitor`.
-pub(super) fn with_array<V: PolicyVisitor>(
-    spec: &Spec,
-    lanes: &DeviceSet,
-    visitor: V,
-) -> Result<V::Out, SpecError> {
+/// Builds the array that `spec` names.
+pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecError> {
     let tables = tables();
     let given = Given::new(spec, &tables);
     if lanes.restarts {
@@ -207,7 +203,7 @@ pub(super) fn with_array<V: PolicyVisitor>(
         policies.push(schedulers::build(FLASH_SCHEDULER, flash.len_max)?);
     }
     spec.finish()?;
-    Ok(visitor.visit(Placed::over(array, policies)))
+    Ok(Box::new(Placed::over(array, policies)))
 }
 
 /// An array that is there already, over its drives, as `spec` would have it: `array` with what makes it

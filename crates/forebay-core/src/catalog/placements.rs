@@ -141,34 +141,48 @@ pub struct DeviceSet {
     pub restarts: bool,
 }
 
-/// Builds the policy that `spec` names, a scheduler or a placement, and hands it to `visitor` with
-/// its own type.
+/// Builds the policy that `spec` names, a scheduler or a placement, and hands it to `visitor`: a scheduler with its own
+/// type, all others boxed, since a call through a pointer is little beside what they do.
 pub fn with_placed<V: PolicyVisitor>(
     spec: &str,
     lanes: &DeviceSet,
     visitor: V,
 ) -> Result<V::Out, SpecError> {
-    with_paired(spec, lanes, Pairing::default(), visitor)
+    match is_stack(spec, lanes) {
+        true => build_placed(spec, lanes).map(|policy| visitor.visit(policy)),
+        false => with_policy(spec, lanes.disk_len_max, visitor).map_err(known),
+    }
 }
 
-/// The same, where a placement's log is to be that of `pairing`.
-fn with_paired<V: PolicyVisitor>(
+/// Whether `spec` on `lanes` takes more than a scheduler or shaper of one disk.
+fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
+    let above = |parsed: Spec| shapers::is_shaper(parsed.name()) && parsed.inner("over").is_some();
+    lanes.disks > 1
+        || arrays::is_array(spec)
+        || is_placement(spec)
+        || Spec::parse(spec).is_ok_and(above)
+}
+
+/// The same, boxed, where a placement's log is to be that of `pairing` (docs/placement-log.md).
+///
+/// # Errors
+/// Where there is no such policy.
+pub fn build_paired(
     spec: &str,
     lanes: &DeviceSet,
     pairing: Pairing,
-    visitor: V,
-) -> Result<V::Out, SpecError> {
+) -> Result<AnyPolicy, SpecError> {
     if let Some(beneath) = beneath(spec, lanes, pairing) {
         let parsed = Spec::parse(spec)?;
         // What a device takes at a time is the affair of the stack.
-        return shapers::with_shaper(&parsed, u32::MAX, Some(beneath?), visitor);
+        return shapers::shaper(&parsed, u32::MAX, Some(beneath?));
     }
     if arrays::is_array(spec) {
-        return arrays::with_array(&Spec::parse(spec)?, lanes, visitor);
+        return arrays::array(&Spec::parse(spec)?, lanes);
     }
     if !is_placement(spec) {
         if lanes.disks <= 1 {
-            return with_policy(spec, lanes.disk_len_max, visitor).map_err(known);
+            return schedulers::build(spec, lanes.disk_len_max).map_err(known);
         }
         let each = (0..lanes.disks).map(|_| schedulers::build(spec, lanes.disk_len_max));
         let each: Vec<_> = each.collect::<Result<_, _>>().map_err(known)?;
@@ -178,7 +192,7 @@ fn with_paired<V: PolicyVisitor>(
                 "got a shaper, which keeps one promise for the whole trace, expected one disk";
             return Err(SpecError(format!("'{text}' on {disks} disks: {what}")));
         }
-        return Ok(visitor.visit(PerDisk::new(each)));
+        return Ok(Box::new(PerDisk::new(each)));
     }
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
@@ -196,17 +210,17 @@ fn with_paired<V: PolicyVisitor>(
     let place = Place { spec: &spec, given, lanes, flash, pairing };
     match spec.name() {
         "cache" => match given.is_first("replace")? {
-            true => place.cache(Lru::new, visitor),
-            false => place.cache(S3Fifo::new, visitor),
+            true => place.cache(Lru::new),
+            false => place.cache(S3Fifo::new),
         },
-        "migrate" => place.scheduled(Later, true, visitor),
+        "migrate" => place.scheduled(Later, true),
         "tier-bcache" => {
             let cutoff_kib = given.whole("cutoff-kib")?;
             let rolling = Rolling::new(u64::from(cutoff_kib) * 1024);
-            place.scheduled(rolling, false, visitor)
+            place.scheduled(rolling, false)
         }
-        "tier-lba" => place.tier_lba(visitor),
-        "bid-hybrid" => place.bid_hybrid(visitor),
+        "tier-lba" => place.tier_lba(),
+        "bid-hybrid" => place.bid_hybrid(),
         name => Err(SpecError(format!("no placement '{name}'"))),
     }
 }
@@ -249,26 +263,14 @@ pub fn build_over_array(spec: &str, array: Array, len_max: u32) -> Result<AnyPol
         Some(shaper) => {
             let over = shaper.inner("over").unwrap_or_else(|| "noop".into());
             let beneath = stack(&shaper, &over, ruled)?;
-            shapers::with_shaper(&shaper, u32::MAX, Some(beneath), schedulers::Boxed)
+            shapers::shaper(&shaper, u32::MAX, Some(beneath))
         }
     }
 }
 
 /// Builds the policy that `spec` names as a boxed value.
 pub fn build_placed(spec: &str, lanes: &DeviceSet) -> Result<Box<dyn Policy + Send>, SpecError> {
-    with_placed(spec, lanes, schedulers::Boxed)
-}
-
-/// The same, where a placement's log is to be that of `pairing` (docs/placement-log.md).
-///
-/// # Errors
-/// Where there is no such policy.
-pub fn build_paired(
-    spec: &str,
-    lanes: &DeviceSet,
-    pairing: Pairing,
-) -> Result<Box<dyn Policy + Send>, SpecError> {
-    with_paired(spec, lanes, pairing, schedulers::Boxed)
+    build_paired(spec, lanes, Pairing::default())
 }
 
 /// A policy that is not known might have been meant as a placement.
@@ -302,11 +304,10 @@ impl Place<'_> {
         Ok(self.lanes.restarts.then_some(Bound { id, pairing, disk_bytes, formats }))
     }
 
-    fn cache<C: Cache + Send + 'static, V: PolicyVisitor>(
+    fn cache<C: Cache + Send + 'static>(
         &self,
         cache: impl Fn(u32) -> C,
-        visitor: V,
-    ) -> Result<V::Out, SpecError> {
+    ) -> Result<AnyPolicy, SpecError> {
         let expected = "a whole number from 1 to 1048576";
         let block_bytes = self.spec.between("block-kib", BLOCK_KIB, 1..=1 << 20, expected)? * 1024;
         let writing = match self.given.choice("write")? {
@@ -335,22 +336,22 @@ impl Place<'_> {
             Some(bound) => cached.surviving(bound),
             None => cached,
         };
-        Ok(visitor.visit(Placed::over(cached, disks.into_iter().chain([flash]).collect())))
+        Ok(Box::new(Placed::over(cached, disks.into_iter().chain([flash]).collect())))
     }
 
-    fn bid_hybrid<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
+    fn bid_hybrid(&self) -> Result<AnyPolicy, SpecError> {
         let threshold_bytes = self.given.whole("packing-kib")?.saturating_mul(1024);
         let limits = Bid::limits(&self.given, self.limits()?)?;
         let config = BidConfig::given(&self.given)?;
         let packing = Packing { threshold_bytes };
-        self.diverting(|| BlockLayer::new(Bid::hybrid(config, packing), limits), visitor)
+        self.diverting(|| BlockLayer::new(Bid::hybrid(config, packing), limits))
     }
 
-    fn tier_lba<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
+    fn tier_lba(&self) -> Result<AnyPolicy, SpecError> {
         let deviation_mib = self.given.whole("deviation-mib")?;
         let limits = self.limits()?;
         let elevator = TierLba::new(u64::from(deviation_mib) << 20);
-        self.diverting(|| BlockLayer::new(elevator.clone(), limits), visitor)
+        self.diverting(|| BlockLayer::new(elevator.clone(), limits))
     }
 
     fn limits(&self) -> Result<Limits, SpecError> {
@@ -358,11 +359,10 @@ impl Place<'_> {
     }
 
     /// Disks whose own schedulers decide what goes to the flash.
-    fn diverting<E: Elevator + Send + 'static, V: PolicyVisitor>(
+    fn diverting<E: Elevator + Send + 'static>(
         &self,
         disk: impl Fn() -> BlockLayer<E>,
-        visitor: V,
-    ) -> Result<V::Out, SpecError> {
+    ) -> Result<AnyPolicy, SpecError> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
         let migrates = !self.given.is_first("migrate")?;
         let bound = self.bound()?;
@@ -371,16 +371,15 @@ impl Place<'_> {
         let disks = (0..self.lanes.disks.max(1)).map(|_| Tier::Disk(disk()));
         let lanes = disks.chain([Tier::Flash(flash)]).collect();
         let tiers = self.tiers(size_bytes, Later, bound).migrating(migrate);
-        Ok(visitor.visit(Placed::over(tiers, lanes)))
+        Ok(Box::new(Placed::over(tiers, lanes)))
     }
 
     /// Disks with any scheduler, where what goes to the flash is decided before.
-    fn scheduled<C: Choose + Send + 'static, V: PolicyVisitor>(
+    fn scheduled<C: Choose + Send + 'static>(
         &self,
         choose: C,
         always_migrates: bool,
-        visitor: V,
-    ) -> Result<V::Out, SpecError> {
+    ) -> Result<AnyPolicy, SpecError> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
         let disks = self.disks()?;
         let migrates = always_migrates || !self.given.is_first("migrate")?;
@@ -389,7 +388,7 @@ impl Place<'_> {
         self.spec.finish()?;
         let lanes = disks.into_iter().chain([flash]).collect();
         let tiers = self.tiers(size_bytes, choose, bound).migrating(migrate);
-        Ok(visitor.visit(Placed::over(tiers, lanes)))
+        Ok(Box::new(Placed::over(tiers, lanes)))
     }
 
     fn tiers<C: Choose>(&self, size_bytes: u64, choose: C, bound: Option<Bound>) -> Tiers<C> {

@@ -51,7 +51,7 @@ pub fn with_policy<V: PolicyVisitor>(
 ) -> Result<V::Out, SpecError> {
     let spec = Spec::parse(spec)?;
     if shapers::is_shaper(spec.name()) {
-        return shapers::with_shaper(&spec, len_max, None, visitor);
+        return shapers::shaper(&spec, len_max, None).map(|shaper| visitor.visit(shaper));
     }
     if let Some(error) = yardsticks::refused(&spec) {
         return Err(error);

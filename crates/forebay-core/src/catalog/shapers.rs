@@ -1,7 +1,7 @@
 //! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
 
 use crate::contract::parameter::{Given, Listed, Parameter};
-use crate::contract::policy::{AnyPolicy, Class, PolicyVisitor};
+use crate::contract::policy::{AnyPolicy, Class};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::rtt::{Classes, RATE_MAX_IOPS, Rtt, SERVICE};
@@ -120,16 +120,13 @@ pub(crate) fn is_shaper(name: &str) -> bool {
 }
 
 /// Builds the shaper that `spec` names, whose name [`is_shaper`], for a device whose longest I/O is
-/// `len_max` bytes, and hands it to `visitor` with its own type; boxed, above the stack that
-/// `beneath` is, where there is one.
-pub(crate) fn with_shaper<V: PolicyVisitor>(
+/// `len_max` bytes; above the stack that `beneath` is, where there is one.
+pub(crate) fn shaper(
     spec: &Spec,
     len_max: u32,
     beneath: Option<AnyPolicy>,
-    visitor: V,
-) -> Result<V::Out, SpecError> {
-    let visitor = (visitor, beneath);
-    if visitor.1.is_some() {
+) -> Result<AnyPolicy, SpecError> {
+    if beneath.is_some() {
         // Looked at already.
         spec.inner("over");
     }
@@ -147,12 +144,12 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
         },
     };
     match spec.name() {
-        "fcfs" => finish(spec, Fcfs, base.one_class(spec)?, visitor),
+        "fcfs" => finish(spec, Fcfs, base.one_class(spec)?, beneath),
         "token-bucket" => {
             let bucket = TokenBucket::new(rate(spec, "rate")?, given.whole("burst")?);
-            finish(spec, bucket, base.one_class(spec)?, visitor)
+            finish(spec, bucket, base.one_class(spec)?, beneath)
         }
-        "dmclock" => finish(spec, DmClock::new(clients(spec)?), base.one_class(spec)?, visitor),
+        "dmclock" => finish(spec, DmClock::new(clients(spec)?), base.one_class(spec)?, beneath),
         "promised" => {
             let promises = promises(spec)?;
             let longest =
@@ -160,7 +157,7 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
             let within = longest.unwrap_or(Nanos::from_millis(10));
             let class = |name: &str| Class { name: name.to_string(), within };
             let shape = base.shape(vec![class("kept"), class("rest")], Vec::new());
-            finish(spec, Promised::new(promises), shape, visitor)
+            finish(spec, Promised::new(promises), shape, beneath)
         }
         "miser" => {
             let asked = Asked::new(spec)?;
@@ -170,7 +167,7 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
                 false => Admission::Rate(asked.tiers()?),
             };
             let miser = Miser::new(admission, &asked.places(), slack_min, asked.capacity());
-            finish(spec, miser, base.classes(&asked, false), visitor)
+            finish(spec, miser, base.classes(&asked, false), beneath)
         }
         name => {
             let mut asked = Asked::new(spec)?;
@@ -178,24 +175,24 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
             let (tiers, weights) = (asked.tiers()?, &asked.rates);
             let shape = base.classes(&asked, name == "split");
             match name {
-                "split" => finish(spec, Split::new(tiers), shape, visitor),
-                "sfq" => finish(spec, Sfq::new(tiers, weights), shape, visitor),
-                _ => finish(spec, Wf2q::new(tiers, weights), shape, visitor),
+                "split" => finish(spec, Split::new(tiers), shape, beneath),
+                "sfq" => finish(spec, Sfq::new(tiers, weights), shape, beneath),
+                _ => finish(spec, Wf2q::new(tiers, weights), shape, beneath),
             }
         }
     }
 }
 
-fn finish<R: Recombine + Send + 'static, V: PolicyVisitor>(
+fn finish<R: Recombine + Send + 'static>(
     spec: &Spec,
     recombine: R,
     shape: Shape,
-    (visitor, beneath): (V, Option<AnyPolicy>),
-) -> Result<V::Out, SpecError> {
+    beneath: Option<AnyPolicy>,
+) -> Result<AnyPolicy, SpecError> {
     spec.finish()?;
     let servers = shape.servers.len();
     let shaper = Shaper::new(recombine, shape);
-    let Some(beneath) = beneath else { return Ok(visitor.visit(shaper)) };
+    let Some(beneath) = beneath else { return Ok(Box::new(shaper)) };
     if servers > 0 {
         let text = spec.text();
         return Err(SpecError(format!(
@@ -203,8 +200,7 @@ fn finish<R: Recombine + Send + 'static, V: PolicyVisitor>(
              above another policy"
         )));
     }
-    let above: AnyPolicy = Box::new(Above::new(shaper, beneath));
-    Ok(visitor.visit(above))
+    Ok(Box::new(Above::new(shaper, beneath)))
 }
 
 /// What every shaper takes.

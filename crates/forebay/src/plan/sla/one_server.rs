@@ -9,11 +9,12 @@
 //! the promise is simulated. More capacity need not be better, so the answer is the least found by
 //! halving; one IOPS less was simulated and breaks a tier.
 
-use forebay_core::catalog::{PolicyVisitor, with_policy};
+use forebay_core::catalog::build;
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
-use forebay_core::{Done, Flags, Nanos, Observer, Op, Policy, Request, simulate};
+use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, simulate};
 
 use super::Server;
 use super::file::Tier;
@@ -71,7 +72,7 @@ pub(super) fn miser_in_time(
     let bounds = listed(&|server| tiers[server.tier].within.as_millis_f64().to_string());
     let spec = format!("miser:cmin={rates}:delta-ms={bounds}:dependencies=no");
     let device = Fixed::new(capacity_iops as f64).ok()?;
-    with_policy(&spec, u32::MAX, Run { gaps, tiers, device }).ok()
+    Some(counted(gaps, tiers, device, build(&spec, u32::MAX).ok()?))
 }
 
 /// A service, in units of `1 / rate` nanoseconds.
@@ -113,34 +114,24 @@ fn least(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     Some(found)
 }
 
-struct Run<'a> {
-    gaps: &'a Gaps,
-    tiers: &'a [Tier],
-    device: Fixed,
-}
-
-impl PolicyVisitor for Run<'_> {
-    type Out = Counts;
-
-    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Counts {
-        let request = |(index, at): (usize, Nanos)| Request {
-            at,
-            offset: index as u64 * 4096,
-            id: index as u64,
-            len: 4096,
-            stream: 0,
-            lane: 0,
-            op: Op::Read,
-            flags: Flags::NONE,
-        };
-        let requests = self.gaps.times().enumerate().map(request);
-        let mut workload = Open::new(requests, Intensity::RECORDED);
-        let in_time = vec![0; self.tiers.len()];
-        let counts = Counts { requests: self.gaps.len() as u64, in_time };
-        let mut watch = Watch { tiers: self.tiers, counts };
-        simulate::run(&mut policy, &mut [self.device], &mut workload, &mut watch);
-        watch.counts
-    }
+/// What `policy` makes of the arrivals on `device`.
+fn counted(gaps: &Gaps, tiers: &[Tier], device: Fixed, mut policy: AnyPolicy) -> Counts {
+    let request = |(index, at): (usize, Nanos)| Request {
+        at,
+        offset: index as u64 * 4096,
+        id: index as u64,
+        len: 4096,
+        stream: 0,
+        lane: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    };
+    let requests = gaps.times().enumerate().map(request);
+    let mut workload = Open::new(requests, Intensity::RECORDED);
+    let counts = Counts { requests: gaps.len() as u64, in_time: vec![0; tiers.len()] };
+    let mut watch = Watch { tiers, counts };
+    simulate::run(&mut policy, &mut [device], &mut workload, &mut watch);
+    watch.counts
 }
 
 struct Watch<'a> {
