@@ -81,6 +81,8 @@ fn figures(runs: &[RunResult]) -> String {
         ("since admission: mean", |run| or_none(run.figures.wait_mean_ms, millis)),
         ("since admission: p99", |run| or_none(run.figures.wait_p99_ms, millis)),
         ("since admission: longest", |run| millis(run.figures.longest_wait_ms)),
+        ("held before: mean", |run| or_none(run.figures.held_mean_ms, millis)),
+        ("held before: longest", |run| millis(run.figures.longest_held_ms)),
         ("energy", |run| joules(run.figures.energy_j)),
         ("requests moved to fit", |run| run.changed.requests_moved.to_string()),
         ("requests cut to fit", |run| run.changed.requests_cut.to_string()),

@@ -28,7 +28,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use super::block::Elevator;
-use super::limits::{Limits, SATA_TAGS};
+use super::limits::{Limits, SATA_TAGS, WAIT_QUEUES};
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Parameter};
@@ -63,7 +63,9 @@ impl Scheduler for Kyber {
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         let share = (u64::from(limits.requests_max) * 3 / 4).max(1) as u32;
         let writes_max = given.spec.at_least("writes-max", share, 1)?;
-        Ok(Limits { writes_max, ..limits })
+        let sync_writes_max = Some(limits.requests_max);
+        let limits = Limits { writes_max, sync_writes_max, ..limits };
+        Ok(limits.waking(limits.requests_max / WAIT_QUEUES))
     }
 }
 
