@@ -378,8 +378,13 @@ impl<E: Elevator> BlockLayer<E> {
     /// Wakes the tasks whose turn it is, a request of `kind` having left the queue.
     #[cold]
     fn wake_tasks(&mut self, now: Nanos, kind: Kind) {
-        if let Some(stream) = self.gate.wake_for(now, kind) {
-            return self.run_task(now, stream);
+        // One whose bios all merge leaves the place that it was woken for to the next one.
+        while let Some(stream) = self.gate.wake_for(now, kind) {
+            let before = self.gate.count(kind);
+            self.run_task(now, stream);
+            if self.gate.count(kind) > before {
+                return;
+            }
         }
         loop {
             let count = self.gate.to_wake();
@@ -387,14 +392,17 @@ impl<E: Elevator> BlockLayer<E> {
                 return;
             }
             for _ in 0..count {
-                let Some(stream) = self.gate.wake() else { return };
-                self.run_task(now, stream);
+                let (Some(stream), before) = (self.gate.wake(), self.gate.total()) else { return };
+                if self.run_task(now, stream) && self.gate.total() <= before {
+                    self.gate.pass_on();
+                }
             }
         }
     }
 
-    /// `stream` submits what it holds until there is no room.
-    fn run_task(&mut self, now: Nanos, stream: u32) {
+    /// `stream` submits what it holds until there is no room; whether it could submit anything.
+    fn run_task(&mut self, now: Nanos, stream: u32) -> bool {
+        let mut has_submitted = false;
         while let Some(first) = self.gate.first(stream).copied() {
             let Held { request, bytes, client, entered, .. } = first;
             let client = client.unwrap_or_else(|| self.turn(now, request, bytes));
@@ -402,12 +410,15 @@ impl<E: Elevator> BlockLayer<E> {
             if !is_data || is_parted(&request) {
                 self.enter_past(now, client, &request, bytes);
             } else if let Err(entered) = self.go_on(now, client, &request, bytes, entered) {
+                has_submitted |= entered > first.entered;
                 self.gate.keep_first(stream, client, entered);
                 self.gate.sleep(stream, Kind::of(request.op, request.flags));
-                return;
+                return has_submitted;
             }
+            has_submitted = true;
             self.gate.release_first(stream);
         }
+        has_submitted
     }
 
     /// A request that was held is submitted at last: how it is named.

@@ -14,8 +14,8 @@
 //! * [`Waiting::Line`]: bios of all streams wait in one line, reads and writes apart. So do, under every rule, those
 //!   of which nobody knows who submitted them: there is no task that could sleep.
 //!
-//! Invariants: a stream with something held is asleep; a bio is held only while a request is between admission and
-//! completion, whose end wakes somebody.
+//! Invariants: a stream with something held is asleep; somebody is asleep only while a request is between admission
+//! and completion, whose end wakes somebody.
 //!
 //! Departures: a kind's share of the tags is counted, where Linux gives it the first tags of every word of its map; all
 //! sleepers are in one queue, where Linux has eight and goes round them; a flush takes no tag.
@@ -181,6 +181,21 @@ impl Gate {
         true
     }
 
+    /// Requests in the queue.
+    pub(crate) fn total(&self) -> u32 {
+        self.counts.iter().sum()
+    }
+
+    /// Those on the legacy queue's list of this kind.
+    pub(crate) fn count(&self, kind: Kind) -> u32 {
+        self.list_count(list(kind))
+    }
+
+    /// Who was woken took no place: that is as if another request had ended.
+    pub(crate) fn pass_on(&mut self) {
+        self.ended = self.ended.saturating_add(1);
+    }
+
     fn list_count(&self, list: usize) -> u32 {
         let [reads, sync_writes, async_writes] = self.counts;
         [reads + sync_writes, async_writes][list]
@@ -218,16 +233,16 @@ impl Gate {
         self.ended = self.ended.saturating_add(1);
     }
 
-    /// Streams that are to be woken now, in order, each once [`Gate::wake`] has said so.
+    /// How many streams are to be woken now.
     pub(crate) fn to_wake(&mut self) -> usize {
         let sleeping = self.sleepers[0].len();
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
-        let all_idle = self.counts == [0; 3];
-        if sleeping == 0 || self.ended < wake_batch && !all_idle {
-            return 0;
+        if self.ended >= wake_batch {
+            self.ended -= wake_batch;
+            return sleeping.min(wake_batch as usize);
         }
-        self.ended = self.ended.saturating_sub(wake_batch);
-        if all_idle { sleeping } else { sleeping.min(wake_batch as usize) }
+        // With a limit below the batch, nothing would ever wake them.
+        usize::from(sleeping > 0 && self.total() == 0)
     }
 
     /// The stream that wakes next: it is to submit what it holds.
