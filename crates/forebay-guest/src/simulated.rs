@@ -1,0 +1,124 @@
+//! The simulator's side: a script as a workload, in virtual time.
+
+use forebay_core::catalog::build;
+use forebay_core::contract::policy::Done;
+use forebay_core::{
+    Completion, Device, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate,
+};
+
+use crate::disk::Disk;
+use crate::outcome::{DiskIo, Outcome, Times};
+use crate::pacing::Pacing;
+use crate::script::{Pace, Script};
+
+/// Tasks at work: each is a stream.
+struct Tasks<'a> {
+    script: &'a Script,
+    pacing: Vec<Pacing>,
+    /// Of the batch that was begun: task, I/O, the batch's end, and when it was due.
+    begun: Option<(usize, usize, usize, Nanos)>,
+    now: Nanos,
+    times: Vec<Vec<Times>>,
+}
+
+impl Tasks<'_> {
+    fn next(&self) -> Option<(Nanos, usize)> {
+        let due = |(index, pacing): (usize, &Pacing)| {
+            Some((pacing.due(&self.script.tasks[index])?.max(self.now), index))
+        };
+        self.pacing.iter().enumerate().filter_map(due).min()
+    }
+}
+
+impl Workload for Tasks<'_> {
+    fn peek(&self) -> Option<Nanos> {
+        match self.begun {
+            Some((.., due)) => Some(due),
+            None => self.next().map(|(due, _)| due),
+        }
+    }
+
+    fn take(&mut self) -> Request {
+        let (task, index, end, due) = match self.begun.take() {
+            Some(begun) => begun,
+            None => {
+                let (due, task) = self.next().expect("asked for only after a time was told");
+                let batch = self.pacing[task].take(&self.script.tasks[task]);
+                (task, batch.start, batch.end, due)
+            }
+        };
+        self.now = due;
+        self.begun = Some((task, index + 1, end, due)).filter(|_| index + 1 < end);
+        (self.times[task][index].due, self.times[task][index].submitted) = (due, due);
+        let (script, io) = (&self.script.tasks[task], &self.script.tasks[task].ios[index]);
+        let waits = io.op == Op::Write && script.pace != Pace::Buffered;
+        Request {
+            at: due,
+            offset: io.offset,
+            id: (task as u64) << 32 | index as u64,
+            len: io.len,
+            stream: task as u32,
+            lane: 0,
+            op: io.op,
+            flags: if waits { Flags::SYNC } else { Flags::NONE },
+        }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        let (task, index) = ((done.request.id >> 32) as usize, done.request.id as u32 as usize);
+        self.now = now;
+        self.times[task][index].done = now;
+        self.pacing[task].ended(&self.script.tasks[task], now);
+    }
+}
+
+/// What reached the disk.
+#[derive(Default)]
+struct Seen(Vec<DiskIo>);
+
+impl Observer for Seen {
+    fn io(&mut self, completion: &Completion) {
+        let Request { at: accepted, offset, len, op, .. } = completion.io;
+        self.0.push(DiskIo { op, offset, len, accepted, done: completion.at });
+    }
+}
+
+/// Runs `script` under `scheduler` on `device`, whose platters have turned for `phase` before.
+///
+/// # Errors
+/// Why there is no such device or scheduler.
+pub(crate) fn simulated(
+    script: &Script,
+    device: &str,
+    scheduler: &str,
+    phase: Nanos,
+) -> Result<Outcome, String> {
+    let disk = Disk::open(device)?;
+    let mut policy = build(scheduler, disk.len_max()).map_err(|error| error.to_string())?;
+    let mut shifted = script.clone();
+    shifted.tasks.iter_mut().for_each(|task| task.start += phase);
+    let times = |task: &crate::script::Task| vec![Times::default(); task.ios.len()];
+    let mut tasks = Tasks {
+        script: &shifted,
+        pacing: shifted.tasks.iter().map(Pacing::new).collect(),
+        begun: None,
+        now: Nanos::ZERO,
+        times: shifted.tasks.iter().map(times).collect(),
+    };
+    let (mut seen, mut disks) = (Seen::default(), [disk]);
+    let last = simulate::run(&mut policy, &mut disks, &mut tasks, &mut seen);
+    let mut outcome = Outcome {
+        end: last - phase,
+        busy: disks[0].busy(last),
+        ios: seen.0,
+        times: tasks.times,
+    };
+    outcome.ios.iter_mut().for_each(|io| {
+        (io.accepted, io.done) = (io.accepted - phase, io.done - phase);
+    });
+    outcome.times.iter_mut().flatten().for_each(|times| {
+        times.due = times.due - phase;
+        (times.submitted, times.done) = (times.submitted - phase, times.done - phase);
+    });
+    Ok(outcome)
+}
