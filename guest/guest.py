@@ -76,15 +76,21 @@ def perform(guest, cases, schedulers, name):
         raise SystemExit(f"guest: no result in {', '.join(missing)}; the guest said:\n{log}")
 
 
+def simulate(ours, case, scheduler):
+    """What the simulator makes of a case. It has no page cache: it is given what the kernel's flusher wrote."""
+    script, phase = case.folder / "script", case.phases_us[0]
+    if "pace=buffered" in case.script:
+        script = case.folder / f"script-{scheduler}"
+        script.write_text(output(ours, "flushed", case.folder / "script", case.result(scheduler, phase)))
+    return runs.read(output(ours, "simulate", script, case.device, scheduler, phase))
+
+
 def compare(ours, cases, scheduler):
     """The figures of a load under a scheduler: the kernel's, the kernel's once more, ours."""
     read = lambda case, which: runs.read(case.result(scheduler, case.phases_us[which]).read_text())
     kernel = [read(case, 0) for case in cases]
     repeated = [read(case, 1) for case in cases]
-    simulated = [
-        runs.read(output(ours, "simulate", case.folder / "script", case.device, scheduler, case.phases_us[0]))
-        for case in cases
-    ]
+    simulated = [simulate(ours, case, scheduler) for case in cases]
     figures = {
         "kernel": runs.figures(kernel),
         "repeated": runs.figures(repeated),

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,9 +17,10 @@ use forebay_live::aio::Aio;
 use forebay_live::ublk::{Asked, Control, DeviceLimits, Queue};
 
 use crate::disk::{DEPTH, Disk, REQUEST_BYTES_MAX};
+use crate::flushed;
 use crate::outcome::{DiskIo, Outcome, Times};
 use crate::pacing::Pacing;
-use crate::script::{Pace, Script, Task};
+use crate::script::{Io, Pace, Script, Task};
 
 /// `O_DIRECT` of x86-64; the same number means something else on other architectures, where no guest is run.
 const O_DIRECT: i32 = 0o40000;
@@ -57,8 +59,12 @@ fn serve(device: u32, mut disk: Disk, start: &Start, phase: Nanos) -> io::Result
     let mut queue = Queue::open(device, DEPTH)?;
     let (mut asked, mut ios, zeroes) = (Vec::new(), Vec::new(), vec![0; 1 << 20]);
     let mut busy = Nanos::ZERO;
+    let mut now = Nanos::ZERO;
     while !queue.is_over() {
-        let now = start.now().map_or(Nanos::ZERO, |now| now + phase);
+        queue.wait(disk.next().map(|at| at - now), &mut asked)?;
+        let begun = start.now().map(|now| now + phase);
+        now = begun.unwrap_or(Nanos::ZERO);
+        // What has ended has ended before what arrives now.
         while let Some(at) = disk.next().filter(|at| *at <= now) {
             let ended = disk.finish(at);
             queue.answer(ended.io.id as u16, ended.io.len as i32)?;
@@ -68,19 +74,17 @@ fn serve(device: u32, mut disk: Disk, start: &Start, phase: Nanos) -> io::Result
                 busy = disk.busy(at);
             }
         }
-        queue.wait(disk.next().map(|at| at - now), &mut asked)?;
-        let now = start.now().map(|now| now + phase);
         for Asked { tag, op, offset, len, flags } in asked.drain(..) {
-            match now {
-                Some(now) => disk.start(now, request(now, tag, op, offset, len, flags)),
-                None => {
-                    if op == Op::Read {
-                        queue.write_data(tag, 0, &zeroes[..len as usize])?;
-                    }
-                    queue.answer(tag, len as i32)?;
-                }
+            if begun.is_some() {
+                disk.start(now, request(now, tag, op, offset, len, flags));
+                continue;
             }
+            if op == Op::Read {
+                queue.write_data(tag, 0, &zeroes[..len as usize])?;
+            }
+            queue.answer(tag, len as i32)?;
         }
+        now = start.now().map_or(Nanos::ZERO, |now| now + phase);
     }
     Ok(Served { ios, busy })
 }
@@ -181,21 +185,6 @@ fn set_up(device: u32, settings: &[(String, String)]) -> io::Result<()> {
     Ok(())
 }
 
-/// What runs do with the device once it is there and before the script begins, and after it: a capture.
-pub(crate) trait Watch {
-    fn begin(&mut self, path: &str) -> io::Result<()>;
-    fn end(&mut self) -> io::Result<()>;
-}
-
-impl Watch for () {
-    fn begin(&mut self, _path: &str) -> io::Result<()> {
-        Ok(())
-    }
-    fn end(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Runs `script` on this machine's kernel, with the queue `settings`, on `device`, whose platters have turned for `phase`
 /// before.
 ///
@@ -206,10 +195,28 @@ pub(crate) fn performed(
     device: &str,
     settings: &[(String, String)],
     phase: Nanos,
-    watch: &mut dyn Watch,
-) -> Result<Outcome, String> {
+    hold: Option<&Path>,
+) -> Result<(Script, Outcome), String> {
     let disk = Disk::open(device)?;
-    run(script, disk, settings, phase, watch).map_err(|error| error.to_string())
+    let has_flusher = script.tasks.iter().any(|task| task.pace == Pace::Buffered);
+    let told = |error: io::Error| error.to_string();
+    if !has_flusher {
+        let (outcome, _) = run(script, disk, settings, phase, hold, false).map_err(told)?;
+        return Ok((script.clone(), outcome));
+    }
+    let (mut outcome, writes) = run(script, disk, settings, phase, hold, true).map_err(told)?;
+    // What went through the page cache is told as the flusher's.
+    let (flusher, times) = flushed::task(&writes);
+    let mut script = script.clone();
+    let is_direct: Vec<bool> =
+        script.tasks.iter().map(|task| task.pace != Pace::Buffered).collect();
+    let mut kept = is_direct.iter();
+    script.tasks.retain(|_| kept.next() == Some(&true));
+    let mut kept = is_direct.iter();
+    outcome.times.retain(|_| kept.next() == Some(&true));
+    script.tasks.push(flusher);
+    outcome.times.push(times);
+    Ok((script, outcome))
 }
 
 fn run(
@@ -217,8 +224,9 @@ fn run(
     disk: Disk,
     settings: &[(String, String)],
     phase: Nanos,
-    watch: &mut dyn Watch,
-) -> io::Result<Outcome> {
+    hold: Option<&Path>,
+    traced: bool,
+) -> io::Result<(Outcome, Vec<(Nanos, Io)>)> {
     let limits = DeviceLimits {
         sectors: disk.bytes() / 512,
         block_bytes: 4096,
@@ -237,19 +245,53 @@ fn run(
         let server = scope.spawn(move || serve(id, disk, start, phase));
         control.start(id, std::process::id())?;
         let times = set_up(id, settings)
-            .and_then(|()| watch.begin(&path))
+            .and_then(|()| hold.map_or(Ok(()), |file| wait_for(file, true)))
+            .and_then(|()| if traced { flushed::begin(|| start.machine()) } else { Ok(()) })
             .and_then(|()| perform_all(script, &path, start));
-        let flushed = File::open(&path).and_then(|file| file.sync_all());
-        watch.end()?;
+        let synced = wait_for_idle(id).and_then(|()| File::open(&path)?.sync_all());
+        let writes = if traced { flushed::end(limits.sectors)? } else { Vec::new() };
+        hold.map_or(Ok(()), |file| wait_for(file, false))?;
         control.stop(id)?;
         let served = server.join().map_err(|_| io::Error::other("the disk's thread failed"))??;
-        flushed?;
+        synced?;
+        let begin = start.at_ns.load(Ordering::Acquire);
+        let since = |(at, io)| (Nanos(u64::saturating_sub(at, begin)), io);
         let end = served.ios.iter().map(|io| io.done).max().unwrap_or_default();
-        Ok(Outcome { end, busy: served.busy, ios: served.ios, times: times? })
+        let outcome = Outcome { end, busy: served.busy, ios: served.ios, times: times? };
+        Ok((outcome, writes.into_iter().map(since).collect()))
     });
     control.delete(id)?;
     outcome
 }
+
+/// Waits until a file is there, or no more: so somebody else can begin to watch the device, and end.
+fn wait_for(file: &Path, there: bool) -> io::Result<()> {
+    while file.exists() != there {
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Waits until the flusher has written what is dirty.
+fn wait_for_idle(device: u32) -> io::Result<()> {
+    let inflight = format!("/sys/block/ublkb{device}/inflight");
+    loop {
+        let dirty = fs::read_to_string("/proc/meminfo")?;
+        let kib = |name: &str| {
+            let line = dirty.lines().find(|line| line.starts_with(name))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        let left = kib("Dirty:").unwrap_or(0) + kib("Writeback:").unwrap_or(0);
+        let under_way = fs::read_to_string(&inflight)?;
+        if left <= DIRTY_KIB_LEFT && under_way.split_whitespace().all(|count| count == "0") {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The flusher stops at this little.
+const DIRTY_KIB_LEFT: u64 = 16;
 
 fn perform_all(script: &Script, path: &str, start: &Start) -> io::Result<Vec<Vec<Times>>> {
     start.at_ns.store(start.machine() + LEAD.0, Ordering::Release);

@@ -133,7 +133,7 @@ fn sync_writer(draw: &mut Draw) -> Vec<Task> {
     vec![draw.reader(50), task("writer", Pace::Think, 1, ios)]
 }
 
-/// Eight closed streams of reads and writes, each with four under way.
+/// Eight closed streams of reads and writes, each with eight under way.
 fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
     let stream = |index: u64| {
         let writes = 0.1 + 0.1 * below(&mut draw.state, 5) as f64;
@@ -145,7 +145,7 @@ fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
                 time: draw.span(Nanos::from_millis(2)),
             })
             .collect();
-        task(&format!("stream{index}"), Pace::Think, 4, ios)
+        task(&format!("stream{index}"), Pace::Think, 8, ios)
     };
     (0..8).map(stream).collect()
 }
@@ -244,7 +244,10 @@ mod tests {
             places.sort_unstable();
             places.dedup();
             assert_eq!(places.len(), count, "{name}: each I/O has its own place");
-            assert!(ios(drawn(7)).all(|io| io.offset + u64::from(io.len) <= 250_000_000_000 / 4096 * 4096));
+            assert!(
+                ios(drawn(7))
+                    .all(|io| io.offset + u64::from(io.len) <= 250_000_000_000 / 4096 * 4096)
+            );
         }
         assert!(draw("rest", 1, "sata250").unwrap_err().contains("expected one of burst"));
     }

@@ -3,15 +3,18 @@
 //!
 //! ```text
 //! forebay-guest draw LOAD SEED DEVICE                              a script, to standard output
+//! forebay-guest flushed SCRIPT OUTCOME                             the script with the flusher's writes of an outcome
 //! forebay-guest simulate SCRIPT DEVICE SCHEDULER PHASE_US          what came of it, to standard output
 //! forebay-guest perform SCRIPT DEVICE PHASE_US KEY=VALUE...        the same on this kernel: needs root and ublk_drv
 //! ```
 //!
-//! `KEY=VALUE` are settings in `/sys/block/DEVICE/queue`, as in `scheduler=bfq`.
+//! `KEY=VALUE` are settings in `/sys/block/DEVICE/queue`, as in `scheduler=bfq`. With `hold=FILE` the script begins when the
+//! file is there, and the device goes when the file is gone.
 
 #![forbid(unsafe_code)]
 
 mod disk;
+mod flushed;
 mod kernel;
 mod loads;
 mod outcome;
@@ -19,6 +22,7 @@ mod pacing;
 mod script;
 mod simulated;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use forebay_core::Nanos;
@@ -46,6 +50,11 @@ fn command(words: &[&str]) -> Result<String, String> {
             let (script, phase) = (read(path)?, Nanos::from_micros(number(phase_us)?));
             Ok(simulated::simulated(&script, device, scheduler, phase)?.text(&script))
         }
+        ["flushed", path, outcome] => {
+            let outcome =
+                std::fs::read_to_string(outcome).map_err(|error| format!("{outcome}: {error}"))?;
+            Ok(flushed::replaced(read(path)?, &outcome).text())
+        }
         ["perform", path, device, phase_us, ref settings @ ..] => {
             let (script, phase) = (read(path)?, Nanos::from_micros(number(phase_us)?));
             let settings: Vec<(String, String)> = settings
@@ -53,7 +62,10 @@ fn command(words: &[&str]) -> Result<String, String> {
                 .map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into())))
                 .collect::<Option<_>>()
                 .ok_or("expected KEY=VALUE")?;
-            let outcome = kernel::performed(&script, device, &settings, phase, &mut ())?;
+            let (hold, settings): (Vec<_>, Vec<_>) =
+                settings.into_iter().partition(|(key, _)| key == "hold");
+            let hold = hold.first().map(|(_, file)| Path::new(file));
+            let (script, outcome) = kernel::performed(&script, device, &settings, phase, hold)?;
             Ok(outcome.text(&script))
         }
         _ => Err("expected draw, simulate or perform; see the head of main.rs".into()),

@@ -49,8 +49,7 @@ impl Outcome {
         let mut ios = self.ios.clone();
         ios.sort_by_key(|io| io.accepted);
         for DiskIo { op, offset, len, accepted, done } in ios {
-            let _ =
-                writeln!(text, "io {} {offset} {len} {} {}", op.name(), accepted.0, done.0);
+            let _ = writeln!(text, "io {} {offset} {len} {} {}", op.name(), accepted.0, done.0);
         }
         for (task, times) in script.tasks.iter().zip(&self.times) {
             for (index, (io, times)) in task.ios.iter().zip(times).enumerate() {

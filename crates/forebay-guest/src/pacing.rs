@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use forebay_core::Nanos;
 
-use crate::script::{Pace, Task};
+use crate::script::Task;
 
 /// How far a task has come.
 pub(crate) struct Pacing {
@@ -26,7 +26,7 @@ impl Pacing {
     /// When the next batch is due; `None` where nothing is left, or where that depends on what has to end first.
     pub(crate) fn due(&self, task: &Task) -> Option<Nanos> {
         let io = task.ios.get(self.next)?;
-        if task.pace == Pace::At {
+        if task.pace.is_open() {
             return Some(task.start + io.time);
         }
         let places = self.batch(task).len();
@@ -41,7 +41,7 @@ impl Pacing {
     /// Takes the batch that is due.
     pub(crate) fn take(&mut self, task: &Task) -> Range<usize> {
         let batch = self.batch(task);
-        if task.pace != Pace::At {
+        if !task.pace.is_open() {
             for _ in batch.clone() {
                 self.free.pop();
             }
@@ -52,7 +52,7 @@ impl Pacing {
 
     /// An I/O has ended.
     pub(crate) fn ended(&mut self, task: &Task, now: Nanos) {
-        if task.pace != Pace::At {
+        if !task.pace.is_open() {
             self.free.push(Reverse(now));
         }
     }
@@ -61,9 +61,9 @@ impl Pacing {
     fn batch(&self, task: &Task) -> Range<usize> {
         let end = task.ios.len().min(self.next + task.batch as usize);
         let ios = &task.ios[self.next..end];
-        let together = match task.pace {
-            Pace::At => ios.iter().take_while(|io| io.time == ios[0].time).count(),
-            _ => ios.len(),
+        let together = match task.pace.is_open() {
+            true => ios.iter().take_while(|io| io.time == ios[0].time).count(),
+            false => ios.len(),
         };
         self.next..self.next + together
     }
@@ -105,7 +105,9 @@ mod tests {
 
     #[test]
     fn open_ios_are_due_whatever_ended() {
-        let task = task("task a pace=at batch=2 start-us=1\nread 0 1 4\nread 1 1 4\nread 2 1 4\nread 3 1 8\n");
+        let task = task(
+            "task a pace=at batch=2 start-us=1\nread 0 1 4\nread 1 1 4\nread 2 1 4\nread 3 1 8\n",
+        );
         let mut pacing = Pacing::new(&task);
         assert_eq!((pacing.due(&task), pacing.take(&task)), (Some(Nanos(5_000)), 0..2));
         assert_eq!((pacing.due(&task), pacing.take(&task)), (Some(Nanos(5_000)), 2..3));

@@ -43,6 +43,15 @@ pub(crate) enum Pace {
     At,
     /// As `Think`, through the page cache.
     Buffered,
+    /// As `At`, by the kernel's flusher; nobody performs it.
+    Flushed,
+}
+
+impl Pace {
+    /// Whether I/Os are due whatever has ended.
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Pace::At | Pace::Flushed)
+    }
 }
 
 /// An I/O of a task.
@@ -54,8 +63,12 @@ pub(crate) struct Io {
     pub(crate) time: Nanos,
 }
 
-const PACES: [(&str, Pace); 3] =
-    [("think", Pace::Think), ("at", Pace::At), ("buffered", Pace::Buffered)];
+const PACES: [(&str, Pace); 4] = [
+    ("think", Pace::Think),
+    ("at", Pace::At),
+    ("buffered", Pace::Buffered),
+    ("flushed", Pace::Flushed),
+];
 
 impl Script {
     /// # Errors
@@ -131,7 +144,7 @@ impl Task {
                 _ => return Err(format!("no attribute '{key}' of a task")),
             }
         }
-        match task.batch <= task.depth || task.pace == Pace::At {
+        match task.batch <= task.depth || task.pace.is_open() {
             true => Ok(task),
             false => Err("a batch larger than the depth never goes off".into()),
         }

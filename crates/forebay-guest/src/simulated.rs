@@ -51,7 +51,7 @@ impl Workload for Tasks<'_> {
         self.begun = Some((task, index + 1, end, due)).filter(|_| index + 1 < end);
         (self.times[task][index].due, self.times[task][index].submitted) = (due, due);
         let (script, io) = (&self.script.tasks[task], &self.script.tasks[task].ios[index]);
-        let waits = io.op == Op::Write && script.pace != Pace::Buffered;
+        let waits = io.op == Op::Write && script.pace != Pace::Flushed;
         Request {
             at: due,
             offset: io.offset,
@@ -107,12 +107,8 @@ pub(crate) fn simulated(
     };
     let (mut seen, mut disks) = (Seen::default(), [disk]);
     let last = simulate::run(&mut policy, &mut disks, &mut tasks, &mut seen);
-    let mut outcome = Outcome {
-        end: last - phase,
-        busy: disks[0].busy(last),
-        ios: seen.0,
-        times: tasks.times,
-    };
+    let mut outcome =
+        Outcome { end: last - phase, busy: disks[0].busy(last), ios: seen.0, times: tasks.times };
     outcome.ios.iter_mut().for_each(|io| {
         (io.accepted, io.done) = (io.accepted - phase, io.done - phase);
     });

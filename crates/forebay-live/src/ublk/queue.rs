@@ -96,8 +96,7 @@ impl Queue {
     /// # Errors
     /// Where the device is not there, or is served already.
     pub fn open(device: u32, depth: u16) -> io::Result<Queue> {
-        let file =
-            OpenOptions::new().read(true).write(true).open(format!("/dev/ublkc{device}"))?;
+        let file = OpenOptions::new().read(true).write(true).open(format!("/dev/ublkc{device}"))?;
         let descriptors = Mapped::new(&file, depth)?;
         let ring = IoUring::builder()
             .setup_single_issuer()
