@@ -137,12 +137,13 @@ def main():
         for scheduler in schedulers
     }
     (WORK / "results.json").write_text(json.dumps({"seed": seed, "results": results}, indent=1))
-    text, misses = page.table(results)
-    print(text)
+    print(page.table(results))
+    print(f"guest: {page.summary(results)}")
     if options.page:
-        options.page.write_text(page.whole(seed, results, started and started[0].version))
-    if misses:
-        print(f"guest: {misses} figures miss their target")
+        version = machine.kernel_package(WORK)[1].partition("+")[0]
+        options.page.write_text(page.whole(seed, results, version))
+    if misses := page.misses(results):
+        print(f"guest: {misses} figures miss their targets; the results are in {WORK / 'results.json'}")
         sys.exit(1)
 
 
