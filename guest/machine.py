@@ -114,14 +114,20 @@ def cpio(files):
     return bytes(out)
 
 
-class Machine:
-    """A guest with some programs of ours."""
+def libraries(program):
+    """The shared libraries of a program of this machine, where they are."""
+    said = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", said)
 
-    def __init__(self, work, programs):
+
+class Machine:
+    """A guest with some static programs of ours, and others with their libraries."""
+
+    def __init__(self, work, programs, others=()):
         work.mkdir(parents=True, exist_ok=True)
         package, self.version = kernel_package(work)
         self.kernel, modules = unpacked(package, self.version)
-        self.initramfs, self.work = work / "initramfs", work
+        self.initramfs = work / ("initramfs-" + "-".join(Path(each).name for each in [*programs, *others]))
         files = {"init": ((Path(__file__).parent / "init").read_bytes(), 0o755)}
         files["bin/busybox"] = (Path("/bin/busybox").read_bytes(), 0o755)
         for program in programs:

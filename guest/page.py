@@ -31,6 +31,13 @@ Forebay's own model of a disk, so they differ only in the block layer and its sc
 Each cell is *kernel / simulator*; **bold** misses its target. `order` is explained [below](#targets).
 """
 
+CAPTURE = """
+## Capture
+
+What `forebay capture` recorded of a load whose requests are known:
+
+"""
+
 TAIL = """
 ## How it works
 
@@ -152,6 +159,7 @@ def summary(results):
     return f"Figures that meet their targets: {said}."
 
 
-def whole(seed, results, version):
+def whole(seed, results, version, captured):
     head = HEAD.format(version=version, seed=seed, summary=summary(results))
-    return head + table(results) + TAIL
+    capture = "".join(f"- {line}\n" for line in captured)
+    return head + table(results) + (CAPTURE + capture if captured else "") + TAIL

@@ -11,12 +11,26 @@ use crate::outcome::{DiskIo, Outcome, Times};
 use crate::pacing::Pacing;
 use crate::script::{Pace, Script};
 
+/// What a system call that submits I/Os takes. A thread makes one at a time, so what it submits by itself reaches the disk
+/// before its next one can merge with it.
+const CALL: Nanos = Nanos::from_micros(20);
+
+/// What is left of I/Os that one call submits: those of a task from `index` to `end`, due and submitted then.
+struct Batch {
+    task: usize,
+    index: usize,
+    end: usize,
+    due: Nanos,
+    at: Nanos,
+}
+
 /// Tasks at work: each is a stream.
 struct Tasks<'a> {
     script: &'a Script,
     pacing: Vec<Pacing>,
-    /// Of the batch that was begun: task, I/O, the batch's end, and when it was due.
-    begun: Option<(usize, usize, usize, Nanos)>,
+    /// Until when each task is in a system call.
+    calls: Vec<Nanos>,
+    begun: Option<Batch>,
     now: Nanos,
     times: Vec<Vec<Times>>,
 }
@@ -24,7 +38,8 @@ struct Tasks<'a> {
 impl Tasks<'_> {
     fn next(&self) -> Option<(Nanos, usize)> {
         let due = |(index, pacing): (usize, &Pacing)| {
-            Some((pacing.due(&self.script.tasks[index])?.max(self.now), index))
+            let due = pacing.due(&self.script.tasks[index])?;
+            Some((due.max(self.calls[index]).max(self.now), index))
         };
         self.pacing.iter().enumerate().filter_map(due).min()
     }
@@ -33,27 +48,30 @@ impl Tasks<'_> {
 impl Workload for Tasks<'_> {
     fn peek(&self) -> Option<Nanos> {
         match self.begun {
-            Some((.., due)) => Some(due),
-            None => self.next().map(|(due, _)| due),
+            Some(begun) => Some(begun.at),
+            None => self.next().map(|(at, _)| at),
         }
     }
 
     fn take(&mut self) -> Request {
-        let (task, index, end, due) = match self.begun.take() {
+        let Batch { task, index, end, due, at } = match self.begun.take() {
             Some(begun) => begun,
             None => {
-                let (due, task) = self.next().expect("asked for only after a time was told");
+                let (at, task) = self.next().expect("asked for only after a time was told");
+                let due = self.pacing[task].due(&self.script.tasks[task]).unwrap_or(at);
                 let batch = self.pacing[task].take(&self.script.tasks[task]);
-                (task, batch.start, batch.end, due)
+                self.calls[task] = at + CALL;
+                Batch { task, index: batch.start, end: batch.end, due, at }
             }
         };
-        self.now = due;
-        self.begun = Some((task, index + 1, end, due)).filter(|_| index + 1 < end);
-        (self.times[task][index].due, self.times[task][index].submitted) = (due, due);
+        self.now = at;
+        let rest = Batch { task, index: index + 1, end, due, at };
+        self.begun = Some(rest).filter(|rest| rest.index < end);
+        (self.times[task][index].due, self.times[task][index].submitted) = (due, at);
         let (script, io) = (&self.script.tasks[task], &self.script.tasks[task].ios[index]);
         let waits = io.op == Op::Write && script.pace != Pace::Flushed;
         Request {
-            at: due,
+            at,
             offset: io.offset,
             id: (task as u64) << 32 | index as u64,
             len: io.len,
@@ -101,6 +119,7 @@ pub(crate) fn simulated(
     let mut tasks = Tasks {
         script: &shifted,
         pacing: shifted.tasks.iter().map(Pacing::new).collect(),
+        calls: vec![Nanos::ZERO; shifted.tasks.len()],
         begun: None,
         now: Nanos::ZERO,
         times: shifted.tasks.iter().map(times).collect(),
