@@ -15,6 +15,8 @@ use crate::script::{Io, Pace, Script, Task};
 const TRACEFS: &str = "/sys/kernel/tracing";
 const EVENT: &str = "events/block/block_bio_queue/enable";
 const MARK: &str = "forebay-guest begins ";
+/// Bios that the flusher hands over together (`BLK_MAX_REQUEST_COUNT`).
+const PLUGGED: u32 = 32;
 /// The task that stands for the flusher.
 pub(crate) const NAME: &str = "flusher";
 /// Dirty pages are written back at once, and whoever makes them is not held up.
@@ -91,7 +93,7 @@ pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
         name: NAME.into(),
         pace: Pace::Flushed,
         depth: 1,
-        batch: 1,
+        batch: PLUGGED,
         start,
         ios: writes.iter().map(|(_, io)| *io).collect(),
     };

@@ -47,7 +47,7 @@ impl Tasks<'_> {
 
 impl Workload for Tasks<'_> {
     fn peek(&self) -> Option<Nanos> {
-        match self.begun {
+        match &self.begun {
             Some(begun) => Some(begun.at),
             None => self.next().map(|(at, _)| at),
         }
