@@ -137,3 +137,40 @@ pub(crate) fn simulated(
     });
     Ok(outcome)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(script: &str, scheduler: &str) -> Vec<Vec<(u64, u64)>> {
+        let script = Script::parse(script).unwrap();
+        let outcome = simulated(&script, "fixed:1000", scheduler, Nanos(0)).unwrap();
+        let us = |times: &Times| (times.due.0 / 1000, times.done.0 / 1000);
+        outcome.times.iter().map(|task| task.iter().map(us).collect()).collect()
+    }
+
+    #[test]
+    fn a_closed_loop_thinks_after_each_answer() {
+        let script = "task a\nread 0 4096 500\nread 1048576 4096 250\n";
+        assert_eq!(times(script, "none"), [[(500, 1500), (1750, 2750)]]);
+    }
+
+    #[test]
+    fn a_call_lasts_a_while_but_a_batch_goes_off_at_once() {
+        // Those of one call touch and become one I/O; of two calls the first is with the disk already.
+        let ios = "read 0 4096 0\nread 4096 4096 0\n";
+        let apart = times(&format!("task a depth=2\n{ios}"), "none");
+        assert_eq!(apart, [[(0, 1000), (0, 2000)]]);
+        let together = times(&format!("task a depth=2 batch=2\n{ios}"), "none");
+        assert_eq!(together, [[(0, 1000), (0, 1000)]]);
+    }
+
+    #[test]
+    fn a_phase_is_no_part_of_any_time() {
+        let script = Script::parse("task a start-us=100\nread 0 4096 0\n").unwrap();
+        let outcome = simulated(&script, "fixed:1000", "none", Nanos::from_millis(7)).unwrap();
+        assert_eq!(outcome.times[0][0].due, Nanos::from_micros(100));
+        assert_eq!(outcome.end, Nanos::from_micros(1100));
+        assert_eq!(outcome.ios[0].accepted, Nanos::from_micros(100));
+    }
+}

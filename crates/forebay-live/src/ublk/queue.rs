@@ -186,21 +186,26 @@ impl Mapped {
     fn asked(&self, tag: u16) -> Asked {
         // SAFETY: tags that the driver answers are less than the depth, for which there is room; it does not write to
         // a descriptor between handing it over and our answer.
-        let descriptor = unsafe { self.first.add(usize::from(tag)).read_volatile() };
-        let op = match descriptor.op_and_flags & 0xff {
+        unsafe { self.first.add(usize::from(tag)).read_volatile() }.asked(tag)
+    }
+}
+
+impl Descriptor {
+    fn asked(self, tag: u16) -> Asked {
+        let op = match self.op_and_flags & 0xff {
             0 => Op::Read,
             1 => Op::Write,
             2 => Op::Flush,
-            // Zeroes are not written but forgotten: devices here say that they support neither.
+            // The driver is told of no limits for the others, so it sends none.
             _ => Op::Trim,
         };
-        let flag = |bit, flag| if descriptor.op_and_flags & bit != 0 { flag } else { Flags::NONE };
-        let moves = op != Op::Flush;
+        let flag = |bit, flag| if self.op_and_flags & bit != 0 { flag } else { Flags::NONE };
+        let has_place = op != Op::Flush;
         Asked {
             tag,
             op,
-            offset: if moves { descriptor.first_sector * 512 } else { 0 },
-            len: if moves { descriptor.sectors * 512 } else { 0 },
+            offset: if has_place { self.first_sector.saturating_mul(512) } else { 0 },
+            len: if has_place { self.sectors.saturating_mul(512) } else { 0 },
             flags: flag(FLAG_FUA, Flags::FUA).with(flag(FLAG_META, Flags::META)),
         }
     }
@@ -217,5 +222,24 @@ mod tests {
     #[test]
     fn a_descriptor_has_the_kernels_size() {
         assert_eq!(size_of::<Descriptor>(), 24);
+    }
+
+    #[test]
+    fn a_descriptor_says_what_is_asked() {
+        let asked = |op_and_flags| {
+            let descriptor = Descriptor { op_and_flags, sectors: 8, first_sector: 3, address: 0 };
+            descriptor.asked(5)
+        };
+        let read = Asked { tag: 5, op: Op::Read, offset: 1536, len: 4096, flags: Flags::NONE };
+        assert_eq!(asked(0), read);
+        let flags = Flags::FUA.with(Flags::META);
+        assert_eq!(asked(1 | FLAG_FUA | FLAG_META), Asked { op: Op::Write, flags, ..read });
+        assert_eq!(asked(2), Asked { op: Op::Flush, offset: 0, len: 0, ..read });
+    }
+
+    #[test]
+    fn each_tag_has_its_own_data() {
+        assert_eq!(data_at(0, 7), 0x8000_0007);
+        assert_eq!(data_at(3, 0) - data_at(2, 0), 1 << 25);
     }
 }
