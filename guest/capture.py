@@ -4,8 +4,8 @@ import csv
 import shutil
 from collections import Counter
 
-# The capture ends by itself; the load is over by then.
-SECONDS = 25
+# The capture ends by itself; the load is over by then. The guest's idle time costs nothing.
+SECONDS = 60
 JOB = """
 forebay-guest perform /own/script sata250 0 scheduler=mq-deadline hold=/tmp/go >/own/outcome-{via} &
 until test -b /dev/ublkb0; do sleep 0.1; done
@@ -15,6 +15,7 @@ capture=$!
 sleep 3
 touch /tmp/go
 wait $capture
+sleep {seconds}
 rm /tmp/go
 wait
 """
@@ -35,7 +36,8 @@ def captured(path):
     """What a trace in Forebay's CSV has."""
     with path.open() as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        return Counter((row["op"], int(row["offset"]), int(row["len"])) for row in rows)
+        moving = (row for row in rows if row["op"] in ("read", "write"))
+        return Counter((row["op"], int(row["offset"]), int(row["len"])) for row in moving)
 
 
 def check(guest, script, own):

@@ -57,25 +57,26 @@ class Case:
         return self.folder / f"{scheduler}{settings}-{phase_us}"
 
 
-def perform(guest, cases, schedulers, name):
-    """What the kernel makes of cases, where that is not known yet."""
-    lines, wanted = [], []
+def wanted(cases, schedulers):
+    """The commands whose results are not known yet, each with where that goes."""
+    lines = []
     for case in cases:
         for scheduler in schedulers:
             for phase in case.phases_us:
                 path = case.result(scheduler, phase)
                 if not path.exists():
-                    wanted.append(path)
                     at = f"/job/{case.folder.name}"
                     settings = " ".join([f"scheduler={scheduler}", *case.settings])
-                    lines.append(f"forebay-guest perform {at}/script {case.device} {phase} {settings}"
-                                 f" >/tmp/out && mv /tmp/out {at}/{path.name}")
-    if not wanted:
-        return
-    print(f"guest: {len(wanted)} runs of {name}", flush=True)
-    job = WORK / "runs"
-    log = guest().run(job, "\n".join(lines) + "\n", WORK / f"job-{name.replace(':', '-')}")
-    missing = [str(path) for path in wanted if not path.exists()]
+                    line = f"forebay-guest perform {at}/script {case.device} {phase} {settings}"
+                    lines.append((f"{line} >/tmp/out && mv /tmp/out {at}/{path.name}", path))
+    return lines
+
+
+def perform(guest, lines, number):
+    """What the kernel makes of cases; one virtual machine does all of them."""
+    own = WORK / f"job-{number}"
+    log = guest.run(WORK / "runs", "\n".join(line for line, _ in lines) + "\n", own)
+    missing = [str(path) for _, path in lines if not path.exists()]
     if missing:
         raise SystemExit(f"guest: no result in {', '.join(missing)}; the guest said:\n{log}")
 
@@ -129,13 +130,6 @@ def main():
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     print(f"guest: SEED={seed}", flush=True)
     ours = build("")
-    started = []
-
-    def guest():
-        if not started:
-            started.append(machine.Machine(WORK, [build(STATIC)]))
-        return started[0]
-
     plan = {}
     for device in options.device or DEVICES:
         for load in options.load or DEVICES.get(device, LOADS):
@@ -146,8 +140,13 @@ def main():
                 for _ in range(options.variants)
             ]
     schedulers = options.scheduler or SCHEDULERS
-    with ThreadPoolExecutor(options.guests) as pool:
-        list(pool.map(lambda item: perform(guest, item[1], schedulers, "-".join(item[0])), plan.items()))
+    lines = wanted([case for cases in plan.values() for case in cases], schedulers)
+    if lines:
+        print(f"guest: {len(lines)} runs of the kernel; they appear in {WORK / 'runs'}", flush=True)
+        guest = machine.Machine(WORK, [build(STATIC)])
+        with ThreadPoolExecutor(options.guests) as pool:
+            parts = enumerate(lines[part :: options.guests] for part in range(options.guests))
+            list(pool.map(lambda part: perform(guest, part[1], part[0]), parts))
     results = {
         f"{load} {device} {scheduler}": compare(ours, cases, scheduler, options.parameters)
         for (load, device), cases in plan.items()

@@ -134,6 +134,9 @@ class Machine:
             stripped = work / f"{program.name}.stripped"
             subprocess.run(["strip", "-o", stripped, program], check=True)
             files[f"usr/bin/{program.name}"] = (stripped.read_bytes(), 0o755)
+        for program in others:
+            for path in [program, *libraries(program)]:
+                files[str(path).lstrip("/")] = (Path(path).read_bytes(), 0o755)
         loaded = with_dependencies(MODULES, modules)
         for name, code in loaded.items():
             files[f"lib/modules/{name}.ko"] = (code, 0o644)

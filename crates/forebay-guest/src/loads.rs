@@ -101,7 +101,7 @@ fn task(name: &str, pace: Pace, depth: u32, ios: Vec<Io>) -> Task {
 
 /// One task writes a lot at once beside a reader.
 fn burst(draw: &mut Draw) -> Vec<Task> {
-    let reader = draw.reader(50);
+    let reader = draw.reader(20);
     let mut writer = task("writer", Pace::At, 1, draw.anywhere(1000, Op::Write, Nanos::ZERO));
     writer.start = Nanos::from_millis(200 + below(&mut draw.state, 200));
     vec![reader, writer]
@@ -109,7 +109,7 @@ fn burst(draw: &mut Draw) -> Vec<Task> {
 
 /// Eight tasks do so.
 fn writers(draw: &mut Draw) -> Vec<Task> {
-    let mut tasks = vec![draw.reader(50)];
+    let mut tasks = vec![draw.reader(20)];
     for index in 0..8 {
         let ios = draw.anywhere(125, Op::Write, Nanos::ZERO);
         let mut writer = task(&format!("writer{index}"), Pace::At, 1, ios);
@@ -121,7 +121,7 @@ fn writers(draw: &mut Draw) -> Vec<Task> {
 
 /// A task writes through the page cache; the kernel's flusher writes that back.
 fn flusher(draw: &mut Draw) -> Vec<Task> {
-    let reader = draw.reader(50);
+    let reader = draw.reader(20);
     let mut writer = task("writer", Pace::Buffered, 1, draw.anywhere(1000, Op::Write, Nanos::ZERO));
     writer.start = Nanos::from_millis(200 + below(&mut draw.state, 200));
     vec![reader, writer]
