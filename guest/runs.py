@@ -114,13 +114,17 @@ def same_order(pairs, run, by="place"):
 
 
 def order(kernel, repeated, ours):
-    """Shares of contested pairs in the kernel's order: first come first served, the kernel once more, ours; and their number."""
+    """Shares of contested pairs in the kernel's order: first come first served, the kernel once more, ours; and their number.
+
+    First come first served is the order in which the kernel's second run had them submitted: closed loops of another run
+    submit in another order, so the first run's own order of arrival would agree more than any other run can.
+    """
     totals = {"fifo": [0, 0], "repeated": [0, 0], "ours": [0, 0]}
     count = 0
     for one, again, simulated in zip(kernel, repeated, ours):
         pairs = contested(one)
         count += len(pairs)
-        for name, run, by in (("fifo", one, "submitted"), ("repeated", again, "place"), ("ours", simulated, "place")):
+        for name, run, by in (("fifo", again, "submitted"), ("repeated", again, "place"), ("ours", simulated, "place")):
             same, known = same_order(pairs, run, by)
             totals[name][0] += same
             totals[name][1] += known
