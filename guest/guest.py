@@ -42,11 +42,11 @@ def output(*command):
 
 
 class Case:
-    """A load as one seed draws it, with the phases of the platters that it begins at: one to compare, one to repeat."""
+    """A script on a device, with the phases of the platters that it begins at: one to compare, one to repeat."""
 
-    def __init__(self, ours, load, device, seed, phases_us, settings):
-        self.load, self.device, self.phases_us, self.settings = load, device, phases_us, settings
-        self.script = output(ours, "draw", load, seed, device)
+    def __init__(self, load, device, script, drawn, settings):
+        self.load, self.device, self.script, self.settings = load, device, script, settings
+        self.phases_us = [drawn.randrange(100_000) for _ in range(2)]
         self.sum = hashlib.sha256(f"{device} {self.script}".encode()).hexdigest()[:16]
         self.folder = WORK / "runs" / f"{load}-{self.sum}"
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -113,33 +113,49 @@ def check_capture(ours, seed):
     return capture.check(guest, script, WORK / "job-capture")
 
 
-def main():
+def parsed():
+    """What is asked for."""
     parser = argparse.ArgumentParser(prog="make guest", description=__doc__)
-    parser.add_argument("--load", action="append", choices=LOADS, help="all by default")
-    parser.add_argument("--scheduler", action="append", choices=SCHEDULERS, help="all by default")
-    parser.add_argument("--device", action="append", help=f"{' and '.join(DEVICES)} by default")
-    parser.add_argument("--seed", type=int, help="drawn and printed by default")
-    parser.add_argument("--variants", type=int, default=5)
-    parser.add_argument("--guests", type=int, default=1, help="virtual machines at a time")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
-                        help="a setting of the kernel's queue, as in nr_requests=256 or iosched/async_depth=128")
-    parser.add_argument("--parameters", default="", help="what the simulator's schedulers are given, as in :writes-max=256")
-    parser.add_argument("--page", type=Path, help="write the tables to this page")
-    parser.add_argument("--capture", action="store_true", help="check `forebay capture` too")
+    add = parser.add_argument
+    add("--load", action="append", default=[], choices=LOADS, help="all by default")
+    add("--script", action="append", default=[], type=Path, help="a script in place of a load")
+    add("--scheduler", action="append", default=[], choices=SCHEDULERS, help="all by default")
+    add("--device", action="append", default=[], help=f"{' and '.join(DEVICES)} by default")
+    add("--seed", type=int, help="drawn and printed by default")
+    add("--variants", type=int, default=5, help="how often each load is drawn")
+    add("--guests", type=int, default=1, help="virtual machines at a time")
+    add("--set", action="append", default=[], metavar="KEY=VALUE",
+        help="a setting of the kernel's queue, as in nr_requests=256 or iosched/async_depth=128")
+    add("--parameters", default="", help="what the simulator's schedulers are given, as in :writes-max=256")
+    add("--page", type=Path, help="write the tables to this page")
+    add("--capture", action="store_true", help="check `forebay capture`; done by default where all loads run")
     options = parser.parse_args()
-    seed = random.randrange(1 << 32) if options.seed is None else options.seed
-    print(f"guest: SEED={seed}", flush=True)
-    ours = build("")
+    options.capture |= not (options.load or options.script or options.scheduler or options.device)
+    if options.seed is None:
+        options.seed = random.randrange(1 << 32)
+    return options
+
+
+def planned(ours, options):
+    """The cases of each load, or script, and device."""
     plan = {}
     for device in options.device or DEVICES:
-        for load in options.load or DEVICES.get(device, LOADS):
-            drawn = random.Random(f"{seed} {load} {device}")
-            plan[load, device] = [
-                Case(ours, load, device, drawn.randrange(1 << 32), [drawn.randrange(100_000) for _ in range(2)],
-                     options.set)
-                for _ in range(options.variants)
-            ]
-    schedulers = options.scheduler or SCHEDULERS
+        for load in [] if options.script else options.load or DEVICES.get(device, LOADS):
+            drawn = random.Random(f"{options.seed} {load} {device}")
+            scripts = (output(ours, "draw", load, drawn.randrange(1 << 32), device) for _ in range(options.variants))
+            plan[load, device] = [Case(load, device, script, drawn, options.set) for script in scripts]
+        for path in options.script:
+            drawn = random.Random(f"{options.seed} {device}")
+            cases = (Case(path.stem, device, path.read_text(), drawn, options.set) for _ in range(options.variants))
+            plan[path.stem, device] = list(cases)
+    return plan
+
+
+def main():
+    options = parsed()
+    print(f"guest: SEED={options.seed}", flush=True)
+    ours, schedulers = build(""), options.scheduler or SCHEDULERS
+    plan = planned(ours, options)
     lines = wanted([case for cases in plan.values() for case in cases], schedulers)
     if lines:
         print(f"guest: {len(lines)} runs of the kernel; they appear in {WORK / 'runs'}", flush=True)
@@ -152,14 +168,12 @@ def main():
         for (load, device), cases in plan.items()
         for scheduler in schedulers
     }
-    (WORK / "results.json").write_text(json.dumps({"seed": seed, "results": results}, indent=1))
-    print(page.table(results))
-    print(f"guest: {page.summary(results)}")
-    captured, wrong = check_capture(ours, seed) if options.capture else ([], 0)
-    print("\n".join(captured))
+    (WORK / "results.json").write_text(json.dumps({"seed": options.seed, "results": results}, indent=1))
+    captured, wrong = check_capture(ours, options.seed) if options.capture else ([], 0)
+    print("\n".join([page.table(results), *captured, f"guest: {page.summary(results)}"]))
     if options.page:
         version = machine.kernel_package(WORK)[1].partition("+")[0]
-        options.page.write_text(page.whole(seed, results, version, captured))
+        options.page.write_text(page.whole(options.seed, options.variants, results, version, captured))
     if misses := page.misses(results) + wrong:
         print(f"guest: {misses} figures miss their targets; the results are in {WORK / 'results.json'}")
         sys.exit(1)

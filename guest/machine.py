@@ -8,6 +8,7 @@ import hashlib
 import io
 import lzma
 import re
+import shutil
 import subprocess
 import tarfile
 import urllib.request
@@ -116,20 +117,39 @@ def cpio(files):
 
 def libraries(program):
     """The shared libraries of a program of this machine, where they are."""
-    said = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    # It fails where a program is static.
+    said = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
     return re.findall(r"(/\S+) \(0x", said)
+
+
+# What it takes, and the Debian packages that have it.
+NEEDS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "dpkg-deb": "dpkg", "strip": "binutils",
+         "musl-gcc": "musl-tools"}
+
+
+def check_needs():
+    missing = [package for program, package in NEEDS.items() if not shutil.which(program)]
+    if missing:
+        raise SystemExit(f"guest: cannot run a virtual machine: install {' '.join(missing)}")
+    if libraries(busybox()):
+        raise SystemExit("guest: BusyBox is not static: install busybox-static")
+
+
+def busybox():
+    return shutil.which("busybox")
 
 
 class Machine:
     """A guest with some static programs of ours, and others with their libraries."""
 
     def __init__(self, work, programs, others=()):
+        check_needs()
         work.mkdir(parents=True, exist_ok=True)
         package, self.version = kernel_package(work)
         self.kernel, modules = unpacked(package, self.version)
         self.initramfs = work / ("initramfs-" + "-".join(Path(each).name for each in [*programs, *others]))
         files = {"init": ((Path(__file__).parent / "init").read_bytes(), 0o755)}
-        files["bin/busybox"] = (Path("/bin/busybox").read_bytes(), 0o755)
+        files["bin/busybox"] = (Path(busybox()).read_bytes(), 0o755)
         for program in programs:
             stripped = work / f"{program.name}.stripped"
             subprocess.run(["strip", "-o", stripped, program], check=True)

@@ -24,7 +24,7 @@ HEAD = """# Held against Linux
 
 `make guest` runs nine loads on a Linux {version} kernel and in the simulator, and compares what came of them. Both use
 Forebay's own model of a disk, so they differ only in the block layer and its scheduler. `make guest` writes this page with
-`GUEST=--page=docs/internals/kernel.md`; the figures below are of seed {seed}.
+`GUEST=--page=docs/internals/kernel.md`. The figures below are of seed {seed}, which draws {variants} variants of each load.
 
 {summary}
 
@@ -166,7 +166,7 @@ def summary(results):
     return f"Figures that meet their targets: {said}."
 
 
-def whole(seed, results, version, captured):
-    head = HEAD.format(version=version, seed=seed, summary=summary(results))
+def whole(seed, variants, results, version, captured):
+    head = HEAD.format(version=version, seed=seed, variants=variants, summary=summary(results))
     capture = "".join(f"- {line}\n" for line in captured)
     return head + table(results) + (CAPTURE + capture if captured else "") + TAIL
