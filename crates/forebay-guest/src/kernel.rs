@@ -244,11 +244,14 @@ fn run(
     let outcome = thread::scope(|scope| {
         let server = scope.spawn(move || serve(id, disk, start, phase));
         control.start(id, std::process::id())?;
+        // Whoever closes a device last writes back what is dirty; that is for the flusher to do.
+        let opened = File::open(&path)?;
         let times = set_up(id, settings)
             .and_then(|()| hold.map_or(Ok(()), |file| wait_for(file, true)))
             .and_then(|()| if traced { flushed::begin(|| start.machine()) } else { Ok(()) })
             .and_then(|()| perform_all(script, &path, start));
-        let synced = wait_for_idle(id).and_then(|()| File::open(&path)?.sync_all());
+        let synced = wait_for_idle(id).and_then(|()| opened.sync_all());
+        drop(opened);
         let writes = if traced { flushed::end(limits.sectors)? } else { Vec::new() };
         hold.map_or(Ok(()), |file| wait_for(file, false))?;
         control.stop(id)?;
