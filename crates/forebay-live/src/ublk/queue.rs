@@ -232,8 +232,10 @@ mod tests {
         };
         let read = Asked { tag: 5, op: Op::Read, offset: 1536, len: 4096, flags: Flags::NONE };
         assert_eq!(asked(0), read);
-        let flags = Flags::FUA.with(Flags::META);
-        assert_eq!(asked(1 | FLAG_FUA | FLAG_META), Asked { op: Op::Write, flags, ..read });
+        // The kernel's UBLK_IO_F_FUA and UBLK_IO_F_META.
+        let fua = Asked { op: Op::Write, flags: Flags::FUA, ..read };
+        assert_eq!(asked(1 | 0x2000), fua);
+        assert_eq!(asked(1 | 0x800), Asked { flags: Flags::META, ..fua });
         assert_eq!(asked(2), Asked { op: Op::Flush, offset: 0, len: 0, ..read });
     }
 
