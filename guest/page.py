@@ -54,7 +54,7 @@ think times, or I/Os at given times. `forebay-guest draw burst 7 sata250` prints
   come, first served.
 - A task with one I/O at a time calls `pread` or `pwrite`; one with more calls `io_submit`, which sleeps where there is no free
   request. All of them use `O_DIRECT`, so writes are synchronous (`REQ_SYNC`).
-- The flusher is the kernel's own. What it wrote is read from the kernel's trace of bios and given to the simulator, all of
+- The flusher is the kernel's own (`vm.dirty_background_bytes` of one page starts it at once). What it wrote is read from the kernel's trace of bios and given to the simulator, all of
   it due when the first was, because the simulator has no page cache.
 - A thread of the simulator is in a system call for 20 µs after each submission, as in the guest, so what it submits next
   cannot merge with what the disk already has. I/Os of one `batch` go off at once.
@@ -79,7 +79,7 @@ think times, or I/Os at given times. `forebay-guest draw burst 7 sata250` prints
 
 ## Running it
 
-`make guest` takes some 40 minutes of one processor and needs QEMU, BusyBox (static), Rust's musl target and the network for the
+`make guest` takes some 30 minutes of one processor and needs QEMU, BusyBox (static), Rust's musl target and the network for the
 kernel, once. It draws a seed, prints it, and keeps the kernel's results in `target/guest/runs`, so that with the same `SEED`
 only the simulator runs again. `make guest LOAD=burst SCHEDULER=mq-deadline DEVICE=sata250 VARIANTS=1` is one load. It ends with 1
 where a figure misses its target.
