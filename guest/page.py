@@ -12,6 +12,8 @@ IOS_TOLERANCE = 0.05
 ORDER = 0.8
 # Where the kernel's order agrees so little more with itself than with first come first served, there is nothing to reach.
 ORDER_LEAST = 0.02
+# Fewer pairs say nothing.
+PAIRS_LEAST = 100
 
 FIGURES = [
     ("makespan_s", "makespan s"), ("idle_s", "idle s"), ("ios", "I/Os"),
@@ -75,7 +77,7 @@ think times, or I/Os at given times. `forebay-guest draw burst 7 sata250` prints
 - *Order*: (ours − FIFO) / (repeated − FIFO), at least 0.8. Of the pairs of requests that waited at the same time in the kernel, *ours*
   is the share that the simulator serves in the kernel's order, *repeated* the share that a second run of the kernel does, and *FIFO* the
   share that this second run submitted in that order. The score is left out where *repeated* exceeds *FIFO* by less than
-  0.02, because then the order is that of arrival or chance.
+  0.02, because then the order is that of arrival or chance, and with fewer than 100 pairs.
 
 ## Running it
 
@@ -105,7 +107,7 @@ def is_met(load, key, figures):
 
 def order_score(order):
     """The share of the kernel's agreement with itself that ours reaches; none where there is nothing to agree on."""
-    if not order["pairs"] or None in order.values() or order["repeated"] - order["fifo"] < ORDER_LEAST:
+    if order["pairs"] < PAIRS_LEAST or None in order.values() or order["repeated"] - order["fifo"] < ORDER_LEAST:
         return None
     return (order["ours"] - order["fifo"]) / (order["repeated"] - order["fifo"])
 
