@@ -179,6 +179,8 @@ pub struct Statistics<D> {
     waits: Latencies,
     /// Until their streams' turns came.
     held: Latencies,
+    /// Requests that entered the queue later than [`LAG_MAX`] after they came.
+    lagging: u64,
     /// Sum over I/Os.
     service_ns: u128,
     outstanding_max: u64,
@@ -211,6 +213,7 @@ impl<D: Known> Statistics<D> {
             writes: Latencies::new(3),
             waits: Latencies::new(3),
             held: Latencies::new(3),
+            lagging: 0,
             service_ns: 0,
             outstanding_max: 0,
             arrived: 0,
@@ -323,6 +326,7 @@ impl<D: Known> Statistics<D> {
             longest_wait_ms: self.waits.max.as_millis_f64(),
             held_mean_ms: self.held.mean_ms(),
             longest_held_ms: self.held.max.as_millis_f64(),
+            lagging_share: self.lagging as f64 / self.finished.max(1) as f64,
             service_mean_ms: (self.ios > 0).then(|| self.service_ns as f64 / self.ios as f64 / 1e6),
             outstanding_max: self.outstanding_max,
             energy_j: joules,
@@ -410,12 +414,26 @@ impl<D: Known> Observer for Statistics<D> {
         }
         self.waits.record(done.wait);
         self.held.record(done.held);
+        self.lagging += u64::from(latency + done.held - done.wait > LAG_MAX);
         self.classes.record(done.class, latency);
         let stream = self.stream(done.request.stream);
         stream.requests += 1;
         if (done.request.stream as usize) < STREAMS_MEASURED {
             stream.latencies.get_or_insert_with(|| Box::new(Latencies::new(2))).record(latency);
         }
+    }
+}
+
+/// A run that is so far behind its recording lags.
+const LAG_MAX: Nanos = Nanos::from_secs(1);
+
+/// A device is overloaded where more than this share of requests lags.
+const LAGGING_SHARE_MAX: f64 = 0.01;
+
+impl Figures {
+    /// Whether the devices fell behind the recording, so that times from arrival are the length of a backlog.
+    pub fn is_overloaded(&self) -> bool {
+        self.lagging_share > LAGGING_SHARE_MAX
     }
 }
 
@@ -494,6 +512,8 @@ pub struct Figures {
     pub held_mean_ms: Option<f64>,
     /// The longest such time.
     pub longest_held_ms: f64,
+    /// Requests that entered the queue more than a second after they came, of all.
+    pub lagging_share: f64,
     /// Mean time the device took for an I/O.
     pub service_mean_ms: Option<f64>,
     /// The most requests that had arrived and were not finished.

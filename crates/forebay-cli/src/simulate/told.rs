@@ -83,6 +83,7 @@ fn figures(runs: &[RunResult]) -> String {
         ("since admission: longest", |run| millis(run.figures.longest_wait_ms)),
         ("held before: mean", |run| or_none(run.figures.held_mean_ms, millis)),
         ("held before: longest", |run| millis(run.figures.longest_held_ms)),
+        ("more than 1 s late", |run| percent(run.figures.lagging_share)),
         ("energy", |run| joules(run.figures.energy_j)),
         ("requests moved to fit", |run| run.changed.requests_moved.to_string()),
         ("requests cut to fit", |run| run.changed.requests_cut.to_string()),

@@ -86,6 +86,7 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         longest_wait_ms: tail_ms / 20.0,
         held_mean_ms: Some(tail_ms / 3.0),
         longest_held_ms: tail_ms * 2.0,
+        lagging_share: 0.0,
         service_mean_ms: Some(busy_s / 91.2),
         outstanding_max: 60_000,
         energy_j: busy_s * 8.4,
