@@ -108,7 +108,12 @@ fn queues_of_other_sizes_are_tried() {
     assert!(reason.contains(" with the queues as they ship: "), "{reason}");
     assert_ne!(reason.contains(". Leave them so: not better under"), sizes.recommended, "{reason}");
     assert!(sizes.total_s.is_some() && sizes.flash_bytes == 0);
-    assert_eq!(tried.headline.contains("queue_depth"), sizes.recommended, "{}", tried.headline);
+    assert_eq!(
+        tried.headline.contains(&sizes.queues.to_string()),
+        sizes.recommended,
+        "{}",
+        tried.headline
+    );
 }
 
 /// The drive takes one command at a time: what is left to choose from is Linux's queue, which bursts overflow.
