@@ -381,7 +381,7 @@ impl<E: Elevator> BlockLayer<E> {
         // One whose bios all merge leaves the place that it was woken for to the next one.
         while let Some(stream) = self.gate.wake_for(now, kind) {
             let before = self.gate.count(kind);
-            self.run_task(now, stream);
+            self.run_task(now, stream, u32::MAX);
             if self.gate.count(kind) > before {
                 return;
             }
@@ -391,17 +391,25 @@ impl<E: Elevator> BlockLayer<E> {
             if count == 0 {
                 return;
             }
-            for _ in 0..count {
-                let (Some(stream), before) = (self.gate.wake(), self.gate.total()) else { return };
-                if self.run_task(now, stream) && self.gate.total() <= before {
-                    self.gate.pass_on();
+            self.gate.wake(count);
+            let (before, mut has_submitted) = (self.gate.total(), false);
+            // They run side by side: each takes a tag in turn.
+            while let Some(stream) = self.gate.next_awake() {
+                let (ran, stays) = self.run_task(now, stream, self.gate.total() + 1);
+                has_submitted |= ran;
+                if stays {
+                    self.gate.stay_awake(stream);
                 }
+            }
+            if has_submitted && self.gate.total() <= before {
+                self.gate.pass_on();
             }
         }
     }
 
-    /// `stream` submits what it holds until there is no room; whether it could submit anything.
-    fn run_task(&mut self, now: Nanos, stream: u32) -> bool {
+    /// `stream` submits what it holds until there is no room or so many requests are in the queue: whether it could
+    /// submit anything, and whether it might go on.
+    fn run_task(&mut self, now: Nanos, stream: u32, total_max: u32) -> (bool, bool) {
         let mut has_submitted = false;
         while let Some(first) = self.gate.first(stream).copied() {
             let Held { request, bytes, client, entered, .. } = first;
@@ -413,12 +421,15 @@ impl<E: Elevator> BlockLayer<E> {
                 has_submitted |= entered > first.entered;
                 self.gate.keep_first(stream, client, entered);
                 self.gate.sleep(stream, Kind::of(request.op, request.flags));
-                return has_submitted;
+                return (has_submitted, false);
             }
             has_submitted = true;
             self.gate.release_first(stream);
+            if self.gate.total() >= total_max && self.gate.sleeps(stream) {
+                return (true, true);
+            }
         }
-        has_submitted
+        (has_submitted, false)
     }
 
     /// A request that was held is submitted at last: how it is named.

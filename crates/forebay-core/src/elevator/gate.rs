@@ -7,7 +7,8 @@
 //!
 //! * [`Waiting::Tags`]: a bio takes one of the tags that all share, if there is one its kind may take; who comes while
 //!   one is free takes it, though others sleep. After every `wake_batch` requests that end, as many sleepers are woken,
-//!   the first that fell asleep first. One that is woken goes on until it finds no tag, and sleeps again, behind the others.
+//!   the first that fell asleep first. Those that are woken go on by turns, a tag each, until they find none, and sleep
+//!   again, behind the others.
 //! * [`Waiting::Batches`]: two lists of requests, for those that somebody waits for and for others. The task that
 //!   fills a list may exceed it by half, for 32 requests or 20 ms; so may each that is woken, one for each request
 //!   that ends.
@@ -93,6 +94,8 @@ pub(crate) struct Gate {
     tasks: Vec<Task>,
     /// The same in the order in which they fell asleep; for batches by list.
     sleepers: [VecDeque<u32>; 2],
+    /// Those that were woken and go on.
+    awake: VecDeque<u32>,
     /// Requests that ended since sleepers were last woken.
     ended: u32,
     batchers: Vec<Batcher>,
@@ -108,6 +111,7 @@ impl Gate {
             held: Slab::default(),
             tasks: Vec::new(),
             sleepers: Default::default(),
+            awake: VecDeque::new(),
             ended: 0,
             batchers: Vec::new(),
             full: [false; 2],
@@ -245,9 +249,19 @@ impl Gate {
         usize::from(sleeping > 0 && self.total() == 0)
     }
 
-    /// The stream that wakes next: it is to submit what it holds.
-    pub(crate) fn wake(&mut self) -> Option<u32> {
-        self.sleepers[0].pop_front()
+    /// Wakes so many, the first that fell asleep first: they are to submit what they hold.
+    pub(crate) fn wake(&mut self, count: usize) {
+        self.awake.extend(self.sleepers[0].drain(..count));
+    }
+
+    /// One of those that are awake, in turn.
+    pub(crate) fn next_awake(&mut self) -> Option<u32> {
+        self.awake.pop_front()
+    }
+
+    /// It has not fallen asleep.
+    pub(crate) fn stay_awake(&mut self, stream: u32) {
+        self.awake.push_back(stream);
     }
 
     /// The same for the legacy queue, of which a request of this kind has ended.
