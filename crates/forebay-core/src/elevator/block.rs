@@ -387,7 +387,7 @@ impl<E: Elevator> BlockLayer<E> {
             }
         }
         loop {
-            let count = self.gate.to_wake();
+            let count = self.gate.due();
             if count == 0 {
                 return;
             }

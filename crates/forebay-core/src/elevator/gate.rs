@@ -238,7 +238,7 @@ impl Gate {
     }
 
     /// How many streams are to be woken now.
-    pub(crate) fn to_wake(&mut self) -> usize {
+    pub(crate) fn due(&mut self) -> usize {
         let sleeping = self.sleepers[0].len();
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
         if self.ended >= wake_batch {

@@ -10,7 +10,10 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::whole("reads-max", 128, 1)
         .about("reads admitted at a time; requests-max by default, where that is taken"),
     Parameter::whole("writes-max", 128, 1)
-        .about("the same for writes; with kyber three quarters of requests-max"),
+        .about(
+        "the same for writes: at most 64 with mq-deadline (Linux async_depth); half of requests-max with bfq and three \
+         quarters with kyber, of writes that nobody waits for",
+    ),
     Parameter::whole("request-max-kib", 512, 4)
         .about("longer requests are cut to this, merged ones stay within, and the device's"),
     Parameter::whole("bio-max-kib", 1024, 4).about("the same before merging, where this is less"),

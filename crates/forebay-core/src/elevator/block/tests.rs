@@ -167,7 +167,7 @@ fn served(limits: Limits, requests: &[Request]) -> Vec<(u64, u64, u64)> {
             return served;
         };
         let (started, mechanics, outcome) = (now, Default::default(), Ok(()));
-        now = now + Nanos::from_millis(1);
+        now += Nanos::from_millis(1);
         let mut finished = Finished::new();
         layer.complete_bare(
             now,
