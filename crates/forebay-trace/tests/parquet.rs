@@ -323,6 +323,56 @@ fn times_are_in_the_unit_of_their_type_or_name() {
     assert!(said.contains("column time") && said.contains("NAME_ns"), "{said}");
 }
 
+/// What pyarrow says of a table of `timestamp` in seconds, `op`, `offset`, `len` and `response_time` in seconds or in
+/// microseconds. Parquet itself has integers for the latter, and some writers have them for the former too.
+const SECONDS: &str = concat!(
+    "/////0gBAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAUAAADkAAAArAAAAHAA",
+    "AABAAAAABAAAAED///8AAAESEAAAACQAAAAEAAAAAAAAAA0AAAByZXNwb25zZV90aW1lAAYACAAGAAYAAAAAAAAA",
+    "eP///wAAAQIQAAAAFAAAAAQAAAAAAAAAAwAAAGxlbgDQ////AAAAAUAAAACk////AAABAhAAAAAgAAAABAAAAAAA",
+    "AAAGAAAAb2Zmc2V0AAAIAAwACAAHAAgAAAAAAAABQAAAANz///8AAAEFEAAAABQAAAAEAAAAAAAAAAIAAABvcAAA",
+    "xP///xAAFAAIAAYABwAMAAAAEAAQAAAAAAABChAAAAAgAAAABAAAAAAAAAAJAAAAdGltZXN0YW1wAAAABAAEAAQA",
+    "AAAAAAAA",
+);
+const MICROS: &str = concat!(
+    "/////0gBAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAUAAADkAAAArAAAAHAA",
+    "AABAAAAABAAAAED///8AAAESEAAAACQAAAAEAAAAAAAAAA0AAAByZXNwb25zZV90aW1lAAYACAAGAAYAAAAAAAIA",
+    "eP///wAAAQIQAAAAFAAAAAQAAAAAAAAAAwAAAGxlbgDQ////AAAAAUAAAACk////AAABAhAAAAAgAAAABAAAAAAA",
+    "AAAGAAAAb2Zmc2V0AAAIAAwACAAHAAgAAAAAAAABQAAAANz///8AAAEFEAAAABQAAAAEAAAAAAAAAAIAAABvcAAA",
+    "xP///xAAFAAIAAYABwAMAAAAEAAQAAAAAAABChAAAAAgAAAABAAAAAAAAAAJAAAAdGltZXN0YW1wAAAABAAEAAQA",
+    "AAAAAAAA",
+);
+
+#[test]
+fn units_that_only_the_arrow_schema_tells_are_those_of_the_columns() {
+    let read = |arrow: &str, timestamp: Cells, latency: &'static str| {
+        let mut table = table(&[(latency, integers(&[2, 3, 4]))]);
+        table[0] = ("timestamp".into(), timestamp);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        write_as(&path, &table, WriterProperties::builder(), &[("ARROW:schema", arrow)]);
+        let mut reader = open(&path, None).map_err(|error| error.to_string())?;
+        let mut batch = Vec::new();
+        reader.read(&mut batch).map_err(|error| error.to_string())?;
+        let second = &batch[1];
+        Ok::<_, String>((second.at.0, second.latency.unwrap().0))
+    };
+    const S: u64 = 1_000_000_000;
+    assert_eq!(read(SECONDS, integers(&[7, 9, 10]), "response_time"), Ok((2 * S, 3 * S)));
+    assert_eq!(read(MICROS, integers(&[7, 9, 10]), "response_time"), Ok((2 * S, 3_000)));
+    // Where Parquet itself tells a unit, that counts, but for the oldest form of times.
+    let ms = timestamps("MILLIS", &[7, 9, 10]);
+    assert_eq!(read(MICROS, ms, "response_time"), Ok((2_000_000, 3_000)));
+    let old = int96(&[7_000_000_000, 9_000_000_000, 10_000_000_000]);
+    assert_eq!(read(MICROS, old, "response_time"), Ok((2 * S, 3_000)));
+    // A schema that is damaged, or that of another table, could have told a unit.
+    for arrow in [&SECONDS[..40], "no schema", "", &SECONDS.replacen('A', "/", 60)] {
+        let said = read(arrow, integers(&[7, 9, 10]), "response_time").unwrap_err();
+        assert!(said.contains("ARROW:schema") && said.contains("damaged"), "{said}");
+    }
+    let said = read(SECONDS, integers(&[7, 9, 10]), "latency_us").unwrap_err();
+    assert!(said.contains("names other columns"), "{said}");
+}
+
 #[test]
 fn places_and_lengths_are_in_the_unit_of_their_name() {
     let numbers = || unsigned(&[8, 16, 4]);

@@ -149,3 +149,62 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     }
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of pyarrow, with metadata of its own: a column of each type that counts, and some of others.
+    const KINDS: &str = concat!(
+        "/////8gCAAAQAAAAAAAKAA4ABgAFAAgACgAAAAABBAAQAAAAAAAKAAwAAAAEAAgACgAAADQAAAAEAAAAAQAA",
+        "AAwAAAAIAAwABAAIAAgAAAAQAAAABAAAAAEAAAB5AAAAAQAAAHgAAAALAAAAKAIAAOwBAAC8AQAAkAEAAGgB",
+        "AABAAQAAGAEAAMgAAABcAAAAMAAAAAQAAAAU/v//AAABChAAAAAUAAAABAAAAAAAAAABAAAAawAAAGr+//8A",
+        "AAIAPP7//wAAAQMQAAAAFAAAAAQAAAAAAAAAAQAAAGoAAACS/v//AAACAGT+//8AAAEMFAAAABgAAAAEAAAA",
+        "AQAAABAAAAABAAAAaQAAAJD+//+M/v//AAABAhAAAAAYAAAABAAAAAAAAAAEAAAAaXRlbQAAAACw////AAAA",
+        "AUAAAAAQABgACAAGAAcADAAQABQAEAAAAAAAAQUUAAAAPAAAABwAAAAEAAAAAAAAAAEAAABoAAAACAAIAAAA",
+        "BAAIAAAADAAAAAgADAAIAAcACAAAAAAAAAEIAAAAHP///xj///8AAAEYEAAAABQAAAAEAAAAAAAAAAEAAABn",
+        "AAAAQP///zz///8AAAEUEAAAABQAAAAEAAAAAAAAAAEAAABmAAAAZP///2D///8AAAEIEAAAABQAAAAEAAAA",
+        "AAAAAAEAAABlAAAAiP///4T///8AAAEJEAAAABQAAAAEAAAAAAAAAAEAAABkAAAA2v///wAAAACs////AAAB",
+        "EhAAAAAYAAAABAAAAAAAAAABAAAAYwAGAAgABgAGAAAAAAADANj///8AAAESEAAAABgAAAAEAAAAAAAAAAEA",
+        "AABiAAAABAAEAAQAAAAQABQACAAGAAcADAAAABAAEAAAAAAAAQoQAAAAHAAAAAQAAAAAAAAAAQAAAGEAAAAI",
+        "AAwABgAIAAgAAAAAAAEABAAAAAMAAABVVEMA",
+    );
+
+    #[test]
+    fn every_type_is_told_with_its_unit() {
+        let expected = [
+            ("a", Hint::Timestamp { tick_ns: 1_000_000 }),
+            ("b", Hint::Duration { tick_ns: 1_000_000 }),
+            ("c", Hint::Duration { tick_ns: 1 }),
+            ("d", Hint::Time),
+            ("e", Hint::Date),
+            ("f", Hint::Text),
+            ("g", Hint::Text),
+            ("h", Hint::Text),
+            ("i", Hint::None),
+            ("j", Hint::None),
+            ("k", Hint::Timestamp { tick_ns: 1_000 }),
+        ];
+        let expected: Vec<_> =
+            expected.into_iter().map(|(name, hint)| (name.to_string(), hint)).collect();
+        assert_eq!(hints(KINDS).as_ref(), Ok(&expected));
+        assert_eq!(hints(KINDS.trim_end_matches('=')), Ok(expected));
+    }
+
+    #[test]
+    fn bytes_that_are_no_schema_are_refused_and_never_more() {
+        for text in ["", "AAAA", "/////w==", "no Base64!", "////////////////"] {
+            assert!(hints(text).is_err(), "{text:?}");
+        }
+        for length in 0..KINDS.len() {
+            let _ = hints(&KINDS[..length]);
+        }
+        for at in 0..KINDS.len() {
+            for sign in ["A", "/", "g"] {
+                let mut hurt = KINDS.to_string();
+                hurt.replace_range(at..=at, sign);
+                let _ = hints(&hurt);
+            }
+        }
+    }
+}
