@@ -20,6 +20,12 @@ use crate::trace::BATCH;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
+/// Bytes of the different strings of a column in a row group, [`ENTRY_BYTES`] more for each: twice what the names of a
+/// trace may have.
+const TEXTS_BYTES_MAX: usize = 64 << 20;
+/// What a string costs beside its bytes, about.
+const ENTRY_BYTES: usize = 64;
+
 /// Strings that got their numbers since they were last taken, in the order of the numbers.
 #[derive(Clone, Default)]
 pub(super) struct Fresh(Arc<Mutex<Vec<String>>>);
@@ -56,7 +62,8 @@ impl Pages {
     ) -> Result<(Pages, ColumnDescPtr)> {
         let numbers = alike(&column, Physical::INT32, column.max_def_level())?;
         let entries = alike(&column, Physical::BYTE_ARRAY, 0)?;
-        let numbering = Numbering { column, entries, known: FxHashMap::default(), fresh };
+        let (known, left_bytes) = (FxHashMap::default(), TEXTS_BYTES_MAX);
+        let numbering = Numbering { column, entries, known, left_bytes, fresh };
         Ok((Pages { pages, numbering: Some(numbering) }, numbers))
     }
 }
@@ -107,6 +114,8 @@ struct Numbering {
     /// What the entries of its dictionary are: a column without nulls.
     entries: ColumnDescPtr,
     known: FxHashMap<Box<str>, i32>,
+    /// Room for more of them.
+    left_bytes: usize,
     fresh: Fresh,
 }
 
@@ -194,8 +203,14 @@ impl Numbering {
         if let Some(number) = self.known.get(text) {
             return Ok(*number);
         }
-        let number = i32::try_from(self.known.len())
-            .map_err(|_| ParquetError::General("more than 2^31 different strings".into()))?;
+        let number = i32::try_from(self.known.len()).ok();
+        let left_bytes = self.left_bytes.checked_sub(text.len() + ENTRY_BYTES);
+        let (Some(number), Some(left_bytes)) = (number, left_bytes) else {
+            let mib = TEXTS_BYTES_MAX >> 20;
+            let told = format!("a column with more than {mib} MiB of different strings");
+            return Err(ParquetError::General(told));
+        };
+        self.left_bytes = left_bytes;
         self.known.insert(text.into(), number);
         self.fresh.push(text.into());
         Ok(number)
