@@ -15,7 +15,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 /// A column: what annotates its type, where there is a choice, and its values.
 #[derive(Clone, Debug)]
-pub enum Cells {
+pub(crate) enum Cells {
     Longs(&'static str, Vec<Option<i64>>),
     Ints(&'static str, Vec<Option<i32>>),
     /// As older writers have times: nanoseconds of a day and the day.
@@ -31,7 +31,7 @@ pub enum Cells {
 }
 
 impl Cells {
-    pub fn texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Cells {
+    pub(crate) fn texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Cells {
         let bytes = texts.into_iter().map(|text| Some(text?.as_bytes().to_vec()));
         Cells::Bytes("STRING", bytes.collect())
     }
@@ -122,15 +122,15 @@ impl Cells {
     }
 }
 
-pub fn integers(values: &[i64]) -> Cells {
+pub(crate) fn integers(values: &[i64]) -> Cells {
     Cells::Longs("", values.iter().copied().map(Some).collect())
 }
 
-pub fn unsigned(values: &[u64]) -> Cells {
+pub(crate) fn unsigned(values: &[u64]) -> Cells {
     Cells::Longs("INTEGER(64, false)", values.iter().map(|value| Some(*value as i64)).collect())
 }
 
-pub fn timestamps(unit: &str, values: &[i64]) -> Cells {
+pub(crate) fn timestamps(unit: &str, values: &[i64]) -> Cells {
     let annotation = match unit {
         "MILLIS" => "TIMESTAMP(MILLIS, true)",
         "MICROS" => "TIMESTAMP(MICROS, false)",
@@ -139,7 +139,7 @@ pub fn timestamps(unit: &str, values: &[i64]) -> Cells {
     Cells::Longs(annotation, values.iter().copied().map(Some).collect())
 }
 
-pub fn int96(ns: &[i64]) -> Cells {
+pub(crate) fn int96(ns: &[i64]) -> Cells {
     // The Julian day of 1970.
     let cell = |ns: &i64| {
         let mut cell = Int96::new();
@@ -149,33 +149,33 @@ pub fn int96(ns: &[i64]) -> Cells {
     Cells::Int96(ns.iter().map(cell).collect())
 }
 
-pub fn doubles(values: &[f64]) -> Cells {
+pub(crate) fn doubles(values: &[f64]) -> Cells {
     Cells::Doubles(values.iter().copied().map(Some).collect())
 }
 
-pub fn floats(values: &[f32]) -> Cells {
+pub(crate) fn floats(values: &[f32]) -> Cells {
     Cells::Floats(values.iter().copied().map(Some).collect())
 }
 
 /// Of these bits.
-pub fn halves(values: &[u16]) -> Cells {
+pub(crate) fn halves(values: &[u16]) -> Cells {
     Cells::Fixed("FLOAT16", values.iter().map(|bits| Some(bits.to_le_bytes().to_vec())).collect())
 }
 
-pub fn truths(values: &[bool]) -> Cells {
+pub(crate) fn truths(values: &[bool]) -> Cells {
     Cells::Truths(values.iter().copied().map(Some).collect())
 }
 
-pub fn texts(values: &[&str]) -> Cells {
+pub(crate) fn texts(values: &[&str]) -> Cells {
     Cells::texts(values.iter().copied().map(Some))
 }
 
-pub fn nested(annotation: &'static str) -> Cells {
+pub(crate) fn nested(annotation: &'static str) -> Cells {
     Cells::Nested(annotation)
 }
 
 /// Writes a table with these properties and this metadata.
-pub fn write_as(
+pub(crate) fn write_as(
     path: &Path,
     table: &[(String, Cells)],
     properties: WriterPropertiesBuilder,
