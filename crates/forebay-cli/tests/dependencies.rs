@@ -122,7 +122,8 @@ fn the_command_is_built_without_arrow() {
         let of = ["-p", "forebay-cli", "--edges", edges];
         let Some(all) = tree(&of) else { return };
         assert!(all.iter().any(|line| line.starts_with("parquet v")), "{all:?}");
-        let is_arrow = |line: &&String| line.starts_with("arrow") || line.starts_with("flatbuffers");
+        let is_arrow =
+            |line: &&String| line.starts_with("arrow") || line.starts_with("flatbuffers");
         assert_eq!(all.iter().find(is_arrow), None);
     }
 }

@@ -70,7 +70,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those of a scheduler that no catalog lists: what `text` changes of [`BLOCK_PARAMETERS`], as in
+    /// Those of a scheduler that no catalog lists, which are noop's: what `text` changes of [`BLOCK_PARAMETERS`], as in
     /// `merge=no:reads-max=4`.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Limits {
     pub fn parse(text: &str, len_max: u32) -> Result<Limits, SpecError> {
         let colon = if text.is_empty() { "" } else { ":" };
         let spec = Spec::parse(&format!("queue{colon}{text}"))?;
-        let limits = Limits::given(&Given::new(&spec, &[BLOCK_PARAMETERS]), len_max)?;
+        let limits = Limits::given(&Given::new(&spec, &[BLOCK_PARAMETERS]), len_max)?.legacy();
         spec.finish()?;
         Ok(limits)
     }
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn a_text_changes_what_it_names() {
-        assert_eq!(Limits::parse("", u32::MAX), Ok(Limits::default()));
+        assert_eq!(Limits::parse("", u32::MAX), Ok(Limits::default().legacy()));
         let changed = Limits::parse("merge=no:reads-max=4", 64 << 10).unwrap();
-        let plain = Limits::default();
+        let plain = Limits::default().legacy();
         assert_eq!(
             changed,
             Limits { merging: false, reads_max: 4, request_len_max: 64 << 10, ..plain }
