@@ -157,7 +157,7 @@ impl Gate {
         within && reads + writes < requests_max
     }
 
-    /// Whether a bio of this kind, of `stream`, may enter now; if so it is to.
+    /// Whether a bio of this kind, of `stream`, may enter now. Where it may it has to: a batch counts it.
     #[inline]
     pub(crate) fn admits(&mut self, now: Nanos, kind: Kind, stream: u32) -> bool {
         match self.limits.waiting {
@@ -195,7 +195,7 @@ impl Gate {
         self.list_count(list(kind))
     }
 
-    /// Who was woken took no place: that is as if another request had ended.
+    /// The streams that were woken took no place, so that as good as one more request has ended.
     pub(crate) fn pass_on(&mut self) {
         self.ended = self.ended.saturating_add(1);
     }
@@ -249,22 +249,22 @@ impl Gate {
         usize::from(sleeping > 0 && self.total() == 0)
     }
 
-    /// Wakes so many, the first that fell asleep first: they are to submit what they hold.
+    /// Wakes so many streams, those first that fell asleep first.
     pub(crate) fn wake(&mut self, count: usize) {
         self.awake.extend(self.sleepers[0].drain(..count));
     }
 
-    /// One of those that are awake, in turn.
+    /// The next of the streams that are awake.
     pub(crate) fn next_awake(&mut self) -> Option<u32> {
         self.awake.pop_front()
     }
 
-    /// It has not fallen asleep.
+    /// `stream` has not fallen asleep: it is to go on after the others that are awake.
     pub(crate) fn stay_awake(&mut self, stream: u32) {
         self.awake.push_back(stream);
     }
 
-    /// The same for the legacy queue, of which a request of this kind has ended.
+    /// The stream to wake now that a request of this kind has left the legacy queue.
     pub(crate) fn wake_for(&mut self, now: Nanos, kind: Kind) -> Option<u32> {
         let list = list(kind);
         if self.limits.waiting != Waiting::Batches || self.list_count(list) >= self.list_max(list) {
@@ -276,7 +276,7 @@ impl Gate {
         Some(stream)
     }
 
-    /// `request` has to wait behind what its stream holds, of which it is the first where the stream is awake.
+    /// Holds `request` behind whatever its stream holds already.
     pub(crate) fn hold(
         &mut self,
         request: Request,
@@ -306,14 +306,14 @@ impl Gate {
         Some(&self.held[self.tasks[at].first])
     }
 
-    /// That is `client` now, of which so much has entered.
+    /// Notes of what `stream` holds first that it is named `client`, and how many of its bytes have entered.
     pub(crate) fn keep_first(&mut self, stream: u32, client: u32, entered: u32) {
         let Ok(at) = self.place(stream) else { return };
         let first = &mut self.held[self.tasks[at].first];
         (first.client, first.entered) = (Some(client), entered);
     }
 
-    /// That is held no more.
+    /// What `stream` held first has entered completely.
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Ok(at) = self.place(stream) else { return };
         let Task { first, .. } = self.tasks[at];

@@ -63,7 +63,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The **bid** paper's appendix.
+    /// The sizes in the **bid** paper's appendix, and Linux's rule for who waits.
     fn default() -> Self {
         Given::defaults(BLOCK_PARAMETERS, |given| Limits::given(given, u32::MAX))
     }
