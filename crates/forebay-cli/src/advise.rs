@@ -95,7 +95,8 @@ impl Advise {
         };
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
-        let asked = Asked { prefer: self.prefer.into(), jobs: self.jobs.count() };
+        let both_replays = !self.replaying.is_named();
+        let asked = Asked { prefer: self.prefer.into(), jobs: self.jobs.count(), both_replays };
         let mut advice =
             advise(&input, &device, reason, &flash, setup, asked, &mut |told| progress.tell(told))?;
         drop(progress);

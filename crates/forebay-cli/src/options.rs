@@ -157,7 +157,7 @@ pub(crate) fn say_once(path: &Path, sentences: &[String]) {
 #[derive(Args)]
 pub(crate) struct Replaying {
     /// When requests arrive. open: at their recorded times. closed: each its recorded pause after the answer before
-    /// it. dependent: at their recorded times, but after the answers to earlier requests of their stream or place [default: open]
+    /// it. dependent: likewise, but only where the recording has that answer's time [default: open]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
     /// Let requests arrive this many times as fast as recorded
@@ -193,6 +193,11 @@ fn intensity(text: &str) -> Result<Intensity, String> {
 }
 
 impl Replaying {
+    /// Whether the mode was asked for.
+    pub(crate) fn is_named(&self) -> bool {
+        self.replay.is_some()
+    }
+
     /// The setup, saying on standard error when closed replay stands on thin ground.
     pub(crate) fn setup(&self, input: &Input) -> anyhow::Result<Setup> {
         let replay = self.replay.unwrap_or(Replay::Open);

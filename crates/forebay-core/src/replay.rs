@@ -7,8 +7,10 @@
 //! closed replay reproduces the recorded arrivals.
 
 mod dependent;
+mod lag;
 
 pub use dependent::{AHEAD_MAX, Dependent};
+pub use lag::Lag;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

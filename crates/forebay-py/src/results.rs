@@ -223,8 +223,8 @@ impl Advice {
 
 #[pymethods]
 impl Advice {
-    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain",
-    /// "too_short" or "no_times".
+    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain", "depends" (open and
+    /// dependent replay do not agree), "too_short" or "no_times".
     #[getter]
     fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "verdict")
@@ -271,6 +271,13 @@ impl Advice {
     #[getter]
     fn ranking<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "ranking")
+    }
+
+    /// The ranking under the replay that the answer is not told by, a dict with `replay`, `ranking` and `disputed`; None
+    /// where there is one alone.
+    #[getter]
+    fn other_replay<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "other_replay")
     }
 
     /// Which redundancy pays on an array, a dict; None where that was not asked.

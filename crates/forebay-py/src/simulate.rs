@@ -27,9 +27,8 @@ use crate::trace::Trace;
 /// objects of your own with the methods `submit` and `dispatch` (docs/python-policies.md); with
 /// `flash`, a solid-state drive beside the device, also "bid-hybrid", "cache" and others that place
 /// data. `disks`: how many of the device there are, sharing the flash; volumes are dealt over them.
-/// `replay`: "open" (recorded arrivals), "closed" (recorded think times) or "dependent" (recorded arrivals, but
-/// after the completion of what a request depends on). `intensity`: how many
-/// times as fast as recorded. `map`: what becomes of addresses beyond the device, "scale", "wrap" or
+/// `replay`: "open" (recorded arrivals), "closed" (recorded think times after each answer) or "dependent" (likewise,
+/// but only after answers whose times the recording has). `intensity`: how many times as fast as recorded. `map`: what becomes of addresses beyond the device, "scale", "wrap" or
 /// "clip". `fail`: I/Os that fail, each "[lane=N:]from-s=SECONDS" (the device is gone from then on),
 /// "[lane=N:]range=OFFSET+BYTES" or "[lane=N:]one-in=N"; disks are lanes from 0, the flash is the last.
 /// Longer traces than 8 million requests are read again for each policy. `report` is where to write the HTML page.

@@ -222,11 +222,12 @@ pub(crate) fn least_time<'py>(
 ///
 /// `prefer` picks among schedulers that nothing beats: "total", "reads", "writes" or "balance".
 ///
-/// `report` is where to write the HTML page; without it none is written (`Advice.html` has it). The
+/// `report` is where to write the HTML page; without it none is written (`Advice.html` has it). `replay`: as in
+/// `simulate`; without it schedulers run in open and in dependent replay, if the trace has latencies. The
 /// other options are those of `simulate`.
 #[pyfunction]
 #[pyo3(signature = (
-    trace=None, *, device=None, flash=None, array=None, report=None, replay="open",
+    trace=None, *, device=None, flash=None, array=None, report=None, replay=None,
     intensity=1.0, map="scale", stream_by="thread", from_=None, names=None, prefer="balance",
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
@@ -237,7 +238,7 @@ pub(crate) fn advise(
     #[pyo3(from_py_with = given)] flash: Option<PathBuf>,
     #[pyo3(from_py_with = given)] array: Option<u16>,
     #[pyo3(from_py_with = given)] report: Option<PathBuf>,
-    #[pyo3(from_py_with = given)] replay: &str,
+    #[pyo3(from_py_with = given)] replay: Option<String>,
     #[pyo3(from_py_with = given)] intensity: f64,
     #[pyo3(from_py_with = given)] map: &str,
     #[pyo3(from_py_with = given)] stream_by: &str,
@@ -258,7 +259,8 @@ pub(crate) fn advise(
     let kept = devices::and_kept(kept, named.iter().map(|name| &**name));
     let device = device.as_deref().map(options::device).transpose()?;
     let flash = flash.as_deref().map(options::device).transpose()?;
-    let setup = options::setup(replay, intensity, map)?;
+    let both_replays = replay.is_none();
+    let setup = options::setup(replay.as_deref().unwrap_or("open"), intensity, map)?;
     let by = options::stream_by(stream_by)?;
     let page = Report::begin(report, &kept)?;
     let work = |signals: &mut Signals| {
@@ -275,7 +277,7 @@ pub(crate) fn advise(
         };
         let flash = flash.map_or_else(default_flash, Ok)?;
         let mut go_on = |_: &Told| signals.go_on();
-        let asked = Asked { prefer, ..Asked::default() };
+        let asked = Asked { prefer, both_replays, ..Asked::default() };
         let mut advice =
             forebay::advise::advise(&input, &device, reason, &flash, setup, asked, &mut go_on)?;
         if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {

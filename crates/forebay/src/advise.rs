@@ -8,7 +8,6 @@
 //! scheduler can save), which is then called busy time, and the time to the last completion under closed replay.
 
 use forebay_core::Device;
-use forebay_core::catalog::POLICIES;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
@@ -20,7 +19,7 @@ use crate::input::Input;
 use crate::jobs;
 use crate::layout::{Map, VolumeLayout};
 use crate::progress::{Progress, Telling, Told};
-use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
+use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 
 mod available;
@@ -33,6 +32,7 @@ mod queues;
 mod ranking;
 mod redundancy;
 mod remedies;
+mod replays;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sensitivity;
@@ -47,9 +47,10 @@ pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
 pub use ranking::Ranked;
-use ranking::rank;
 pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
+pub use replays::OtherReplay;
+use replays::Tryouts;
 pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
 use trial::{Trial, Tried, none_tried};
@@ -80,6 +81,8 @@ pub enum Verdict {
     LoadTooLow,
     /// Every scheduler comes to the same.
     NothingToGain,
+    /// It depends on whether requests wait for one another: open and dependent replay do not agree.
+    Depends,
     /// There are too few requests to tell.
     TooShort,
     /// The trace does not say when requests came.
@@ -130,6 +133,8 @@ pub struct Advice {
     pub cautions: Vec<String>,
     /// Every scheduler, that with the least total time first; as they are listed where there are too few requests to compare.
     pub ranking: Vec<Ranked>,
+    /// The same under the other replay, where there is one.
+    pub other_replay: Option<OtherReplay>,
     /// The flash that was tried beside the device.
     pub flash_device: String,
     /// Every kind of remedy, those that are free first.
@@ -221,11 +226,14 @@ pub struct Asked {
     pub prefer: Prefer,
     /// Runs at a time, at most; fewer where what waits in them might not fit a gigabyte.
     pub jobs: usize,
+    /// Whether schedulers are tried both in open and in dependent replay, where open replay is asked for and the trace
+    /// has latencies.
+    pub both_replays: bool,
 }
 
 impl Default for Asked {
     fn default() -> Asked {
-        Asked { prefer: Prefer::default(), jobs: jobs::all() }
+        Asked { prefer: Prefer::default(), jobs: jobs::all(), both_replays: true }
     }
 }
 
@@ -253,28 +261,30 @@ pub fn advise(
         let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
         return untimed(setting, &why, &mut |_| progress(&told));
     }
-    let Asked { prefer, jobs } = asked;
+    let Asked { prefer, jobs, both_replays } = asked;
     let bed = Bed { slices: true, ..Bed::of(device) };
-    let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
-    let runs = run_all(input, bed, &names, setup, jobs, &mut |told: &Told| {
+    let tried = Tryouts::of(input, bed, setup, (both_replays, jobs), &mut |told: &Told| {
         progress(&Told { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
     })?;
-    let waiting_max = runs.iter().map(|run| run.result.figures.outstanding_max).max();
+    let Tryouts { leading, other } = &tried;
+    let (setup, runs, results) = (leading.setup, &leading.runs, &leading.results);
+    let waiting_max = results.iter().map(|run| run.figures.outstanding_max).max();
     let jobs = jobs::within_memory(jobs, input, setup, waiting_max);
-    let runs: Vec<(String, Run)> =
-        runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
-    let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let slices: Vec<&Slices> = runs.iter().filter_map(|(_, run)| run.slices.as_ref()).collect();
-    let resampled = resampled(&slices);
     let span_s = input.description.duration_s / setup.intensity.times();
-    let choice = Choice::new(&results, BASELINE, &resampled, prefer, span_s);
+    let of_other = other.as_ref().map(|other| other.choice(prefer));
+    let choice = match &of_other {
+        Some(other) => leading.choice(prefer).agreeing(other),
+        None => leading.choice(prefer),
+    };
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice);
-    let ranking = rank(&results, &resampled, &choice, recommended.as_deref());
+    let ranking = leading.ranking(&choice, recommended.as_deref());
+    let other_replay = other.as_ref().map(|other| OtherReplay::of(other, &choice, prefer));
     let baseline = choice.baseline();
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
-    let again = worth_telling(&results, &ranking, baseline, free, today.as_ref());
+    let again = worth_telling(results, &ranking, baseline, free, today.as_ref());
     let plain = Plain::of(input, device, &again, setup, jobs, &mut |told: &Told| {
         let share = PLAIN_SHARE - SCHEDULERS_SHARE;
         progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
@@ -309,6 +319,7 @@ pub fn advise(
         slices: slices_of_both,
         rivals: rivals.map(|run| (run, in_slices(run))).collect(),
         today: set_today.map(|run| (run, in_slices(run))),
+        other: other.as_ref(),
         prefer,
         span_s,
     };
@@ -326,7 +337,8 @@ pub fn advise(
         input,
         device,
         setup,
-        results: &results,
+        results,
+        other: other_replay.as_ref(),
         baseline,
         ranking: &ranking,
         verdict,
@@ -337,6 +349,8 @@ pub fn advise(
         sensitivity: &sensitivity,
         span_s,
     };
+    let (headline, findings) = (case.headline(), case.findings());
+    let cautions = case.cautions().into_iter().chain(times.caution()).collect();
     Ok(Advice {
         trace: input.path.display().to_string(),
         device: device.name.clone(),
@@ -345,9 +359,9 @@ pub fn advise(
         intensity: setup.intensity.times(),
         total_is: setup.replay.total_name(),
         verdict,
-        headline: case.headline(),
-        findings: case.findings(),
-        cautions: case.cautions().into_iter().chain(times.caution()).collect(),
+        headline,
+        findings,
+        cautions,
         flash_device: flash.name.clone(),
         cache_sizing: sizing,
         defragmentation,
@@ -360,14 +374,15 @@ pub fn advise(
         prefer,
         today,
         ranking,
+        other_replay,
         description: input.description.clone(),
         pictures: Pictures {
             arrivals: input.arrival_rates(setup.intensity.times())?,
-            runs,
             streams: input.labels.clone(),
             cylinders: device.model.cylinders(),
+            runs: tried.leading.runs,
         },
-        runs: results,
+        runs: tried.leading.results,
     })
 }
 
@@ -448,6 +463,7 @@ fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Ad
         findings: vec![sizing.told(input.notes.own_block_bytes.is_some())],
         cautions,
         ranking: Vec::new(),
+        other_replay: None,
         flash_device: flash.name.clone(),
         remedies,
         cache_sizing: Some(sizing),
@@ -494,7 +510,7 @@ fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<T
     let policy = match verdict {
         Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
         // Flash may have another set: then the baseline is as good and takes less of the processor.
-        Verdict::LoadTooLow | Verdict::NothingToGain => {
+        Verdict::LoadTooLow | Verdict::NothingToGain | Verdict::Depends => {
             choice.today().filter(|_| !rotates || choice.differs_today())
         }
         Verdict::TooShort | Verdict::NoTimes => None,

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use forebay_core::Flags;
+use forebay_core::{Flags, Op};
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
@@ -40,6 +40,10 @@ pub struct Input {
     pub labels: Vec<String>,
     /// Whether it says who submitted requests: a thread, a process or a name.
     pub names_submitters: bool,
+    /// Records of which the latency is known.
+    latencies: u64,
+    /// Whose writes are write-back.
+    write_back: WriteBack,
     /// Highest byte reached on each volume.
     pub extents: Vec<u64>,
     /// Where each volume is read or written, its long gaps left out.
@@ -96,13 +100,15 @@ impl Input {
             open::expect_file(name)?;
         }
         let dictionary = reader.dictionary();
-        let labels =
+        let labels: Vec<String> =
             (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();
         let notes = notes_on(reader.notes(), stream_by, dictionary);
         Ok(Input {
             path: name.to_path_buf(),
             description: describer.finish(dictionary, &notes),
             notes,
+            latencies: reach.latencies,
+            write_back: WriteBack { by_flag: reach.sync_writes, workers: workers(&labels) },
             labels,
             names_submitters: dictionary.streams.iter().any(is_named),
             stretches: reach.touched.stretches(),
@@ -137,6 +143,8 @@ impl Input {
             path: PathBuf::from("(memory)"),
             description: describer.finish(&dictionary, &notes),
             notes,
+            latencies: reach.latencies,
+            write_back: WriteBack { by_flag: reach.sync_writes, workers: workers(&labels) },
             labels,
             names_submitters: true,
             stretches: reach.touched.stretches(),
@@ -146,6 +154,11 @@ impl Input {
             stream_by: StreamBy::Thread,
             kept: Some(records),
         }
+    }
+
+    /// The share of its records of which the latency is known.
+    pub fn known_latency_share(&self) -> f64 {
+        self.latencies as f64 / self.description.records.max(1) as f64
     }
 
     /// The files it was read from, which nothing is written over.
@@ -215,7 +228,7 @@ impl Input {
             },
         };
         let marks = if self.names_submitters { Flags::NONE } else { Flags::ANONYMOUS };
-        Ok(Records { source, path: &self.path, marks, failed })
+        Ok(Records { source, path: &self.path, marks, write_back: &self.write_back, failed })
     }
 }
 
@@ -299,11 +312,36 @@ fn is_named(stream: &Stream) -> bool {
 struct Reach {
     extents: Vec<u64>,
     touched: Touched,
+    latencies: u64,
+    /// Whether any write is marked as one that somebody waits for.
+    sync_writes: bool,
+}
+
+/// Which writes of a trace are the page cache's.
+struct WriteBack {
+    /// Those that are not marked as ones that somebody waits for; such marks there are.
+    by_flag: bool,
+    /// Those of these streams, which are the kernel's own.
+    workers: Vec<bool>,
+}
+
+impl WriteBack {
+    fn has(&self, write: &Record) -> bool {
+        self.workers.get(write.stream as usize).is_some_and(|is| *is)
+            || self.by_flag && !write.flags.has(Flags::SYNC)
+    }
+}
+
+/// Which streams of these names write back.
+fn workers(labels: &[String]) -> Vec<bool> {
+    labels.iter().map(|name| streams::is_write_back(name)).collect()
 }
 
 impl Reach {
     /// Takes a request. One without length, such as a flush, reaches nothing, whatever offset it has.
     fn add(&mut self, record: &Record) {
+        self.latencies += u64::from(record.latency.is_some());
+        self.sync_writes |= record.op == Op::Write && record.flags.has(Flags::SYNC);
         let volume = record.volume as usize;
         if volume >= self.extents.len() {
             self.extents.resize(volume + 1, 0);
@@ -325,6 +363,7 @@ pub(crate) struct Records<'a> {
     path: &'a Path,
     /// Flags that each gets besides its own.
     marks: Flags,
+    write_back: &'a WriteBack,
     failed: Failed,
 }
 
@@ -358,6 +397,9 @@ impl Iterator for Records<'_> {
     fn next(&mut self) -> Option<Record> {
         let mut record = self.next_plain()?;
         record.flags = record.flags.with(self.marks);
+        if record.op == Op::Write && self.write_back.has(&record) {
+            record.flags = record.flags.with(Flags::WRITE_BACK);
+        }
         Some(record)
     }
 }

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
+use forebay_core::replay::AHEAD_MAX;
+
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{Telling, Told, unheard};
@@ -21,7 +23,7 @@ const WAITING_BYTES_MAX: u64 = 1 << 30;
 /// What a waiting request takes: `elevator/block` has 64 bytes for each.
 const WAITING_BYTES: u64 = 64;
 
-/// What a request takes in closed replay, all of which are held.
+/// What a request takes in closed replay, all of which are held, and in dependent replay, which reads ahead.
 const HELD_BYTES: u64 = 150;
 
 /// As many threads as there are processors to run them.
@@ -40,7 +42,8 @@ pub(crate) fn within_memory(
     let requests = input.description.records;
     let bytes = match setup.replay {
         Replay::Closed => requests.saturating_mul(HELD_BYTES),
-        _ => waiting_max.unwrap_or(requests).saturating_mul(WAITING_BYTES),
+        Replay::Dependent => requests.min(AHEAD_MAX as u64) * HELD_BYTES,
+        Replay::Open => waiting_max.unwrap_or(requests).saturating_mul(WAITING_BYTES),
     };
     let fitting = WAITING_BYTES_MAX / bytes.max(1);
     jobs.min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1)

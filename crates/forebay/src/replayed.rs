@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use forebay_core::replay::{Closed, Dependent, Intensity, Open};
+use forebay_core::replay::{Closed, Dependent, Intensity, Lag, Open};
 use forebay_core::{Done, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub enum Replay {
     Open,
     /// Their recorded think time after their predecessor's completion in this run.
     Closed,
-    /// At their recorded times, but after the completion of what they depend on.
+    /// Their recorded think time after the answer, in this run, that their task can have waited for.
     Dependent,
 }
 
@@ -30,8 +30,16 @@ impl Replay {
     /// it is the time that devices work.
     pub fn total_name(self) -> &'static str {
         match self {
-            Replay::Open | Replay::Dependent => "busy time",
-            Replay::Closed => "total time",
+            Replay::Open => "busy time",
+            Replay::Closed | Replay::Dependent => "total time",
+        }
+    }
+
+    /// The case it stands for, in a sentence.
+    pub(crate) fn as_told(self) -> &'static str {
+        match self {
+            Replay::Open => "if requests come as recorded",
+            Replay::Closed | Replay::Dependent => "if requests wait for answers",
         }
     }
 
@@ -41,7 +49,7 @@ impl Replay {
             Replay::Open => "open: recorded arrival times",
             Replay::Closed => "closed: recorded think times after each completion",
             Replay::Dependent => {
-                "dependent: recorded arrival times, after what a request depends on"
+                "dependent: recorded think times after the answer that a request can have waited for"
             }
         }
     }
@@ -212,6 +220,22 @@ impl<'a> Replayed<'a> {
             Kind::Open(open) => open.source().layout.changed(),
             Kind::Closed(_, changed) => *changed,
             Kind::Dependent(dependent) => dependent.source().0.layout.changed(),
+        }
+    }
+
+    /// How far the run is behind its recording, where requests wait for others; else that shows in their own times.
+    pub fn lag(&self) -> Option<Lag> {
+        match &self.kind {
+            Kind::Dependent(dependent) => Some(dependent.lag()),
+            Kind::Open(_) | Kind::Closed(..) => None,
+        }
+    }
+
+    /// Requests that dependent replay issued late, because too many others had to be read before them.
+    pub fn found_late(&self) -> u64 {
+        match &self.kind {
+            Kind::Dependent(dependent) => dependent.found_late(),
+            Kind::Open(_) | Kind::Closed(..) => 0,
         }
     }
 

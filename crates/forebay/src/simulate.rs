@@ -67,6 +67,9 @@ pub struct RunResult {
     pub changed: Changed,
     /// Share of requests whose latency was imputed (closed replay).
     pub imputed_share: f64,
+    /// Requests that came later than they should have, since too many others had to be read before them (dependent
+    /// replay).
+    pub found_late: u64,
     /// The figures, of all devices together.
     #[serde(flatten)]
     pub figures: Figures,
@@ -90,8 +93,8 @@ impl RunResult {
     /// Its total time: what a scheduler can change.
     pub fn total_s(&self) -> f64 {
         match self.replay {
-            Replay::Open | Replay::Dependent => self.figures.busy_s,
-            Replay::Closed => self.figures.makespan_s,
+            Replay::Open => self.figures.busy_s,
+            Replay::Closed | Replay::Dependent => self.figures.makespan_s,
         }
     }
 }
@@ -338,7 +341,10 @@ impl Visited<'_> {
         let busy = devices.iter().fold(Nanos::ZERO, |sum, device| sum + device.busy(makespan));
         let joules = devices.iter().map(|device| device.joules(makespan)).sum();
         let back: Vec<WriteBack> = devices.iter().map(Device::write_back).collect();
-        let figures = watch.statistics.figures(makespan, (busy, joules), &back, labels);
+        let mut figures = watch.statistics.figures(makespan, (busy, joules), &back, labels);
+        if let Some(lag) = workload.lag() {
+            figures.set_lag(lag);
+        }
         let (write_amplification, erases, erases_max) = wear(&devices);
         let disks = usize::from(watch.disks);
         let each = opened.iter().copied().zip(&devices).zip(watch.statistics.asked());
@@ -358,6 +364,7 @@ impl Visited<'_> {
                 placement: policy.figures().into_iter().collect(),
                 changed,
                 imputed_share,
+                found_late: workload.found_late(),
                 simulated_requests_per_s: figures.requests as f64 / wall_s.max(1e-9),
                 figures,
                 contention: watch.contention.figures(10, labels),

@@ -7,6 +7,7 @@
 //! section "Disk head movement (seek) distance").
 
 use forebay_core::contract::policy::Class;
+use forebay_core::replay::Lag;
 use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request, WriteBack};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -179,8 +180,8 @@ pub struct Statistics<D> {
     waits: Latencies,
     /// Until their streams' turns came.
     held: Latencies,
-    /// Requests that entered the queue later than [`LAG_MAX`] after they came.
-    lagging: u64,
+    /// Until they entered the request queue.
+    lag: Lag,
     /// Sum over I/Os.
     service_ns: u128,
     outstanding_max: u64,
@@ -213,7 +214,7 @@ impl<D: Known> Statistics<D> {
             writes: Latencies::new(3),
             waits: Latencies::new(3),
             held: Latencies::new(3),
-            lagging: 0,
+            lag: Lag::default(),
             service_ns: 0,
             outstanding_max: 0,
             arrived: 0,
@@ -290,7 +291,7 @@ impl<D: Known> Statistics<D> {
         let back = |time: fn(&WriteBack) -> Nanos| {
             written_back.iter().map(time).fold(Nanos::ZERO, |sum, time| sum + time)
         };
-        Figures {
+        let mut figures = Figures {
             requests: self.finished,
             reads: self.reads.count() + self.failed[0],
             writes: self.writes.count() + self.failed[1],
@@ -326,14 +327,18 @@ impl<D: Known> Statistics<D> {
             longest_wait_ms: self.waits.max.as_millis_f64(),
             held_mean_ms: self.held.mean_ms(),
             longest_held_ms: self.held.max.as_millis_f64(),
-            lagging_share: self.lagging as f64 / self.finished.max(1) as f64,
+            lag_mean_ms: None,
+            longest_lag_ms: 0.0,
+            lagging_share: 0.0,
             service_mean_ms: (self.ios > 0).then(|| self.service_ns as f64 / self.ios as f64 / 1e6),
             outstanding_max: self.outstanding_max,
             energy_j: joules,
             streams_total: self.streams.iter().filter(|stream| stream.is_seen()).count(),
             streams: self.shares(busy, labels),
             classes: self.classes.figures(),
-        }
+        };
+        figures.set_lag(self.lag);
+        figures
     }
 
     /// Streams by falling share of the device's time.
@@ -414,7 +419,7 @@ impl<D: Known> Observer for Statistics<D> {
         }
         self.waits.record(done.wait);
         self.held.record(done.held);
-        self.lagging += u64::from(latency + done.held - done.wait > LAG_MAX);
+        self.lag.record(latency + done.held - done.wait);
         self.classes.record(done.class, latency);
         let stream = self.stream(done.request.stream);
         stream.requests += 1;
@@ -424,16 +429,17 @@ impl<D: Known> Observer for Statistics<D> {
     }
 }
 
-/// A run that is so far behind its recording lags.
-const LAG_MAX: Nanos = Nanos::from_secs(1);
-
-/// A device is overloaded where more than this share of requests lags.
-const LAGGING_SHARE_MAX: f64 = 0.01;
-
 impl Figures {
     /// Whether the devices fell behind the recording, so that times from arrival are the length of a backlog.
     pub fn is_overloaded(&self) -> bool {
-        self.lagging_share > LAGGING_SHARE_MAX
+        Lag::is_overload_of(self.lagging_share)
+    }
+
+    /// Takes `lag` for how far the run was behind its recording.
+    pub fn set_lag(&mut self, lag: Lag) {
+        self.lag_mean_ms = lag.mean().map(Nanos::as_millis_f64);
+        self.longest_lag_ms = lag.longest().as_millis_f64();
+        self.lagging_share = lag.late_share();
     }
 }
 
@@ -512,7 +518,12 @@ pub struct Figures {
     pub held_mean_ms: Option<f64>,
     /// The longest such time.
     pub longest_held_ms: f64,
-    /// Requests that entered the queue more than a second after they came, of all.
+    /// Mean time that the run was behind its recording: until a request entered the queue, from when it came, or
+    /// in dependent replay from when it came in the recording.
+    pub lag_mean_ms: Option<f64>,
+    /// The most that it was behind.
+    pub longest_lag_ms: f64,
+    /// Requests for which it was more than a second behind, of all.
     pub lagging_share: f64,
     /// Mean time the device took for an I/O.
     pub service_mean_ms: Option<f64>,

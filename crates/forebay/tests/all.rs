@@ -8,5 +8,6 @@ mod defragment;
 mod golden;
 mod pages;
 mod policies_picture;
+mod replays;
 mod shaping;
 mod tape;

@@ -25,6 +25,7 @@ pub(super) fn parts(runs: &[RunResult], least: Option<&LeastTime>) -> Vec<String
         counted(runs),
         streams(runs),
         least,
+        understated(runs),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
@@ -83,6 +84,8 @@ fn figures(runs: &[RunResult]) -> String {
         ("since admission: longest", |run| millis(run.figures.longest_wait_ms)),
         ("held before: mean", |run| or_none(run.figures.held_mean_ms, millis)),
         ("held before: longest", |run| millis(run.figures.longest_held_ms)),
+        ("late: mean", |run| or_none(run.figures.lag_mean_ms, millis)),
+        ("late: most", |run| millis(run.figures.longest_lag_ms)),
         ("more than 1 s late", |run| percent(run.figures.lagging_share)),
         ("energy", |run| joules(run.figures.energy_j)),
         ("requests moved to fit", |run| run.changed.requests_moved.to_string()),
@@ -108,12 +111,24 @@ fn tracks(tracks: f64) -> String {
     plural::counted(tracks.round() as u64, "track")
 }
 
+/// What open replay cannot tell of a disk that cannot keep up.
+fn understated(runs: &[RunResult]) -> String {
+    let is_overloaded = |run: &RunResult| run.replay == Replay::Open && run.figures.is_overloaded();
+    match runs.iter().any(is_overloaded) {
+        true => output::wrapped(
+            "In open replay the backlog of a disk that cannot keep up is long, and so easy to put in order. With \
+             --replay dependent requests wait for answers.",
+        ),
+        false => String::new(),
+    }
+}
+
 /// How far each run is from what no order can beat.
 fn beyond_least(least: &LeastTime, runs: &[RunResult]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let (least_s, what) = match first.replay {
-        Replay::Closed => (least.makespan_s, "makespan"),
-        Replay::Open | Replay::Dependent => (least.busy_s, "busy time"),
+        Replay::Closed | Replay::Dependent => (least.makespan_s, "makespan"),
+        Replay::Open => (least.busy_s, "busy time"),
     };
     let beyond = |run: &RunResult| percent(run.total_s() / least_s - 1.0);
     let bounded = runs.iter().filter(|run| LeastTime::holds_for(&run.policy));

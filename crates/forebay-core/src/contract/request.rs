@@ -70,6 +70,8 @@ impl Flags {
     pub const PREFLUSH: Flags = Flags(16);
     /// Nobody knows who submitted it, so that no task can sleep for it. Not in traces.
     pub const ANONYMOUS: Flags = Flags(32);
+    /// A write of the page cache, for whose answer nobody waits. Not in traces.
+    pub const WRITE_BACK: Flags = Flags(64);
 
     /// Whether every flag of `other` is in this set.
     #[inline]

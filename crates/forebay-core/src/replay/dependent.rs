@@ -1,33 +1,42 @@
-//! Dependent replay: recorded arrivals, but nothing overtakes what it depends on.
+//! Dependent replay: each request follows the answer that its task can have waited for.
 //!
-//! A request is issued at its recorded time, or when the last of these has happened, whichever is
-//! later: the completion, in this run, of every earlier request that overlaps it where either changes
-//! the data; the completion of every earlier request of its stream that had completed before it in
-//! the recording (where latencies are known); the issue of its stream's request before it.
+//! A request *follows* the latest answer, in the recording, before it was issued: of its stream; where
+//! nobody knows who submitted requests ([`Flags::ANONYMOUS`]), of any request at most 10 ms earlier, or
+//! of one that it overlaps, where either changes the data and it is not answered yet in this run. It is issued the recorded think time after that
+//! answer came in this run, which may be earlier than recorded. One that follows none is issued at its
+//! recorded time, and so is write-back ([`Flags::WRITE_BACK`]), for whose answers nobody waits.
 //!
-//! Reads at most [`AHEAD_MAX`] requests ahead of those that may be issued.
+//! None is issued before the request of its stream before it was, nor before an earlier one that it
+//! overlaps is answered, where either changes the data.
+//!
+//! Answers whose times the recording lacks are followed by nothing. At most [`AHEAD_MAX`] requests are read
+//! ahead; one that is found too late for that is issued at once and counted
+//! ([`Dependent::found_late`]).
 
 mod overlaps;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Intensity;
+use super::{Intensity, Lag};
 use crate::contract::bytes::Slots;
 use crate::contract::policy::Done;
-use crate::contract::request::Request;
+use crate::contract::request::{Flags, Request};
 use crate::contract::time::Nanos;
 use crate::contract::workload::Workload;
 use crate::slab::Slab;
 use overlaps::Overlaps;
 
-/// Requests that are held at most because they depend on others.
-pub const AHEAD_MAX: usize = 1 << 16;
+/// Requests that are read at most before they are issued and answered: some 130 MB.
+pub const AHEAD_MAX: usize = 1 << 20;
+/// How much earlier an answer may have come for a request of an unknown task to follow it.
+const NEAR: Nanos = Nanos::from_millis(10);
 const NONE: u32 = u32::MAX;
 
-/// A request that was read and is not complete.
+/// A request that was read and is not answered.
 #[derive(Clone, Copy, Debug)]
 struct Active {
+    /// As recorded, at the time that the intensity makes of it.
     request: Request,
     /// How many were read before it.
     number: u64,
@@ -35,28 +44,61 @@ struct Active {
     blockers: u32,
     /// No earlier than this.
     not_before: Nanos,
-    /// The first of the [`Edge`]s to those that wait for its completion.
-    waiting: u32,
+    /// The first of the [`Edge`]s to those that it must not be overtaken by.
+    overlapped: u32,
+    /// Its [`Answer`]; [`NONE`] if the recording has none.
+    answer: u32,
     /// The next request of its stream, if that waits for its issue.
     follower: u32,
 }
 
-/// One that waits for another's completion.
+/// When a request was answered in the recording, and in this run.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    recorded: Nanos,
+    now: Option<Nanos>,
+    /// The first of the [`Edge`]s to those that follow it.
+    followed: u32,
+    /// Who still asks: the recording and the run.
+    references: u8,
+}
+
+/// One that waits for another's answer, and how long after that it comes.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     waits: u32,
+    think: Nanos,
     next: u32,
 }
 
-/// One stream of the recording.
+/// The answers of one task in the recording.
+#[derive(Clone, Debug, Default)]
+struct History {
+    /// Those still to come: when, to which request, and which.
+    coming: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+    /// The last that came.
+    last: Option<u32>,
+}
+
+impl History {
+    /// The next answer that came until `at`.
+    fn come(&mut self, at: Nanos) -> Option<u32> {
+        let Reverse((came, _, answer)) = *self.coming.peek()?;
+        (came <= at).then(|| {
+            self.coming.pop();
+            answer
+        })
+    }
+}
+
+/// One task.
 #[derive(Clone, Debug, Default)]
 struct Stream {
+    history: History,
     /// Its last request: key and number.
     last: Option<(u32, u64)>,
     /// When that may be issued, once that is known.
     ready_at: Nanos,
-    /// Those that had not completed yet in the recording: when they did, number, key.
-    running: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
 }
 
 /// Dependent replay of requests in time order, each with the latency it had if that is known.
@@ -66,13 +108,20 @@ pub struct Dependent<I> {
     next: Option<(Request, Option<Nanos>)>,
     intensity: Intensity,
     active: Slab<Active>,
+    answers: Slab<Answer>,
     edges: Slab<Edge>,
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    /// Requests that wait for others.
-    held: usize,
     read: u64,
     streams: Vec<Stream>,
+    /// Of all requests of unknown tasks.
+    anonymous: History,
     overlaps: Overlaps,
+    /// The time.
+    now: Nanos,
+    /// The most that an answer came earlier than in the recording.
+    ahead: Nanos,
+    found_late: u64,
+    lag: Lag,
 }
 
 impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
@@ -85,12 +134,17 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
             next,
             intensity,
             active: Slab::default(),
+            answers: Slab::default(),
             edges: Slab::default(),
             ready: BinaryHeap::new(),
-            held: 0,
             read: 0,
             streams: Vec::new(),
+            anonymous: History::default(),
             overlaps: Overlaps::default(),
+            now: Nanos::ZERO,
+            ahead: Nanos::ZERO,
+            found_late: 0,
+            lag: Lag::default(),
         };
         dependent.read_ahead();
         dependent
@@ -101,13 +155,27 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         &self.requests
     }
 
-    /// Reads until the next one comes no earlier than what may be issued first.
+    /// How far the run is behind the recording.
+    pub fn lag(&self) -> Lag {
+        self.lag
+    }
+
+    /// Requests that were issued later than they should have been, because too many others had to be
+    /// read before them.
+    pub fn found_late(&self) -> u64 {
+        self.found_late
+    }
+
+    /// Reads until no later request can be issued before the first one that may be.
     fn read_ahead(&mut self) {
-        while self.held < AHEAD_MAX
+        while self.active.len() < AHEAD_MAX
             && let Some((recorded, latency)) = self.next
         {
             let at = self.intensity.scale(recorded.at);
-            if self.ready.peek().is_some_and(|Reverse((first, _, _))| *first <= at) {
+            // No request is further ahead of its recorded time than the answer that it follows, but for
+            // what scaling rounds.
+            let earliest = at - self.ahead - Nanos(1);
+            if self.ready.peek().is_some_and(|Reverse((first, _, _))| *first < earliest) {
                 return;
             }
             self.next = self.requests.next();
@@ -118,44 +186,127 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
     fn load(&mut self, request: Request, recorded_at: Nanos, latency: Option<Nanos>) {
         let number = self.read;
         self.read += 1;
-        let (not_before, blockers) = (request.at, 0);
-        let new = Active { request, number, blockers, not_before, waiting: NONE, follower: NONE };
-        let key = self.active.insert(new);
-        let mut follows = std::mem::take(&mut self.overlaps.found);
-        self.overlaps.find(&request, &self.active, &mut follows);
-        follows.drain(..).for_each(|earlier| self.wait_for(key, earlier));
-        self.overlaps.found = follows;
+        let key = self.active.insert(Active {
+            request,
+            number,
+            blockers: 0,
+            not_before: Nanos::ZERO,
+            overlapped: NONE,
+            answer: NONE,
+            follower: NONE,
+        });
+        let mut earlier = std::mem::take(&mut self.overlaps.found);
+        self.overlaps.find(&request, &self.active, &mut earlier);
         self.overlaps.insert(key, &request);
-        self.follow_stream(key, recorded_at, latency);
-        match self.active[key].blockers {
-            0 => self.issue_at(key),
-            _ => self.held += 1,
+        let followed = match request.flags.has(Flags::WRITE_BACK) {
+            true => None,
+            false => self.last_answer(&request, recorded_at, &earlier),
+        };
+        match followed {
+            Some(answer) => self.follow(key, answer, recorded_at),
+            None => self.active[key].not_before = request.at,
+        }
+        for overlapped in earlier.drain(..) {
+            let next = self.active[overlapped].overlapped;
+            self.active[overlapped].overlapped = self.wait(key, Nanos::ZERO, next);
+        }
+        self.overlaps.found = earlier;
+        if !request.flags.has(Flags::WRITE_BACK) {
+            self.remember(key, recorded_at, latency);
+        }
+        if keeps_order(&request) {
+            self.keep_order(key);
+        }
+        let active = &mut self.active[key];
+        if active.blockers == 0 {
+            self.found_late += u64::from(active.not_before < self.now);
+            active.not_before = active.not_before.max(self.now);
+            self.issue(key);
         }
     }
 
-    /// What `key`, just read, waits for in its own stream.
-    fn follow_stream(&mut self, key: u32, recorded_at: Nanos, latency: Option<Nanos>) {
-        let Active { request, number, .. } = self.active[key];
+    fn history(&mut self, request: &Request) -> &mut History {
+        if request.flags.has(Flags::ANONYMOUS) {
+            return &mut self.anonymous;
+        }
         let stream = request.stream as usize;
         if stream >= self.streams.len() {
             self.streams.resize_with(stream + 1, Stream::default);
         }
-        while let Some(&Reverse((ended, number, earlier))) = self.streams[stream].running.peek()
-            && ended <= recorded_at
-        {
-            self.streams[stream].running.pop();
-            if self.is_active(earlier, number) {
-                self.wait_for(key, earlier);
+        &mut self.streams[stream].history
+    }
+
+    /// The latest answer that whoever issued `request` can have waited for, where it overlaps `earlier`
+    /// ones that are not answered yet in this run.
+    fn last_answer(
+        &mut self,
+        request: &Request,
+        recorded_at: Nanos,
+        earlier: &[u32],
+    ) -> Option<u32> {
+        while let Some(answer) = self.history(request).come(recorded_at) {
+            if let Some(before) = self.history(request).last.replace(answer) {
+                self.release(before);
             }
         }
-        let stream = &mut self.streams[stream];
-        if let Some(latency) = latency {
-            stream.running.push(Reverse((recorded_at + latency, number, key)));
+        let last = self.history(request).last;
+        if !request.flags.has(Flags::ANONYMOUS) {
+            return last;
         }
-        let last = stream.last.replace((key, number));
+        let is_near = |answer: &u32| self.answers[*answer].recorded + NEAR >= recorded_at;
+        last.filter(is_near).or_else(|| {
+            let known = earlier.iter().map(|key| self.active[*key].answer);
+            let came =
+                |answer: &u32| *answer != NONE && self.answers[*answer].recorded <= recorded_at;
+            known.filter(came).max_by_key(|answer| self.answers[*answer].recorded)
+        })
+    }
+
+    /// `key` follows `answer`.
+    fn follow(&mut self, key: u32, answer: u32, recorded_at: Nanos) {
+        let Answer { recorded, now, followed, .. } = self.answers[answer];
+        let think = self.intensity.scale(recorded_at - recorded);
+        match now {
+            Some(now) => self.active[key].not_before = now + think,
+            None => self.answers[answer].followed = self.wait(key, think, followed),
+        }
+    }
+
+    /// `key` waits for one thing more; the edge, before `next`.
+    fn wait(&mut self, key: u32, think: Nanos, next: u32) -> u32 {
+        self.active[key].blockers += 1;
+        self.edges.insert(Edge { waits: key, think, next })
+    }
+
+    /// Keeps the answer of `key` for those that follow it.
+    fn remember(&mut self, key: u32, recorded_at: Nanos, latency: Option<Nanos>) {
+        let Some(latency) = latency else { return };
+        let recorded = recorded_at + latency;
+        let new = Answer { recorded, now: None, followed: NONE, references: 2 };
+        let answer = self.answers.insert(new);
+        self.active[key].answer = answer;
+        let Active { request, number, .. } = self.active[key];
+        self.history(&request).coming.push(Reverse((recorded, number, answer)));
+    }
+
+    fn release(&mut self, answer: u32) {
+        let kept = &mut self.answers[answer];
+        kept.references -= 1;
+        if kept.references == 0 {
+            self.answers.remove(answer);
+        }
+    }
+
+    /// No stream issues a request before the one before it.
+    fn keep_order(&mut self, key: u32) {
+        let Active { request, number, .. } = self.active[key];
+        let stream = &mut self.streams[request.stream as usize];
         let ready_at = stream.ready_at;
-        match last {
-            Some((last, number)) if self.is_active(last, number) && self.is_held(last) => {
+        match stream.last.replace((key, number)) {
+            // Its place may be another's by now.
+            Some((last, number))
+                if self.active[last].number == number && self.active[last].blockers > 0 =>
+            {
                 self.active[last].follower = key;
                 self.active[key].blockers += 1;
             }
@@ -166,28 +317,15 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Whether `key` still stands for the request that was read as `number`.
-    fn is_active(&self, key: u32, number: u64) -> bool {
-        self.active[key].number == number
-    }
-
-    fn is_held(&self, key: u32) -> bool {
-        self.active[key].blockers > 0
-    }
-
-    fn wait_for(&mut self, key: u32, earlier: u32) {
-        let next = self.active[earlier].waiting;
-        self.active[earlier].waiting = self.edges.insert(Edge { waits: key, next });
-        self.active[key].blockers += 1;
-    }
-
     /// Nothing keeps `key` any more, and so perhaps its followers.
-    fn issue_at(&mut self, mut key: u32) {
+    fn issue(&mut self, mut key: u32) {
         loop {
             let Active { request, number, not_before, follower, .. } = self.active[key];
             self.ready.push(Reverse((not_before, number, key)));
-            let stream = &mut self.streams[request.stream as usize];
-            stream.ready_at = stream.ready_at.max(not_before);
+            if keeps_order(&request) {
+                let stream = &mut self.streams[request.stream as usize];
+                stream.ready_at = stream.ready_at.max(not_before);
+            }
             if follower == NONE || !self.unblock(follower, not_before) {
                 return;
             }
@@ -195,15 +333,29 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// One of the things that `key` waits for happened at `now`; answers whether it was the last.
-    fn unblock(&mut self, key: u32, now: Nanos) -> bool {
+    /// One of the things that `key` waits for lets it go from `at` on; answers whether it was the last.
+    fn unblock(&mut self, key: u32, at: Nanos) -> bool {
         let active = &mut self.active[key];
-        active.not_before = active.not_before.max(now);
+        active.not_before = active.not_before.max(at);
         active.blockers -= 1;
-        let free = active.blockers == 0;
-        self.held -= usize::from(free);
-        free
+        active.blockers == 0
     }
+
+    /// What the edges from `edge` on wait for happened `now`.
+    fn let_go(&mut self, mut edge: u32, now: Nanos) {
+        while edge != NONE {
+            let Edge { waits, think, next } = self.edges.remove(edge);
+            if self.unblock(waits, now + think) {
+                self.issue(waits);
+            }
+            edge = next;
+        }
+    }
+}
+
+/// Whether its stream issues nothing before it that came after it.
+fn keeps_order(request: &Request) -> bool {
+    !request.flags.has(Flags::WRITE_BACK) && !request.flags.has(Flags::ANONYMOUS)
 }
 
 impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
@@ -215,24 +367,31 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
     fn take(&mut self) -> Request {
         let Reverse((at, _, key)) =
             self.ready.pop().expect("take() is called only after peek() gave a time");
+        self.now = at;
         self.read_ahead();
         Request { at, id: u64::from(key), ..self.active[key].request }
     }
 
     fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        self.now = now;
         let key = done.request.id as u32;
-        let Active { request, waiting, .. } = self.active[key];
+        let Active { request, overlapped, answer, .. } = self.active[key];
+        if done.outcome.is_ok() {
+            self.lag.record(now - request.at - done.wait);
+        }
         self.overlaps.remove(key, &request);
         // Nobody who remembers its number shall take the place's next request for it.
         self.active[key].number = u64::MAX;
         self.active.remove(key);
-        let mut edge = waiting;
-        while edge != NONE {
-            let Edge { waits, next } = self.edges.remove(edge);
-            if self.unblock(waits, now) {
-                self.issue_at(waits);
-            }
-            edge = next;
+        self.let_go(overlapped, now);
+        if answer != NONE {
+            let known = &mut self.answers[answer];
+            known.now = Some(now);
+            let (recorded, followed) = (known.recorded, known.followed);
+            let recorded = self.intensity.scale(recorded);
+            self.ahead = self.ahead.max(recorded - now);
+            self.let_go(followed, now);
+            self.release(answer);
         }
         self.read_ahead();
     }
@@ -257,7 +416,7 @@ mod tests {
             match (running.last().map(|&(at, _)| at), workload.peek()) {
                 (None, None) => {
                     assert!(workload.active.is_empty() && workload.edges.is_empty());
-                    assert!(workload.overlaps.is_empty() && workload.held == 0);
+                    assert!(workload.overlaps.is_empty());
                     return ran;
                 }
                 (Some(done), arrival) if arrival.is_none_or(|arrival| done <= arrival) => {
@@ -267,8 +426,7 @@ mod tests {
                 }
                 _ => {
                     let request = workload.take();
-                    // Its place in the recording is in its flags, which nobody looks at.
-                    let index = request.flags.0 as usize;
+                    let index = usize::from(request.lane);
                     let end = request.at + Nanos(took[index]);
                     ran[index] = (request.at.0, end.0);
                     running.push((end, request));
@@ -284,50 +442,168 @@ mod tests {
             id: index as u64,
             len,
             stream,
-            lane: 0,
+            // Its place in the recording, in what nobody looks at.
+            lane: index as u16,
             op,
-            flags: Flags(index as u8),
+            flags: Flags::NONE,
         }
     }
 
-    proptest! {
-        /// The module's definition, word by word, of every pair of requests.
-        #[test]
-        fn nothing_overtakes_what_it_depends_on_and_nothing_waits_for_less(
-            rows in prop::collection::vec(
-                (0u64..60, 0u64..12, 0usize..5, 0usize..4, 0u32..3,
-                 prop::option::of(0u64..150), 1u64..200), 1..100),
-        ) {
-            let mut at = 0;
-            let (mut recorded, mut took) = (Vec::new(), Vec::new());
-            for (index, (gap, place, len, op, stream, latency, takes)) in rows.into_iter().enumerate() {
-                at += gap;
-                let len = [0, 4096, 8192, 512, 5 << 20][len];
-                let op = [Op::Read, Op::Read, Op::Write, Op::Trim][op];
-                let request = request(index, at, place, len, op, stream);
-                recorded.push((request, latency.map(Nanos)));
-                took.push(takes);
+    /// One row of a recording: gap, place, length, operation, stream, latency, what it takes now.
+    type Row = (u64, u64, usize, usize, u32, Option<u64>, u64);
+
+    fn rows() -> impl Strategy<Value = Vec<Row>> {
+        let latency = prop::option::weighted(0.8, 0u64..150);
+        let row = (0u64..60, 0u64..12, 0usize..5, 0usize..5, 0u32..4, latency, 1u64..200);
+        prop::collection::vec(row, 1..100)
+    }
+
+    /// Of these rows, in ms. The last stream is of unknown tasks, whose requests never overlap.
+    fn recording(rows: &[Row]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
+        const MS: u64 = 1_000_000;
+        let mut at = 0;
+        let one = |(index, &(gap, place, len, op, stream, latency, takes)): (usize, &Row)| {
+            at += gap * MS;
+            let is_anonymous = stream == 3;
+            let place = if is_anonymous { 10_000 + 8 * index as u64 } else { place };
+            let len = [0, 4096, 8192, 512, 5 << 20][if is_anonymous { 1 } else { len }];
+            let write_back = op == 4;
+            let op = [Op::Read, Op::Read, Op::Write, Op::Trim, Op::Write][op];
+            let mut request = request(index, at, place, len, op, stream);
+            let marks = [(is_anonymous, Flags::ANONYMOUS), (write_back, Flags::WRITE_BACK)];
+            for (_, mark) in marks.into_iter().filter(|(is, _)| *is) {
+                request.flags = request.flags.with(mark);
             }
-            let ran = run(&recorded, &took, 1.0);
-            let mut expected: Vec<(u64, u64)> = Vec::new();
-            for (index, (request, _)) in recorded.iter().enumerate() {
-                let mut issue = request.at.0;
-                for (earlier, (before, latency)) in recorded[..index].iter().enumerate() {
-                    let ours = before.stream == request.stream;
-                    let ended = latency.is_some_and(|latency| before.at + latency <= request.at);
-                    if conflict(before, request) && before.len > 0 && request.len > 0
-                        || ours && ended
-                    {
-                        issue = issue.max(expected[earlier].1);
-                    }
-                    if ours {
-                        issue = issue.max(expected[earlier].0);
-                    }
+            ((request, latency.map(|ms| Nanos(ms * MS))), takes * MS)
+        };
+        rows.iter().enumerate().map(one).unzip()
+    }
+
+    /// When the requests are issued and answered, by the module's definition, word by word.
+    fn expected(
+        recorded: &[(Request, Option<Nanos>)],
+        took: &[u64],
+        times: u64,
+    ) -> Vec<(u64, u64)> {
+        let mut ran: Vec<(u64, u64)> = Vec::new();
+        for (index, (request, _)) in recorded.iter().enumerate() {
+            let is_back = |request: &Request| request.flags.has(Flags::WRITE_BACK);
+            let is_anonymous = request.flags.has(Flags::ANONYMOUS);
+            let earlier = || recorded[..index].iter().zip(&ran);
+            let ours = |other: &Request| {
+                !is_back(request) && !is_back(other) && other.stream == request.stream
+            };
+            let answers = earlier().filter_map(|((other, latency), ran)| {
+                let came = other.at + (*latency)?;
+                let near = !is_anonymous || came + NEAR >= request.at;
+                (ours(other) && came <= request.at && near).then_some((came.0, ran.1))
+            });
+            // Of answers of one instant that of the later request.
+            let latest = answers.enumerate().max_by_key(|(place, (came, _))| (*came, *place));
+            let mut issue = match latest {
+                Some((_, (came, now))) => now + (request.at.0 - came) / times,
+                None => request.at.0 / times,
+            };
+            for ((other, _), ran) in earlier() {
+                if conflict(other, request) && other.len > 0 && request.len > 0 {
+                    issue = issue.max(ran.1);
                 }
-                expected.push((issue, issue + took[index]));
+                if ours(other) && !is_anonymous {
+                    issue = issue.max(ran.0);
+                }
             }
-            prop_assert_eq!(ran, expected);
+            ran.push((issue, issue + took[index]));
         }
+        ran
+    }
+
+    proptest! {
+        #[test]
+        fn requests_follow_the_answers_they_can_have_waited_for(
+            rows in rows(), times in 1u64..4,
+        ) {
+            let (recorded, took) = recording(&rows);
+            let ran = run(&recorded, &took, times as f64);
+            for (ran, expected) in ran.iter().zip(expected(&recorded, &took, times)) {
+                // Thirds of nanoseconds add up.
+                let near = |a: u64, b: u64| a.abs_diff(b) <= 200;
+                prop_assert!(near(ran.0, expected.0), "{ran:?} {expected:?}");
+            }
+            if times == 1 {
+                prop_assert_eq!(ran, expected(&recorded, &took, 1));
+            }
+        }
+
+        #[test]
+        fn a_device_as_fast_as_the_recorded_one_gets_requests_when_that_did(rows in rows()) {
+            let all_known =
+                rows.iter().map(|&(gap, place, len, _, stream, latency, _)| {
+                    let latency = latency.unwrap_or(7);
+                    (gap, place, len, 0, stream, Some(latency), latency)
+                });
+            let (recorded, took) = recording(&all_known.collect::<Vec<Row>>());
+            let issued = run(&recorded, &took, 1.0).into_iter().map(|ran| ran.0);
+            let recorded = recorded.iter().map(|(request, _)| request.at.0);
+            prop_assert_eq!(issued.collect::<Vec<_>>(), recorded.collect::<Vec<_>>());
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// Two reads of one stream, 100 ms each as recorded, 50 ms of thought between, and a write of the
+    /// page cache during the second.
+    fn reader() -> [(Request, Option<Nanos>); 3] {
+        let latency = Some(Nanos(100 * MS));
+        let mut write = request(2, 200 * MS, 2, 4096, Op::Write, 0);
+        write.flags = write.flags.with(Flags::WRITE_BACK);
+        [
+            (request(0, 0, 0, 4096, Op::Read, 0), latency),
+            (request(1, 150 * MS, 1, 4096, Op::Read, 0), latency),
+            (write, latency),
+        ]
+    }
+
+    fn issued_ms(recorded: &[(Request, Option<Nanos>)], took_ms: [u64; 3], times: f64) -> Vec<u64> {
+        let took = took_ms.map(|ms| ms * MS);
+        run(recorded, &took, times).iter().map(|ran| ran.0 / MS).collect()
+    }
+
+    #[test]
+    fn thought_keeps_its_length_on_faster_and_slower_devices() {
+        assert_eq!(issued_ms(&reader(), [100, 100, 100], 1.0), [0, 150, 200]);
+        assert_eq!(issued_ms(&reader(), [10, 10, 10], 1.0), [0, 60, 200]);
+        assert_eq!(issued_ms(&reader(), [500, 10, 10], 1.0), [0, 550, 200]);
+        assert_eq!(issued_ms(&reader(), [500, 10, 10], 2.0), [0, 525, 100]);
+    }
+
+    #[test]
+    fn an_unknown_task_follows_what_it_overlaps() {
+        let anonymous = |(request, latency): (Request, Option<Nanos>)| {
+            (Request { flags: request.flags.with(Flags::ANONYMOUS), ..request }, latency)
+        };
+        let [read, later, _] = reader().map(anonymous);
+        let over = request(1, 150 * MS, 0, 4096, Op::Write, 0);
+        let over = anonymous((over, later.1));
+        let last = anonymous((request(2, 600 * MS, 9, 4096, Op::Read, 0), None));
+        // Its answer was due 50 ms before; one that is no nearer, and overlaps nothing, is free to go.
+        assert_eq!(issued_ms(&[read, over, last], [400, 1, 1], 1.0), [0, 450, 600]);
+        assert_eq!(issued_ms(&[read, later, last], [400, 1, 1], 1.0), [0, 150, 600]);
+    }
+
+    #[test]
+    fn lag_is_told_from_the_recorded_time() {
+        let recorded = reader();
+        let mut workload = Dependent::new(recorded, Intensity::RECORDED);
+        let first = workload.take();
+        let done = Done { wait: Nanos(500 * MS), ..Done::at_once(first, Ok(())) };
+        workload.finished(Nanos(2000 * MS), &done, &mut Null);
+        assert_eq!(workload.lag().longest(), Nanos(1500 * MS));
+        assert!(workload.take().flags.has(Flags::WRITE_BACK));
+        let second = workload.take();
+        assert_eq!(second.at, Nanos(2050 * MS));
+        workload.finished(second.at, &Done::at_once(second, Ok(())), &mut Null);
+        assert_eq!(workload.lag().longest(), Nanos(1900 * MS));
+        assert_eq!((workload.lag().late_share(), workload.found_late()), (1.0, 0));
     }
 
     #[test]

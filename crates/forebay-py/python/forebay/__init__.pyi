@@ -223,6 +223,7 @@ class Advice:
         "baseline_is_best",
         "load_too_low",
         "nothing_to_gain",
+        "depends",
         "too_short",
         "no_times",
     ]: ...
@@ -242,6 +243,8 @@ class Advice:
     def redundancy(self) -> dict[str, Any] | None: ...
     @property
     def ranking(self) -> list[dict[str, Any]]: ...
+    @property
+    def other_replay(self) -> dict[str, Any] | None: ...
     @property
     def runs(self) -> list[dict[str, Any]]: ...
     @property
@@ -520,7 +523,7 @@ def advise(
     flash: _Path | None = None,
     array: int | None = None,
     report: _Path | None = None,
-    replay: _Replay = "open",
+    replay: _Replay | None = None,
     intensity: float = 1.0,
     map: _Map = "scale",
     stream_by: _StreamBy = "thread",

@@ -4,6 +4,7 @@ use forebay_trace::plural::verb;
 
 use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
+use super::replays::is_rough;
 use super::{Remedy, RemedyKind, Verdict, source};
 use crate::devices;
 use crate::quantities::{counted, millis, percent};
@@ -30,10 +31,13 @@ impl Case<'_> {
                 ),
                 Replay::Closed => format!("closed replay: think times are as recorded{faster}"),
                 Replay::Dependent => format!(
-                    "dependent replay: arrivals are as recorded{faster}, but nothing overtakes what it depends on"
+                    "dependent replay: each request comes its recorded think time{faster} after the answer that it can \
+                     have waited for"
                 ),
             }
         )];
+        let replays = [Some(self.setup.replay), self.other.map(|other| other.replay)];
+        cautions.extend(is_rough(self.input, replays));
         let description = &self.input.description;
         let volumes = self.input.extents.len();
         if volumes > 1 {

@@ -1,9 +1,9 @@
 //! Which scheduler to use: one rule that a reader can repeat.
 //!
-//! 1. Figures that count: the device's time where it cannot keep up (else its time is nobody's wait), the 99th
-//!    percentile of reads and that of writes, where there are enough of them and the baseline is not overloaded
-//!    ([`crate::statistics::Figures::is_overloaded`]): then they are how long a backlog is, or how little of it may wait.
-//!    One that is overloaded where the baseline is not is no candidate.
+//! 1. Figures that count: the total time where the device cannot keep up (else its time is nobody's wait), the 99th
+//!    percentile of reads and that of writes, where there are enough of them. In open replay tails do not count where the
+//!    baseline is overloaded ([`crate::statistics::Figures::is_overloaded`]): they are how long a backlog is, or how
+//!    little of it may wait. One that is overloaded where the baseline is not is no candidate.
 //! 2. One scheduler is better in a figure where that is at least 3 % less, and less in 95 % of resamples of the run (a
 //!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and 3 % worse in none, be that
 //!    by chance or not.
@@ -13,6 +13,9 @@
 //!    preference does not, and it is not better in one figure while the other is better in none. Of these the baseline
 //!    is chosen if it is among them, else one that beats the baseline, of these one that Linux has, else the first of
 //!    the list, which is simplest.
+//!
+//! Where the trace is replayed both open and dependent, only those are candidates that beat the baseline in both
+//! ([`Choice::agreeing`]).
 //!
 //! Flash is worth its price where it is better by a tenth under the same preference than the baseline, than what is
 //! chosen and than all that can be had and nothing beats, and 3 % worse than the first two in no figure that the
@@ -25,7 +28,7 @@ use serde::Serialize;
 use super::available::From;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up};
 use crate::quantities::{millis, seconds};
-use crate::simulate::RunResult;
+use crate::simulate::{Replay, RunResult};
 use crate::slices::{Compared, Resampled};
 
 pub use passed_over::PassedOver;
@@ -137,29 +140,55 @@ pub(super) struct Choice<'a> {
     resampled: &'a Resampled,
     figures: Vec<Figure>,
     prefer: Prefer,
+    /// Whether each run beats the baseline under another replay too; none where there is no other.
+    agreed: Option<Vec<bool>>,
+    /// Whether the other replay has one to use in place of the baseline.
+    other_moves: bool,
 }
 
 impl<'a> Choice<'a> {
-    /// Of runs of one trace, the requests of which come within `span_s`, among them that of `baseline`.
+    /// Of runs of one trace, among them that of `baseline`.
     pub(super) fn new(
         runs: &'a [RunResult],
         baseline: &str,
         resampled: &'a Resampled,
         prefer: Prefer,
-        span_s: f64,
     ) -> Self {
         let at = runs.iter().position(|run| run.policy == baseline).unwrap_or(0);
         let baseline = &runs[at];
-        let overloaded = baseline.figures.is_overloaded();
-        let total = overloaded || !keeps_up(baseline, span_s) || prefer == Prefer::Total;
+        let total = !keeps_up(baseline) || prefer == Prefer::Total;
+        // Where arrivals do not wait for answers, those of an overloaded disk are the length of its backlog.
+        let tails = baseline.replay != Replay::Open || !baseline.figures.is_overloaded();
         let counts = [
             (Figure::Total, total),
-            (Figure::Reads, !overloaded && baseline.figures.reads >= TOO_FEW),
-            (Figure::Writes, !overloaded && baseline.figures.writes >= TOO_FEW),
+            (Figure::Reads, tails && baseline.figures.reads >= TOO_FEW),
+            (Figure::Writes, tails && baseline.figures.writes >= TOO_FEW),
         ];
         let figures = counts.into_iter().filter(|(_, counts)| *counts);
         let figures = figures.map(|(figure, _)| figure).collect();
-        Choice { runs, baseline: at, resampled, figures, prefer }
+        Choice { runs, baseline: at, resampled, figures, prefer, agreed: None, other_moves: false }
+    }
+
+    /// The same, but for what does not beat the baseline in `other` too: the same schedulers under another replay.
+    pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
+        let beats = |run: &RunResult| {
+            let at = other.runs.iter().position(|other| other.policy == run.policy);
+            at.is_some_and(|at| other.beats(at, other.baseline).is_some())
+        };
+        let agreed = self.runs.iter().map(beats).collect();
+        let other_moves = other.best().is_some_and(|best| best != other.baseline().policy);
+        Choice { agreed: Some(agreed), other_moves, ..self }
+    }
+
+    /// Whether one replay has a scheduler to use in place of the baseline, and both together have none.
+    pub(super) fn is_disputed(&self) -> bool {
+        let stays = |choice: &Choice<'_>| choice.best() == Some(self.baseline().policy.as_str());
+        self.agreed.is_some() && stays(self) && (self.other_moves || !stays(&self.alone()))
+    }
+
+    /// By this replay alone.
+    pub(super) fn alone(&self) -> Choice<'a> {
+        Choice { agreed: None, figures: self.figures.clone(), ..*self }
     }
 
     /// The run that gains are measured against.
@@ -256,14 +285,12 @@ impl<'a> Choice<'a> {
 
     /// Runs that can be had and that none of these beats.
     pub(super) fn unbeaten(&self) -> Vec<&'a RunResult> {
-        let all: Vec<usize> = (0..self.runs.len()).filter(|run| self.can_be_had(*run)).collect();
-        self.front(&all).into_iter().map(|run| &self.runs[run]).collect()
+        self.front(&self.candidates()).into_iter().map(|run| &self.runs[run]).collect()
     }
 
     /// The scheduler to use of all that can be had: Linux or Forebay has it, or it is the baseline.
     pub(super) fn best(&self) -> Option<&'a str> {
-        let all: Vec<usize> = (0..self.runs.len()).filter(|run| self.can_be_had(*run)).collect();
-        self.pick(&all).map(|run| self.policy(run))
+        self.pick(&self.candidates()).map(|run| self.policy(run))
     }
 
     fn can_be_had(&self, run: usize) -> bool {
@@ -272,12 +299,24 @@ impl<'a> Choice<'a> {
         run == self.baseline || !falls_behind && From::of(self.policy(run)).is_to_be_had()
     }
 
+    /// Whether no other replay has anything against it.
+    fn is_agreed(&self, run: usize) -> bool {
+        run == self.baseline || self.agreed.as_ref().is_none_or(|agreed| agreed[run])
+    }
+
+    /// Those that may be chosen: of what can be had, what both replays agree on.
+    fn candidates(&self) -> Vec<usize> {
+        let may = |run: &usize| self.can_be_had(*run) && self.is_agreed(*run);
+        (0..self.runs.len()).filter(may).collect()
+    }
+
     /// The one to use of those that Linux has: what is best of all, where Linux has it.
     pub(super) fn today(&self) -> Option<&'a str> {
         if let Some(best) = self.best().filter(|best| From::of(best) == From::Linux) {
             return Some(best);
         }
-        let among: Vec<usize> = (0..self.runs.len()).filter(|run| self.is_today(*run)).collect();
+        let may = |run: &usize| self.is_today(*run) && self.is_agreed(*run);
+        let among: Vec<usize> = (0..self.runs.len()).filter(may).collect();
         self.pick(&among).map(|run| self.policy(run))
     }
 
@@ -423,7 +462,7 @@ impl<'a> Choice<'a> {
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
         // What the preference would pick, which goes by more than the least product.
-        let balance = Choice { prefer: Prefer::Balance, figures: self.figures.clone(), ..*self };
+        let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));
         self.figures.iter().filter_map(one).chain(together).collect()

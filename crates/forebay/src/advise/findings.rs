@@ -9,7 +9,9 @@ use super::available::served;
 use super::choice::Choice;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
 use super::sensitivity::{self, Sensitivity};
-use super::{From, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
+use super::{
+    From, OtherReplay, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict,
+};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::quantities::{bytes, counted, millis, percent, seconds, significant};
@@ -23,6 +25,7 @@ pub(super) struct Case<'a> {
     pub(super) device: &'a OpenDevice,
     pub(super) setup: Setup,
     pub(super) results: &'a [RunResult],
+    pub(super) other: Option<&'a OtherReplay>,
     /// The run that gains are measured against.
     pub(super) baseline: &'a RunResult,
     pub(super) ranking: &'a [Ranked],
@@ -44,11 +47,9 @@ impl Case<'_> {
 
     fn total_words(&self) -> &'static str {
         match self.setup.replay {
-            Replay::Open | Replay::Dependent if self.device.model.cylinders() == 0 => {
-                "device busy time"
-            }
-            Replay::Open | Replay::Dependent => "disk busy time",
-            Replay::Closed => "the time until all is done",
+            Replay::Open if self.device.model.cylinders() == 0 => "device busy time",
+            Replay::Open => "disk busy time",
+            Replay::Closed | Replay::Dependent => "the time until all is done",
         }
     }
 
@@ -64,6 +65,27 @@ impl Case<'_> {
 
     /// What is free, and apart from it what needs flash.
     pub(super) fn headline(&self) -> String {
+        format!("{}{}", self.behind(), self.remedied())
+    }
+
+    /// That the device cannot keep up, where it cannot.
+    fn behind(&self) -> String {
+        let (figures, policy) = (&self.baseline.figures, &self.baseline.policy);
+        if !figures.is_overloaded() || figures.requests < TOO_FEW {
+            return String::new();
+        }
+        format!(
+            "This {} cannot keep up with the recording: under {policy} it falls up to {} behind, and is done after {} \
+             instead of {}. ",
+            self.drive(),
+            millis(figures.longest_lag_ms),
+            seconds(figures.makespan_s),
+            seconds(self.span_s),
+        )
+    }
+
+    /// What to do.
+    fn remedied(&self) -> String {
         let mut free = self.scheduler();
         let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
         if let Some(remedy) = recommended().find(|one| one.kind == RemedyKind::QueueSizes) {
@@ -122,6 +144,7 @@ impl Case<'_> {
                 format!("{} {}", self.stay(), self.worst()).trim_end().to_string()
             }
             Verdict::LoadTooLow => self.mostly_idle(),
+            Verdict::Depends => self.disputed(),
             Verdict::TooShort | Verdict::NoTimes => format!(
                 "Too short to advise: {} in {} {} nothing of schedulers or other remedies; {TOO_FEW} \
                  are the least that do.",
@@ -136,6 +159,44 @@ impl Case<'_> {
                 self.stay(),
             ),
         }
+    }
+
+    /// What one replay alone would have, with what it comes to in both.
+    fn disputed(&self) -> String {
+        let told = self.other.and_then(|other| {
+            let policy = other.disputed.as_deref()?;
+            let here = self.results.iter().find(|run| run.policy == policy)?;
+            let (first, second) = (self.falls(here), self.in_other(other, policy)?);
+            let (ours, theirs) = (self.setup.replay.as_told(), other.replay.as_told());
+            Some(format!("{policy}: {ours}, {first}; {theirs}, {second}."))
+        });
+        format!(
+            "It depends on whether requests wait for one another. {} {}",
+            told.unwrap_or_default(),
+            self.stay()
+        )
+    }
+
+    /// What a scheduler changes under the other replay, against the baseline there.
+    fn in_other(&self, other: &OtherReplay, policy: &str) -> Option<String> {
+        let (is, was) = (other.ranked(policy)?, other.ranked(&self.baseline.policy)?);
+        let tails = [(is.read_p99_ms, was.read_p99_ms), (is.write_p99_ms, was.write_p99_ms)];
+        let [(reads, reads_was), (writes, writes_was)] = tails;
+        let total = self.total_change(other.total_is, was.total_s, is.total_s);
+        Some(self.with_tails(total, [reads, writes], [reads_was, writes_was]))
+    }
+
+    /// What comes of what is chosen under the other replay; nothing where that is the baseline.
+    fn under_other(&self) -> Option<String> {
+        let other = self.other.filter(|_| self.chosen.policy != self.baseline.policy)?;
+        let how = other.replay.as_told();
+        let (first, rest) = how.split_at(1);
+        let change = self.in_other(other, &self.chosen.policy)?;
+        Some(format!(
+            "{}{rest} {} is better too: {change}.",
+            first.to_uppercase(),
+            self.chosen.policy
+        ))
     }
 
     /// What a device that is mostly idle leaves to gain: nothing, or in bursts what chance may be all of.
@@ -198,7 +259,7 @@ impl Case<'_> {
 
     /// What the wrong scheduler costs; nothing where none takes longer, or nobody waits for that.
     fn worst(&self) -> String {
-        if keeps_up(self.baseline(), self.span_s) {
+        if keeps_up(self.baseline()) {
             return String::new();
         }
         let Some(worst) = self.to_be_had().last() else { return String::new() };
@@ -207,7 +268,9 @@ impl Case<'_> {
             loss => {
                 let (policy, loss) = (&worst.policy, percent(loss));
                 match self.setup.replay {
-                    Replay::Closed => format!("The wrong one, {policy}, takes {loss} longer."),
+                    Replay::Closed | Replay::Dependent => {
+                        format!("The wrong one, {policy}, takes {loss} longer.")
+                    }
                     _ => format!(
                         "The wrong one, {policy}, costs {loss} more {}.",
                         self.total_words()
@@ -273,22 +336,27 @@ impl Case<'_> {
 
     /// What such a total and 99th percentiles, of reads and of writes, change against the baseline.
     fn falls_to(&self, now: f64, tails_ms: [Option<f64>; 2]) -> String {
-        let before = self.baseline().total_s();
-        let gain = 1.0 - now / before.max(1e-9);
-        let total = match gain {
-            gain if gain.abs() < 0.005 => {
-                format!("{} stays the same ({})", self.total_words(), seconds(now))
-            }
+        let figures = &self.baseline.figures;
+        let total = self.total_change(self.total_words(), self.baseline().total_s(), now);
+        self.with_tails(total, tails_ms, [figures.read_p99_ms, figures.write_p99_ms])
+    }
+
+    fn total_change(&self, what: &str, before: f64, now: f64) -> String {
+        match 1.0 - now / before.max(1e-9) {
+            gain if gain.abs() < 0.005 => format!("{what} stays the same ({})", seconds(now)),
             gain => format!(
-                "{} {} from {} to {} ({})",
-                self.total_words(),
+                "{what} {} from {} to {} ({})",
                 if gain > 0.0 { "falls" } else { "rises" },
                 seconds(before),
                 seconds(now),
                 difference(gain)
             ),
-        };
-        let tails = self.tail_changes(tails_ms);
+        }
+    }
+
+    /// A change, and that of the 99th percentiles, of reads and of writes, beside it.
+    fn with_tails(&self, total: String, now: [Option<f64>; 2], before: [Option<f64>; 2]) -> String {
+        let tails = self.tail_changes(now, before);
         if tails.is_empty() { total } else { format!("{total}; 99 % of {}", tails.join(", of ")) }
     }
 
@@ -342,10 +410,9 @@ impl Case<'_> {
         longest_s / least_s.max(1e-9) - 1.0
     }
 
-    /// How tails change against the baseline's: "reads within 58 ms instead of 96 ms".
-    fn tail_changes(&self, tails_ms: [Option<f64>; 2]) -> Vec<String> {
-        let figures = &self.baseline.figures;
-        let before = self.told_tails([figures.read_p99_ms, figures.write_p99_ms]);
+    /// How tails change against others: "reads within 58 ms instead of 96 ms".
+    fn tail_changes(&self, tails_ms: [Option<f64>; 2], before: [Option<f64>; 2]) -> Vec<String> {
+        let before = self.told_tails(before);
         let changes = self.told_tails(tails_ms).into_iter().zip(before);
         let told = |((name, now), (_, before))| match (millis(now), millis(before)) {
             (now, before) if now == before => format!("{name} still within {now}"),
@@ -359,6 +426,7 @@ impl Case<'_> {
             return std::iter::once(self.load()).chain(self.one_sided()).collect();
         }
         let mut findings: Vec<String> = self.price().into_iter().collect();
+        findings.extend(self.under_other());
         findings.extend([self.load(), self.head_movement()]);
         findings.extend(self.fights());
         findings.extend(self.today.map(Today::told));
@@ -426,24 +494,18 @@ impl Case<'_> {
         );
         let (drive, policy, busy) =
             (self.drive(), &self.baseline().policy, seconds(figures.busy_s));
-        if self.setup.replay == Replay::Open && figures.makespan_s > duration_s * 1.05 + 1.0 {
-            let come = format!("requests come for {}", seconds(duration_s));
-            let queue = "Requests queue, and latencies are mostly waiting";
-            if keeps_up(self.baseline(), self.span_s) {
-                return format!(
-                    "The {drive} falls behind: {come}, and under {policy} the last is done after {}, of which it is \
-                     busy for {busy}. {queue}. {floor}.",
-                    seconds(figures.makespan_s),
-                );
-            }
+        if figures.is_overloaded() {
             return format!(
-                "The {drive} cannot keep up: {come}, and under {policy} it is busy with them for {busy}. {queue}. \
-                 {floor}."
+                "Under {policy} {} of the requests come more than 1 s later than in the recording, which takes {}; the \
+                 {drive} is busy for {busy} of {}. {floor}.",
+                percent(figures.lagging_share),
+                seconds(duration_s),
+                seconds(figures.makespan_s),
             );
         }
         let over_s = match self.setup.replay {
-            Replay::Closed => figures.makespan_s,
-            Replay::Open | Replay::Dependent => self.span_s,
+            Replay::Closed | Replay::Dependent => figures.makespan_s,
+            Replay::Open => self.span_s,
         };
         if figures.busy_s > over_s {
             return format!(

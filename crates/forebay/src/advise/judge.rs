@@ -20,8 +20,6 @@ pub(super) const TOO_FEW: u64 = 100;
 const MOSTLY_IDLE: f64 = 0.5;
 /// Two or three random accesses of a 7200-rpm disk: what a request takes that hardly waited.
 const TAIL_FINE_MS: f64 = 50.0;
-/// A disk that is busy less than this share of the time keeps up with its requests.
-pub(super) const KEEPS_UP: f64 = 0.95;
 
 /// Whose 99th percentile people wait for: that of reads where there are enough, else that of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +52,10 @@ pub(super) fn tail_of(run: &RunResult) -> f64 {
     Tail::of(run).ms(run)
 }
 
-/// Whether the disk keeps up with requests that come within `span_s`, so that its time is nobody's wait. In closed
-/// replay, where each request waits for others, somebody always does.
-pub(super) fn keeps_up(run: &RunResult, span_s: f64) -> bool {
-    run.replay != Replay::Closed && run.figures.busy_s < KEEPS_UP * span_s
+/// Whether the disk keeps up with the recording, so that its time is nobody's wait. In closed replay, where each
+/// request waits for others, somebody always does.
+pub(super) fn keeps_up(run: &RunResult) -> bool {
+    run.replay != Replay::Closed && !run.figures.is_overloaded()
 }
 
 /// Whether the disk is mostly idle and answers as fast as it can: then there is nothing to gain.
@@ -68,8 +66,8 @@ pub(super) fn is_at_ease(baseline: &RunResult, span_s: f64) -> bool {
 /// The share of the time that the disk works.
 pub(super) fn share_busy(run: &RunResult, span_s: f64) -> f64 {
     let over_s = match run.replay {
-        Replay::Open | Replay::Dependent => span_s,
-        Replay::Closed => run.figures.makespan_s,
+        Replay::Open => span_s,
+        Replay::Closed | Replay::Dependent => run.figures.makespan_s,
     };
     (run.figures.busy_s / over_s.max(1e-9)).min(1.0)
 }
@@ -83,6 +81,7 @@ pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<St
     let best = choice.best().unwrap_or(&baseline.policy);
     let verdict = match () {
         () if best != baseline.policy => Verdict::Recommended,
+        () if choice.is_disputed() => Verdict::Depends,
         () if is_at_ease(baseline, span_s) => Verdict::LoadTooLow,
         // On an idle disk too a burst is put in order by some scheduler, to somebody's cost.
         () if choice.differs() => Verdict::BaselineIsBest,

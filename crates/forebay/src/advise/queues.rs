@@ -105,8 +105,15 @@ impl Trial<'_> {
         let in_slices = tried.iter().filter_map(|one| one.run.slices.as_ref());
         let in_slices: Vec<&Slices> = std::iter::once(slices).chain(in_slices).collect();
         let resampled = resampled(&in_slices);
-        let choice = Choice::new(&all, &today.policy, &resampled, self.prefer, self.span_s);
+        let choice = Choice::new(&all, &today.policy, &resampled, self.prefer);
         let best = choice.best_over_baseline();
+        let chosen =
+            best.and_then(|best| tried.iter().find(|one| one.run.result.policy == best.policy));
+        let elsewhere = match chosen {
+            Some(one) => self.queues_elsewhere(one, &today.policy, progress)?,
+            None => None,
+        };
+        let best = best.filter(|_| elsewhere.is_none());
         let shown = best.or(choice.nearest_other()).unwrap_or(today);
         let one = tried.iter().find(|one| one.run.result.policy == shown.policy);
         let held = format!(
@@ -117,12 +124,44 @@ impl Trial<'_> {
         );
         let reason = match best {
             Some(_) => format!("{held}."),
-            None => format!("{held}. Leave them so: {}.", choice.why_not_over_baseline(shown)),
+            None => {
+                let why = elsewhere.unwrap_or_else(|| choice.why_not_over_baseline(shown));
+                format!("{held}. Leave them so: {why}.")
+            }
         };
         let outcome = Remedy::outcome(kind, shown, self.baseline);
         let policy = one.map_or(&today.policy, |one| &one.policy).clone();
         let queues = one.map_or(QueueSizes::default(), |one| one.queues);
         Ok(Remedy { policy, queues, recommended: best.is_some(), reason, ..outcome })
+    }
+}
+
+impl Trial<'_> {
+    /// Why queues that are better than `today` under the leading replay are not to be set all the same: they are not
+    /// better under the other one. None if they are.
+    fn queues_elsewhere(
+        &self,
+        one: &Tried,
+        today: &str,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, Error> {
+        let Some((other, (run, slices))) =
+            self.other.and_then(|other| Some((other, other.run(today)?)))
+        else {
+            return Ok(None);
+        };
+        let Some(device) = one.queues.device(self.device) else { return Ok(None) };
+        let bed = Bed { slices: true, ..Bed::of(&device) };
+        let mut ran = run_on(self.input, bed, &one.policy, other.setup, progress)?;
+        ran.result.policy = one.run.result.policy.clone();
+        let runs = [run.clone(), ran.result];
+        let in_slices: Vec<&Slices> = std::iter::once(slices).chain(ran.slices.as_ref()).collect();
+        let resampled = resampled(&in_slices);
+        let choice = Choice::new(&runs, today, &resampled, self.prefer);
+        Ok(choice.best_over_baseline().is_none().then(|| {
+            let (how, held) = (other.setup.replay.as_told(), choice.against_baseline(&runs[1]));
+            format!("{how}, nothing is sure to be gained ({held})")
+        }))
     }
 }
 

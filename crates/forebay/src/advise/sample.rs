@@ -86,6 +86,8 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         longest_wait_ms: tail_ms / 20.0,
         held_mean_ms: Some(tail_ms / 3.0),
         longest_held_ms: tail_ms * 2.0,
+        lag_mean_ms: Some(tail_ms / 3.0),
+        longest_lag_ms: tail_ms * 2.0,
         lagging_share: 0.0,
         service_mean_ms: Some(busy_s / 91.2),
         outstanding_max: 60_000,
@@ -136,6 +138,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
             devices: Vec::new(),
             placement: Default::default(),
             imputed_share: 0.0,
+            found_late: 0,
             figures: figures(busy_s, tail_ms),
             contention: ContentionFigures {
                 between_streams_s: (busy_s - 280.0) * 0.8,
@@ -237,6 +240,7 @@ pub(crate) fn advice() -> Advice {
         ],
         cautions: vec!["1 of 40 CPU files is missing.".to_string()],
         ranking,
+        other_replay: None,
         flash_device: "d7-p5520".to_string(),
         remedies: vec![
             remedy(RemedyKind::Scheduling, "deadline", 0, Some(344.6)),

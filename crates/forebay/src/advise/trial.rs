@@ -10,6 +10,7 @@ use forebay_core::Device;
 use super::choice::{Choice, Prefer};
 use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
+use super::replays::Tryout;
 use super::resampled;
 use super::sizing::Sizing;
 use crate::cache_curve::FOUND_THAT_MATTERS;
@@ -38,6 +39,8 @@ pub(super) struct Trial<'a> {
     pub(super) rivals: Vec<(&'a RunResult, &'a Slices)>,
     /// The run under the best of what Linux has, in slices.
     pub(super) today: Option<(&'a RunResult, &'a Slices)>,
+    /// All schedulers under another replay, in which what is recommended has to hold too.
+    pub(super) other: Option<&'a Tryout>,
     pub(super) prefer: Prefer,
     /// How long requests come.
     pub(super) span_s: f64,
@@ -164,8 +167,7 @@ impl Trial<'_> {
         let slices: Vec<&Slices> = slices.collect();
         let runs = [more.result.clone(), less.result.clone(), self.baseline.clone()];
         let resampled = resampled(&slices);
-        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer, self.span_s)
-            .is_worth_more_flash()
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).is_worth_more_flash()
     }
 
     /// Offloading, and its run if it was tried.
@@ -179,6 +181,7 @@ impl Trial<'_> {
         let run = &ran.result;
         let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let needed = figure("flash_used_bytes_max");
+        let elsewhere = self.against_elsewhere(&ran, policy, progress)?;
         let mut evidence = format!(
             "{} of {} went to flash, {} of data at most at a time",
             counted((figure("offloaded_requests") + figure("flash_updates")) as u64, "piece"),
@@ -193,6 +196,7 @@ impl Trial<'_> {
             );
         }
         let why = (needed == 0.0).then(|| "It moved nothing to flash".to_string());
+        let why = why.or(elsewhere);
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
@@ -246,6 +250,10 @@ impl Trial<'_> {
             }
             _ => evidence += "; the trace only writes, so it only takes writes in",
         }
+        let why = match why {
+            None => self.against_elsewhere(&ran, &policy, progress)?,
+            why => why,
+        };
         Ok((self.with_flash(kind, &ran, size_mib << 20, &evidence, why), Some(ran)))
     }
 
@@ -287,8 +295,37 @@ impl Trial<'_> {
         let runs: Vec<RunResult> = std::iter::once(&ran.result).chain(runs).cloned().collect();
         let slices: Vec<&Slices> = ran.slices.iter().chain(slices).collect();
         let resampled = resampled(&slices);
-        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer, self.span_s)
-            .against_flash(2)
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash(2)
+    }
+
+    /// Why `ran`, which is worth its flash under the leading replay, is not under the other one; none if it is.
+    fn against_elsewhere(
+        &self,
+        ran: &Run,
+        policy: &str,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, Error> {
+        let rivals = |other: &'_ Tryout| {
+            let names = [&self.baseline.policy, &self.free.policy];
+            let runs =
+                names.map(|name| other.run(name).map(|(run, own)| (run.clone(), own.clone())));
+            runs.into_iter().collect::<Option<Vec<_>>>()
+        };
+        let Some((other, rivals)) = self.other.and_then(|other| Some((other, rivals(other)?)))
+        else {
+            return Ok(None);
+        };
+        if self.against_flash(ran).is_some() {
+            return Ok(None);
+        }
+        let ran = run_on(self.input, self.bed(), policy, other.setup, progress)?;
+        let Some(own) = ran.slices else { return Ok(None) };
+        let all = std::iter::once((ran.result, own)).chain(rivals);
+        let (runs, slices): (Vec<RunResult>, Vec<Slices>) = all.unzip();
+        let resampled = resampled(&slices.iter().collect::<Vec<_>>());
+        let choice = Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer);
+        let how = other.setup.replay.as_told();
+        Ok(choice.against_flash(2).map(|why| format!("{why}, {how}")))
     }
 
     /// What was learnt of defragmentation, with the baseline on the same requests beside it.

@@ -2,8 +2,8 @@
 
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::device::list::DeviceModel;
-use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Device, Done, Nanos, Observer, Request, Workload, simulate};
+use forebay_core::replay::{Intensity, Lag, Open};
+use forebay_core::{Device, Done, Nanos, Observer, Workload, simulate};
 
 use super::card::{Quantity, Response};
 use super::layout::Side;
@@ -15,13 +15,6 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{Meter, Metered, Progress};
-
-/// Busy for this share of the run, or draining for [`DRAIN_SHARE`] of it, a device is overloaded.
-const BUSY_SHARE: f64 = 0.97;
-/// Share of the run after the last arrival.
-const DRAIN_SHARE: f64 = 0.02;
-/// Draining shorter than this is no overload: so do traces of a second.
-const DRAIN_MIN_S: f64 = 0.5;
 
 /// One trace's responses on one device.
 #[derive(Debug)]
@@ -76,7 +69,7 @@ pub(super) fn responses(
     });
     let mut workload = Metered::new(Open::new(requests, intensity), Meter::new(progress));
     let (times, sums) = (Tally::default(), Tally::default());
-    let mut watch = Watch { clock, times, sums, last: Nanos::ZERO };
+    let mut watch = Watch { clock, times, sums, lag: Lag::default() };
     let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
     if workload.is_stopped() {
         return Err(Error::Stopped);
@@ -86,14 +79,12 @@ pub(super) fn responses(
         return Err(error.into());
     }
     let busy_share = devices[0].busy(makespan).as_secs_f64() / makespan.as_secs_f64().max(1e-9);
-    let drain_s = (makespan - watch.last).as_secs_f64();
-    let drains = drain_s > DRAIN_MIN_S && drain_s > DRAIN_SHARE * makespan.as_secs_f64();
     watch.times.compact();
     Ok(Responses {
         times: watch.times,
         sums: watch.sums,
         busy_share,
-        overloaded: drains || busy_share > BUSY_SHARE,
+        overloaded: watch.lag.is_overload(),
         moved: layout.moves(),
     })
 }
@@ -102,19 +93,16 @@ struct Watch {
     clock: Clock,
     times: Tally,
     sums: Tally,
-    last: Nanos,
+    lag: Lag,
 }
 
 impl Observer for Watch {
-    fn arrived(&mut self, request: &Request) {
-        self.last = self.last.max(request.at);
-    }
-
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
         if !done.request.op.moves_data() {
             return;
         }
+        self.lag.record(now - done.request.at - done.wait);
         let (arrived, response) = (done.request.at, done.latency(now));
         let block = self.clock.block(arrived, done.request.id);
         self.times.add(block, bucket(response.0, TIME_DIGITS), 1);

@@ -47,6 +47,10 @@ pub(super) fn page(advice: &Advice) -> String {
     if !advice.ranking.is_empty() {
         body += &section(&ranking, &tables::ranking(advice));
     }
+    if let Some(other) = &advice.other_replay {
+        let title = format!("The same {}", other.replay.as_told());
+        body += &section(&title, &tables::other_ranking(advice, other));
+    }
     if let Some(redundancy) = &advice.redundancy {
         let title = format!("Redundancy on {} drives", redundancy.drives);
         body += &section(&title, &tables::redundancy(redundancy));
@@ -151,6 +155,7 @@ fn listed(class: &str, items: &str) -> String {
 fn head(advice: &Advice) -> String {
     let (class, verdict) = match advice.verdict {
         Verdict::Recommended => ("good", "A scheduler helps"),
+        Verdict::Depends => ("calm", "It depends"),
         Verdict::BaselineIsBest => ("calm", "The baseline is best"),
         Verdict::LoadTooLow => ("calm", "Nothing to gain: the device is mostly idle"),
         Verdict::NothingToGain => ("calm", "Nothing to gain"),

@@ -187,8 +187,8 @@ fn spent(run: &RunResult) -> Bar {
 /// Of a disk; what else has no heads spends its time on nothing that could be told apart.
 pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
     let total = match replay {
-        Replay::Closed => "Busy time; the total above runs until all is done",
-        Replay::Open | Replay::Dependent => "Busy time, which is the total above",
+        Replay::Closed | Replay::Dependent => "Busy time; the total above runs until all is done",
+        Replay::Open => "Busy time, which is the total above",
     };
     let bars: Vec<Bar> = runs.iter().map(spent).collect();
     let floor_s = runs.iter().map(|run| run.figures.transfer_bound_s).fold(0.0, f64::max);

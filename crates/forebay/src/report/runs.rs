@@ -112,7 +112,7 @@ fn headline(results: &[RunResult], total_is: &str) -> String {
 /// How many requests of an overloaded disk come late: its tails say how few may wait, not how soon they are answered.
 fn late(run: &RunResult) -> String {
     let share = super::text::percent(run.figures.lagging_share);
-    format!("; the disk is overloaded, {share} of the requests are more than 1 s late")
+    format!("; the disk cannot keep up: {share} of the requests are more than 1 s late")
 }
 
 /// Both tails of a run beside those of the first: what is gained in one may be paid in the other.
@@ -356,7 +356,7 @@ mod tests {
         results[0].figures.lagging_share = 0.25;
         let text = headline(&results, "busy time");
         assert!(
-            text.contains("; the disk is overloaded, 25") && !text.contains("within"),
+            text.contains("; the disk cannot keep up: 25") && !text.contains("within"),
             "{text}"
         );
         results.truncate(1);

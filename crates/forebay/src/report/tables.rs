@@ -7,7 +7,9 @@ use super::text::{
     NONE, bytes, count, escape, millis, millis_or_none, name, percent, percent_or_none, rate,
     ratio, seconds, significant,
 };
-use crate::advise::{Advice, Redundancy, Redundant, Remedy, RemedyKind, Standing};
+use crate::advise::{
+    Advice, OtherReplay, Ranked, Redundancy, Redundant, Remedy, RemedyKind, Standing,
+};
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::StreamShare;
 use forebay_trace::describe::Description;
@@ -116,21 +118,41 @@ pub(super) fn redundancy(redundancy: &Redundancy) -> String {
 
 /// Every scheduler, that with the least total time first; as they are listed where they cannot be compared.
 pub(super) fn ranking(advice: &Advice) -> String {
+    let about = match is_compared(&advice.ranking) {
+        true => {
+            "<p class=\"small\">Below each figure: the range of 95 % of resamples of the run (a block bootstrap over \
+             time). A gain is resampled together with the baseline, and that range decides. From: who offers the \
+             scheduler today.</p>"
+        }
+        false => "",
+    };
+    ranked(advice, advice.replay, &advice.ranking) + about
+}
+
+/// The same under the replay that the answer is not told by.
+pub(super) fn other_ranking(advice: &Advice, other: &OtherReplay) -> String {
+    ranked(advice, other.replay, &other.ranking)
+}
+
+fn is_compared(ranking: &[Ranked]) -> bool {
+    ranking.iter().any(|ranked| ranked.gain_share.is_some())
+}
+
+fn ranked(advice: &Advice, replay: Replay, ranking: &[Ranked]) -> String {
     let baseline = advice.baseline.as_str();
-    let total = match advice.replay {
-        Replay::Open | Replay::Dependent => advice.total_is,
-        Replay::Closed => "total time, until all is done",
+    let total = match replay {
+        Replay::Open => replay.total_name(),
+        Replay::Closed | Replay::Dependent => "total time, until all is done",
     };
     let against = format!("against {}", name(baseline));
     let mut heads = headings(&["scheduler", "from", total, "", "read p99", "write p99", "longest"]);
     heads[3] = against;
-    let longest = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
-    let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
+    let longest = ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
+    let compared = is_compared(ranking);
     if !compared {
         heads.remove(3);
     }
-    let rows: Vec<_> = advice
-        .ranking
+    let rows: Vec<_> = ranking
         .iter()
         .map(|ranked| {
             let best = advice.recommended.as_ref() == Some(&ranked.policy);
@@ -172,15 +194,7 @@ pub(super) fn ranking(advice: &Advice) -> String {
             (mark, cells)
         })
         .collect();
-    let about = match compared {
-        true => {
-            "<p class=\"small\">Below each figure: the range of 95 % of resamples of the run (a block bootstrap over \
-             time). A gain is resampled together with the baseline, and that range decides. From: who offers the \
-             scheduler today.</p>"
-        }
-        false => "",
-    };
-    table(&heads, &rows) + about
+    table(&heads, &rows)
 }
 
 /// An interval below its figure.

@@ -55,8 +55,8 @@ impl LeastTime {
     /// What a run's total time cannot be below.
     pub fn total_s(&self, replay: Replay) -> f64 {
         match replay {
-            Replay::Open | Replay::Dependent => self.busy_s,
-            Replay::Closed => self.makespan_s,
+            Replay::Open => self.busy_s,
+            Replay::Closed | Replay::Dependent => self.makespan_s,
         }
     }
 

@@ -2,11 +2,7 @@ use forebay_core::{Done, Flags, Nanos, Observer, Op, Request};
 
 use super::*;
 use crate::advise::sample;
-use crate::simulate::Replay;
 use crate::slices::Slices;
-
-/// Within what requests come, so that no run keeps up with them.
-const SPAN_S: f64 = 1.0;
 
 /// A run of so much work and such tails, and its slices, where the `id`th request, which is a read if that is even,
 /// takes as many ms as `took` says.
@@ -16,7 +12,8 @@ fn taking(
     took: impl Fn(u64) -> f64,
 ) -> (RunResult, Slices) {
     let mut result = sample::advice().runs[0].clone();
-    result.policy = policy.to_string();
+    // So that total and tails count.
+    (result.policy, result.replay) = (policy.to_string(), Replay::Closed);
     let figures = &mut result.figures;
     (figures.busy_s, figures.makespan_s) = (busy_s, busy_s);
     (figures.reads, figures.writes) = (2000, 2000);
@@ -58,23 +55,15 @@ impl Runs {
         Runs { results, resampled: Resampled::of(&slices, 1) }
     }
 
-    fn choice(&self, prefer: Prefer, span_s: f64) -> Choice<'_> {
-        Choice::new(&self.results, "none", &self.resampled, prefer, span_s)
+    fn choice(&self, prefer: Prefer) -> Choice<'_> {
+        Choice::new(&self.results, "none", &self.resampled, prefer)
     }
 }
 
 /// What is chosen of all, and of what Linux has.
 fn chosen(runs: &[(RunResult, Slices)], prefer: Prefer) -> (String, Option<String>) {
-    chosen_within(runs, prefer, SPAN_S)
-}
-
-fn chosen_within(
-    runs: &[(RunResult, Slices)],
-    prefer: Prefer,
-    span_s: f64,
-) -> (String, Option<String>) {
     let runs = Runs::of(runs);
-    let choice = runs.choice(prefer, span_s);
+    let choice = runs.choice(prefer);
     (choice.best().unwrap().to_string(), choice.today().map(str::to_string))
 }
 
@@ -121,7 +110,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     ];
     assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("mq-deadline".into())));
     let runs = Runs::of(&runs);
-    let choice = runs.choice(Prefer::Balance, SPAN_S);
+    let choice = runs.choice(Prefer::Balance);
     let why = |policy| choice.passed_over(policy, "bid").unwrap().to_string();
     assert_eq!(why("anticipatory"), "no longer available");
     assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80 ms against 60 ms");
@@ -149,7 +138,7 @@ fn what_may_well_be_worse_is_not_chosen() {
     ];
     assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("none".into())));
     let runs = Runs::of(&runs);
-    let choice = runs.choice(Prefer::Balance, SPAN_S);
+    let choice = runs.choice(Prefer::Balance);
     let why = choice.passed_over("mq-deadline", "bid").unwrap().to_string();
     // Both take 400 s, of which nothing is said.
     assert!(why.starts_with("worse than bid as far as can be told: read p99"), "{why}");
@@ -163,7 +152,7 @@ fn flash_that_chance_may_have_helped_is_told_so() {
         bursty("bid", 400.0, 39_000.0, 100.0),
     ];
     let runs = Runs::of(&runs);
-    let why = runs.choice(Prefer::Reads, SPAN_S).against_flash(2).unwrap();
+    let why = runs.choice(Prefer::Reads).against_flash(2).unwrap();
     let said = "Not worth flash: chance may be all that makes it better than none (read p99 2.3 s";
     assert!(why.starts_with(said), "{why}");
 }
@@ -174,12 +163,55 @@ fn tails_of_a_few_requests_decide_nothing_and_total_does_not_where_the_disk_keep
     assert_eq!(chosen(&runs, Prefer::Balance).0, "bfq");
     runs.iter_mut().for_each(|run| run.0.figures.reads = 42);
     assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
-    let runs = [run("none", 400.0, 100.0, 100.0), run("bfq", 200.0, 100.0, 100.0)];
+    let mut runs = [run("none", 400.0, 100.0, 100.0), run("bfq", 200.0, 100.0, 100.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "bfq");
-    // It is busy 400 s: 41 of every 100 s say nothing of a total, 96 do.
-    assert_eq!(chosen_within(&runs, Prefer::Balance, 415.0).0, "bfq");
-    assert_eq!(chosen_within(&runs, Prefer::Balance, 975.0).0, "none");
-    assert_eq!(chosen_within(&runs, Prefer::Total, 975.0).0, "bfq");
+    runs.iter_mut().for_each(|run| run.0.replay = Replay::Open);
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
+    assert_eq!(chosen(&runs, Prefer::Total).0, "bfq");
+}
+
+/// In open replay a backlog's length is nobody's latency; where requests wait for answers there is no backlog.
+#[test]
+fn tails_of_an_overloaded_disk_count_where_requests_wait_for_answers() {
+    let overloaded = |policy, replay, reads_ms| {
+        let mut run = run(policy, 400.0, reads_ms, 100.0);
+        (run.0.replay, run.0.figures.lagging_share) = (replay, 0.5);
+        run
+    };
+    for (replay, best) in [(Replay::Open, "none"), (Replay::Dependent, "bfq")] {
+        let runs = [overloaded("none", replay, 100.0), overloaded("bfq", replay, 10.0)];
+        assert_eq!(chosen(&runs, Prefer::Balance).0, best);
+    }
+}
+
+/// What is better under one replay alone is not chosen, and that is told.
+#[test]
+fn both_replays_have_to_agree() {
+    let of = |replay, bfq_ms, kyber_ms| {
+        let mut runs = [
+            run("none", 400.0, 100.0, 100.0),
+            run("bfq", 400.0, bfq_ms, 100.0),
+            run("kyber", 400.0, kyber_ms, 100.0),
+        ];
+        runs.iter_mut().for_each(|run| run.0.replay = replay);
+        Runs::of(&runs)
+    };
+    let under = |open: &Runs, dependent: &Runs| {
+        let other = dependent.choice(Prefer::Balance);
+        let choice = open.choice(Prefer::Balance).agreeing(&other);
+        let best = choice.best().unwrap().to_string();
+        (best, choice.today().unwrap().to_string(), choice.is_disputed())
+    };
+    let (open, dependent) = (Replay::Open, Replay::Dependent);
+    let told = |best: &str, disputed| (best.to_string(), best.to_string(), disputed);
+    // Both have bfq.
+    assert_eq!(under(&of(open, 10.0, 50.0), &of(dependent, 10.0, 50.0)), told("bfq", false));
+    // Each has another, but kyber is better in both.
+    assert_eq!(under(&of(open, 10.0, 50.0), &of(dependent, 120.0, 50.0)), told("kyber", false));
+    // One alone has any.
+    assert_eq!(under(&of(open, 10.0, 100.0), &of(dependent, 100.0, 100.0)), told("none", true));
+    assert_eq!(under(&of(open, 100.0, 100.0), &of(dependent, 10.0, 100.0)), told("none", true));
+    assert_eq!(under(&of(open, 100.0, 100.0), &of(dependent, 100.0, 100.0)), told("none", false));
 }
 
 /// What is better in time and reads is not hidden by a noisy tail of writes.
@@ -221,12 +253,12 @@ fn each_that_is_passed_over_is_told_why() {
         run("forebay", 201.0, 90.5, 90.5),
     ];
     let runs = Runs::of(&runs);
-    let choice = runs.choice(Prefer::Balance, SPAN_S);
+    let choice = runs.choice(Prefer::Balance);
     let why = |policy| choice.passed_over(policy, "bid").unwrap().to_string();
-    assert_eq!(why("none"), "beaten by bid: busy time 400 s against 200 s");
+    assert_eq!(why("none"), "beaten by bid: total time 400 s against 200 s");
     assert_eq!(
         why("mq-deadline"),
-        "better than bid in one figure, worse in another: busy time 390 s against 200 s"
+        "better than bid in one figure, worse in another: total time 390 s against 200 s"
     );
     assert_eq!(why("forebay"), "cannot be told from bid");
     assert_eq!(choice.passed_over("bid", "bid"), None);
@@ -242,7 +274,7 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
         let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
         let runs = [of("cache", flash), of("none", (900.0, 100.0, 100.0)), of("bid", free)];
         let runs = Runs::of(&runs);
-        let why = runs.choice(Prefer::Balance, SPAN_S).against_flash(2);
+        let why = runs.choice(Prefer::Balance).against_flash(2);
         why.unwrap_or("worth it".to_string())
     };
     assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
@@ -267,12 +299,12 @@ fn flash_is_held_against_all_that_nothing_beats() {
             of("clook", rival),
         ];
         let runs = Runs::of(&runs);
-        runs.choice(Prefer::Balance, SPAN_S).against_flash(2)
+        runs.choice(Prefer::Balance).against_flash(2)
     };
     assert_eq!(said((400.0, 110.0, 110.0)), None);
     let why = said((330.0, 85.0, 100.0)).unwrap();
     let expected =
-        "Not worth flash: not a tenth better than clook, all figures together (busy time";
+        "Not worth flash: not a tenth better than clook, all figures together (total time";
     assert!(why.starts_with(expected), "{why}");
 }
 
@@ -285,14 +317,14 @@ fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
         run("shallower", 399.0, 70.0, 99.0),
         run("worse", 300.0, 100.0, 140.0),
     ]);
-    let best = |prefer| runs.choice(prefer, SPAN_S).best_over_baseline().map(|it| &*it.policy);
+    let best = |prefer| runs.choice(prefer).best_over_baseline().map(|it| &*it.policy);
     assert_eq!(best(Prefer::Balance), Some("shallow"));
     assert_eq!(best(Prefer::Reads), Some("shallow"));
     assert_eq!(best(Prefer::Total), Some("worse"));
     assert_eq!(best(Prefer::Writes), Some("shallow"));
     let two = Runs::of(&[run("none", 400.0, 100.0, 100.0), run("worse", 300.0, 100.0, 140.0)]);
-    assert!(two.choice(Prefer::Balance, SPAN_S).best_over_baseline().is_none());
-    assert!(two.choice(Prefer::Total, SPAN_S).best_over_baseline().is_some());
+    assert!(two.choice(Prefer::Balance).best_over_baseline().is_none());
+    assert!(two.choice(Prefer::Total).best_over_baseline().is_some());
 }
 
 /// Flash may make worse what another is best in, of those that are neither chosen nor the baseline.
@@ -307,7 +339,7 @@ fn flash_is_spared_the_best_figure_of_every_rival() {
         of("bid", (500.0, 80.0, 110.0)),
     ];
     let runs = Runs::of(&runs);
-    let choice = runs.choice(Prefer::Balance, SPAN_S);
+    let choice = runs.choice(Prefer::Balance);
     assert_eq!(choice.against_flash(2), None);
     let why = choice.against_flash(3).unwrap();
     assert!(why.starts_with("Not worth flash: read p99 rises against bid"), "{why}");
@@ -335,7 +367,7 @@ fn the_nearest_other_is_the_preference_s_next() {
         run("bfq", 400.0, 100.0, 90.0),
         run("kyber", 390.0, 110.0, 100.0),
     ]);
-    let nearest = |prefer| runs.choice(prefer, SPAN_S).nearest_other().unwrap().policy.as_str();
+    let nearest = |prefer| runs.choice(prefer).nearest_other().unwrap().policy.as_str();
     assert_eq!(nearest(Prefer::Balance), "bfq");
     assert_eq!(nearest(Prefer::Total), "kyber");
 }
@@ -347,7 +379,7 @@ fn more_flash_has_to_be_better_by_a_tenth_again() {
         let (busy_s, read_ms, write_ms) = more;
         let none = run("none", 500.0, 150.0, 150.0);
         let runs = Runs::of(&[run("cache", busy_s, read_ms, write_ms), less, none]);
-        runs.choice(Prefer::Balance, SPAN_S).is_worth_more_flash()
+        runs.choice(Prefer::Balance).is_worth_more_flash()
     };
     assert!(is_worth((350.0, 89.0, 89.0)));
     assert!(!is_worth((380.0, 95.0, 95.0)));
@@ -360,7 +392,7 @@ fn what_differs_is_told_apart_from_what_linux_has_that_differs() {
         let all: Vec<_> =
             [run("none", 400.0, 100.0, 100.0)].iter().chain(others).cloned().collect();
         let runs = Runs::of(&all);
-        let choice = runs.choice(Prefer::Balance, SPAN_S);
+        let choice = runs.choice(Prefer::Balance);
         (choice.differs(), choice.differs_today())
     };
     let same = run("mq-deadline", 399.0, 99.0, 101.0);

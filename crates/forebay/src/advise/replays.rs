@@ -1,0 +1,146 @@
+//! All schedulers under a replay, and under another beside it.
+//!
+//! *Open* replay lets requests come as recorded, however late answers are: of a disk that falls behind it understates
+//! the work, since all of its backlog can be put in order. In *dependent* replay requests wait for answers. Which one an
+//! answer is told by depends on whether the disk keeps up; what is recommended has to hold in both.
+
+use forebay_core::catalog::POLICIES;
+use serde::Serialize;
+
+use super::choice::{Choice, Prefer};
+use super::ranking::{Ranked, rank};
+use super::{BASELINE, resampled};
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::{Telling, Told};
+use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
+use crate::slices::{Resampled, Slices};
+
+/// With latencies of less than this share of its requests a recording says only roughly what waits for what.
+const KNOWN_SHARE: f64 = 0.8;
+
+/// Every scheduler's run under one replay.
+pub(super) struct Tryout {
+    pub(super) setup: Setup,
+    pub(super) runs: Vec<(String, Run)>,
+    pub(super) results: Vec<RunResult>,
+    resampled: Resampled,
+}
+
+impl Tryout {
+    fn of(
+        input: &Input,
+        bed: Bed<'_>,
+        setup: Setup,
+        jobs: usize,
+        progress: Telling<'_>,
+    ) -> Result<Tryout, Error> {
+        let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
+        let runs = run_all(input, bed, &names, setup, jobs, progress)?;
+        let slices: Vec<&Slices> = runs.iter().filter_map(|run| run.slices.as_ref()).collect();
+        let resampled = resampled(&slices);
+        let results = runs.iter().map(|run| run.result.clone()).collect();
+        let runs = runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
+        Ok(Tryout { setup, runs, results, resampled })
+    }
+
+    pub(super) fn choice(&self, prefer: Prefer) -> Choice<'_> {
+        Choice::new(&self.results, BASELINE, &self.resampled, prefer)
+    }
+
+    pub(super) fn ranking(&self, choice: &Choice<'_>, recommended: Option<&str>) -> Vec<Ranked> {
+        rank(&self.results, &self.resampled, choice, recommended)
+    }
+
+    /// A scheduler's run, whole and in slices.
+    pub(super) fn run(&self, policy: &str) -> Option<(&RunResult, &Slices)> {
+        let at = self.results.iter().position(|run| run.policy == policy)?;
+        Some((&self.results[at], self.runs[at].1.slices.as_ref()?))
+    }
+
+    fn is_overloaded(&self) -> bool {
+        let baseline = self.results.iter().find(|run| run.policy == BASELINE);
+        baseline.is_some_and(|run| run.figures.is_overloaded())
+    }
+}
+
+/// The replay that an answer is told by, and the other.
+pub(super) struct Tryouts {
+    pub(super) leading: Tryout,
+    pub(super) other: Option<Tryout>,
+}
+
+impl Tryouts {
+    /// Under the replay of `setup` and, if `both` are wanted and the trace has latencies, open and dependent.
+    pub(super) fn of(
+        input: &Input,
+        bed: Bed<'_>,
+        setup: Setup,
+        (both, jobs): (bool, usize),
+        progress: Telling<'_>,
+    ) -> Result<Tryouts, Error> {
+        let both = both && setup.replay == Replay::Open && input.known_latency_share() > 0.0;
+        let share = if both { 0.5 } else { 1.0 };
+        let leading = Tryout::of(input, bed, setup, jobs, &mut |told: &Told| {
+            progress(&Told { done_share: told.done_share * share, ..told.clone() })
+        })?;
+        if !both {
+            return Ok(Tryouts { leading, other: None });
+        }
+        let setup = Setup { replay: Replay::Dependent, ..setup };
+        let dependent = Tryout::of(input, bed, setup, jobs, &mut |told: &Told| {
+            progress(&Told { done_share: share + told.done_share * share, ..told.clone() })
+        })?;
+        // A backlog's length is nobody's latency.
+        let (leading, other) = match leading.is_overloaded() || dependent.is_overloaded() {
+            true => (dependent, leading),
+            false => (leading, dependent),
+        };
+        Ok(Tryouts { leading, other: Some(other) })
+    }
+}
+
+/// Schedulers under the replay that the answer is not told by.
+#[derive(Clone, Debug, Serialize)]
+pub struct OtherReplay {
+    /// Which.
+    pub replay: Replay,
+    /// What its total times are.
+    pub total_is: &'static str,
+    /// Every scheduler, that with the least total time first.
+    pub ranking: Vec<Ranked>,
+    /// Where the replays do not agree: the scheduler that one of them alone would have.
+    pub disputed: Option<String>,
+}
+
+impl OtherReplay {
+    /// Of `other`, beside what `choice` has chosen.
+    pub(super) fn of(other: &Tryout, choice: &Choice<'_>, prefer: Prefer) -> OtherReplay {
+        let own = other.choice(prefer);
+        let alone = choice.alone().best().filter(|best| *best != BASELINE);
+        let disputed = alone.or(own.best()).filter(|_| choice.is_disputed());
+        OtherReplay {
+            replay: other.setup.replay,
+            total_is: other.setup.replay.total_name(),
+            ranking: other.ranking(&own, None),
+            disputed: disputed.map(str::to_string),
+        }
+    }
+
+    pub(super) fn ranked(&self, policy: &str) -> Option<&Ranked> {
+        self.ranking.iter().find(|ranked| ranked.policy == policy)
+    }
+}
+
+/// A caution where dependent replay has few latencies to go by.
+pub(super) fn is_rough(input: &Input, replays: [Option<Replay>; 2]) -> Option<String> {
+    let share = input.known_latency_share();
+    let is_used = replays.contains(&Some(Replay::Dependent));
+    (is_used && share < KNOWN_SHARE).then(|| {
+        format!(
+            "Dependent replay is rough here: the latencies of only {} of the requests are known, and nothing follows \
+             the others.",
+            crate::quantities::percent(share)
+        )
+    })
+}

@@ -1,0 +1,94 @@
+//! `advise` in open and in dependent replay: what is recommended holds in both.
+
+use forebay::advise::{Advice, Asked, Verdict, advise, default_flash};
+use forebay::devices;
+use forebay::input::Input;
+use forebay::progress::unheard;
+use forebay::simulate::{Replay, Setup};
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::Record;
+
+const GIB: u64 = 1 << 30;
+
+/// A read of 4 KiB somewhere, that took 1 ms when it was recorded.
+fn read(at_us: u64, stream: u32, index: u64) -> Record {
+    Record {
+        at: Nanos::from_micros(at_us),
+        offset: index.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (800 * GIB) / 4096 * 4096,
+        latency: Some(Nanos::from_millis(1)),
+        len: 4096,
+        stream,
+        volume: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    }
+}
+
+/// `readers` tasks that read in turn, one read at a time each, 3 ms apart as recorded.
+fn synchronous(readers: u64) -> Vec<Record> {
+    let reads = (0..3000).flat_map(|n| (0..readers).map(move |reader| (n, reader)));
+    reads.map(|(n, reader)| read(n * 3000 + reader, reader as u32, n * readers + reader)).collect()
+}
+
+fn advised(records: Vec<Record>, both_replays: bool) -> Advice {
+    let streams = records.iter().map(|record| record.stream).max().unwrap() + 1;
+    let labels = (0..streams).map(|stream| format!("reader-{stream}")).collect();
+    let input = Input::from_records(records, labels);
+    let device = devices::open("st1000nm0011:plain").unwrap();
+    let flash = default_flash().unwrap();
+    let asked = Asked { both_replays, ..Asked::default() };
+    advise(&input, &device, String::new(), &flash, Setup::default(), asked, &mut unheard).unwrap()
+}
+
+/// One reader that waits for each answer: its backlog in open replay could be sorted, but there is none.
+#[test]
+fn what_open_replay_alone_gains_is_not_recommended() {
+    let open = advised(synchronous(1), false);
+    assert_eq!((open.verdict, open.replay), (Verdict::Recommended, Replay::Open));
+    assert!(open.other_replay.is_none());
+    let both = advised(synchronous(1), true);
+    assert_eq!((both.verdict, both.replay), (Verdict::Depends, Replay::Dependent));
+    assert_eq!(both.recommended.as_deref(), Some("none"));
+    assert!(both.today.is_none() || both.today.as_ref().unwrap().policy == "none");
+    let told = &both.headline;
+    assert!(told.contains("It depends on whether requests wait for one another."), "{told}");
+    let disputed = both.other_replay.as_ref().unwrap().disputed.as_deref().unwrap();
+    for said in [disputed, "if requests wait for answers, ", "if requests come as recorded, "] {
+        assert!(told.contains(said), "{told}");
+    }
+    assert!(told.starts_with("This disk cannot keep up with the recording: under none"), "{told}");
+    let other = both.other_replay.unwrap();
+    assert_eq!((other.replay, other.total_is), (Replay::Open, "busy time"));
+    assert_eq!(other.ranking.len(), both.ranking.len());
+}
+
+/// Many readers who each wait for an answer leave as many requests to choose from as there are of them.
+#[test]
+fn what_both_replays_gain_is_recommended() {
+    let advice = advised(synchronous(24), true);
+    assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
+    let best = advice.recommended.as_deref().unwrap();
+    let gains = |ranking: &[forebay::advise::Ranked]| {
+        let ranked = ranking.iter().find(|ranked| ranked.policy == best).unwrap();
+        ranked.gain_share.unwrap()
+    };
+    let other = advice.other_replay.as_ref().unwrap();
+    assert!(gains(&advice.ranking) > 0.03 && gains(&other.ranking) > 0.03);
+    assert_eq!(other.disputed, None);
+    let said = format!("If requests come as recorded {best} is better too: ");
+    assert!(advice.findings.iter().any(|it| it.starts_with(&said)), "{:?}", advice.findings);
+}
+
+#[test]
+fn few_latencies_make_it_rough_and_none_leave_open_replay_alone() {
+    let with = |share: usize| {
+        let mut records = synchronous(2);
+        for (at, record) in records.iter_mut().enumerate() {
+            record.latency = record.latency.filter(|_| at % 10 < share);
+        }
+        let advice = advised(records, true);
+        let rough = advice.cautions.iter().any(|it| it.starts_with("Dependent replay is rough"));
+        (advice.other_replay.is_some(), rough)
+    };
+    assert_eq!([0, 7, 8].map(with), [(false, false), (true, true), (true, false)]);
+}
