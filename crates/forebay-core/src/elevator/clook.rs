@@ -11,6 +11,7 @@
 //! Invariant: the same requests are on `fifo` and in `sorted`.
 
 use super::block::Elevator;
+use super::limits::{Limits, SERVED};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
@@ -20,9 +21,10 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
 /// What it takes.
-const PARAMETERS: &[Parameter] =
-    &[Parameter::millis("bound-ms", 10_000.0)
-        .about("a request that has waited for this goes first")];
+const PARAMETERS: &[Parameter] = &[
+    Parameter::millis("bound-ms", 10_000.0).about("a request that has waited for this goes first"),
+    SERVED,
+];
 
 impl Scheduler for CLook {
     const LISTED: Listed = Listed {
@@ -34,6 +36,10 @@ impl Scheduler for CLook {
 
     fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
         Ok(visitor.visit(CLook::new(given.millis("bound-ms")?)))
+    }
+
+    fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(limits.shared())
     }
 }
 

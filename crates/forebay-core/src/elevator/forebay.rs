@@ -39,6 +39,7 @@ mod thinking;
 mod trails;
 
 use super::block::Elevator;
+use super::limits::{Limits, SERVED};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
@@ -62,6 +63,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::millis("write-turn-ms", 300.0).about("the shortest turn of writes while reads wait"),
     Parameter::millis("bound-ms", 10_000.0)
         .about("no admitted request waits longer for its answer, where the device can keep that"),
+    SERVED,
 ];
 
 impl Scheduler for Forebay {
@@ -76,6 +78,10 @@ impl Scheduler for Forebay {
 
     fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
         Ok(visitor.visit(Forebay::new(ForebayConfig::given(given)?)))
+    }
+
+    fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(limits.shared())
     }
 }
 

@@ -27,7 +27,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use super::block::Elevator;
-use super::limits::{Limits, SATA_TAGS, WAIT_QUEUES, Waiting};
+use super::limits::{Limits, SATA_TAGS, Waiting};
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Parameter};
@@ -67,7 +67,7 @@ impl Scheduler for Kyber {
             _ => Some(limits.requests_max),
         };
         let limits = Limits { writes_max, sync_writes_max, ..limits };
-        Ok(limits.waking(limits.requests_max / WAIT_QUEUES))
+        Ok(limits.shared())
     }
 }
 

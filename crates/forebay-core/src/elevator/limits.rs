@@ -27,6 +27,11 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
 /// (Linux `nr_requests`), and 256 over deeper devices.
 pub(super) const SATA_TAGS: u32 = 32;
 
+/// Requests that a scheduler of Forebay's has at a time, reads and writes together: as many as Linux lets wait at a
+/// network block device (`nbd`, `queue_depth` 128), behind which it is served.
+pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1)
+    .about("requests admitted at a time, reads and writes together; 128 is what Linux lets wait at a served device");
+
 /// Who waits for a place in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -119,6 +124,11 @@ impl Limits {
         }
     }
 
+    /// As Linux has them without a scheduler: an eighth of the tags are handed on at a time.
+    pub(super) fn shared(self) -> Limits {
+        self.waking(self.requests_max / WAIT_QUEUES)
+    }
+
     /// Woken after every `wake_batch` requests that end.
     pub(super) fn waking(self, wake_batch: u32) -> Limits {
         match self.waiting {
@@ -132,7 +142,7 @@ impl Limits {
 }
 
 /// Linux's `SBQ_WAIT_QUEUES`: tags are handed on after this part of them has come free.
-pub(super) const WAIT_QUEUES: u32 = 8;
+const WAIT_QUEUES: u32 = 8;
 
 /// Linux's `SBQ_WAKE_BATCH`.
 const WAKE_BATCH_MAX: u32 = 8;

@@ -13,7 +13,7 @@
 //! there: what it would merge meets in the software queue, unless the device was idle.
 
 use super::block::Elevator;
-use super::limits::{Limits, SATA_TAGS, WAIT_QUEUES};
+use super::limits::{Limits, SATA_TAGS};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Parameter};
@@ -37,7 +37,7 @@ impl Scheduler for NoScheduler {
     }
 
     fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
-        Ok(limits.waking(limits.requests_max / WAIT_QUEUES))
+        Ok(limits.shared())
     }
 }
 

@@ -16,7 +16,17 @@ pub enum From {
     UntilLinux2_6_33,
     /// Forebay.
     Forebay,
+    /// Nobody: it goes by process, which only a scheduler within the kernel sees.
+    KernelOnly,
+    /// Linux, with as many requests as those of Forebay have: a yardstick.
+    EqualSlots,
 }
+
+/// What Linux's mq-deadline comes to with as many places as Forebay's schedulers have: only what they save beyond
+/// that is their order's.
+pub(super) const EQUAL_SLOTS: &str = "mq-deadline, equal slots";
+/// The same, as `simulate --policy` takes it.
+pub(super) const EQUAL_SLOTS_SPEC: &str = "mq-deadline:requests-max=128:writes-max=128";
 
 impl From {
     /// Of a scheduler by name.
@@ -25,6 +35,8 @@ impl From {
             "none" | "mq-deadline" | "kyber" | "bfq" => From::Linux,
             "noop" | "deadline" | "cfq" => From::UntilLinux5,
             "anticipatory" => From::UntilLinux2_6_33,
+            "bid" | "bid-hybrid" => From::KernelOnly,
+            EQUAL_SLOTS => From::EqualSlots,
             _ => From::Forebay,
         }
     }
@@ -41,6 +53,8 @@ impl From {
             From::UntilLinux5 => "Linux <5.0",
             From::UntilLinux2_6_33 => "Linux <2.6.33",
             From::Forebay => "Forebay",
+            From::KernelOnly => "kernel only",
+            From::EqualSlots => "yardstick",
         }
     }
 }

@@ -144,6 +144,8 @@ pub(super) struct Choice<'a> {
     agreed: Option<Vec<bool>>,
     /// Whether the other replay has one to use in place of the baseline.
     other_moves: bool,
+    /// Whether Forebay's own may be chosen.
+    own: bool,
 }
 
 impl<'a> Choice<'a> {
@@ -166,7 +168,16 @@ impl<'a> Choice<'a> {
         ];
         let figures = counts.into_iter().filter(|(_, counts)| *counts);
         let figures = figures.map(|(figure, _)| figure).collect();
-        Choice { runs, baseline: at, resampled, figures, prefer, agreed: None, other_moves: false }
+        Choice {
+            runs,
+            baseline: at,
+            resampled,
+            figures,
+            prefer,
+            agreed: None,
+            other_moves: false,
+            own: true,
+        }
     }
 
     /// The same, but for what does not beat the baseline in `other` too: the same schedulers under another replay.
@@ -178,6 +189,12 @@ impl<'a> Choice<'a> {
         let agreed = self.runs.iter().map(beats).collect();
         let other_moves = other.best().is_some_and(|best| best != other.baseline().policy);
         Choice { agreed: Some(agreed), other_moves, ..self }
+    }
+
+    /// The same without Forebay's own: on flash the way through a server takes about as long as the device, and is in no
+    /// figure.
+    pub(super) fn without_own(self) -> Self {
+        Choice { own: false, ..self }
     }
 
     /// Whether one replay has a scheduler to use in place of the baseline, and both together have none.
@@ -296,7 +313,9 @@ impl<'a> Choice<'a> {
     fn can_be_had(&self, run: usize) -> bool {
         let falls_behind =
             !self.baseline().figures.is_overloaded() && self.runs[run].figures.is_overloaded();
-        run == self.baseline || !falls_behind && From::of(self.policy(run)).is_to_be_had()
+        let from = From::of(self.policy(run));
+        let may = from.is_to_be_had() && (self.own || from != From::Forebay);
+        run == self.baseline || may && !falls_behind
     }
 
     /// Whether no other replay has anything against it.

@@ -5,7 +5,7 @@ use forebay_core::device::list::DeviceModel;
 use forebay_trace::describe::printable;
 use forebay_trace::plural::{listed, verb};
 
-use super::available::served;
+use super::available::{EQUAL_SLOTS, served};
 use super::choice::Choice;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
 use super::sensitivity::{self, Sensitivity};
@@ -433,6 +433,7 @@ impl Case<'_> {
         let chosen = &self.chosen.policy;
         let is_ours = From::of(chosen) == From::Forebay && *chosen != self.baseline().policy;
         findings.extend(is_ours.then(|| served(chosen)));
+        findings.extend(is_ours.then(|| self.by_places_alone()).flatten());
         findings.extend(self.trade());
         findings.extend(self.others());
         findings.extend(self.plain.and_then(|plain| plain.told(self.total_words())));
@@ -588,6 +589,18 @@ impl Case<'_> {
             seconds(moving),
             percent(between),
             pairs.join("; "),
+        ))
+    }
+
+    /// What more places alone do, which is not the order's to claim.
+    fn by_places_alone(&self) -> Option<String> {
+        let run = self.results.iter().find(|run| run.policy == EQUAL_SLOTS)?;
+        Some(format!(
+            "{} has 128 places, as many as Linux has before a served device. With as many mq-deadline comes to {}: only \
+             what {} saves beyond that is its order's.",
+            self.chosen.policy,
+            self.comes_to(run),
+            self.chosen.policy
         ))
     }
 

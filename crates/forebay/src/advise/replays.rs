@@ -4,9 +4,11 @@
 //! the work, since all of its backlog can be put in order. In *dependent* replay requests wait for answers. Which one an
 //! answer is told by depends on whether the disk keeps up; what is recommended has to hold in both.
 
+use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
 use serde::Serialize;
 
+use super::available::{EQUAL_SLOTS, EQUAL_SLOTS_SPEC};
 use super::choice::{Choice, Prefer};
 use super::ranking::{Ranked, rank};
 use super::{BASELINE, resampled};
@@ -25,6 +27,8 @@ pub(super) struct Tryout {
     pub(super) runs: Vec<(String, Run)>,
     pub(super) results: Vec<RunResult>,
     resampled: Resampled,
+    /// Whether the device is slow enough for the way through a server not to count: docs/serve-measured.md, section 2.
+    is_slow: bool,
 }
 
 impl Tryout {
@@ -35,17 +39,22 @@ impl Tryout {
         jobs: usize,
         progress: Telling<'_>,
     ) -> Result<Tryout, Error> {
-        let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
-        let runs = run_all(input, bed, &names, setup, jobs, progress)?;
+        let listed = POLICIES.iter().map(|listed| listed.name);
+        let names: Vec<&str> = listed.chain([EQUAL_SLOTS_SPEC]).collect();
+        let mut runs = run_all(input, bed, &names, setup, jobs, progress)?;
+        let yardstick = runs.iter_mut().find(|run| run.result.policy == EQUAL_SLOTS_SPEC);
+        yardstick.into_iter().for_each(|run| run.result.policy = EQUAL_SLOTS.to_string());
         let slices: Vec<&Slices> = runs.iter().filter_map(|run| run.slices.as_ref()).collect();
         let resampled = resampled(&slices);
         let results = runs.iter().map(|run| run.result.clone()).collect();
         let runs = runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
-        Ok(Tryout { setup, runs, results, resampled })
+        let is_slow = bed.disk.model.cylinders() > 0;
+        Ok(Tryout { setup, runs, results, resampled, is_slow })
     }
 
     pub(super) fn choice(&self, prefer: Prefer) -> Choice<'_> {
-        Choice::new(&self.results, BASELINE, &self.resampled, prefer)
+        let choice = Choice::new(&self.results, BASELINE, &self.resampled, prefer);
+        if self.is_slow { choice } else { choice.without_own() }
     }
 
     pub(super) fn ranking(&self, choice: &Choice<'_>, recommended: Option<&str>) -> Vec<Ranked> {

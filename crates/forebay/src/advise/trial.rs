@@ -181,7 +181,6 @@ impl Trial<'_> {
         let run = &ran.result;
         let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let needed = figure("flash_used_bytes_max");
-        let elsewhere = self.against_elsewhere(&ran, policy, progress)?;
         let mut evidence = format!(
             "{} of {} went to flash, {} of data at most at a time",
             counted((figure("offloaded_requests") + figure("flash_updates")) as u64, "piece"),
@@ -196,7 +195,15 @@ impl Trial<'_> {
             );
         }
         let why = (needed == 0.0).then(|| "It moved nothing to flash".to_string());
-        let why = why.or(elsewhere);
+        let by_process = self.input.names_submitters && self.input.labels.len() > 1;
+        let why = why.or(by_process.then(|| {
+            "In the kernel only: it goes by process, which a server of Forebay's does not see"
+                .to_string()
+        }));
+        let why = match why {
+            None => self.against_elsewhere(&ran, policy, progress)?,
+            why => why,
+        };
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use forebay_trace::plural::{listed, verb};
 use serde::{Serialize, Serializer};
 
+use super::super::available::From;
 use super::Choice;
 
 /// Why a scheduler is not the one to use. Figures are told in words, its own against the other's.
@@ -19,6 +20,16 @@ pub enum PassedOver {
     },
     /// No system that is still kept up has it.
     NotToBeHad,
+    /// It goes by process, which a server does not see.
+    KernelOnly,
+    /// It shows what more places alone do.
+    Yardstick,
+    /// The device falls behind with it.
+    FallsBehind,
+    /// It takes a way through a server that is in no figure.
+    WayNotCounted,
+    /// It is not better than the baseline under the other replay.
+    Disputed,
     /// Nothing beats it, and the one to use is better in a figure.
     Worse {
         /// The one to use.
@@ -45,6 +56,11 @@ impl fmt::Display for PassedOver {
         match self {
             PassedOver::Beaten { by, figure } => write!(to, "beaten by {by}: {figure}"),
             PassedOver::NotToBeHad => to.write_str("no longer available"),
+            PassedOver::KernelOnly => to.write_str("works only within the kernel: goes by process"),
+            PassedOver::Yardstick => to.write_str("shows what more places alone do"),
+            PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
+            PassedOver::WayNotCounted => to.write_str("the way through a server is not counted"),
+            PassedOver::Disputed => to.write_str("not better under the other replay"),
             PassedOver::Worse { than, figure } => {
                 write!(to, "better than {than} in one figure, worse in another: {figure}")
             }
@@ -73,7 +89,7 @@ impl PassedOver {
                 None => reasons.push((reason, vec![told])),
             }
         }
-        reasons.sort_by_key(|(reason, _)| *reason == Reason::NotToBeHad);
+        reasons.sort_by_key(|(reason, _)| matches!(reason, Reason::Other(_)));
         let told: Vec<String> = reasons.iter().map(|(reason, all)| reason.told(all)).collect();
         (!told.is_empty()).then(|| format!("Why not another: {}.", told.join("; ")))
     }
@@ -85,7 +101,7 @@ enum Reason<'a> {
     Beaten(&'a str),
     Worse(&'a str),
     Alike(&'a str),
-    NotToBeHad,
+    Other(&'a PassedOver),
 }
 
 impl<'a> Reason<'a> {
@@ -97,18 +113,38 @@ impl<'a> Reason<'a> {
             PassedOver::Worse { than, figure } => (Reason::Worse(than), with(figure)),
             PassedOver::WorseTogether { than, figures } => (Reason::Worse(than), with(figures)),
             PassedOver::Alike { to } => (Reason::Alike(to), policy.to_string()),
-            PassedOver::NotToBeHad => (Reason::NotToBeHad, policy.to_string()),
+            other => (Reason::Other(other), policy.to_string()),
         }
     }
 
     fn told(&self, policies: &[String]) -> String {
-        let is = verb(policies.len() as u64, "is", "are");
+        let several =
+            |one: &'static str, more: &'static str| verb(policies.len() as u64, one, more);
+        let (is, works, shows) =
+            (several("is", "are"), several("works", "work"), several("shows", "show"));
         let policies = listed(policies);
         match self {
             Reason::Beaten(by) => format!("{by} beats {policies}"),
             Reason::Worse(than) => format!("nothing beats {policies}, but {than} is better there"),
             Reason::Alike(to) => format!("{policies} cannot be told from {to}"),
-            Reason::NotToBeHad => format!("{policies} {is} no longer to be had"),
+            Reason::Other(PassedOver::KernelOnly) => {
+                format!("{policies} {works} only within the kernel, by process")
+            }
+            Reason::Other(PassedOver::Yardstick) => {
+                format!("{policies} {shows} what more places alone do")
+            }
+            Reason::Other(PassedOver::FallsBehind) => {
+                format!("the device falls behind with {policies}")
+            }
+            Reason::Other(PassedOver::WayNotCounted) => {
+                format!(
+                    "the way through a server, some 20 µs a request, is not counted for {policies}"
+                )
+            }
+            Reason::Other(PassedOver::Disputed) => {
+                format!("{policies} {is} not better under the other replay")
+            }
+            Reason::Other(_) => format!("{policies} {is} no longer to be had"),
         }
     }
 }
@@ -131,11 +167,20 @@ impl Choice<'_> {
             return Some(beaten);
         }
         if !self.can_be_had(run) {
-            return Some(PassedOver::NotToBeHad);
+            return Some(match From::of(self.policy(run)) {
+                From::KernelOnly => PassedOver::KernelOnly,
+                From::EqualSlots => PassedOver::Yardstick,
+                From::Forebay if !self.own => PassedOver::WayNotCounted,
+                from if from.is_to_be_had() => PassedOver::FallsBehind,
+                _ => PassedOver::NotToBeHad,
+            });
         }
         let mut others = (0..self.runs.len()).filter(|other| self.can_be_had(*other));
         if let Some(beaten) = others.find_map(beaten) {
             return Some(beaten);
+        }
+        if !self.is_agreed(run) && self.beats(run, self.baseline).is_some() {
+            return Some(PassedOver::Disputed);
         }
         let than = name(chosen);
         Some(match self.figures.iter().find(|figure| self.is_less(**figure, chosen, run)) {

@@ -73,14 +73,14 @@ fn the_preference_picks_among_those_that_nothing_beats() {
         run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 390.0, 50.0, 200.0),
         run("bfq", 410.0, 80.0, 80.0),
-        run("bid", 200.0, 90.0, 90.0),
+        run("own", 200.0, 90.0, 90.0),
         run("forebay", 300.0, 95.0, 95.0),
     ];
     let of = |prefer| chosen(&runs, prefer);
-    assert_eq!(of(Prefer::Total).0, "bid");
+    assert_eq!(of(Prefer::Total).0, "own");
     assert_eq!(of(Prefer::Reads), ("mq-deadline".into(), Some("mq-deadline".into())));
     assert_eq!(of(Prefer::Writes), ("bfq".into(), Some("bfq".into())));
-    assert_eq!(of(Prefer::Balance), ("bid".into(), Some("bfq".into())));
+    assert_eq!(of(Prefer::Balance), ("own".into(), Some("bfq".into())));
 }
 
 #[test]
@@ -106,15 +106,15 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
         run("none", 400.0, 100.0, 100.0),
         run("anticipatory", 200.0, 50.0, 50.0),
         run("mq-deadline", 300.0, 80.0, 80.0),
-        run("bid", 250.0, 60.0, 60.0),
+        run("own", 250.0, 60.0, 60.0),
     ];
-    assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("mq-deadline".into())));
+    assert_eq!(chosen(&runs, Prefer::Balance), ("own".into(), Some("mq-deadline".into())));
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance);
-    let why = |policy| choice.passed_over(policy, "bid").unwrap().to_string();
+    let why = |policy| choice.passed_over(policy, "own").unwrap().to_string();
     assert_eq!(why("anticipatory"), "no longer available");
-    assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80 ms against 60 ms");
-    assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "bid"));
+    assert_eq!(why("mq-deadline"), "beaten by own: read p99 80 ms against 60 ms");
+    assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "own"));
 }
 
 /// A run whose reads take long in one burst alone.
@@ -134,14 +134,14 @@ fn what_may_well_be_worse_is_not_chosen() {
     let runs = [
         bursty("none", 400.0, 3900.0, 197.0),
         bursty("mq-deadline", 400.0, 11_600.0, 129.0),
-        bursty("bid", 400.0, 3300.0, 137.0),
+        bursty("own", 400.0, 3300.0, 137.0),
     ];
-    assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("none".into())));
+    assert_eq!(chosen(&runs, Prefer::Balance), ("own".into(), Some("none".into())));
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance);
-    let why = choice.passed_over("mq-deadline", "bid").unwrap().to_string();
+    let why = choice.passed_over("mq-deadline", "own").unwrap().to_string();
     // Both take 400 s, of which nothing is said.
-    assert!(why.starts_with("worse than bid as far as can be told: read p99"), "{why}");
+    assert!(why.starts_with("worse than own as far as can be told: read p99"), "{why}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn flash_that_chance_may_have_helped_is_told_so() {
     let runs = [
         bursty("bid-hybrid", 400.0, 2300.0, 100.0),
         bursty("none", 400.0, 39_000.0, 100.0),
-        bursty("bid", 400.0, 39_000.0, 100.0),
+        bursty("own", 400.0, 39_000.0, 100.0),
     ];
     let runs = Runs::of(&runs);
     let why = runs.choice(Prefer::Reads).against_flash(2).unwrap();
@@ -249,30 +249,30 @@ fn each_that_is_passed_over_is_told_why() {
     let runs = [
         run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 390.0, 50.0, 200.0),
-        run("bid", 200.0, 90.0, 90.0),
+        run("own", 200.0, 90.0, 90.0),
         run("forebay", 201.0, 90.5, 90.5),
     ];
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance);
-    let why = |policy| choice.passed_over(policy, "bid").unwrap().to_string();
-    assert_eq!(why("none"), "beaten by bid: total time 400 s against 200 s");
+    let why = |policy| choice.passed_over(policy, "own").unwrap().to_string();
+    assert_eq!(why("none"), "beaten by own: total time 400 s against 200 s");
     assert_eq!(
         why("mq-deadline"),
-        "better than bid in one figure, worse in another: total time 390 s against 200 s"
+        "better than own in one figure, worse in another: total time 390 s against 200 s"
     );
-    assert_eq!(why("forebay"), "cannot be told from bid");
-    assert_eq!(choice.passed_over("bid", "bid"), None);
+    assert_eq!(why("forebay"), "cannot be told from own");
+    assert_eq!(choice.passed_over("own", "own"), None);
     let best: Vec<_> =
-        choice.extremes("bid").into_iter().map(|(prefer, policy, _)| (prefer, policy)).collect();
-    let (total, reads) = ((Prefer::Total, "bid"), (Prefer::Reads, "mq-deadline"));
-    assert_eq!(best, [total, reads, (Prefer::Writes, "bid"), (Prefer::Balance, "bid")]);
+        choice.extremes("own").into_iter().map(|(prefer, policy, _)| (prefer, policy)).collect();
+    let (total, reads) = ((Prefer::Total, "own"), (Prefer::Reads, "mq-deadline"));
+    assert_eq!(best, [total, reads, (Prefer::Writes, "own"), (Prefer::Balance, "own")]);
 }
 
 #[test]
 fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
     let said = |flash: (f64, f64, f64), free: (f64, f64, f64)| {
         let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
-        let runs = [of("cache", flash), of("none", (900.0, 100.0, 100.0)), of("bid", free)];
+        let runs = [of("cache", flash), of("none", (900.0, 100.0, 100.0)), of("own", free)];
         let runs = Runs::of(&runs);
         let why = runs.choice(Prefer::Balance).against_flash(2);
         why.unwrap_or("worth it".to_string())
@@ -280,10 +280,10 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
     assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
     let why = said((500.0, 400.0, 90.0), (800.0, 90.0, 90.0));
     assert!(why.contains("read p99 rises against none (read p99 400 ms against 100 ms)"), "{why}");
-    assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than bid"));
+    assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than own"));
     // Half the time and half the writes' tail do not pay for reads that wait longer.
     let why = said((400.0, 95.0, 45.0), (800.0, 90.0, 90.0));
-    assert_eq!(why, "Not worth flash: read p99 rises against bid (read p99 95 ms against 90 ms)");
+    assert_eq!(why, "Not worth flash: read p99 rises against own (read p99 95 ms against 90 ms)");
 }
 
 /// What nothing beats is a rival of flash, though another is chosen.
@@ -336,13 +336,13 @@ fn flash_is_spared_the_best_figure_of_every_rival() {
         of("cache", (330.0, 90.0, 90.0)),
         of("none", flat),
         of("none", flat),
-        of("bid", (500.0, 80.0, 110.0)),
+        of("own", (500.0, 80.0, 110.0)),
     ];
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance);
     assert_eq!(choice.against_flash(2), None);
     let why = choice.against_flash(3).unwrap();
-    assert!(why.starts_with("Not worth flash: read p99 rises against bid"), "{why}");
+    assert!(why.starts_with("Not worth flash: read p99 rises against own"), "{why}");
 }
 
 /// What chance may make equal is still not chosen for being simple where it is more than a tenth worse.
@@ -352,12 +352,12 @@ fn what_is_simple_has_to_be_within_a_tenth() {
         let runs = [
             bursty("none", 400.0, 10_000.0, 200.0),
             bursty("mq-deadline", 400.0, read_ms, 100.0),
-            bursty("bid", 400.0, 3300.0, 100.0),
+            bursty("own", 400.0, 3300.0, 100.0),
         ];
         chosen(&runs, Prefer::Reads).0
     };
     assert_eq!(chosen_at(3500.0), "mq-deadline");
-    assert_eq!(chosen_at(3900.0), "bid");
+    assert_eq!(chosen_at(3900.0), "own");
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn what_differs_is_told_apart_from_what_linux_has_that_differs() {
     };
     let same = run("mq-deadline", 399.0, 99.0, 101.0);
     assert_eq!(differs(std::slice::from_ref(&same)), (false, false));
-    assert_eq!(differs(&[same.clone(), run("bid", 400.0, 80.0, 100.0)]), (true, false));
+    assert_eq!(differs(&[same.clone(), run("own", 400.0, 80.0, 100.0)]), (true, false));
     assert_eq!(differs(&[same.clone(), run("kyber", 400.0, 130.0, 100.0)]), (true, true));
     assert_eq!(differs(&[same, run("anticipatory", 300.0, 80.0, 80.0)]), (false, false));
 }
