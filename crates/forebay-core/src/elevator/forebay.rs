@@ -61,7 +61,7 @@ const PARAMETERS: &[Parameter] = &[
         .about("how long one stream that is waited for keeps the disk while others ask"),
     Parameter::millis("read-turn-ms", 300.0).about("the shortest turn of reads while writes wait"),
     Parameter::millis("write-turn-ms", 300.0).about("the shortest turn of writes while reads wait"),
-    Parameter::millis("bound-ms", 10_000.0)
+    Parameter::millis("bound-ms", 3000.0)
         .about("no admitted request waits longer for its answer, where the device can keep that"),
     SERVED,
 ];
