@@ -220,5 +220,7 @@ fn played(
         flush_error,
         tape,
     };
-    Ok(played.result(&watch))
+    let mut result = played.result(&watch);
+    workload.tell_lag(&mut result.figures);
+    Ok(result)
 }

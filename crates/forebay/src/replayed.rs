@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use forebay_core::replay::{Closed, Dependent, Intensity, Lag, Open};
+use forebay_core::replay::{Closed, Dependent, Intensity, Open};
 use forebay_core::{Done, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::input::{Failed, Input, Records};
 use crate::layout::{Changed, Imputed, Map, VolumeLayout};
 use crate::progress::Meter;
+use crate::statistics::Figures;
 
 /// How recorded requests become arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -223,11 +224,11 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// How far the run is behind its recording, where requests wait for others; else that shows in their own times.
-    pub fn lag(&self) -> Option<Lag> {
-        match &self.kind {
-            Kind::Dependent(dependent) => Some(dependent.lag()),
-            Kind::Open(_) | Kind::Closed(..) => None,
+    /// Puts into `figures` how far the run is behind its recording, where requests wait for others; else that shows in
+    /// their own times.
+    pub fn tell_lag(&self, figures: &mut Figures) {
+        if let Kind::Dependent(dependent) = &self.kind {
+            figures.set_lags(dependent.lag(), |stream| dependent.lag_of(stream));
         }
     }
 

@@ -342,9 +342,7 @@ impl Visited<'_> {
         let joules = devices.iter().map(|device| device.joules(makespan)).sum();
         let back: Vec<WriteBack> = devices.iter().map(Device::write_back).collect();
         let mut figures = watch.statistics.figures(makespan, (busy, joules), &back, labels);
-        if let Some(lag) = workload.lag() {
-            figures.set_lag(lag);
-        }
+        workload.tell_lag(&mut figures);
         let (write_amplification, erases, erases_max) = wear(&devices);
         let disks = usize::from(watch.disks);
         let each = opened.iter().copied().zip(&devices).zip(watch.statistics.asked());

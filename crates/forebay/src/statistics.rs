@@ -134,6 +134,9 @@ struct Stream {
     requests: u64,
     latencies: Option<Box<Latencies>>,
     busy: Nanos,
+    lag: Lag,
+    /// When its last request was answered.
+    done: Nanos,
 }
 
 impl Stream {
@@ -355,6 +358,9 @@ impl<D: Known> Statistics<D> {
                     busy_share: stream.busy.0 as f64 / busy.0.max(1) as f64,
                     p50_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.5)),
                     p99_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.99)),
+                    done_s: stream.done.as_secs_f64(),
+                    longest_lag_ms: stream.lag.longest().as_millis_f64(),
+                    number: index as u32,
                 })
             })
             .collect();
@@ -419,10 +425,13 @@ impl<D: Known> Observer for Statistics<D> {
         }
         self.waits.record(done.wait);
         self.held.record(done.held);
-        self.lag.record(latency + done.held - done.wait);
+        let lag = latency + done.held - done.wait;
+        self.lag.record(lag);
         self.classes.record(done.class, latency);
         let stream = self.stream(done.request.stream);
         stream.requests += 1;
+        stream.lag.record(lag);
+        stream.done = now;
         if (done.request.stream as usize) < STREAMS_MEASURED {
             stream.latencies.get_or_insert_with(|| Box::new(Latencies::new(2))).record(latency);
         }
@@ -435,8 +444,15 @@ impl Figures {
         Lag::is_overload_of(self.lagging_share)
     }
 
-    /// Takes `lag` for how far the run was behind its recording.
-    pub fn set_lag(&mut self, lag: Lag) {
+    /// Takes these for how far the run, and each stream, was behind the recording.
+    pub fn set_lags(&mut self, all: Lag, of_stream: impl Fn(u32) -> Lag) {
+        self.set_lag(all);
+        for share in &mut self.streams {
+            share.longest_lag_ms = of_stream(share.number).longest().as_millis_f64();
+        }
+    }
+
+    fn set_lag(&mut self, lag: Lag) {
         self.lag_mean_ms = lag.mean().map(Nanos::as_millis_f64);
         self.longest_lag_ms = lag.longest().as_millis_f64();
         self.lagging_share = lag.late_share();
@@ -567,4 +583,11 @@ pub struct StreamShare {
     pub p50_ms: Option<f64>,
     /// Latency that 99 % of its requests do not exceed; none as above.
     pub p99_ms: Option<f64>,
+    /// When its last request was answered, since the run began.
+    pub done_s: f64,
+    /// The most that it was behind its recording, as [`Figures::longest_lag_ms`].
+    pub longest_lag_ms: f64,
+    /// Its number in the trace.
+    #[serde(skip)]
+    pub(crate) number: u32,
 }

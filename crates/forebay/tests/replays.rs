@@ -4,7 +4,7 @@ use forebay::advise::{Advice, Asked, Verdict, advise, default_flash};
 use forebay::devices;
 use forebay::input::Input;
 use forebay::progress::unheard;
-use forebay::simulate::{Replay, Setup};
+use forebay::simulate::{Replay, Setup, run};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
@@ -91,4 +91,23 @@ fn few_latencies_make_it_rough_and_none_leave_open_replay_alone() {
         (advice.other_replay.is_some(), rough)
     };
     assert_eq!([0, 7, 8].map(with), [(false, false), (true, true), (true, false)]);
+}
+
+/// A stream that reads all the time falls behind; one that reads three times, far apart, does not.
+#[test]
+fn each_stream_has_its_own_lag() {
+    let busy = (0..2000).map(|n| read(n * 3000, 0, n));
+    let calm = (0..3).map(|n| read(n * 2_900_000 + 1, 1, 9000 + n));
+    let mut records: Vec<Record> = busy.chain(calm).collect();
+    records.sort_by_key(|record| record.at);
+    let input = Input::from_records(records, vec!["busy".into(), "calm".into()]);
+    let device = devices::open("st1000nm0011:plain").unwrap();
+    let setup = Setup { replay: Replay::Dependent, ..Setup::default() };
+    let figures = run(&input, &device, "noop", setup).unwrap().result.figures;
+    let [busy, calm] = ["busy", "calm"]
+        .map(|name| figures.streams.iter().find(|stream| stream.stream == name).unwrap());
+    assert_eq!(busy.longest_lag_ms, figures.longest_lag_ms);
+    assert!(busy.longest_lag_ms > 10_000.0 && calm.longest_lag_ms < 100.0, "{calm:?}");
+    assert!((busy.done_s - figures.makespan_s).abs() < 1e-6);
+    assert!((5.8..6.0).contains(&calm.done_s), "{calm:?}");
 }

@@ -258,8 +258,11 @@ fn device_cells(device: &DeviceFigures) -> [String; 8] {
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
     type Row = (&'static str, fn(&StreamShare) -> String);
-    const ROWS: [Row; 2] =
-        [("under way", |of| significant(of.busy_share)), ("p99", |of| or_none(of.p99_ms, millis))];
+    const ROWS: [Row; 3] = [
+        ("under way", |of| significant(of.busy_share)),
+        ("p99", |of| or_none(of.p99_ms, millis)),
+        ("late: most", |of| millis(of.longest_lag_ms)),
+    ];
     let Some(first) = runs.first() else { return String::new() };
     let policies = runs.iter().map(|run| output::in_lines(&run.policy));
     let mut table = output::table(["stream".into(), String::new()].into_iter().chain(policies));

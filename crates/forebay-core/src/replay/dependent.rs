@@ -99,6 +99,7 @@ struct Stream {
     last: Option<(u32, u64)>,
     /// When that may be issued, once that is known.
     ready_at: Nanos,
+    lag: Lag,
 }
 
 /// Dependent replay of requests in time order, each with the latency it had if that is known.
@@ -158,6 +159,11 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
     /// How far the run is behind the recording.
     pub fn lag(&self) -> Lag {
         self.lag
+    }
+
+    /// How far a stream is behind; nothing of those of unknown tasks.
+    pub fn lag_of(&self, stream: u32) -> Lag {
+        self.streams.get(stream as usize).map_or(Lag::default(), |stream| stream.lag)
     }
 
     /// Requests that were issued later than they should have been, because too many others had to be
@@ -225,15 +231,23 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    fn history(&mut self, request: &Request) -> &mut History {
+    /// Who issued it; none where nobody knows.
+    fn stream(&mut self, request: &Request) -> Option<&mut Stream> {
         if request.flags.has(Flags::ANONYMOUS) {
-            return &mut self.anonymous;
+            return None;
         }
         let stream = request.stream as usize;
         if stream >= self.streams.len() {
             self.streams.resize_with(stream + 1, Stream::default);
         }
-        &mut self.streams[stream].history
+        Some(&mut self.streams[stream])
+    }
+
+    fn history(&mut self, request: &Request) -> &mut History {
+        match request.flags.has(Flags::ANONYMOUS) {
+            true => &mut self.anonymous,
+            false => &mut self.stream(request).expect("it has a stream").history,
+        }
     }
 
     /// The latest answer that whoever issued `request` can have waited for, where it overlaps `earlier`
@@ -377,7 +391,11 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
         let key = done.request.id as u32;
         let Active { request, overlapped, answer, .. } = self.active[key];
         if done.outcome.is_ok() {
-            self.lag.record(now - request.at - done.wait);
+            let lag = now - request.at - done.wait;
+            self.lag.record(lag);
+            if let Some(stream) = self.stream(&request) {
+                stream.lag.record(lag);
+            }
         }
         self.overlaps.remove(key, &request);
         // Nobody who remembers its number shall take the place's next request for it.

@@ -49,6 +49,9 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         busy_share: 0.3 / (index + 1) as f64,
         p50_ms: Some(tail_ms / 9.0),
         p99_ms: Some(tail_ms * (1.0 + scattered(index))),
+        done_s: 160.0 + busy_s / 100.0,
+        longest_lag_ms: tail_ms,
+        number: index as u32,
     };
     Figures {
         requests: 137_309,
