@@ -56,10 +56,10 @@ pub(crate) fn compare<'py>(
     let (card, notes) = detached(py, |signals| {
         let [a, b] = sources.map(|source| {
             let name = source.name().to_path_buf();
-            Input::read_from(&name, source.opening(), by, |_| signals.go_on())
+            Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())
         });
         let (a, b) = (a?, b?);
-        let card = forebay::compare::compare(&a, &b, &options, |_| signals.go_on())?;
+        let card = forebay::compare::compare(&a, &b, &options, &mut |_| signals.go_on())?;
         page.write(|| Ok(report::card_html(&card)))?;
         Ok((card, [(a.path, a.notes), (b.path, b.notes)]))
     })?;

@@ -82,10 +82,10 @@ pub(crate) fn convert(
         let mut reader = source.open()?;
         let writer = write::create(&output, to.as_deref(), &kept).map_err(Error::output)?;
         let converted = match hidden {
-            None => forebay::convert::convert(&name, &mut *reader, writer, go_on)?,
+            None => forebay::convert::convert(&name, &mut *reader, writer, &mut go_on)?,
             Some((key, extents)) => {
                 let mut hidden = Anonymized::new(&mut *reader, &name, key, extents);
-                forebay::convert::convert(&name, &mut hidden, writer, go_on)?
+                forebay::convert::convert(&name, &mut hidden, writer, &mut go_on)?
             }
         };
         Ok((converted, reader.notes().clone()))
@@ -104,7 +104,7 @@ fn parted(py: Python<'_>, source: &Source, output: &Path) -> PyResult<u64> {
         return Err(argument("partition_by", why.into()));
     };
     let parted = detached(py, |signals| {
-        part(path, from.as_deref(), output, || source.open(), |_, _| signals.go_on())
+        part(path, from.as_deref(), output, || source.open(), &mut |_, _| signals.go_on())
     })?;
     if let Some(notes) = &parted.notes {
         warn_notes(py, path, notes)?;

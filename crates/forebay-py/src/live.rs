@@ -106,7 +106,7 @@ pub(crate) fn play<'py>(
     let by = options::stream_by(stream_by)?;
     let input = detached(py, |signals| {
         let name = source.name().to_path_buf();
-        Input::read_from(&name, source.opening(), by, |_| signals.go_on())
+        Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())
     })?;
     warn_notes(py, &input.path, &input.notes)?;
     let result = beside(py, |stop| {

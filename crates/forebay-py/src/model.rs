@@ -73,9 +73,9 @@ pub(crate) fn fit<'py>(
     let options = FitOptions { detail, names: keep_names, budget_bytes };
     let (Fitted { model, file, notes }, verdict) = detached(py, |signals| {
         let fitted =
-            forebay::model::fit::fit(&name, || source.open(), &options, |_| signals.go_on())?;
+            forebay::model::fit::fit(&name, || source.open(), &options, &mut |_| signals.go_on())?;
         let opening = verdict.then(|| source.opening());
-        let judge = |opening| judge(&name, opening, &fitted.model, |_: &Told| signals.go_on());
+        let judge = |opening| judge(&name, opening, &fitted.model, &mut |_: &Told| signals.go_on());
         let judged = opening.map(judge).transpose()?;
         Ok((fitted, judged))
     })?;
@@ -136,12 +136,12 @@ pub(crate) fn generate(
         let (mut generator, kept) = (Generator::new(&fitted, options), Kept::file(&model));
         if fio_job::is_asked(&output, to.as_deref()) {
             let draft = Draft::new(&output, &kept).map_err(forebay::Error::output)?;
-            let records = fio_job::write(&model, &mut generator, draft, |_| signals.go_on())?;
+            let records = fio_job::write(&model, &mut generator, draft, &mut |_| signals.go_on())?;
             return Ok(Converted { records, lost: Vec::new() });
         }
         let writer =
             write::create(&output, to.as_deref(), &kept).map_err(forebay::Error::output)?;
-        convert(&model, &mut generator, writer, |_| signals.go_on())
+        convert(&model, &mut generator, writer, &mut |_| signals.go_on())
     })?;
     for what in lost {
         warn(py, format!("{}: {what}", output.display()))?;

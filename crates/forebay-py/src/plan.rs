@@ -109,7 +109,8 @@ pub(crate) fn plan_capacity<'py>(
     }
     let (answer, arrivals) = detached(py, |signals| {
         let arrivals = arrivals(&source, by_volume, clock, signals)?;
-        let answer = capacity::answer(&arrivals, &promises, doubt, |_: &Told| signals.go_on())?;
+        let answer =
+            capacity::answer(&arrivals, &promises, doubt, &mut |_: &Told| signals.go_on())?;
         page.write(|| capacity_html(&arrivals, &promises, &answer.rows))?;
         Ok((answer, arrivals))
     })?;
@@ -125,7 +126,7 @@ fn arrivals(
     signals: &mut Signals,
 ) -> Result<ArrivalTimes, forebay::Error> {
     let mut reader = source.open()?;
-    ArrivalTimes::read(source.name(), &mut *reader, by_volume, clock, |_| signals.go_on())
+    ArrivalTimes::read(source.name(), &mut *reader, by_volume, clock, &mut |_| signals.go_on())
 }
 
 /// When the requests of `source` arrive, and how long they are.
@@ -136,7 +137,7 @@ fn load(
     signals: &mut Signals,
 ) -> Result<Load, forebay::Error> {
     let mut reader = source.open()?;
-    Load::read(source.name(), &mut *reader, by_volume, clock, |_| signals.go_on())
+    Load::read(source.name(), &mut *reader, by_volume, clock, &mut |_| signals.go_on())
 }
 
 /// A cost, or a device's.

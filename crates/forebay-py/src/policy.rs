@@ -104,8 +104,8 @@ pub(crate) fn run_each(
 ) -> PyResult<Vec<Run>> {
     let names: Vec<&str> = wanted.iter().filter_map(Wanted::name).collect();
     let named = detached(py, |signals| {
-        let go_on = |_: &Told| signals.go_on();
-        run_all(input, bed, &names, setup, jobs::all(), go_on)
+        let mut go_on = |_: &Told| signals.go_on();
+        run_all(input, bed, &names, setup, jobs::all(), &mut go_on)
     })?;
     let mut named = named.into_iter();
     let run = |wanted: &Wanted| match wanted {
@@ -161,7 +161,7 @@ fn ran<P: forebay_core::Policy + Send>(
     end: impl FnOnce(&P) + Send,
 ) -> PyResult<Run> {
     let work = |signals: &mut crate::signals::Signals| -> Result<Run, Error> {
-        let run = run_own(input, bed, (name, &mut policy), setup, |_| signals.go_on())?;
+        let run = run_own(input, bed, (name, &mut policy), setup, &mut |_| signals.go_on())?;
         end(&policy);
         Ok(run)
     };

@@ -74,7 +74,7 @@ pub(crate) fn simulate(
     let page = Report::begin(report, &kept)?;
     let input = detached(py, |signals| {
         let name = source.name().to_path_buf();
-        Input::read_from(&name, source.opening(), by, |_| signals.go_on())
+        Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())
     })?;
     let runs = run_each(py, &input, bed, &wanted, setup)?;
     let runs = match page.is_asked() {

@@ -58,7 +58,7 @@ pub(crate) fn describe<'py>(
         threads: threads.then_some(of_threads),
     };
     let (description, notes) = detached(py, |signals| {
-        input::describe(source.name(), &mut *source.open()?, options, |_| signals.go_on())
+        input::describe(source.name(), &mut *source.open()?, options, &mut |_| signals.go_on())
     })?;
     warn_notes(py, source.name(), &notes)?;
     loads(py, &json(&description)?)
@@ -94,7 +94,8 @@ pub(crate) fn cache<'py>(
     let page = Report::begin(report, &source.kept())?;
     let (curve, notes) = detached(py, |signals| {
         let mut reader = source.open()?;
-        let curve = cache_curve::curve(source.name(), &mut *reader, &options, |_| signals.go_on())?;
+        let curve =
+            cache_curve::curve(source.name(), &mut *reader, &options, &mut |_| signals.go_on())?;
         page.write(|| Ok(report::cache_html(&curve)))?;
         Ok((curve, reader.notes().clone()))
     })?;
@@ -132,8 +133,8 @@ pub(crate) fn defragment<'py>(
     let (name, bed) = (source.name().to_path_buf(), Bed::of(&device));
     bed.check(policy).map_err(raised)?;
     let (answer, notes) = detached(py, |signals| {
-        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
-        let answer = study(&input, bed, policy, setup, |_| signals.go_on())?;
+        let input = Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())?;
+        let answer = study(&input, bed, policy, setup, &mut |_| signals.go_on())?;
         Ok((answer, input.notes))
     })?;
     warn_notes(py, &name, &notes)?;
@@ -169,7 +170,7 @@ pub(crate) fn offline<'py>(
     let by = options::stream_by(stream_by)?;
     let (input, found) = detached(py, |signals| {
         let name = source.name().to_path_buf();
-        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
+        let input = Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())?;
         let found = forebay::offline::windows(&input, &device, &policies, windows, ios)?;
         Ok((input, found))
     })?;
@@ -202,7 +203,7 @@ pub(crate) fn least_time<'py>(
     let by = options::stream_by(stream_by)?;
     let (input, found) = detached(py, |signals| {
         let name = source.name().to_path_buf();
-        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
+        let input = Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())?;
         let found = LeastTime::of(&input, Bed::of(&device), setup)?;
         Ok((input, found))
     })?;
@@ -262,10 +263,10 @@ pub(crate) fn advise(
     let page = Report::begin(report, &kept)?;
     let work = |signals: &mut Signals| {
         let input = match source {
-            None => sample::read(by, |_| signals.go_on())?,
+            None => sample::read(by, &mut |_| signals.go_on())?,
             Some(source) => {
                 let name = source.name().to_path_buf();
-                Input::read_from(&name, source.opening(), by, |_| signals.go_on())?
+                Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())?
             }
         };
         let (device, reason) = match device {
@@ -273,13 +274,14 @@ pub(crate) fn advise(
             None => default_device(&input)?,
         };
         let flash = flash.map_or_else(default_flash, Ok)?;
-        let go_on = |_: &Told| signals.go_on();
+        let mut go_on = |_: &Told| signals.go_on();
         let asked = Asked { prefer, ..Asked::default() };
         let mut advice =
-            forebay::advise::advise(&input, &device, reason, &flash, setup, asked, go_on)?;
+            forebay::advise::advise(&input, &device, reason, &flash, setup, asked, &mut go_on)?;
         if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {
             let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
-            let tried = redundancy(&input, &device, drives, scheduler, setup, |_| signals.go_on())?;
+            let tried =
+                redundancy(&input, &device, drives, scheduler, setup, &mut |_| signals.go_on())?;
             advice.redundancy = Some(tried);
         }
         let html = report::html(&advice);

@@ -37,7 +37,7 @@ fn main() {
     let card = |devices: &[String]| -> Card {
         let mut options = Options::new(devices, None, 1.0, 1).unwrap();
         options.devices.truncate(devices.len());
-        compare(&input, &input, &options, |_| ()).unwrap()
+        compare(&input, &input, &options, &mut forebay::progress::unheard).unwrap()
     };
     let measured_s = median(|| assert!(card(&[]).verdict.faithful));
     let simulated_s = median(|| assert!(card(&["990-pro".to_string()]).verdict.faithful));

@@ -410,7 +410,7 @@ mod tests {
         let sizes_blocks = vec![100, 1000, 100];
         let options =
             CurveOptions { block_bytes: Some(65_536), sizes_blocks, ..CurveOptions::default() };
-        let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
+        let curve = curve(&path, &mut *reader, &options, &mut crate::progress::untold).unwrap();
         assert!(curve.points.is_sorted_by(
             |a, b| a.size_blocks < b.size_blocks && a.lru_miss_ratio >= b.lru_miss_ratio
         ));
@@ -438,7 +438,7 @@ mod tests {
         let of = |block_kib: Option<f64>| {
             let mut reader = forebay_trace::open::open(&path, None).unwrap();
             let options = CurveOptions::new(block_kib, &[]).unwrap();
-            curve(&path, &mut *reader, &options, |_| ()).unwrap()
+            curve(&path, &mut *reader, &options, &mut crate::progress::untold).unwrap()
         };
         let (own, larger) = (of(None), of(Some(4.0)));
         std::fs::remove_dir_all(&folder).unwrap();
@@ -461,7 +461,7 @@ mod tests {
         let blocks = 10 << 18;
         let sizes_blocks = vec![1000, blocks / 2, blocks + blocks / 8];
         let options = CurveOptions { sizes_blocks, ..CurveOptions::default() };
-        let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
+        let curve = curve(&path, &mut *reader, &options, &mut crate::progress::untold).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         let off = |found: f64, expected: f64| (found / expected - 1.0).abs();
         assert_eq!((curve.accesses, curve.sampled_one_in), (2 * u64::from(blocks), 2));

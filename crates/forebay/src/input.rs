@@ -385,7 +385,8 @@ mod tests {
     #[test]
     fn a_trace_that_is_shorter_when_read_again_is_refused() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
-        let mut input = Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap();
+        let mut input =
+            Input::read(&path, None, StreamBy::Thread, &mut crate::progress::untold).unwrap();
         input.kept = None;
         let read = |input: &Input| {
             let mut records = input.records().unwrap();
@@ -403,10 +404,10 @@ mod tests {
     fn whoever_is_told_of_progress_can_stop() {
         use std::ops::ControlFlow::Break;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
-        let read = Input::read(&path, None, StreamBy::Thread, |_| Break(()));
+        let read = Input::read(&path, None, StreamBy::Thread, &mut |_| Break(()));
         assert!(matches!(read, Err(Error::Stopped)));
         let mut reader = ahead(&path, None).unwrap();
-        let described = describe(&path, &mut *reader, Options::default(), |_| Break(()));
+        let described = describe(&path, &mut *reader, Options::default(), &mut |_| Break(()));
         assert!(matches!(described, Err(Error::Stopped)));
     }
 }

@@ -246,7 +246,10 @@ mod tests {
             true => Err(Error::Stopped),
             false => Ok(()),
         };
-        let mut keep = |now: &Told| told.push((now.doing.clone(), now.done_share));
+        let mut keep = |now: &Told| {
+            told.push((now.doing.clone(), now.done_share));
+            ControlFlow::Continue(())
+        };
         side_by_side(&NAMES, (1, 4), 0.5..1.0, work, &mut keep).unwrap();
         assert_eq!((told[0].0.as_str(), told[0].1), ("a", 0.5));
         assert!(told.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{told:?}");
@@ -262,7 +265,7 @@ mod tests {
 
     #[test]
     fn fewer_run_where_more_would_not_fit() {
-        let mut input = sample::read(StreamBy::Thread, |_| ()).unwrap();
+        let mut input = sample::read(StreamBy::Thread, &mut crate::progress::untold).unwrap();
         let (open, closed) =
             (Setup::default(), Setup { replay: Replay::Closed, ..Setup::default() });
         assert_eq!(within_memory(4, &input, open, None), 4);

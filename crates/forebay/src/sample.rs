@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn is_read_and_called_by_its_name() {
-        let input = read(StreamBy::Thread, |_| ()).unwrap();
+        let input = read(StreamBy::Thread, &mut crate::progress::untold).unwrap();
         assert_eq!(input.path, PathBuf::from(NAME));
         assert!(input.description.requests > 1000 && input.records().unwrap().next().is_some());
     }

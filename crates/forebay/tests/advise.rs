@@ -1,6 +1,8 @@
 //! `advise` on small traces whose best scheduler is known: three where it differs, and two where
 //! nothing helps, which must be said.
 
+use std::ops::ControlFlow;
+
 use forebay::advise::{
     Advice, Asked, Prefer, Remedy, RemedyKind, Verdict, advise, default_device, default_flash,
 };
@@ -44,7 +46,16 @@ fn preferring(mut records: Vec<Record>, device: &str, prefer: Prefer) -> Advice 
     let device = devices::open(device).unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
     let asked = Asked { prefer, ..Asked::default() };
-    advise(&input, &device, reason, &flash, Setup::default(), asked, |_| ()).unwrap()
+    advise(
+        &input,
+        &device,
+        reason,
+        &flash,
+        Setup::default(),
+        asked,
+        &mut forebay::progress::unheard,
+    )
+    .unwrap()
 }
 
 fn best(advice: &Advice) -> &str {
@@ -327,9 +338,16 @@ fn a_device_without_heads_is_told_so() {
     let records: Vec<_> = (0..300).map(|n| read(n * 1_000, 0, scattered(n), 4 * KIB)).collect();
     let input = Input::from_records(records, vec!["reader".into()]);
     let (device, flash) = (devices::open("fixed:500").unwrap(), default_flash().unwrap());
-    let advice =
-        advise(&input, &device, String::new(), &flash, Setup::default(), Asked::default(), |_| ())
-            .unwrap();
+    let advice = advise(
+        &input,
+        &device,
+        String::new(),
+        &flash,
+        Setup::default(),
+        Asked::default(),
+        &mut forebay::progress::unheard,
+    )
+    .unwrap();
     assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
 }
 
@@ -346,8 +364,15 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert_eq!(device.model.cylinders(), 0, "{}", device.name);
     assert!(reason.starts_with("flash, as the trace ran on: 99 % of its reads took"), "{reason}");
     let flash = default_flash().unwrap();
-    let advice =
-        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), |_| ());
+    let advice = advise(
+        &input,
+        &device,
+        reason,
+        &flash,
+        Setup::default(),
+        Asked::default(),
+        &mut forebay::progress::unheard,
+    );
     let advice = advice.unwrap();
     assert_eq!((advice.verdict, advice.baseline.as_str()), (Verdict::LoadTooLow, "none"));
     assert_eq!(advice.recommended.as_deref(), Some("none"));
@@ -370,7 +395,16 @@ fn a_recording_from_flash_is_tried_on_flash() {
 
 fn advice_of(input: &Input, device: &OpenDevice) -> Advice {
     let (flash, setup) = (default_flash().unwrap(), Setup::default());
-    advise(input, device, String::new(), &flash, setup, Asked::default(), |_| ()).unwrap()
+    advise(
+        input,
+        device,
+        String::new(),
+        &flash,
+        setup,
+        Asked::default(),
+        &mut forebay::progress::unheard,
+    )
+    .unwrap()
 }
 
 /// Everything but how fast the simulator was.
@@ -389,13 +423,17 @@ fn without_speed(value: &mut serde_json::Value) {
 fn the_answer_is_the_same_whatever_the_number_of_threads() {
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
-    let input = Input::read(&path, None, Default::default(), |_| ()).unwrap();
+    let input =
+        Input::read(&path, None, Default::default(), &mut forebay::progress::untold).unwrap();
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
     let mut told = Vec::new();
     let mut with = |jobs: usize| {
         let asked = Asked { jobs, ..Asked::default() };
         let setup = Setup::default();
-        let mut keep = |now: &Told| told.push(now.done_share);
+        let mut keep = |now: &Told| {
+            told.push(now.done_share);
+            ControlFlow::Continue(())
+        };
         let advice = advise(&input, &device, String::new(), &flash, setup, asked, &mut keep);
         let advice = advice.unwrap();
         assert!(tells_the_price(&advice), "{:?}", advice.findings);
@@ -422,22 +460,28 @@ fn a_simulation_can_be_stopped() {
     use std::ops::ControlFlow::Break;
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
-    let input = Input::read(&path, None, Default::default(), |_| ()).unwrap();
+    let input =
+        Input::read(&path, None, Default::default(), &mut forebay::progress::untold).unwrap();
     let device = devices::open("st1000nm0011").unwrap();
     for replay in [Replay::Open, Replay::Closed] {
         let setup = Setup { replay, ..Setup::default() };
         let mut told = 0;
-        let run = run_with(&input, &device, "bid", setup, |_| {
+        let run = run_with(&input, &device, "bid", setup, &mut |_| {
             told += 1;
             Break(())
         });
         assert!(matches!(run, Err(Error::Stopped)) && told == 1, "{replay:?}");
     }
     let flash = default_flash().unwrap();
-    let stopped =
-        advise(&input, &device, String::new(), &flash, Setup::default(), Asked::default(), |_| {
-            Break(())
-        });
+    let stopped = advise(
+        &input,
+        &device,
+        String::new(),
+        &flash,
+        Setup::default(),
+        Asked::default(),
+        &mut |_| Break(()),
+    );
     assert!(matches!(stopped, Err(Error::Stopped)));
 }
 
@@ -449,9 +493,16 @@ fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     let input = Input::from_records(records, vec!["reader".to_string()]);
     let device = devices::open("ultrastar-36z15").unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
-    let advice =
-        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), |_| ())
-            .unwrap();
+    let advice = advise(
+        &input,
+        &device,
+        reason,
+        &flash,
+        Setup::default(),
+        Asked::default(),
+        &mut forebay::progress::unheard,
+    )
+    .unwrap();
     let tail = |policy: &str| {
         let ranked = advice.ranking.iter().find(|ranked| ranked.policy == policy).unwrap();
         ranked.read_p99_ms.unwrap()
@@ -497,8 +548,16 @@ fn without_times(records: Vec<Record>, is_timeless: bool) -> Advice {
     let mut input = Input::from_records(records, vec!["reader".into()]);
     input.notes.is_timeless = is_timeless;
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
-    advise(&input, &device, String::new(), &flash, Setup::default(), Asked::default(), |_| ())
-        .unwrap()
+    advise(
+        &input,
+        &device,
+        String::new(),
+        &flash,
+        Setup::default(),
+        Asked::default(),
+        &mut forebay::progress::unheard,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -537,8 +596,15 @@ fn one_request_is_one_request() {
 fn a_mechanical_disk_is_no_flash() {
     let input = Input::from_records(vec![read(0, 0, 0, 4096)], vec!["reader".into()]);
     let disk = devices::open("sata250").unwrap();
-    let refused =
-        advise(&input, &disk, String::new(), &disk, Setup::default(), Asked::default(), |_| ());
+    let refused = advise(
+        &input,
+        &disk,
+        String::new(),
+        &disk,
+        Setup::default(),
+        Asked::default(),
+        &mut forebay::progress::unheard,
+    );
     let text = refused.err().unwrap().to_string();
     assert!(text.contains("got a mechanical disk, expected a solid-state drive"), "{text}");
 }

@@ -40,7 +40,7 @@ fn studied(records: Vec<Record>, replay: Replay) -> Defragmentation {
     let input = Input::from_records(records, vec!["reader".into()]);
     let device = devices::open("st1000nm0011").unwrap();
     let setup = Setup { replay, ..Setup::default() };
-    study(&input, Bed::of(&device), "noop", setup, |_| ()).unwrap()
+    study(&input, Bed::of(&device), "noop", setup, &mut forebay::progress::untold).unwrap()
 }
 
 #[test]

@@ -87,8 +87,13 @@ fn input() -> Input {
             Notes { format: "drawn", ..Notes::default() },
         )))
     };
-    Input::read_from(Path::new("three streams"), Box::new(opening), StreamBy::Thread, |_| ())
-        .unwrap()
+    Input::read_from(
+        Path::new("three streams"),
+        Box::new(opening),
+        StreamBy::Thread,
+        &mut forebay::progress::untold,
+    )
+    .unwrap()
 }
 
 const WIDE: f64 = 232.0;

@@ -20,7 +20,7 @@ fn websearch() -> Option<Input> {
         println!("skipped: no {}", path.display());
         return None;
     }
-    Some(Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap())
+    Some(Input::read(&path, None, StreamBy::Thread, &mut forebay::progress::untold).unwrap())
 }
 
 fn simulated(input: &Input, device: &str, policy: &str) -> RunResult {
@@ -111,6 +111,6 @@ fn counting_devices_refuses_a_policy_that_needs_two() {
         trust_times: false,
     };
     let refused =
-        table(&burst(1), &device, &question, |_: &forebay::progress::Told| ()).unwrap_err();
+        table(&burst(1), &device, &question, &mut forebay::progress::unheard).unwrap_err();
     assert!(refused.to_string().contains("several servers"), "{refused}");
 }

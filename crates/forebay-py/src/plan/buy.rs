@@ -117,9 +117,9 @@ pub(crate) fn plan_buy<'py>(
         for source in sources {
             let name = source.name().to_path_buf();
             let by = StreamBy::default();
-            inputs.push(Input::read_from(&name, source.opening(), by, |_| signals.go_on())?);
+            inputs.push(Input::read_from(&name, source.opening(), by, &mut |_| signals.go_on())?);
         }
-        let answer = answer(&inputs, &question, |_: &Told| signals.go_on())?;
+        let answer = answer(&inputs, &question, &mut |_: &Told| signals.go_on())?;
         page.write(|| Ok(report::buy_html(&answer)))?;
         if let (Some(folder), Some(configuration)) = (&configure, &answer.configuration) {
             configuration.write(folder, &kept)?;

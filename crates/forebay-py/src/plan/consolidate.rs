@@ -104,9 +104,10 @@ pub(crate) fn plan_consolidate<'py>(
         let (alone, begin) = clients_of(read.collect::<Result<_, _>>()?, by_volume, keep_times)?;
         let clients = repeated(&alone, copies);
         let cautions = cautions(&spans_of(&clients), begin, &shifts);
-        let found = consolidate(&clients, begin, &shifts, &promises, bootstrap, |_: &Told| {
-            signals.go_on()
-        })?;
+        let found =
+            consolidate(&clients, begin, &shifts, &promises, bootstrap, &mut |_: &Told| {
+                signals.go_on()
+            })?;
         let told = ConsolidatePage { clients: &clients, begin, shifts: &shifts, found: &found };
         page.write(|| Ok(report::consolidate_html(&told)))?;
         Ok((found, alone, cautions))

@@ -60,8 +60,9 @@ pub(super) fn plan_devices<'py>(
             }
             false => None,
         };
-        let input = Input::read_from(&name, opening, StreamBy::default(), |_| signals.go_on())?;
-        let found = answer(&input, &device, &question, |_: &Told| signals.go_on())?;
+        let input =
+            Input::read_from(&name, opening, StreamBy::default(), &mut |_| signals.go_on())?;
+        let found = answer(&input, &device, &question, &mut |_: &Told| signals.go_on())?;
         if let Some(arrivals) = arrivals {
             page.write(|| html(&found, &device, &arrivals, promises))?;
         }
@@ -82,7 +83,7 @@ fn html(
     promises: &Promises,
 ) -> Result<String, forebay::Error> {
     let (said, notes) = (found.told(), found.notes(device));
-    let rows = table(arrivals, promises, Doubt::default(), |_: &Told| ())?;
+    let rows = table(arrivals, promises, Doubt::default(), &mut forebay::progress::unheard)?;
     let part = DevicesPart { device: &found.device, said: &said, rows: &found.rows, notes: &notes };
     Ok(report::capacity_html(&CapacityPage {
         arrivals,

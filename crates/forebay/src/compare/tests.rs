@@ -1,5 +1,7 @@
 //! The card of traces whose likeness is known.
 
+use std::ops::ControlFlow;
+
 use forebay_core::cache::{Cache, Lru};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -34,7 +36,7 @@ fn input(records: &[Record]) -> Input {
 }
 
 fn layout(a: &Input, b: &Input) -> Layout {
-    Layout::of(a, b, RANGES, || ()).unwrap()
+    Layout::of(a, b, RANGES, &mut || ControlFlow::Continue(())).unwrap()
 }
 
 fn options(devices: &[&str]) -> Options {
@@ -43,7 +45,7 @@ fn options(devices: &[&str]) -> Options {
 }
 
 fn card_of(a: &[Record], b: &[Record]) -> Card {
-    compare(&input(a), &input(b), &options(&["990-pro"]), |_| ()).unwrap()
+    compare(&input(a), &input(b), &options(&["990-pro"]), &mut crate::progress::unheard).unwrap()
 }
 
 fn aspect<'a>(card: &'a Card, of: &str) -> &'a Aspect {
@@ -62,7 +64,13 @@ fn reordered(records: &[Record], random: &mut Random) -> Vec<Record> {
 
 #[test]
 fn a_trace_is_its_own_twin() {
-    let card = compare(&input(&bursty(1)), &input(&bursty(1)), &options(&[]), |_| ()).unwrap();
+    let card = compare(
+        &input(&bursty(1)),
+        &input(&bursty(1)),
+        &options(&[]),
+        &mut crate::progress::unheard,
+    )
+    .unwrap();
     assert!(card.verdict.faithful, "{}", card.verdict.text);
     assert_eq!((card.verdict.aspects.len(), card.responses.len()), (8, DEVICES.len()));
     assert!(card.features.iter().all(|feature| feature.quantity.deviation == Some(0.0)));
@@ -85,7 +93,12 @@ fn very_many_blocks_are_sampled_and_the_card_says_so() {
     // Ten requests of a GiB, twice over: 2.6 million blocks.
     let whole: Vec<Record> =
         (0..20).map(|n| record(n * 1000 * MS, (n % 10) << 30, 1 << 30, Op::Read)).collect();
-    let card = compare(&input(&whole), &input(&whole[..11]), &options(&["fixed:10"]), |_| ());
+    let card = compare(
+        &input(&whole),
+        &input(&whole[..11]),
+        &options(&["fixed:10"]),
+        &mut crate::progress::unheard,
+    );
     let card = card.unwrap();
     assert_eq!((card.a.sampled_one_in, card.b.sampled_one_in), (2, 2));
     assert!(card.a.footprint_blocks.abs_diff(10 << 18) < 10 << 12);
@@ -164,7 +177,7 @@ fn another_draw_of_the_same_load_lies_in_the_intervals() {
 fn miss_ratios_are_those_of_caches() {
     let (a, layout) = (input(&bursty(1)), layout(&input(&bursty(1)), &input(&bursty(1))));
     let asked = Asked { block_bytes: PAGE, edges: &layout.edges, timed: true };
-    let profile = Profile::of(&a, &layout.sides[0], asked, |_| ()).unwrap();
+    let profile = Profile::of(&a, &layout.sides[0], asked, &mut crate::progress::untold).unwrap();
     let sizes = profile::cache_sizes();
     assert!(sizes.is_sorted_by(|a, b| a < b) && sizes[..4] == [1, 2, 3, 4]);
     let ratios = profile.weigh(&tally::whole()).miss_ratios(sizes.len());
@@ -182,7 +195,8 @@ fn miss_ratios_are_those_of_caches() {
 fn without_times_what_needs_them_is_left_out() {
     let mut timeless = input(&bursty(1));
     timeless.notes.is_timeless = true;
-    let card = compare(&timeless, &input(&bursty(1)), &options(&[]), |_| ()).unwrap();
+    let card = compare(&timeless, &input(&bursty(1)), &options(&[]), &mut crate::progress::unheard)
+        .unwrap();
     assert!(card.responses.is_empty() && card.dispersion.is_empty() && card.left_out.len() == 1);
     assert!(card.features.iter().all(|feature| feature.name != "mean_inter_arrival_ms"));
     assert_eq!((card.distances.len(), card.verdict.faithful), (1, true));
@@ -194,7 +208,8 @@ fn without_times_what_needs_them_is_left_out() {
 #[test]
 fn what_holds_no_data_request_is_refused() {
     let flush = [record(0, 0, 0, Op::Flush)];
-    let refused = compare(&input(&bursty(1)), &input(&flush), &options(&[]), |_| ());
+    let refused =
+        compare(&input(&bursty(1)), &input(&flush), &options(&[]), &mut crate::progress::unheard);
     assert!(refused.unwrap_err().to_string().contains("no reads and writes"));
     for wrong in [0.0, f64::NAN, -1.0] {
         assert!(Options::new(&[], None, wrong, 1).is_err());
@@ -215,11 +230,11 @@ fn one_request_is_enough() {
 fn an_overloaded_device_is_told() {
     let a = input(&bursty(1));
     let slow = options(&["fixed:10"]);
-    let card = compare(&a, &a, &slow, |_| ()).unwrap();
+    let card = compare(&a, &a, &slow, &mut crate::progress::unheard).unwrap();
     assert!(card.responses[0].a_overloaded && card.cautions[0].contains("backlog"));
     // A fiftieth of the load fits.
     let calm = Options { intensity: 0.02, ..slow };
-    let card = compare(&a, &a, &calm, |_| ()).unwrap();
+    let card = compare(&a, &a, &calm, &mut crate::progress::unheard).unwrap();
     assert!(!card.responses[0].a_overloaded, "busy {}", card.responses[0].a_busy_share);
     let mean = card.responses[0].mean_ms;
     assert!(mean.a_low < mean.a && mean.a < mean.a_high, "{mean:?}");
@@ -230,7 +245,7 @@ fn the_same_seed_gives_the_same_card() {
     let (a, b) = (input(&bursty(1)), input(&bursty(2)));
     let with = |seed| {
         let options = Options { seed, ..options(&["990-pro"]) };
-        format!("{:?}", compare(&a, &b, &options, |_| ()).unwrap().features)
+        format!("{:?}", compare(&a, &b, &options, &mut crate::progress::unheard).unwrap().features)
     };
     assert_eq!(with(4), with(4));
     assert_ne!(with(4), with(5));
@@ -250,7 +265,7 @@ fn volumes_of_the_same_name_lie_at_the_same_place() {
         let path = folder.path().join("t.csv");
         std::fs::write(&path, rows).unwrap();
         let from = "columns:at:ns,op,offset,len,volume,skip=1";
-        Input::read(&path, Some(from), Default::default(), |_| ()).unwrap()
+        Input::read(&path, Some(from), Default::default(), &mut crate::progress::untold).unwrap()
     };
     let (a, swapped) = (of(["x", "y"]), of(["y", "x"]));
     let same = layout(&a, &of(["x", "y"]));
@@ -270,12 +285,16 @@ fn volumes_of_the_same_name_lie_at_the_same_place() {
 fn whoever_is_told_of_progress_can_stop() {
     let many: Vec<Record> =
         (0..100_000).map(|n| record(n * MS, n * PAGE, 4096, Op::Read)).collect();
-    let stop = |_: &Told| std::ops::ControlFlow::Break(());
-    let stopped = compare(&input(&many), &input(&many), &options(&[]), stop);
+    let stop = |_: &Told| ControlFlow::Break(());
+    let stopped = compare(&input(&many), &input(&many), &options(&[]), &mut stop);
     assert!(matches!(stopped, Err(Error::Stopped)));
     let mut shares = Vec::new();
-    let told = |told: &Told| shares.push(told.done_share);
-    compare(&input(&many), &input(&many), &options(&["fixed:1000", "fixed:2000"]), told).unwrap();
+    let mut told = |told: &Told| {
+        shares.push(told.done_share);
+        ControlFlow::Continue(())
+    };
+    compare(&input(&many), &input(&many), &options(&["fixed:1000", "fixed:2000"]), &mut told)
+        .unwrap();
     assert!(shares.is_sorted() && shares[0] < 0.2, "{shares:?}");
     assert!(shares.iter().all(|share| *share <= 1.0), "{shares:?}");
     assert!(shares.iter().any(|share| (0.3..0.6).contains(share)), "{shares:?}");
@@ -340,7 +359,9 @@ fn a_distant_request_does_not_press_all_others_together_on_a_smaller_disk() {
         .map(|r| Record { offset: random.below(1 << 26) as u64 * PAGE, ..*r })
         .collect();
     let asked = options(&["st1000nm0011:plain"]);
-    let card = |a: &[Record], b: &[Record]| compare(&input(a), &input(b), &asked, |_| ()).unwrap();
+    let card = |a: &[Record], b: &[Record]| {
+        compare(&input(a), &input(b), &asked, &mut crate::progress::unheard).unwrap()
+    };
     let plain = card(&near(&spots(1)), &scattered);
     let far = card(&with_one_at(&near(&spots(1)), 1 << 50), &scattered);
     for card in [&plain, &far] {

@@ -286,7 +286,7 @@ mod tests {
         promises: &Promises,
         doubt: Doubt,
     ) -> Result<Vec<Row>, Error> {
-        super::table(arrivals, promises, doubt, |_: &Told| ())
+        super::table(arrivals, promises, doubt, &mut crate::progress::unheard)
     }
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {

@@ -369,9 +369,15 @@ mod tests {
             within: vec![Nanos(SECOND)],
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
         };
-        let found =
-            consolidate(clients, Begin::Together, &[Nanos(shift)], &promises, None, |_: &Told| ())
-                .unwrap();
+        let found = consolidate(
+            clients,
+            Begin::Together,
+            &[Nanos(shift)],
+            &promises,
+            None,
+            &mut crate::progress::unheard,
+        )
+        .unwrap();
         found.rows.iter().map(|row| (row.sum_iops, row.merged_iops)).collect()
     }
 
@@ -396,7 +402,7 @@ mod tests {
             &[Nanos::ZERO],
             &promises,
             None,
-            |_: &Told| (),
+            &mut crate::progress::unheard,
         )
         .unwrap();
         let row = &found.rows[0];
@@ -424,7 +430,7 @@ mod tests {
             &shifts,
             &promises,
             None,
-            |_: &Told| (),
+            &mut crate::progress::unheard,
         )
         .unwrap();
         let rows: Vec<_> = found
@@ -455,7 +461,7 @@ mod tests {
             &[Nanos::ZERO],
             &promises,
             None,
-            |_: &Told| (),
+            &mut crate::progress::unheard,
         )
         .unwrap()
         .rows[0];
@@ -474,7 +480,7 @@ mod tests {
                 &[Nanos::ZERO],
                 &promises,
                 None,
-                |_: &Told| (),
+                &mut crate::progress::unheard,
             )
             .unwrap();
             (found.rows[0].sum_iops, found.rows[0].merged_iops, found.rows[0].shaped_iops)
@@ -496,13 +502,19 @@ mod tests {
             &[Nanos::ZERO],
             &promises,
             None,
-            |_: &Told| (),
+            &mut crate::progress::unheard,
         )
         .unwrap();
         assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 5));
-        let found =
-            consolidate(&clients, Begin::Together, &[Nanos::ZERO], &promises, None, |_: &Told| ())
-                .unwrap();
+        let found = consolidate(
+            &clients,
+            Begin::Together,
+            &[Nanos::ZERO],
+            &promises,
+            None,
+            &mut crate::progress::unheard,
+        )
+        .unwrap();
         assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 10));
     }
 
@@ -535,7 +547,7 @@ mod tests {
             &[Nanos::ZERO],
             &promises,
             None,
-            |_: &Told| (),
+            &mut crate::progress::unheard,
         )
         .unwrap_err();
         assert!(said.to_string().starts_with("all together: a fraction of 1"), "{said}");

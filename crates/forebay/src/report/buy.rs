@@ -193,7 +193,6 @@ mod tests {
     use crate::input::Input;
     use crate::plan::buy::{By, Candidate, Layout, Prices, Promise, Question, Sharing, answer};
     use crate::plan::consolidate::Begin;
-    use crate::progress::Told;
     use forebay_core::{Flags, Nanos, Op};
     use forebay_trace::Record;
 
@@ -231,7 +230,7 @@ mod tests {
             sharings: &[Sharing::Shared],
             prices: &Prices::default(),
         };
-        answer(&inputs, &question, |_: &Told| ()).unwrap()
+        answer(&inputs, &question, &mut crate::progress::unheard).unwrap()
     }
 
     #[test]

@@ -271,7 +271,7 @@ mod tests {
         let fractions = fractions.iter().map(|text| text.parse().unwrap()).collect();
         let promises = Promises { within: vec![Nanos(1_000_000_000)], fractions };
         let doubt = Doubt { bootstrap: Some(Bootstrap { level: 0.9, seed: 1 }), hold_out: None };
-        let rows = table(&arrivals, &promises, doubt, |_: &crate::progress::Told| ()).unwrap();
+        let rows = table(&arrivals, &promises, doubt, &mut crate::progress::unheard).unwrap();
         let curves = curve(&arrivals, &promises.within).unwrap();
         let page = page(&CapacityPage {
             arrivals: &arrivals,

@@ -217,7 +217,7 @@ mod tests {
         };
         let input = Input::from_records((0..2000).map(record).collect(), vec!["<b>".into()]);
         let options = Options::new(&["990-pro".to_string()], None, 1.0, 1).unwrap();
-        compare(&input, &input, &options, |_| ()).unwrap()
+        compare(&input, &input, &options, &mut crate::progress::unheard).unwrap()
     }
 
     #[test]

@@ -271,7 +271,7 @@ mod tests {
             shifts,
             &promises,
             None,
-            |_: &crate::progress::Told| (),
+            &mut crate::progress::unheard,
         )
         .unwrap()
     }

@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn no_scheduler_is_below_the_bound() {
-        let input = sample::read(StreamBy::Thread, |_| ()).unwrap();
+        let input = sample::read(StreamBy::Thread, &mut crate::progress::untold).unwrap();
         for device in
             ["sata250:plain", "st1000nm0011:plain"].map(|name| devices::open(name).unwrap())
         {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn it_is_of_one_disk_and_of_what_leaves_requests_whole() {
-        let input = sample::read(StreamBy::Thread, |_| ()).unwrap();
+        let input = sample::read(StreamBy::Thread, &mut crate::progress::untold).unwrap();
         let of = |name: &str, disks| {
             let device = devices::open(name).unwrap();
             let bed = Bed { disks, ..Bed::of(&device) };

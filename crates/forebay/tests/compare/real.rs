@@ -19,11 +19,15 @@ fn shared(name: &str) -> Option<PathBuf> {
 }
 
 fn read(name: &str) -> Option<Input> {
-    Some(Input::read(&shared(name)?, None, StreamBy::default(), |_| ()).unwrap())
+    Some(
+        Input::read(&shared(name)?, None, StreamBy::default(), &mut forebay::progress::untold)
+            .unwrap(),
+    )
 }
 
 fn card(a: &Input, b: &Input) -> Card {
-    compare(a, b, &Options::new(&[], None, 1.0, 1).unwrap(), |_| ()).unwrap()
+    compare(a, b, &Options::new(&[], None, 1.0, 1).unwrap(), &mut forebay::progress::unheard)
+        .unwrap()
 }
 
 fn holds(card: &Card, of: &str) -> bool {

@@ -71,8 +71,15 @@ fn advise_s_page_is_sound() {
     let (input, device) = (input(), devices::open("st1000nm0011").unwrap());
     let flash = default_flash().unwrap();
     let reason = "for the test".to_string();
-    let advice =
-        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), |_: &Told| ());
+    let advice = advise(
+        &input,
+        &device,
+        reason,
+        &flash,
+        Setup::default(),
+        Asked::default(),
+        &mut forebay::progress::unheard,
+    );
     walk("advise", &report::html(&advice.unwrap()));
 }
 
@@ -81,8 +88,15 @@ fn simulate_s_page_is_sound() {
     for (device, policies) in [("st1000nm0011:plain", &["noop", "cfq"][..]), ("990-pro", &["none"])]
     {
         let (input, device) = (input(), devices::open(device).unwrap());
-        let runs = run_all(&input, Bed::of(&device), policies, Setup::default(), 1, |_: &Told| ())
-            .unwrap();
+        let runs = run_all(
+            &input,
+            Bed::of(&device),
+            policies,
+            Setup::default(),
+            1,
+            &mut forebay::progress::unheard,
+        )
+        .unwrap();
         let named = |run: Run| (run.result.policy.clone(), run);
         let runs: Vec<(String, Run)> = runs.into_iter().map(named).collect();
         let cylinders = forebay_core::Device::cylinders(&device.model);
@@ -114,7 +128,12 @@ fn simulate_s_page_is_sound() {
 fn compare_s_page_is_sound() {
     let input = input();
     let options = Options::new(&["990-pro".to_string()], None, 1.0, 1).unwrap();
-    walk("compare", &report::card_html(&compare(&input, &input, &options, |_| ()).unwrap()));
+    walk(
+        "compare",
+        &report::card_html(
+            &compare(&input, &input, &options, &mut forebay::progress::unheard).unwrap(),
+        ),
+    );
 }
 
 #[test]
@@ -124,7 +143,7 @@ fn cache_s_page_is_sound() {
         let mut reader = forebay_trace::open::open(&path, None).unwrap();
         let options =
             CurveOptions { block_bytes: Some(65_536), sizes_blocks, ..CurveOptions::default() };
-        let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
+        let curve = curve(&path, &mut *reader, &options, &mut forebay::progress::untold).unwrap();
         let page = report::cache_html(&curve);
         walk("cache", &page);
         let shown = table(&page, "of what can be found");
@@ -143,7 +162,9 @@ fn cache_s_page_is_sound() {
 #[test]
 fn plan_capacity_s_page_is_sound() {
     let (arrivals, promises) = (bursty("<t>"), promises());
-    let rows = capacity::table(&arrivals, &promises, Doubt::default(), |_: &Told| ()).unwrap();
+    let rows =
+        capacity::table(&arrivals, &promises, Doubt::default(), &mut forebay::progress::unheard)
+            .unwrap();
     let curves = capacity::curve(&arrivals, &promises.within).unwrap();
     let page = CapacityPage {
         arrivals: &arrivals,
@@ -165,8 +186,15 @@ fn plan_consolidate_s_page_is_sound() {
     ] {
         let begin = Begin::Together;
         let doubt = (clients.len() == 2).then_some(Bootstrap { level: 0.9, seed: 1 });
-        let found =
-            consolidate(clients, begin, &shifts, &promises(), doubt, |_: &Told| ()).unwrap();
+        let found = consolidate(
+            clients,
+            begin,
+            &shifts,
+            &promises(),
+            doubt,
+            &mut forebay::progress::unheard,
+        )
+        .unwrap();
         let page = ConsolidatePage { clients, begin, shifts: &shifts, found: &found };
         let page = report::consolidate_html(&page);
         walk("plan consolidate", &page);
@@ -184,7 +212,8 @@ fn what_clients_need_together_stands_under_its_heading() {
     let clients: Vec<&ArrivalTimes> = all.iter().collect();
     let (begin, shifts) = (Begin::Together, [Nanos::ZERO]);
     let mut found =
-        consolidate(&clients, begin, &shifts, &promises(), None, |_: &Told| ()).unwrap();
+        consolidate(&clients, begin, &shifts, &promises(), None, &mut forebay::progress::unheard)
+            .unwrap();
     let row = &mut found.rows[0];
     (row.sum_iops, row.merged_iops, row.ratio) = (4000, 1000, 0.25);
     (row.shaped_iops, row.every_client_iops) = (2000, 3000);
@@ -379,7 +408,7 @@ fn plan_buy_s_page_is_sound() {
         sharings: &[buy::Sharing::Shared],
         prices: &buy::Prices::default(),
     };
-    let answer = buy::answer(&[input()], &question, |_: &Told| ()).unwrap();
+    let answer = buy::answer(&[input()], &question, &mut forebay::progress::unheard).unwrap();
     walk("plan buy", &report::buy_html(&answer));
 }
 

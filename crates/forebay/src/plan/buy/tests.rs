@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::devices::STRIPE_BYTES;
+use crate::progress::Told;
 
 /// Reads at `at` (ms), each in the stripe of its number, of a volume.
 fn input(requests: &[(u64, u64, u32)]) -> Input {
@@ -81,7 +82,7 @@ impl Ask {
 }
 
 fn asked(inputs: &[Input], question: &Question<'_>) -> Answer {
-    answer(inputs, question, |_: &Told| ()).unwrap()
+    answer(inputs, question, &mut crate::progress::unheard).unwrap()
 }
 
 /// Requests in time on `servers`, first come first served, each in its stripe's: by client.
@@ -412,7 +413,9 @@ fn a_promise_to_nobody_is_refused() {
     let mut ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     ask.own = vec![("bb".into(), promise(5, "1"))];
     let inputs = [input(&burst(2))];
-    let Err(error) = answer(&inputs, &ask.question(), |_: &Told| ()) else { panic!("it is taken") };
+    let Err(error) = answer(&inputs, &ask.question(), &mut crate::progress::unheard) else {
+        panic!("it is taken")
+    };
     assert!(error.to_string().contains("--promise bb: got no client of this name"), "{error}");
 }
 
@@ -421,6 +424,6 @@ fn it_stops_when_it_is_asked_to() {
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let many: Vec<(u64, u64, u32)> = (0..20_000).map(|n| (n, n % 8, 0)).collect();
     let inputs = [input(&many)];
-    let stopped = answer(&inputs, &ask.question(), |_: &Told| ControlFlow::Break(()));
+    let stopped = answer(&inputs, &ask.question(), &mut |_: &Told| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(Error::Stopped)));
 }

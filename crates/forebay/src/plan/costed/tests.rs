@@ -203,7 +203,7 @@ fn equal_costs_have_the_prices_in_requests() {
         &shifts,
         &promises,
         None,
-        |_: &crate::progress::Told| (),
+        &mut crate::progress::unheard,
     )
     .unwrap();
     assert_eq!(ours.rows.len(), 4);

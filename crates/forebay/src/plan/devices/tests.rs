@@ -26,7 +26,8 @@ fn devices(at_ms: &[u64], device: &str, within_ms: u64, fraction: &str) -> Optio
         within: vec![Nanos(within_ms * 1_000_000)],
         fractions: vec![fraction.parse().unwrap()],
     };
-    let found = table(&input(at_ms), &device, &asked(&promises), |_: &Told| ()).unwrap();
+    let found =
+        table(&input(at_ms), &device, &asked(&promises), &mut crate::progress::unheard).unwrap();
     found[0].devices
 }
 
@@ -44,7 +45,7 @@ fn on_drives(at_ms: &[u64], apart: u64, within_ms: u64) -> Row {
         fractions: vec!["1".parse().unwrap()],
     };
     let device = crate::devices::open("sata250:plain").unwrap();
-    table(&input, &device, &asked(&promises), |_: &Told| ()).unwrap().remove(0)
+    table(&input, &device, &asked(&promises), &mut crate::progress::unheard).unwrap().remove(0)
 }
 
 #[test]
@@ -73,7 +74,9 @@ fn what_an_idle_device_is_too_slow_for_no_number_of_them_keeps() {
             fractions: vec!["1".parse().unwrap()],
         };
         let device = crate::devices::open("fixed:100").unwrap();
-        table(&input(&[0; 20]), &device, &asked(&promises), |_: &Told| ()).unwrap().remove(0)
+        table(&input(&[0; 20]), &device, &asked(&promises), &mut crate::progress::unheard)
+            .unwrap()
+            .remove(0)
     };
     assert_eq!((slow(9_999).devices, slow(9_999).alone_fraction), (None, Some(0.0)));
     assert!(!slow(9_999).has_arm);
@@ -130,7 +133,9 @@ fn alone_means_that_no_request_meets_another() {
     let device = crate::devices::open("fixed:1").unwrap();
     let within = vec![Nanos::from_secs(1)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
-    let row = table(&input(&[0; 20]), &device, &asked(&promises), |_: &Told| ()).unwrap().remove(0);
+    let row = table(&input(&[0; 20]), &device, &asked(&promises), &mut crate::progress::unheard)
+        .unwrap()
+        .remove(0);
     assert_eq!((row.devices, row.alone_fraction), (None, Some(1.0)));
 }
 
@@ -157,7 +162,7 @@ fn with_cache(input: &Input, within_ms: u64) -> Row {
     let within = vec![Nanos::from_millis(within_ms)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
     let device = crate::devices::open("sata250").unwrap();
-    table(input, &device, &asked(&promises), |_: &Told| ()).unwrap().remove(0)
+    table(input, &device, &asked(&promises), &mut crate::progress::unheard).unwrap().remove(0)
 }
 
 #[test]
@@ -189,7 +194,8 @@ fn a_device_draws_power_to_the_end_of_the_trace() {
     let within = vec![Nanos::from_secs(1)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
     let device = crate::devices::open("sata250:plain").unwrap();
-    let row = table(&input, &device, &asked(&promises), |_: &Told| ()).unwrap().remove(0);
+    let row =
+        table(&input, &device, &asked(&promises), &mut crate::progress::unheard).unwrap().remove(0);
     assert_eq!(row.devices, Some(2));
     // 6.2 W each, and a little for five requests in a minute.
     assert!(row.mean_power_w.is_some_and(|watts| (12.4..12.5).contains(&watts)), "{row:?}");
@@ -205,6 +211,7 @@ fn a_drive_that_is_late_draws_no_more_than_when_busy() {
     let within = vec![Nanos::from_secs(60)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
     let device = crate::devices::open("sata250:plain").unwrap();
-    let row = table(&input, &device, &asked(&promises), |_: &Told| ()).unwrap().remove(0);
+    let row =
+        table(&input, &device, &asked(&promises), &mut crate::progress::unheard).unwrap().remove(0);
     assert!(row.mean_power_w.is_some_and(|watts| (6.2..20.0).contains(&watts)), "{row:?}");
 }
