@@ -119,6 +119,8 @@ package:
 # Many tests wait for servers: with twice as many threads as processors, others have these meanwhile.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 STAGE := @.ci/stage
+# What tests are made of: examples and benches are only checked, and no page of the libraries' has code that runs.
+TARGETS := --lib --bins --tests
 # Seconds of processors that all of `make test` may take, builds included.
 TEST_CPU_MAX_S := 1200
 
@@ -126,15 +128,16 @@ test: needs
 	@rm -f target/stages
 	$(STAGE) format cargo fmt --check
 	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
-	$(STAGE) build cargo test --workspace --no-run -q
-	$(STAGE) tests cargo test --workspace
+	$(STAGE) build cargo build --workspace $(TARGETS) -q
+	$(STAGE) tests cargo test --workspace $(TARGETS)
 	$(STAGE) python $(MAKE) --no-print-directory py
 	$(STAGE) --total $(TEST_CPU_MAX_S)
 
-# The slow tests besides: fuzzing, power cuts, kill -9, the commands of all pages, serving without io_uring.
+# The slow tests besides: fuzzing, power cuts, kill -9, the commands of all pages, type checkers, serving without io_uring.
 test-full: test
 	@rm -f target/stages
-	$(STAGE) slow cargo test --workspace -- --ignored
+	$(STAGE) slow cargo test --workspace $(TARGETS) -- --ignored
+	$(STAGE) slow-python $(PY)/pytest -q -n 2 --dist loadfile -m slow
 	$(STAGE) laws $(MAKE) --no-print-directory laws
 	$(STAGE) without-io-uring .ci/without-io-uring cargo test -p forebay-live -p forebay-serve -p forebay-store -p forebay-volume
 	$(STAGE) fuzz $(MAKE) --no-print-directory fuzz-short
@@ -271,10 +274,13 @@ py:
 
 PY := target/py/bin
 
+# With its tests, of which it has none in Rust: so its dependencies are built as for all tests, once.
 py-build:
 	test -x $(PY)/python || python3 -m venv target/py
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/requirements.txt
-	VIRTUAL_ENV="$(CURDIR)/target/py" $(PY)/maturin develop --profile dev
+	cargo build -q -p forebay-py --lib --tests
+	install target/debug/lib_forebay.so crates/forebay-py/python/forebay/_forebay.abi3.so
+	echo "$(CURDIR)/crates/forebay-py/python" >"$$($(PY)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/forebay.pth"
 
 py-test: py-build
 	$(PY)/python -m pip install -q --no-deps -r crates/forebay-py/tests/libcachesim.txt || \
