@@ -180,11 +180,11 @@ proptest-long:
 	done
 
 # The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores; the laws of
-# room of a volume over all its configurations.
+# room of a volume over all its configurations, and what it tells of losses.
 laws:
-	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib array::room
+	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib array::
 	FOREBAY_LAWS=24 cargo test -q -p forebay-live --test all laws
-	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test all crash
+	FOREBAY_LAWS=50 cargo test -q -p forebay-store --test all crash
 	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 
 # A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.
