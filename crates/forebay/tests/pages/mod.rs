@@ -19,7 +19,6 @@ use forebay::plan::consolidate::{Begin, Consolidation, consolidate};
 use forebay::plan::costed::{self, Costs, Load};
 use forebay::plan::power::{Disk, Question, power};
 use forebay::plan::sla::{Sla, price};
-use forebay::progress::Told;
 use forebay::report::{self, CapacityPage, ConsolidatePage, PowerPage, RunsPage, SlaPage};
 use forebay::simulate::{Bed, Run, Setup, run_all};
 use forebay_core::{Flags, Nanos, Op};
