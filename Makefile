@@ -21,6 +21,7 @@
 # make day          a day of a store's ingest in virtual time, its values and its room checked
 # make kill-store   ROUNDS times kill -9 on a store's server, under clients and redis-benchmark
 # make kill-serve   ROUNDS times kill -9 on the server of a block device, under a writer
+# make guest    schedulers held against Linux 6.12 in a virtual machine; LOAD=burst SCHEDULER=bfq for one of them; needs QEMU
 # make mutants  which of MUTANTS one-line bugs the tests catch; MUTANTS_SEED draws them
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
@@ -32,7 +33,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 
-.PHONY: dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test test-full quick proptest-long mutants needs py py-build py-test \
+.PHONY: guest dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test test-full quick proptest-long mutants needs py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
 
@@ -114,7 +115,7 @@ audit:
 
 # Each package holds what its crate needs and builds from it, with the others' packages in the registry's place.
 package:
-	cargo package --workspace $(foreach own,py fuzz rig testing,--exclude forebay-$(own)) --locked
+	cargo package --workspace $(foreach own,py fuzz rig guest testing,--exclude forebay-$(own)) --locked
 
 # Many tests wait for servers: with twice as many threads as processors, others have these meanwhile.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
@@ -446,3 +447,10 @@ big:
 big-short:
 	cargo build -p forebay-cli --bin forebay --example big
 	crates/forebay-cli/examples/big.sh target/debug/forebay target/debug/examples/big 8000000
+
+# What Linux's schedulers make of nine loads beside what the simulator makes of them, on the same model of a disk, in a
+# virtual machine with Debian's kernel: docs/internals/kernel.md. LOAD, SCHEDULER, DEVICE and SEED choose; VARIANTS=1 is quick.
+guest:
+	nice -n 5 python3 guest/guest.py $(foreach each,$(LOAD),--load=$(each)) \
+	  $(foreach each,$(SCHEDULER),--scheduler=$(each)) $(foreach each,$(DEVICE),--device=$(each)) \
+	  $(if $(SEED),--seed=$(SEED)) $(if $(VARIANTS),--variants=$(VARIANTS)) $(GUEST)

@@ -26,7 +26,7 @@ MEMORY_MAX_BYTES = 8_000_000_000
 TEST_MAX_S = 300
 BUILD_MAX_S = 1800
 # Their tests are no cargo tests, or they are tests themselves.
-NOT_ASKED = {"forebay-py", "forebay-fuzz", "forebay-testing", "forebay-rig"}
+NOT_ASKED = {"forebay-py", "forebay-fuzz", "forebay-testing", "forebay-rig", "forebay-guest"}
 
 
 def cargo(tree: Path, build: Path, arguments: list[str], most_s: int) -> bool:

@@ -205,13 +205,18 @@ def run(case: Case) -> list[dict]:
             case.workload.path,
             device=device(case),
             flash=case.flash,
-            policies=list(case.policies),
+            policies=[queueing(policy, case.disk) for policy in case.policies],
             replay=case.replay,
             intensity=case.intensity,
         )
     for row in result.runs:
         row["streams"], row["contention"] = [], {}
     return result.runs
+
+
+def queueing(policy: str, disk: str) -> str:
+    """On the paper's disk all requests wait for a place in one line, as in its appendix; on others as in Linux."""
+    return f"{policy}:queue=line" if disk == "plain" else policy
 
 
 def device(case: Case) -> str:

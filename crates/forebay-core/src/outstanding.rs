@@ -19,6 +19,8 @@ struct Unanswered {
     bytes: Bytes,
     /// The longest time that a part of it took since it was admitted.
     wait: Nanos,
+    /// Until its stream's turn came.
+    held: Nanos,
     holds: u32,
     class: u16,
     outcome: Outcome,
@@ -44,6 +46,8 @@ pub(crate) struct Release {
     pub(crate) client: u32,
     /// The time since what held it was admitted.
     pub(crate) wait: Nanos,
+    /// The time until its stream's turn came.
+    pub(crate) held: Nanos,
     pub(crate) outcome: Outcome,
     pub(crate) class: u16,
 }
@@ -63,6 +67,7 @@ impl Outstanding {
             request,
             bytes,
             wait: Nanos::ZERO,
+            held: Nanos::ZERO,
             holds: 1,
             class: 0,
             outcome: Ok(()),
@@ -77,6 +82,18 @@ impl Outstanding {
         self.requests.remove(key);
     }
 
+    /// Its stream's turn came so long after it arrived.
+    #[cold]
+    pub(crate) fn held(&mut self, key: u32, held: Nanos) {
+        self.requests[key].held = held;
+    }
+
+    /// Whether it came as a request that [`is_parted`].
+    #[inline]
+    pub(crate) fn is_parted(&self, key: u32) -> bool {
+        is_parted(&self.requests[key].request)
+    }
+
     /// `count` holds more.
     #[inline]
     pub(crate) fn hold(&mut self, key: u32, count: u32) {
@@ -88,10 +105,11 @@ impl Outstanding {
     /// [`Outstanding::was_flushed`], else [`Outstanding::answer`].
     #[inline]
     pub(crate) fn release(&mut self, release: Release) -> bool {
-        let Release { client: key, wait, outcome, class } = release;
+        let Release { client: key, wait, held, outcome, class } = release;
         let client = &mut self.requests[key];
         client.holds -= 1;
         client.wait = client.wait.max(wait);
+        client.held = client.held.max(held);
         if outcome.is_err() {
             client.outcome = worst(client.outcome, outcome);
         }
@@ -118,8 +136,8 @@ impl Outstanding {
     /// The answer to a request that nothing holds any more.
     #[inline]
     pub(crate) fn answer(&mut self, key: u32) -> Done {
-        let Unanswered { request, wait, class, outcome, .. } = self.requests.remove(key);
-        Done { request, wait, outcome, class }
+        let Unanswered { request, wait, held, class, outcome, .. } = self.requests.remove(key);
+        Done { request, wait, held, outcome, class }
     }
 
     /// How many are not answered.
@@ -146,7 +164,7 @@ mod tests {
     }
 
     fn release(client: u32, wait: u64, outcome: Outcome) -> Release {
-        Release { client, wait: Nanos(wait), outcome, class: 4 }
+        Release { client, wait: Nanos(wait), held: Nanos::ZERO, outcome, class: 4 }
     }
 
     #[test]
@@ -161,7 +179,8 @@ mod tests {
         assert!(!clients.release(release(key, 17, media)) && !clients.is_empty());
         assert!(clients.release(release(key, 8, Ok(()))));
         assert!(!clients.was_flushed(key));
-        let done = Done { request: asked, wait: Nanos(17), outcome: media, class: 4 };
+        let done =
+            Done { request: asked, wait: Nanos(17), held: Nanos::ZERO, outcome: media, class: 4 };
         assert_eq!((clients.answer(key), clients.is_empty()), (done, true));
     }
 
@@ -178,7 +197,13 @@ mod tests {
         assert_eq!(clients.rest(key), (write(Flags::FUA, 512), Bytes::of(9)));
         assert!(clients.release(release(key, 4, Ok(()))));
         assert!(!clients.was_flushed(key));
-        let done = Done { request: write(both, 512), wait: Nanos(4), outcome: Ok(()), class: 4 };
+        let done = Done {
+            request: write(both, 512),
+            wait: Nanos(4),
+            held: Nanos::ZERO,
+            outcome: Ok(()),
+            class: 4,
+        };
         assert_eq!(clients.answer(key), done);
 
         let key = clients.open(write(both, 512), Bytes::NONE);

@@ -255,6 +255,6 @@ impl<R: Recombine> Shaper<R> {
         let class = class.min(self.shape.classes.len().saturating_sub(1)) as u16;
         self.observe(done, whole, class);
         let (wait, outcome) = (cx.now - whole.admitted, whole.outcome);
-        cx.finished.push(Done { request: whole.request, wait, outcome, class });
+        cx.finished.push(Done { request: whole.request, wait, held: Nanos::ZERO, outcome, class });
     }
 }

@@ -135,7 +135,13 @@ mod tests {
     }
 
     fn tell(cx: &mut Cx<'_>, request: Request) {
-        cx.finished.push(Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 });
+        cx.finished.push(Done {
+            request,
+            wait: Nanos::ZERO,
+            held: Nanos::ZERO,
+            outcome: Ok(()),
+            class: 0,
+        });
     }
 
     impl Policy for Late {

@@ -124,7 +124,7 @@ impl<P: Policy> Bench<P> {
         assert!(given == request.len || !request.op.moves_data());
         let entered = entered.unwrap();
         let wait = (self.now - entered).max(entered - request.at);
-        Done { request, wait, outcome: Ok(()), class: 0 }
+        Done { request, wait, held: Nanos::ZERO, outcome: Ok(()), class: 0 }
     }
 }
 

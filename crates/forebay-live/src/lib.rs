@@ -7,6 +7,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod aio;
 pub mod capture;
 mod clock;
 mod cpu;
@@ -28,6 +29,7 @@ mod store;
 mod striped;
 mod target;
 mod threads;
+pub mod ublk;
 mod uring;
 mod waker;
 mod wire;

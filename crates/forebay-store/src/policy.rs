@@ -184,7 +184,13 @@ impl StorePolicy {
                 Err(Trouble::Closed | Trouble::Missing { .. }) => Err(Fault::Gone),
             };
             self.desk.answers.borrow_mut().insert(id, answer);
-            cx.finished.push(Done { request, wait: Nanos::ZERO, outcome, class: 0 });
+            cx.finished.push(Done {
+                request,
+                wait: Nanos::ZERO,
+                held: Nanos::ZERO,
+                outcome,
+                class: 0,
+            });
         }
     }
 
@@ -233,7 +239,13 @@ impl Policy for StorePolicy {
             self.engine.begin(request.id, operation);
         } else {
             self.requests.remove(&request.id);
-            cx.finished.push(Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 });
+            cx.finished.push(Done {
+                request,
+                wait: Nanos::ZERO,
+                held: Nanos::ZERO,
+                outcome: Ok(()),
+                class: 0,
+            });
         }
         self.turn(cx);
     }

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use forebay_core::Flags;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
@@ -213,7 +214,8 @@ impl Input {
                 failed: Rc::clone(&failed),
             },
         };
-        Ok(Records { source, path: &self.path, failed })
+        let marks = if self.names_submitters { Flags::NONE } else { Flags::ANONYMOUS };
+        Ok(Records { source, path: &self.path, marks, failed })
     }
 }
 
@@ -321,6 +323,8 @@ impl Reach {
 pub(crate) struct Records<'a> {
     source: Source<'a>,
     path: &'a Path,
+    /// Flags that each gets besides its own.
+    marks: Flags,
     failed: Failed,
 }
 
@@ -352,6 +356,15 @@ impl Iterator for Records<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Record> {
+        let mut record = self.next_plain()?;
+        record.flags = record.flags.with(self.marks);
+        Some(record)
+    }
+}
+
+impl Records<'_> {
+    #[inline]
+    fn next_plain(&mut self) -> Option<Record> {
         match &mut self.source {
             Source::Kept(records) => records.next().copied(),
             Source::Read { reader, grouping, batch, next, left, failed } => {

@@ -248,7 +248,7 @@ mod tests {
         };
         let mut keep = |now: &Told| {
             told.push((now.doing.clone(), now.done_share));
-            ControlFlow::Continue(())
+            std::ops::ControlFlow::Continue(())
         };
         side_by_side(&NAMES, (1, 4), 0.5..1.0, work, &mut keep).unwrap();
         assert_eq!((told[0].0.as_str(), told[0].1), ("a", 0.5));

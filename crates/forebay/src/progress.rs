@@ -132,6 +132,6 @@ mod tests {
 
     #[test]
     fn nothing_to_say_goes_on() {
-        assert!(!Meter::new(&mut untold).stops_after(10 * EVERY as usize));
+        assert!(!Meter::new(&mut crate::progress::untold).stops_after(10 * EVERY as usize));
     }
 }

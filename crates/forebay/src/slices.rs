@@ -151,7 +151,7 @@ impl Observer for Slices {
         let busy = std::mem::take(&mut self.busy);
         let slice = self.slice(done.request.at);
         slice.busy += busy;
-        let latency = now - done.request.at;
+        let latency = done.latency(now);
         match done.request.op {
             _ if done.outcome.is_err() => {}
             Op::Read => slice.reads.record(latency),
@@ -277,7 +277,8 @@ mod tests {
             };
             let now = at + Nanos::from_micros(latency_us(index));
             slices.worked(Nanos::from_micros(500));
-            let done = Done { request, wait: Nanos::ZERO, class: 0, outcome: Ok(()) };
+            let done =
+                Done { request, wait: Nanos::ZERO, held: Nanos::ZERO, class: 0, outcome: Ok(()) };
             slices.finished(now, &done);
         }
         slices

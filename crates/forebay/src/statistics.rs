@@ -177,6 +177,10 @@ pub struct Statistics<D> {
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
+    /// Until their streams' turns came.
+    held: Latencies,
+    /// Requests that entered the queue later than [`LAG_MAX`] after they came.
+    lagging: u64,
     /// Sum over I/Os.
     service_ns: u128,
     outstanding_max: u64,
@@ -208,6 +212,8 @@ impl<D: Known> Statistics<D> {
             reads: Latencies::new(3),
             writes: Latencies::new(3),
             waits: Latencies::new(3),
+            held: Latencies::new(3),
+            lagging: 0,
             service_ns: 0,
             outstanding_max: 0,
             arrived: 0,
@@ -318,6 +324,9 @@ impl<D: Known> Statistics<D> {
             wait_mean_ms: self.waits.mean_ms(),
             wait_p99_ms: self.waits.quantile_ms(0.99),
             longest_wait_ms: self.waits.max.as_millis_f64(),
+            held_mean_ms: self.held.mean_ms(),
+            longest_held_ms: self.held.max.as_millis_f64(),
+            lagging_share: self.lagging as f64 / self.finished.max(1) as f64,
             service_mean_ms: (self.ios > 0).then(|| self.service_ns as f64 / self.ios as f64 / 1e6),
             outstanding_max: self.outstanding_max,
             energy_j: joules,
@@ -389,7 +398,7 @@ impl<D: Known> Observer for Statistics<D> {
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
-        let latency = now - done.request.at;
+        let latency = done.latency(now);
         self.finished += 1;
         match done.request.op {
             op if done.outcome.is_err() => {
@@ -404,6 +413,8 @@ impl<D: Known> Observer for Statistics<D> {
             Op::Park | Op::Open => {}
         }
         self.waits.record(done.wait);
+        self.held.record(done.held);
+        self.lagging += u64::from(latency + done.held - done.wait > LAG_MAX);
         self.classes.record(done.class, latency);
         let stream = self.stream(done.request.stream);
         stream.requests += 1;
@@ -413,7 +424,21 @@ impl<D: Known> Observer for Statistics<D> {
     }
 }
 
-/// What a run came to. Latencies run from arrival, waits from admission to the request queue.
+/// A run that is so far behind its recording lags.
+const LAG_MAX: Nanos = Nanos::from_secs(1);
+
+/// A device is overloaded where more than this share of requests lags.
+const LAGGING_SHARE_MAX: f64 = 0.01;
+
+impl Figures {
+    /// Whether the devices fell behind the recording, so that times from arrival are the length of a backlog.
+    pub fn is_overloaded(&self) -> bool {
+        self.lagging_share > LAGGING_SHARE_MAX
+    }
+}
+
+/// What a run came to. Latencies run from the turn of a request's stream, which is its arrival unless requests of the
+/// stream before it found no place in the request queue; waits from admission to that queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
     /// Client requests finished, whatever they do: the `records` of a description (whose `requests`
@@ -483,6 +508,12 @@ pub struct Figures {
     pub wait_p99_ms: Option<f64>,
     /// The longest time from admission to completion.
     pub longest_wait_ms: f64,
+    /// Mean time until the turn of a request's stream came, before it could be submitted: no part of its latency.
+    pub held_mean_ms: Option<f64>,
+    /// The longest such time.
+    pub longest_held_ms: f64,
+    /// Requests that entered the queue more than a second after they came, of all.
+    pub lagging_share: f64,
     /// Mean time the device took for an I/O.
     pub service_mean_ms: Option<f64>,
     /// The most requests that had arrived and were not finished.

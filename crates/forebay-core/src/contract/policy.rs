@@ -15,13 +15,24 @@ pub struct Done {
     /// The request as it was submitted.
     pub request: Request,
     /// The longest time that any part of it spent between admission to the request queue and
-    /// completion. Time spent waiting for admission is not in it; latency, from `request.at`, has
+    /// completion. Time spent waiting for admission is not in it; latency, from the turn of its stream, has
     /// both.
     pub wait: Nanos,
+    /// The time from its arrival until its stream's turn came: in Linux the task would have slept for a place in the
+    /// request queue, and would have submitted it only then.
+    pub held: Nanos,
     /// What came of it: the worst of what came of its parts and could not be mended.
     pub outcome: Outcome,
     /// Which of [`Policy::classes`] it was served in; 0 where there are none.
     pub class: u16,
+}
+
+impl Done {
+    /// How long it took, if it is answered `now`, since the turn of its stream came.
+    #[inline]
+    pub fn latency(&self, now: Nanos) -> Nanos {
+        now - self.request.at - self.held
+    }
 }
 
 /// A class of service that a policy keeps apart from others.

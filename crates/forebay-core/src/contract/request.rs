@@ -68,6 +68,8 @@ impl Flags {
     /// What was written before is durable before it is begun (Linux `REQ_PREFLUSH`). Policies part
     /// such a write: a flush, then the write.
     pub const PREFLUSH: Flags = Flags(16);
+    /// Nobody knows who submitted it, so that no task can sleep for it. Not in traces.
+    pub const ANONYMOUS: Flags = Flags(32);
 
     /// Whether every flag of `other` is in this set.
     #[inline]

@@ -23,6 +23,7 @@ mod process;
 mod tests;
 
 use super::block::Elevator;
+use super::limits::Limits;
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::{BackSeek, SeekOrder};
@@ -54,6 +55,10 @@ impl Scheduler for Anticipatory {
 
     fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
         Ok(visitor.visit(Anticipatory::new(AnticipatoryConfig::given(given)?)))
+    }
+
+    fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(limits.legacy())
     }
 }
 

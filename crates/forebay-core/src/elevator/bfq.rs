@@ -32,7 +32,7 @@ mod tests;
 mod wf2q;
 
 use super::block::Elevator;
-use super::limits::SATA_TAGS;
+use super::limits::{Limits, SATA_TAGS, Waiting};
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::BackSeek;
@@ -77,6 +77,16 @@ impl Scheduler for Bfq {
 
     fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
         Ok(visitor.visit(Bfq::new(BfqConfig::given(given)?)))
+    }
+
+    /// Half of the tags are for reads and writes that somebody waits for, a quarter for reads alone.
+    fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        if limits.waiting == Waiting::Line {
+            return Ok(limits);
+        }
+        let of = |share: u64| (u64::from(limits.requests_max) * share / 4).max(1) as u32;
+        let writes_max = given.spec.at_least("writes-max", of(2), 1)?;
+        Ok(Limits { writes_max, sync_writes_max: Some(of(3)), ..limits }.waking(1))
     }
 }
 

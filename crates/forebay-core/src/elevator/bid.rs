@@ -59,7 +59,7 @@ impl Scheduler for Bid {
     /// Staged requests wait for the disk; whether they take up the request queue is left open.
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         Ok(match given.is_first("staging-limit")? {
-            true => limits,
+            true => limits.legacy(),
             false => Limits { reads_max: u32::MAX, writes_max: u32::MAX, ..limits },
         })
     }

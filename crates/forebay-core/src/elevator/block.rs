@@ -1,22 +1,22 @@
 //! The block layer: bios, merging, the request queue and its limits, around an elevator.
 //!
 //! Source: the **bid** paper's appendix (a bio holds up to 256 pages of 4 KiB; a request up to
-//! 512 KiB; 128 read and 128 write requests) and Linux before multi-queue: a bio is merged if it
-//! can, else it needs a free request of its direction, and submitters wait for one first come
-//! first in, reads and writes apart. A request stays allocated until it completes. Flushes and
-//! trims bypass the elevator and go first, as Linux's flush machinery lets them; a write with preflush
-//! becomes a flush and, once that is done, a write.
+//! 512 KiB; 128 read and 128 write requests) and Linux: a bio is merged if it can, else it needs a free request, and
+//! whoever submits it waits for one, by the rules of [`super::gate`]. A request stays allocated until it completes.
+//! Flushes and trims bypass the elevator and go first, as Linux's flush machinery lets them; a write with preflush
+//! becomes a flush and, once that is done, a write. What a stream submits while it waits is held, flushes too.
 //!
 //! Where a request that was merged fails, an innocent neighbour must not fail with the guilty: each
 //! part is tried again by itself, past the elevator; unless the device is gone.
 //!
-//! Departures: no plugging; requests with FUA do not merge, otherwise they are ordinary.
+//! Departures: no plugging, but all that a task submits at one instant merges before any of it is dispatched; requests with FUA do not merge, otherwise they are ordinary.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
+use super::gate::{Gate, Held, Kind};
 use super::limits::Limits;
 use super::queue::{Owner, Part, Queue, QueuedId, fits};
 use crate::contract::bytes::{Bytes, Piece};
@@ -80,10 +80,10 @@ pub trait Elevator {
     }
 }
 
-/// A bio waiting for admission. There may be as many as a trace has requests, so it is all that is known of a request
+/// A bio that waits in line for admission. There may be as many as a trace has requests, so it is all that is known of a request
 /// that waits as a whole.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct InLine {
     bio: Request,
     bytes: Bytes,
     /// Whose part it is; none where it is a whole request, which becomes a client's when it is admitted.
@@ -100,10 +100,10 @@ pub struct BlockLayer<E> {
     lane: Lane,
     clients: Outstanding,
     queue: Queue,
-    /// Requests in the queue, reads and writes.
-    counts: [u32; 2],
-    /// Bios waiting for admission, reads and writes.
-    waiting: [VecDeque<Waiting>; 2],
+    /// Who may enter the queue, and who sleeps until they may.
+    gate: Gate,
+    /// Bios waiting for admission in line, reads and writes.
+    waiting: [VecDeque<InLine>; 2],
     /// Bios that had to wait so far.
     tickets: u64,
     /// Flushes, trims and parts of failed requests, which the elevator does not see.
@@ -121,7 +121,7 @@ impl<E: Elevator> BlockLayer<E> {
             lane: 0,
             clients: Outstanding::default(),
             queue: Queue::new(limits.merging),
-            counts: [0; 2],
+            gate: Gate::new(limits),
             waiting: Default::default(),
             tickets: 0,
             bypass: VecDeque::new(),
@@ -166,19 +166,33 @@ impl<E: Elevator> BlockLayer<E> {
         });
     }
 
-    /// Merges `bio` or queues it, or lets it wait for admission; whether it waits.
+    /// Merges `bio` or queues it; whether there was room.
     #[inline]
-    fn submit_bio(&mut self, now: Nanos, bio: Request, owner: Owner) -> bool {
+    fn submit_bio(&mut self, now: Nanos, bio: &Request, owner: Owner) -> bool {
+        let scope = self.elevator.scope(bio);
+        if self.merge(now, bio, owner, scope) {
+            return true;
+        }
+        let admitted = self.gate.admits(now, Kind::of(bio.op, bio.flags), bio.stream);
+        if admitted {
+            self.insert(now, bio, owner, scope);
+        }
+        admitted
+    }
+
+    /// The same of one that nobody sleeps for, or lets it wait in line; whether it waits.
+    #[inline]
+    fn submit_anonymous(&mut self, now: Nanos, bio: Request, owner: Owner) -> bool {
         let scope = self.elevator.scope(&bio);
         if self.merge(now, &bio, owner, scope) {
             return false;
         }
         let side = side(bio.op);
-        if !self.waiting[side].is_empty() || !self.has_room(side) {
+        if !self.waiting[side].is_empty() || !self.gate.has_room(Kind::of(bio.op, bio.flags)) {
             let ticket = self.tickets;
             self.tickets += 1;
             let Owner { client, bytes } = owner;
-            self.waiting[side].push_back(Waiting { bio, bytes, client: Some(client), ticket });
+            self.waiting[side].push_back(InLine { bio, bytes, client: Some(client), ticket });
             return true;
         }
         self.insert(now, &bio, owner, scope);
@@ -195,15 +209,9 @@ impl<E: Elevator> BlockLayer<E> {
     }
 
     #[inline]
-    fn has_room(&self, side: usize) -> bool {
-        self.counts[side] < [self.limits.reads_max, self.limits.writes_max][side]
-            && self.counts[0] + self.counts[1] < self.limits.requests_max
-    }
-
-    #[inline]
     fn insert(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) {
         let id = self.queue.insert(now, bio, owner, scope);
-        self.counts[side(bio.op)] += 1;
+        self.gate.enter(self.queue[id].kind);
         self.elevator.add(now, id, &mut self.queue);
     }
 
@@ -251,17 +259,20 @@ impl<E: Elevator> BlockLayer<E> {
         if self.queue[kept].flags.with(self.queue[gone].flags).has(Flags::FUA) {
             return;
         }
-        self.counts[side(self.queue[gone].op)] -= 1;
+        self.gate.leave(self.queue[gone].kind);
         self.elevator.join(now, kept, gone, &mut self.queue);
         self.queue.join(kept, gone);
     }
 
-    /// Admits waiting bios while there is room, the first that had to wait first.
+    /// Admits what waits while there is room: tasks that are woken, and in line the first that had to wait.
     #[inline]
-    fn admit(&mut self, now: Nanos) {
+    fn admit(&mut self, now: Nanos, kind: Kind) {
+        if self.gate.has_sleepers() {
+            self.wake_tasks(now, kind);
+        }
         while let Some(side) = self.first_to_enter() {
             let Some(first) = self.waiting[side].pop_front() else { break };
-            let Waiting { bio, bytes, client, .. } = first;
+            let InLine { bio, bytes, client, .. } = first;
             let client = client.unwrap_or_else(|| self.clients.open(bio, bytes));
             let owner = Owner { client, bytes };
             let scope = self.elevator.scope(&bio);
@@ -274,8 +285,12 @@ impl<E: Elevator> BlockLayer<E> {
     /// The side with room whose first bio has waited longest.
     #[inline]
     fn first_to_enter(&self) -> Option<usize> {
-        let ticket = |side: usize| self.waiting[side].front().map(|first| first.ticket);
-        match (ticket(0).filter(|_| self.has_room(0)), ticket(1).filter(|_| self.has_room(1))) {
+        let ticket = |side: usize| {
+            let first = self.waiting[side].front()?;
+            let may = self.gate.has_room(Kind::of(first.bio.op, first.bio.flags));
+            may.then_some(first.ticket)
+        };
+        match (ticket(0), ticket(1)) {
             (Some(read), Some(write)) => Some(usize::from(write < read)),
             (read, write) => read.map(|_| 0).or(write.map(|_| 1)),
         }
@@ -283,24 +298,145 @@ impl<E: Elevator> BlockLayer<E> {
 }
 
 impl<E: Elevator> BlockLayer<E> {
-    /// A client request, held once, goes to the queue whole or in bios; whether it waits whole.
+    /// A client request, held once, goes to the queue whole or in bios.
     #[inline(always)]
-    fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) -> bool {
+    fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         let owner = Owner { client, bytes };
         if !request.op.moves_data() || request.len == 0 {
             let part = Part::new(now, request, owner);
             self.bypass.push_back(self.queue.insert_bypassing(request, part));
-            return false;
+            return;
         }
-        if request.len <= self.limits.bio_len_max.min(self.limits.request_len_max) {
-            return self.submit_bio(now, *request, owner);
+        let is_whole = request.len <= self.limits.bio_len_max.min(self.limits.request_len_max);
+        match self.gate.is_anonymous(request) {
+            true if is_whole => {
+                if self.submit_anonymous(now, *request, owner) && !self.clients.is_parted(client) {
+                    self.wait_whole(client, side(request.op));
+                }
+            }
+            true => self.enter_in_line(now, client, request, bytes),
+            false if self.gate.sleeps(request.stream) => {
+                self.expect_bios(client, request, is_whole);
+                self.gate.hold(*request, bytes, Some(client), 0);
+            }
+            false if is_whole => {
+                if !self.submit_bio(now, request, owner) {
+                    self.sleep(request, bytes, client, 0);
+                }
+            }
+            false => {
+                self.expect_bios(client, request, is_whole);
+                if let Err(entered) = self.go_on(now, client, request, bytes, 0) {
+                    self.sleep(request, bytes, client, entered);
+                }
+            }
         }
-        self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1);
+    }
+
+    /// A long request of which nobody knows who submitted it.
+    fn enter_in_line(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
+        self.expect_bios(client, request, false);
         for bio in bios(request, &self.limits) {
             let bytes = bytes.on((bio.offset - request.offset) as u32);
-            self.submit_bio(now, bio, Owner { client, bytes });
+            self.submit_anonymous(now, bio, Owner { client, bytes });
         }
-        false
+    }
+
+    /// `client` is held by each bio of `request`.
+    #[inline]
+    fn expect_bios(&mut self, client: u32, request: &Request, is_whole: bool) {
+        if !is_whole {
+            self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1);
+        }
+    }
+
+    /// Submits the bios of `request` from byte `entered` on; where there is no room, up to which byte they went.
+    fn go_on(
+        &mut self,
+        now: Nanos,
+        client: u32,
+        request: &Request,
+        bytes: Bytes,
+        entered: u32,
+    ) -> Result<(), u32> {
+        for bio in bios_from(request, &self.limits, entered) {
+            let at = (bio.offset - request.offset) as u32;
+            if !self.submit_bio(now, &bio, Owner { client, bytes: bytes.on(at) }) {
+                return Err(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream of `request`, of which so much has entered, finds no room.
+    #[cold]
+    fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
+        self.gate.hold(*request, bytes, Some(client), entered);
+        self.gate.sleep(request.stream, Kind::of(request.op, request.flags));
+    }
+
+    /// Wakes the tasks whose turn it is, a request of `kind` having left the queue.
+    #[cold]
+    fn wake_tasks(&mut self, now: Nanos, kind: Kind) {
+        // One whose bios all merge leaves the place that it was woken for to the next one.
+        while let Some(stream) = self.gate.wake_for(now, kind) {
+            let before = self.gate.count(kind);
+            self.run_task(now, stream);
+            if self.gate.count(kind) > before {
+                return;
+            }
+        }
+        loop {
+            let count = self.gate.to_wake();
+            if count == 0 {
+                return;
+            }
+            for _ in 0..count {
+                let (Some(stream), before) = (self.gate.wake(), self.gate.total()) else { return };
+                if self.run_task(now, stream) && self.gate.total() <= before {
+                    self.gate.pass_on();
+                }
+            }
+        }
+    }
+
+    /// `stream` submits what it holds until there is no room; whether it could submit anything.
+    fn run_task(&mut self, now: Nanos, stream: u32) -> bool {
+        let mut has_submitted = false;
+        while let Some(first) = self.gate.first(stream).copied() {
+            let Held { request, bytes, client, entered, .. } = first;
+            let client = client.unwrap_or_else(|| self.turn(now, request, bytes));
+            let is_data = request.op.moves_data() && request.len > 0;
+            if !is_data || is_parted(&request) {
+                self.enter_past(now, client, &request, bytes);
+            } else if let Err(entered) = self.go_on(now, client, &request, bytes, entered) {
+                has_submitted |= entered > first.entered;
+                self.gate.keep_first(stream, client, entered);
+                self.gate.sleep(stream, Kind::of(request.op, request.flags));
+                return has_submitted;
+            }
+            has_submitted = true;
+            self.gate.release_first(stream);
+        }
+        has_submitted
+    }
+
+    /// A request that was held is submitted at last: how it is named.
+    fn turn(&mut self, now: Nanos, request: Request, bytes: Bytes) -> u32 {
+        let client = self.clients.open(request, bytes);
+        self.clients.held(client, now - request.at);
+        let is_data = request.op.moves_data() && request.len > 0;
+        if is_data && !is_parted(&request) {
+            self.expect_bios(client, &request, false);
+        }
+        client
+    }
+
+    /// A flush, a trim, or a write's preflush.
+    fn enter_past(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
+        let request = if is_parted(request) { preflush(request) } else { *request };
+        let part = Part::new(now, &request, Owner { client, bytes });
+        self.bypass.push_back(self.queue.insert_bypassing(&request, part));
     }
 
     /// A request has ended for all its parts.
@@ -310,10 +446,10 @@ impl<E: Elevator> BlockLayer<E> {
         if !bypasses {
             self.elevator.completed(cx.now, id, &self.queue);
         }
-        let (op, mut next) = self.queue.finish(id);
+        let (kind, mut next) = self.queue.finish(id);
         while let Some(part) = self.queue.take_part(&mut next) {
-            let (client, wait) = (part.client, cx.now - part.admitted);
-            if !self.clients.release(Release { client, wait, outcome, class: 0 }) {
+            let (client, wait, held) = (part.client, cx.now - part.admitted, Nanos::ZERO);
+            if !self.clients.release(Release { client, wait, held, outcome, class: 0 }) {
                 continue;
             }
             if self.clients.was_flushed(client) {
@@ -322,7 +458,7 @@ impl<E: Elevator> BlockLayer<E> {
                 cx.finished.push(self.clients.answer(client));
             }
         }
-        self.leave(cx.now, op, bypasses);
+        self.leave(cx.now, kind, bypasses);
         if !self.flushed.is_empty() {
             self.enter_flushed(cx.now);
         }
@@ -337,12 +473,6 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A preflush goes first.
-    #[cold]
-    fn enter_preflush(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
-        self.enter(now, client, &preflush(request), bytes);
-    }
-
     /// A request has to be done again, each of its parts by itself.
     #[cold]
     fn again(&mut self, now: Nanos, id: QueuedId) {
@@ -350,21 +480,21 @@ impl<E: Elevator> BlockLayer<E> {
         if !bypasses {
             self.elevator.completed(now, id, &self.queue);
         }
-        let (_, mut next) = self.queue.finish(id);
+        let (kind, mut next) = self.queue.finish(id);
         while let Some(part) = self.queue.take_part(&mut next) {
             io.len = part.len;
             self.bypass.push_back(self.queue.insert_bypassing(&io, part));
             io.offset += u64::from(part.len);
         }
-        self.leave(now, io.op, bypasses);
+        self.leave(now, kind, bypasses);
     }
 
     /// A request has left the queue.
     #[inline]
-    fn leave(&mut self, now: Nanos, op: Op, bypasses: bool) {
+    fn leave(&mut self, now: Nanos, kind: Kind, bypasses: bool) {
         if !bypasses {
-            self.counts[side(op)] -= 1;
-            self.admit(now);
+            self.gate.leave(kind);
+            self.admit(now, kind);
         }
     }
 }
@@ -372,11 +502,13 @@ impl<E: Elevator> BlockLayer<E> {
 impl<E: Elevator> Policy for BlockLayer<E> {
     #[inline]
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        if self.gate.sleeps(request.stream) && !self.gate.is_anonymous(&request) {
+            return self.gate.hold(request, bytes, None, 0);
+        }
         let client = self.clients.open(request, bytes);
-        if is_parted(&request) {
-            self.enter_preflush(cx.now, client, &request, bytes);
-        } else if self.enter(cx.now, client, &request, bytes) {
-            self.wait_whole(client, side(request.op));
+        match is_parted(&request) {
+            true => self.enter_past(cx.now, client, &request, bytes),
+            false => self.enter(cx.now, client, &request, bytes),
         }
     }
 
@@ -429,10 +561,18 @@ fn side(op: Op) -> usize {
 }
 
 /// The bios of a client request, each no longer than a bio or a request may be.
-#[inline]
 pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
+    bios_from(request, limits, 0)
+}
+
+/// The same from byte `done` on, where one of them begins.
+#[inline]
+fn bios_from(
+    request: &Request,
+    limits: &Limits,
+    mut done: u32,
+) -> impl Iterator<Item = Request> + use<> {
     let (whole, bio_max, request_max) = (*request, limits.bio_len_max, limits.request_len_max);
-    let mut done = 0;
     std::iter::from_fn(move || {
         if done == whole.len {
             return None;

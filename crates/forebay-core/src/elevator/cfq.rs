@@ -35,6 +35,7 @@ mod tests;
 
 use super::block::Elevator;
 use super::history::ThinkTime;
+use super::limits::Limits;
 use super::paper::PaperCfq;
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
@@ -83,6 +84,10 @@ impl Scheduler for Cfq {
             true => visitor.visit(Cfq::new(config)),
             false => visitor.visit(PaperCfq::new(config.quantum)),
         })
+    }
+
+    fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(limits.legacy())
     }
 }
 

@@ -19,6 +19,7 @@
 //! requests put in front of the line (`at_head`).
 
 use super::block::Elevator;
+use super::limits::Limits;
 use super::paper::PaperDeadline;
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
@@ -55,6 +56,10 @@ impl Scheduler for Deadline {
             true => visitor.visit(Deadline::new(config)),
             false => visitor.visit(PaperDeadline::new(config.read_expire, config.write_expire)),
         })
+    }
+
+    fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(limits.legacy())
     }
 }
 

@@ -14,8 +14,7 @@
 //!
 //! Departures: trims and flushes bypass every scheduler here, so the domains for them (64 and 16 tokens)
 //! are not there; a stream has a software queue of its own, where Linux has one for each processor;
-//! what asynchronous requests may hold of the tags (three quarters) is for all writes; tokens are
-//! looked at when something happens after the tenth of a second is over, not by a timer: nothing is
+//! tokens are looked at when something happens after the tenth of a second is over, not by a timer: nothing is
 //! given in between.
 //!
 //! Invariant: a request is in `arrived` or in `fifo` of its domain, and marked as older than may merge
@@ -28,7 +27,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use super::block::Elevator;
-use super::limits::{Limits, SATA_TAGS};
+use super::limits::{Limits, SATA_TAGS, WAIT_QUEUES, Waiting};
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Parameter};
@@ -63,7 +62,12 @@ impl Scheduler for Kyber {
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         let share = (u64::from(limits.requests_max) * 3 / 4).max(1) as u32;
         let writes_max = given.spec.at_least("writes-max", share, 1)?;
-        Ok(Limits { writes_max, ..limits })
+        let sync_writes_max = match limits.waiting {
+            Waiting::Line => None,
+            _ => Some(limits.requests_max),
+        };
+        let limits = Limits { writes_max, sync_writes_max, ..limits };
+        Ok(limits.waking(limits.requests_max / WAIT_QUEUES))
     }
 }
 

@@ -14,11 +14,29 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::whole("request-max-kib", 512, 4)
         .about("longer requests are cut to this, merged ones stay within, and the device's"),
     Parameter::whole("bio-max-kib", 1024, 4).about("the same before merging, where this is less"),
+    Parameter::choice("queue", &["tasks", "line"]).about(
+        "who waits for a place: in Linux the task that submits, so that one request of each stream waits; or all \
+         requests in one line, as in the bid paper",
+    ),
 ];
 
 /// Commands that a SATA drive queues. A multi-queue scheduler may hold twice as many requests
 /// (Linux `nr_requests`), and 256 over deeper devices.
 pub(super) const SATA_TAGS: u32 = 32;
+
+/// Who waits for a place in the request queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// All, in one line: the **bid** paper's appendix.
+    Line,
+    /// Tasks, woken after so many requests that end: Linux 6.12.
+    Tags {
+        /// How many.
+        wake_batch: u32,
+    },
+    /// Tasks, each of which may then take a batch: Linux 4.20 and before, the legacy queue.
+    Batches,
+}
 
 /// Limits of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +49,12 @@ pub struct Limits {
     pub reads_max: u32,
     /// Write requests between admission and completion.
     pub writes_max: u32,
-    /// Both together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
+    /// The same of writes that somebody waits for, which [`Limits::writes_max`] does not count then.
+    pub sync_writes_max: Option<u32>,
+    /// All together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
     pub requests_max: u32,
+    /// Who waits where there is no place.
+    pub waiting: Waiting,
     /// Whether adjacent bios and requests merge.
     pub merging: bool,
 }
@@ -75,10 +97,42 @@ impl Limits {
             reads_max: side("reads-max")?,
             writes_max: side("writes-max")?,
             merging: given.is_first("merge")?,
+            sync_writes_max: None,
             requests_max: tags.unwrap_or(u32::MAX),
+            waiting: match given.is_first("queue")? {
+                true => Waiting::Tags { wake_batch: 1 },
+                false => Waiting::Line,
+            },
         })
     }
 }
+
+impl Limits {
+    /// As the legacy queue has them: reads and writes that somebody waits for on one list, other writes on another.
+    pub(super) fn legacy(self) -> Limits {
+        match self.waiting {
+            Waiting::Line => self,
+            _ => Limits { waiting: Waiting::Batches, ..self },
+        }
+    }
+
+    /// Woken after every `wake_batch` requests that end.
+    pub(super) fn waking(self, wake_batch: u32) -> Limits {
+        match self.waiting {
+            Waiting::Line => self,
+            _ => Limits {
+                waiting: Waiting::Tags { wake_batch: wake_batch.clamp(1, WAKE_BATCH_MAX) },
+                ..self
+            },
+        }
+    }
+}
+
+/// Linux's `SBQ_WAIT_QUEUES`: tags are handed on after this part of them has come free.
+pub(super) const WAIT_QUEUES: u32 = 8;
+
+/// Linux's `SBQ_WAKE_BATCH`.
+const WAKE_BATCH_MAX: u32 = 8;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 //! tags, and in that a direction's batch resumes where its last one ended.
 
 use super::deadline::{Deadline, DeadlineConfig};
-use super::limits::SATA_TAGS;
+use super::limits::{Limits, SATA_TAGS};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::spec::SpecError;
@@ -28,6 +28,9 @@ const PARAMETERS: &[Parameter] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct MqDeadline;
 
+/// Linux's `async_depth` where nobody has set it: `nr_requests` of a SATA disk.
+const ASYNC_DEPTH: u32 = 2 * SATA_TAGS;
+
 impl Scheduler for MqDeadline {
     const LISTED: Listed = Listed {
         name: "mq-deadline",
@@ -39,5 +42,12 @@ impl Scheduler for MqDeadline {
         let front_merges = given.is_first("front-merges")?;
         let config = DeadlineConfig::given(given)?;
         Ok(visitor.visit(Deadline::new(DeadlineConfig { front_merges, resumes: true, ..config })))
+    }
+
+    /// Writes take no more than `async_depth`, which stays as it is where `nr_requests` is raised.
+    fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        let writes_max =
+            given.spec.at_least("writes-max", limits.requests_max.min(ASYNC_DEPTH), 1)?;
+        Ok(Limits { writes_max, ..limits }.waking(1))
     }
 }

@@ -13,7 +13,7 @@
 //! there: what it would merge meets in the software queue, unless the device was idle.
 
 use super::block::Elevator;
-use super::limits::SATA_TAGS;
+use super::limits::{Limits, SATA_TAGS, WAIT_QUEUES};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Parameter};
@@ -34,6 +34,10 @@ impl Scheduler for NoScheduler {
 
     fn visit<V: ElevatorVisitor>(_given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
         Ok(visitor.visit(NoScheduler::default()))
+    }
+
+    fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(limits.waking(limits.requests_max / WAIT_QUEUES))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Source: Linux `noop-iosched`; the **bid** paper, section "Issues with current I/O schedulers".
 
 use super::block::Elevator;
+use super::limits::Limits;
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed};
@@ -19,6 +20,10 @@ impl Scheduler for Noop {
 
     fn visit<V: ElevatorVisitor>(_given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
         Ok(visitor.visit(Noop::default()))
+    }
+
+    fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(limits.legacy())
     }
 }
 

@@ -4,6 +4,7 @@
 //! other on the device and are kept in the order of their bytes. Requests that were given to the device
 //! stay here until they complete (the limits count them, as Linux does) but merge no more.
 
+use super::gate::Kind;
 use crate::contract::bytes::Bytes;
 use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
@@ -67,6 +68,8 @@ pub struct Queued {
     pub flags: Flags,
     /// The elevator does not know it: a flush, a trim, a part of a request that failed.
     pub(crate) bypasses: bool,
+    /// What it counts as, by [`Kind`].
+    pub(crate) kind: Kind,
     parts_head: u32,
     parts_tail: u32,
     list_prev: u32,
@@ -173,6 +176,7 @@ impl Queue {
             stream: bio.stream,
             scope,
             mark: 0,
+            kind: Kind::of(bio.op, bio.flags),
             op: bio.op,
             flags: bio.flags,
             bypasses,
@@ -269,11 +273,11 @@ impl Queue {
         self.unindex(id);
     }
 
-    /// Forgets `id`; answers what it did and its first part, for [`Queue::take_part`].
+    /// Forgets `id`; answers what it counted as and its first part, for [`Queue::take_part`].
     #[inline]
-    pub(crate) fn finish(&mut self, id: QueuedId) -> (Op, u32) {
-        let Queued { parts_head, op, .. } = self.requests.remove(id);
-        (op, parts_head)
+    pub(crate) fn finish(&mut self, id: QueuedId) -> (Kind, u32) {
+        let Queued { parts_head, kind, .. } = self.requests.remove(id);
+        (kind, parts_head)
     }
 
     /// Takes a part of a request that is forgotten, and steps to the next in the order of their bytes.

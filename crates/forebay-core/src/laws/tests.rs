@@ -29,7 +29,7 @@ impl Wrong {
     }
 
     fn answer(&self, cx: &mut Cx<'_>, request: Request, wait: Nanos) {
-        cx.finished.push(Done { request, wait, outcome: Ok(()), class: 0 });
+        cx.finished.push(Done { request, wait, held: Nanos::ZERO, outcome: Ok(()), class: 0 });
     }
 }
 

@@ -262,7 +262,13 @@ mod tests {
                 }
                 (Some(done), arrival) if arrival.is_none_or(|arrival| done <= arrival) => {
                     let (_, request) = running.pop().unwrap();
-                    let told = Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 };
+                    let told = Done {
+                        request,
+                        wait: Nanos::ZERO,
+                        held: Nanos::ZERO,
+                        outcome: Ok(()),
+                        class: 0,
+                    };
                     workload.finished(done, &told, &mut Null);
                 }
                 _ => {

@@ -195,7 +195,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         }
         let (request, bytes) = self.clients.rest(release.client);
         self.placement.place(release.client, &request, bytes, plan!(self, cx));
-        self.wanted.release(release.client, Nanos::ZERO, Ok(()), release.class);
+        self.wanted.release(release.client, Ok(()), release.class);
     }
 
     /// Gives an I/O to its lane's policy.
@@ -218,16 +218,17 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
     /// A lane's policy has answered an I/O.
     fn settle(&mut self, cx: &mut Cx<'_>, done: &Done) {
         let io = self.planned.remove(done.request.id as u32);
-        self.finish(cx, &io, done.outcome, done.wait, done.class);
+        self.finish(cx, &io, done);
     }
 
-    fn finish(&mut self, cx: &mut Cx<'_>, io: &Planned, outcome: Outcome, wait: Nanos, class: u16) {
-        let outcome = self.placement.done(io, outcome, plan!(self, cx));
+    fn finish(&mut self, cx: &mut Cx<'_>, io: &Planned, done: &Done) {
+        let outcome = self.placement.done(io, done.outcome, plan!(self, cx));
         if io.bytes.buf != 0 && io.op.moves_data() {
             cx.slots.free(io.bytes.buf);
         }
         if let Owner::Client(client) = io.owner {
-            self.wanted.release(client, wait, outcome, class);
+            let Done { wait, held, class, .. } = *done;
+            self.wanted.release_after(Release { client, wait, held, outcome, class });
         }
     }
 
@@ -302,7 +303,7 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
             false => self.placement.place(client, &request, bytes, plan!(self, cx)),
             true => self.placement.place(client, &preflush(&request), bytes, plan!(self, cx)),
         }
-        self.wanted.release(client, Nanos::ZERO, Ok(()), 0);
+        self.wanted.release(client, Ok(()), 0);
         self.pump(cx);
     }
 
@@ -318,7 +319,9 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         self.placement.ended(done);
         if done.io.id & PAST != 0 {
             let io = self.planned.remove((done.io.id >> 1) as u32);
-            self.finish(cx, &io, done.outcome, done.at - done.started, 0);
+            let (request, wait, outcome) = (done.io, done.at - done.started, done.outcome);
+            let done = Done { request, wait, held: Nanos::ZERO, outcome, class: 0 };
+            self.finish(cx, &io, &done);
         } else {
             let (place, io) = self.inward(done.io);
             let beneath = &mut cx.beneath(&mut self.answered);

@@ -91,7 +91,13 @@ fn issued(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
             (None, None) => return issued,
             (Some(end), next) if next.is_none_or(|at| end <= at) => {
                 let (_, request) = running.remove(0);
-                let done = Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 };
+                let done = Done {
+                    request,
+                    wait: Nanos::ZERO,
+                    held: Nanos::ZERO,
+                    outcome: Ok(()),
+                    class: 0,
+                };
                 closed.finished(end, &done, &mut Null);
             }
             _ => {

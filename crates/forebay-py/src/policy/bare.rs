@@ -99,7 +99,13 @@ impl Bare {
         };
         self.object.happened();
         let wait = cx.now - waiting.since;
-        cx.finished.push(Done { request: waiting.request, wait, outcome, class: 0 });
+        cx.finished.push(Done {
+            request: waiting.request,
+            wait,
+            held: Nanos::ZERO,
+            outcome,
+            class: 0,
+        });
     }
 
     /// The I/O that was given, if it is one that can be.

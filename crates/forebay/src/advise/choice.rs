@@ -1,7 +1,9 @@
 //! Which scheduler to use: one rule that a reader can repeat.
 //!
 //! 1. Figures that count: the device's time where it cannot keep up (else its time is nobody's wait), the 99th
-//!    percentile of reads and that of writes, where there are enough of them.
+//!    percentile of reads and that of writes, where there are enough of them and the baseline is not overloaded
+//!    ([`crate::statistics::Figures::is_overloaded`]): then they are how long a backlog is, or how little of it may wait.
+//!    One that is overloaded where the baseline is not is no candidate.
 //! 2. One scheduler is better in a figure where that is at least 3 % less, and less in 95 % of resamples of the run (a
 //!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and 3 % worse in none, be that
 //!    by chance or not.
@@ -148,10 +150,12 @@ impl<'a> Choice<'a> {
     ) -> Self {
         let at = runs.iter().position(|run| run.policy == baseline).unwrap_or(0);
         let baseline = &runs[at];
+        let overloaded = baseline.figures.is_overloaded();
+        let total = overloaded || !keeps_up(baseline, span_s) || prefer == Prefer::Total;
         let counts = [
-            (Figure::Total, !keeps_up(baseline, span_s) || prefer == Prefer::Total),
-            (Figure::Reads, baseline.figures.reads >= TOO_FEW),
-            (Figure::Writes, baseline.figures.writes >= TOO_FEW),
+            (Figure::Total, total),
+            (Figure::Reads, !overloaded && baseline.figures.reads >= TOO_FEW),
+            (Figure::Writes, !overloaded && baseline.figures.writes >= TOO_FEW),
         ];
         let figures = counts.into_iter().filter(|(_, counts)| *counts);
         let figures = figures.map(|(figure, _)| figure).collect();
@@ -263,7 +267,9 @@ impl<'a> Choice<'a> {
     }
 
     fn can_be_had(&self, run: usize) -> bool {
-        run == self.baseline || From::of(self.policy(run)).is_to_be_had()
+        let falls_behind =
+            !self.baseline().figures.is_overloaded() && self.runs[run].figures.is_overloaded();
+        run == self.baseline || !falls_behind && From::of(self.policy(run)).is_to_be_had()
     }
 
     /// The one to use of those that Linux has: what is best of all, where Linux has it.

@@ -37,16 +37,23 @@ pub struct QueueSizes {
 
 impl QueueSizes {
     /// Linux's attributes of a disk that are set, and to what.
-    pub(super) fn attributes(self) -> impl Iterator<Item = (&'static str, u32)> {
+    pub(super) fn attributes(self, scheduler: &str) -> impl Iterator<Item = (&'static str, u32)> {
         let depth = self.queue_depth.map(|size| ("device/queue_depth", size));
         let requests = self.nr_requests.map(|size| ("queue/nr_requests", size));
-        depth.into_iter().chain(requests)
+        let is_deadline = scheduler.starts_with("mq-deadline");
+        let writes = self.nr_requests.filter(|_| is_deadline);
+        let writes = writes.map(|size| ("queue/iosched/async_depth", size));
+        depth.into_iter().chain(requests).chain(writes)
     }
 
     /// The scheduler with such queues, as `simulate --policy` takes it; the drive's queue is the device's to say.
     fn policy(self, scheduler: &str) -> String {
-        let requests = self.nr_requests.map(|size| format!(":requests-max={size}"));
-        format!("{scheduler}{}", requests.unwrap_or_default())
+        let of = |size| match scheduler {
+            // Its share for writes stays as it is, unless that is raised too.
+            "mq-deadline" => format!(":requests-max={size}:writes-max={size}"),
+            _ => format!(":requests-max={size}"),
+        };
+        format!("{scheduler}{}", self.nr_requests.map(of).unwrap_or_default())
     }
 
     /// The device with such a queue, if it has one that is longer.
@@ -63,7 +70,7 @@ impl fmt::Display for QueueSizes {
         let one = |(path, size): (&'static str, u32)| {
             format!("{} {size}", path.rsplit('/').next().unwrap_or(path))
         };
-        to.write_str(&self.attributes().map(one).collect::<Vec<_>>().join(" and "))
+        to.write_str(&self.attributes("").map(one).collect::<Vec<_>>().join(" and "))
     }
 }
 
@@ -124,7 +131,7 @@ impl Today {
     pub(super) fn with_queues(self, queues: QueueSizes) -> Today {
         let Today { policy, mut now, mut for_good, .. } = self;
         // A change of scheduler sets `nr_requests` anew, so that comes after it.
-        for (attribute, size) in queues.attributes() {
+        for (attribute, size) in queues.attributes(&policy) {
             now += &format!("; echo {size} | sudo tee /sys/block/sdX/{attribute}");
             for_good += &format!(", ATTR{{{attribute}}}=\"{size}\"");
         }
@@ -141,6 +148,12 @@ mod tests {
         let of_drive = QueueSizes { queue_depth: Some(4), nr_requests: None };
         let of_linux = QueueSizes { queue_depth: None, nr_requests: Some(1024) };
         assert_eq!(of_drive.to_string(), "queue_depth 4");
+        let writes_too = "mq-deadline:requests-max=1024:writes-max=1024";
+        assert_eq!(of_linux.policy("mq-deadline"), writes_too);
+        let raised = Today::of("mq-deadline", true).with_queues(of_linux).now;
+        assert!(
+            raised.ends_with("; echo 1024 | sudo tee /sys/block/sdX/queue/iosched/async_depth")
+        );
         assert_eq!(of_linux.policy("bfq"), "bfq:requests-max=1024");
         assert_eq!(of_drive.policy("bfq"), "bfq");
         let today = || Today::of("bfq", true);

@@ -115,7 +115,7 @@ impl Observer for Watch {
         if !done.request.op.moves_data() {
             return;
         }
-        let (arrived, response) = (done.request.at, now - done.request.at);
+        let (arrived, response) = (done.request.at, done.latency(now));
         let block = self.clock.block(arrived, done.request.id);
         self.times.add(block, bucket(response.0, TIME_DIGITS), 1);
         self.sums.add(block, 0, 1);

@@ -1,7 +1,5 @@
 //! The card of traces whose likeness is known.
 
-use std::ops::ControlFlow;
-
 use forebay_core::cache::{Cache, Lru};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -36,7 +34,7 @@ fn input(records: &[Record]) -> Input {
 }
 
 fn layout(a: &Input, b: &Input) -> Layout {
-    Layout::of(a, b, RANGES, &mut || ControlFlow::Continue(())).unwrap()
+    Layout::of(a, b, RANGES, &mut || std::ops::ControlFlow::Continue(())).unwrap()
 }
 
 fn options(devices: &[&str]) -> Options {
@@ -285,13 +283,13 @@ fn volumes_of_the_same_name_lie_at_the_same_place() {
 fn whoever_is_told_of_progress_can_stop() {
     let many: Vec<Record> =
         (0..100_000).map(|n| record(n * MS, n * PAGE, 4096, Op::Read)).collect();
-    let stop = |_: &Told| ControlFlow::Break(());
+    let mut stop = |_: &Told| std::ops::ControlFlow::Break(());
     let stopped = compare(&input(&many), &input(&many), &options(&[]), &mut stop);
     assert!(matches!(stopped, Err(Error::Stopped)));
     let mut shares = Vec::new();
     let mut told = |told: &Told| {
         shares.push(told.done_share);
-        ControlFlow::Continue(())
+        std::ops::ControlFlow::Continue(())
     };
     compare(&input(&many), &input(&many), &options(&["fixed:1000", "fixed:2000"]), &mut told)
         .unwrap();

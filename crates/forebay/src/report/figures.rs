@@ -39,6 +39,9 @@ const FIGURES: &[Figure] = &[
     ("wait from admission, mean", |f| millis_or_none(f.wait_mean_ms)),
     ("wait from admission, p99", |f| millis_or_none(f.wait_p99_ms)),
     ("wait from admission, longest", |f| millis(f.longest_wait_ms)),
+    ("held before, mean", |f| millis_or_none(f.held_mean_ms)),
+    ("held before, longest", |f| millis(f.longest_held_ms)),
+    ("more than 1 s late", |f| percent(f.lagging_share)),
     ("device time per I/O, mean", |f| millis_or_none(f.service_mean_ms)),
     ("energy", |f| joules(f.energy_j)),
 ];

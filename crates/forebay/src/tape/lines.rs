@@ -78,7 +78,7 @@ pub(super) fn write_end(out: &mut String, calls: u64) {
 
 /// What a call answered: each request with its wait, its class and, if it failed, how.
 fn write_answers(out: &mut String, finished: &[Done]) -> std::fmt::Result {
-    finished.iter().try_for_each(|Done { request, wait, outcome, class }| {
+    finished.iter().try_for_each(|Done { request, wait, outcome, class, .. }| {
         let _ = write!(out, " {}/{}/{class}", request.id, wait.0);
         outcome.or_else(|fault| write!(out, "/{}", fault.name()))
     })

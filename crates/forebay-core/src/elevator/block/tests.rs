@@ -3,6 +3,7 @@
 use super::*;
 use crate::contract::Bare;
 use crate::contract::policy::{Done, Finished};
+use crate::elevator::limits::Waiting;
 use crate::elevator::noop::Noop;
 
 fn write(id: u64, offset: u64, len: u32) -> Request {
@@ -45,6 +46,7 @@ fn a_gap_that_is_filled_joins_its_neighbours() {
 #[test]
 fn what_waits_whole_is_nobodys_until_it_is_admitted() {
     let limits = Limits { writes_max: 1, merging: false, bio_len_max: 50, ..Limits::default() };
+    let limits = Limits { waiting: Waiting::Line, ..limits };
     let mut layer = BlockLayer::new(Noop::default(), limits);
     let preflush = Request { flags: Flags::PREFLUSH, ..write(3, 300, 10) };
     // In bios of their own: one admitted, one that waits; and a flush, after which a write comes.
@@ -82,7 +84,13 @@ fn the_limit_holds_until_completion_and_the_first_to_wait_enters_first() {
     layer.complete_bare(at, &done, &mut finished);
     assert_eq!(
         finished,
-        vec![Done { request: write(0, 0, 10), wait: Nanos(5), outcome: Ok(()), class: 0 }]
+        vec![Done {
+            request: write(0, 0, 10),
+            wait: Nanos(5),
+            held: Nanos::ZERO,
+            outcome: Ok(()),
+            class: 0
+        }]
     );
     assert_eq!(layer.dispatch(at, 0).map(|io| io.offset), Some(100));
 }
@@ -143,4 +151,172 @@ fn parts_of_what_failed_are_tried_alone_unless_the_device_is_gone() {
     assert_eq!(layer.dispatch(Nanos::ZERO, 0), None);
     let all = (0..3).map(|id| (id, gone, Nanos(7))).collect();
     assert_eq!(end(&mut three(), gone), ((0, 30), all));
+}
+
+/// A layer of so many tags, over a device that does one I/O in a millisecond, until all are answered: in what order,
+/// when, and how long each was held, in milliseconds.
+fn served(limits: Limits, requests: &[Request]) -> Vec<(u64, u64, u64)> {
+    let mut layer = BlockLayer::new(Noop::default(), limits);
+    let (mut now, mut served, mut left) = (Nanos::ZERO, Vec::new(), requests.iter().peekable());
+    loop {
+        while let Some(request) = left.next_if(|request| request.at <= now) {
+            layer.submit_bare(request.at, *request);
+        }
+        let Some(io) = layer.dispatch(now, 0) else {
+            assert!(left.peek().is_none() && layer.clients.is_empty(), "nobody is forgotten");
+            return served;
+        };
+        let (started, mechanics, outcome) = (now, Default::default(), Ok(()));
+        now = now + Nanos::from_millis(1);
+        let mut finished = Finished::new();
+        layer.complete_bare(
+            now,
+            &Completion { io, started, at: now, mechanics, outcome },
+            &mut finished,
+        );
+        let told = |done: Done| (done.request.id, now.0 / 1_000_000, done.held.0 / 1_000_000);
+        served.extend(finished.into_iter().map(told));
+    }
+}
+
+fn tags(requests_max: u32, wake_batch: u32) -> Limits {
+    let waiting = Waiting::Tags { wake_batch };
+    Limits { requests_max, waiting, merging: false, ..Limits::default() }
+}
+
+fn of(stream: u32, request: Request) -> Request {
+    Request { stream, ..request }
+}
+
+#[test]
+fn a_burst_of_one_stream_takes_its_turns_with_others() {
+    let mut requests: Vec<_> = (0..100).map(|id| write(id, id * 100, 10)).collect();
+    requests.push(of(1, Request { op: Op::Read, ..write(100, 50_000, 10) }));
+    let served = served(tags(8, 1), &requests);
+    let of_reader = served.iter().find(|(id, ..)| *id == 100).unwrap();
+    // Eight have tags, one sleeps before it; and then it takes the ninth turn.
+    assert_eq!(*of_reader, (100, 10, 0));
+    // What a task that sleeps has yet to submit is held: its time starts when the one before got its tag.
+    let last = served.last().unwrap();
+    assert_eq!(*last, (99, 101, 92));
+}
+
+#[test]
+fn as_many_are_woken_as_have_ended_and_the_first_takes_what_is_free() {
+    let all: Vec<_> = (0..4)
+        .flat_map(|n| {
+            [of(0, write(2 * n, n * 100, 10)), of(1, write(2 * n + 1, 5000 + n * 100, 10))]
+        })
+        .collect();
+    let order = |wake_batch| {
+        served(tags(2, wake_batch), &all).iter().map(|told| told.0).collect::<Vec<_>>()
+    };
+    assert_eq!(order(1), [0, 1, 2, 3, 4, 5, 6, 7]);
+    // Woken together, the first takes both tags, and sleeps again before the other does.
+    assert_eq!(order(2), [0, 1, 2, 4, 6, 3, 5, 7]);
+}
+
+#[test]
+fn what_a_task_submits_once_it_is_awake_merges_before_it_needs_a_tag() {
+    let limits = Limits { merging: true, ..tags(2, 1) };
+    let apart = |id: u64| of(1, write(100 + id, 100_000 + 1000 * id, 10));
+    let requests: Vec<_> =
+        (0..3).map(apart).chain((0..50).map(|id| write(id, id * 10, 10))).collect();
+    let mut layer = BlockLayer::new(Noop::default(), limits);
+    requests.iter().for_each(|request| layer.submit_bare(Nanos::ZERO, *request));
+    let mut lens = Vec::new();
+    while let Some(io) = layer.dispatch(Nanos::ZERO, 0) {
+        lens.push(io.len);
+        let (started, at, mechanics, outcome) = (io.at, io.at, Default::default(), Ok(()));
+        layer.complete_bare(
+            at,
+            &Completion { io, started, at, mechanics, outcome },
+            &mut Finished::new(),
+        );
+    }
+    assert_eq!(lens, [10, 10, 10, 500], "the fifty are one");
+}
+
+#[test]
+fn a_flush_waits_behind_what_its_stream_holds_and_long_requests_go_on_where_they_were() {
+    let flush = Request { op: Op::Flush, len: 0, ..write(2, 0, 0) };
+    let synced = Request { flags: Flags::PREFLUSH, ..write(3, 500, 10) };
+    let limits = Limits { bio_len_max: 50, request_len_max: 30, ..tags(1, 1) };
+    let requests = [write(0, 0, 10), write(1, 100, 130), flush, synced, write(4, 600, 10)];
+    let ids: Vec<_> = served(limits, &requests).iter().map(|told| told.0).collect();
+    assert_eq!(ids, [0, 2, 1, 4, 3]);
+    assert_eq!(served(limits, &requests).len(), 5);
+}
+
+#[test]
+fn reads_keep_a_reserve_and_kinds_are_counted_apart() {
+    let sync = |id| of(2, Request { flags: Flags::SYNC, ..write(id, id * 100, 10) });
+    let limits = Limits { writes_max: 2, sync_writes_max: Some(3), ..tags(4, 1) };
+    let mut layer = BlockLayer::new(Noop::default(), limits);
+    let read = |id| of(3, Request { op: Op::Read, ..write(id, id * 100, 10) });
+    let all = [
+        write(0, 0, 10),
+        write(1, 100, 10),
+        of(1, write(2, 200, 10)),
+        sync(3),
+        read(4),
+        read(5),
+        sync(6),
+    ];
+    all.iter().for_each(|request| layer.submit_bare(Nanos::ZERO, *request));
+    let mut ids = Vec::new();
+    while let Some(io) = layer.dispatch(Nanos::ZERO, 0) {
+        ids.push(io.offset / 100);
+    }
+    assert_eq!(
+        ids,
+        [0, 1, 3, 4],
+        "the third asynchronous write sleeps, then there is no tag for anybody"
+    );
+}
+
+#[test]
+fn the_legacy_queue_lets_who_fills_it_and_who_is_woken_take_a_batch() {
+    let limits = Limits {
+        waiting: Waiting::Batches,
+        reads_max: 64,
+        writes_max: 64,
+        merging: false,
+        ..Limits::default()
+    };
+    let mut layer = BlockLayer::new(Noop::default(), limits);
+    for id in 0..200 {
+        layer.submit_bare(Nanos::ZERO, write(id, id * 100, 10));
+    }
+    for id in 200..300 {
+        layer.submit_bare(Nanos::ZERO, of(1, write(id, id * 100, 10)));
+    }
+    let mut given: VecDeque<_> = std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).collect();
+    // The one that fills the list goes on for a batch; the other one sleeps.
+    assert!(given.len() == 95 && given.iter().all(|io| io.stream == 0));
+    let mut streams = Vec::new();
+    while let Some(io) = given.pop_front() {
+        let (started, at, mechanics, outcome) = (io.at, io.at, Default::default(), Ok(()));
+        let done = Completion { io, started, at, mechanics, outcome };
+        layer.complete_bare(at, &done, &mut Finished::new());
+        while let Some(io) = layer.dispatch(Nanos::ZERO, 0) {
+            streams.push(io.stream);
+            given.push_back(io);
+        }
+    }
+    assert_eq!(streams.len(), 205, "nobody is forgotten");
+    // Each that is woken takes a batch, of what ends meanwhile.
+    assert!(streams[..32].iter().all(|stream| *stream == 0), "{streams:?}");
+    let runs = streams.chunk_by(|a, b| a == b).map(<[u32]>::len).collect::<Vec<_>>();
+    assert!(runs.len() < 12, "{runs:?}");
+}
+
+#[test]
+fn without_a_task_that_could_sleep_there_is_one_line() {
+    let anonymous =
+        |request: Request| Request { flags: request.flags.with(Flags::ANONYMOUS), ..request };
+    let mut requests: Vec<_> = (0..10).map(|id| anonymous(write(id, id * 100, 10))).collect();
+    requests.push(anonymous(of(1, write(10, 5000, 10))));
+    let last = *served(tags(2, 1), &requests).last().unwrap();
+    assert_eq!(last, (10, 11, 0));
 }

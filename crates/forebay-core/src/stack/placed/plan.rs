@@ -66,8 +66,18 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn release(&mut self, client: u32, wait: Nanos, outcome: Outcome, class: u16) {
-        self.releases.push_back(Release { client, wait, outcome, class });
+    pub(super) fn release(&mut self, client: u32, outcome: Outcome, class: u16) {
+        self.release_after(Release {
+            client,
+            wait: Nanos::ZERO,
+            held: Nanos::ZERO,
+            outcome,
+            class,
+        });
+    }
+
+    pub(super) fn release_after(&mut self, release: Release) {
+        self.releases.push_back(release);
     }
 }
 
@@ -141,12 +151,13 @@ impl<'a> Plan<'a> {
 
     /// A hold ends.
     pub fn release(&mut self, client: u32, outcome: Outcome) {
-        self.wanted.release(client, Nanos::ZERO, outcome, 0);
+        self.wanted.release(client, outcome, 0);
     }
 
     /// A hold ends of what took `wait` since it was admitted.
     pub fn release_after(&mut self, client: u32, wait: Nanos, outcome: Outcome) {
-        self.wanted.release(client, wait, outcome, 0);
+        let held = Nanos::ZERO;
+        self.wanted.release_after(Release { client, wait, held, outcome, class: 0 });
     }
 
     /// What [`super::Placement::divert`] took over has ended; where it failed, the lane does it.

@@ -234,7 +234,7 @@ impl Observer for Watch<'_, '_, '_> {
         let place = self.place[done.request.stream as usize];
         let (all, in_time) = &mut self.of[place];
         *all += 1;
-        *in_time += u64::from(now - done.request.at <= self.within[place]);
+        *in_time += u64::from(done.latency(now) <= self.within[place]);
         if self.allowed.as_ref().is_some_and(|allowed| *all - *in_time > allowed[place]) {
             self.over.set(Some(Over::Late));
         }

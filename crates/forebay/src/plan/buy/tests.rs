@@ -6,7 +6,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::devices::STRIPE_BYTES;
-use crate::progress::Told;
 
 /// Reads at `at` (ms), each in the stripe of its number, of a volume.
 fn input(requests: &[(u64, u64, u32)]) -> Input {
@@ -424,6 +423,7 @@ fn it_stops_when_it_is_asked_to() {
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let many: Vec<(u64, u64, u32)> = (0..20_000).map(|n| (n, n % 8, 0)).collect();
     let inputs = [input(&many)];
-    let stopped = answer(&inputs, &ask.question(), &mut |_: &Told| ControlFlow::Break(()));
+    let stopped =
+        answer(&inputs, &ask.question(), &mut |_: &crate::progress::Told| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(Error::Stopped)));
 }

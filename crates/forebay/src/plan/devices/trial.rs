@@ -284,7 +284,7 @@ impl Observer for Watch<'_> {
     }
 
     fn finished(&mut self, now: Nanos, done: &Done) {
-        let took = now - done.request.at;
+        let took = done.latency(now);
         for (within, count) in self.within.iter().zip(&mut self.count.in_time) {
             *count += u64::from(took <= *within);
         }

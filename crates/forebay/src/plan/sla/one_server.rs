@@ -141,7 +141,7 @@ struct Watch<'a> {
 
 impl Observer for Watch<'_> {
     fn finished(&mut self, now: Nanos, done: &Done) {
-        let took = now - done.request.at;
+        let took = done.latency(now);
         for (tier, count) in self.tiers.iter().zip(&mut self.counts.in_time) {
             *count += u64::from(took <= tier.within);
         }

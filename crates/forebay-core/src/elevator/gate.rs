@@ -1,0 +1,316 @@
+//! Who waits for a place in the request queue, and who gets the next one.
+//!
+//! Source: Linux 6.12, `block/blk-mq-tag.c` (`blk_mq_get_tag`) and `lib/sbitmap.c`; Linux 4.20, `block/blk-core.c`
+//! (`get_request`, `__freed_request`); the **bid** paper's appendix. In Linux the task that submits a bio sleeps until
+//! there is a place, so that at most one bio of a task waits, and whatever it would have submitted next does not
+//! exist yet. Here that is *held*, in the order of the task.
+//!
+//! * [`Waiting::Tags`]: a bio takes one of the tags that all share, if there is one its kind may take; who comes while
+//!   one is free takes it, though others sleep. After every `wake_batch` requests that end, as many sleepers are woken,
+//!   the first that fell asleep first. One that is woken goes on until it finds no tag, and sleeps again, behind the others.
+//! * [`Waiting::Batches`]: two lists of requests, for those that somebody waits for and for others. The task that
+//!   fills a list may exceed it by half, for 32 requests or 20 ms; so may each that is woken, one for each request
+//!   that ends.
+//! * [`Waiting::Line`]: bios of all streams wait in one line, reads and writes apart. So do, under every rule, those
+//!   of which nobody knows who submitted them: there is no task that could sleep.
+//!
+//! Invariants: a stream with something held is asleep; somebody is asleep only while a request is between admission
+//! and completion, whose end wakes somebody.
+//!
+//! Departures: a kind's share of the tags is counted, where Linux gives it the first tags of every word of its map; all
+//! sleepers are in one queue, where Linux has eight and goes round them; a flush takes no tag.
+
+use std::collections::VecDeque;
+
+use super::limits::{Limits, Waiting};
+use crate::contract::bytes::Bytes;
+use crate::contract::request::{BACKGROUND, Flags, Op, Request};
+use crate::contract::time::Nanos;
+use crate::slab::Slab;
+
+/// Requests that a task of the legacy queue may take beyond the limit (`BLK_BATCH_REQ`).
+const BATCH: u32 = 32;
+/// For how long (`BLK_BATCH_TIME`).
+const BATCH_TIME: Nanos = Nanos::from_millis(20);
+const NIL: u32 = u32::MAX;
+
+/// What limits tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    /// A write that somebody waits for.
+    SyncWrite,
+    AsyncWrite,
+}
+
+impl Kind {
+    #[inline]
+    pub(crate) fn of(op: Op, flags: Flags) -> Kind {
+        match op == Op::Write {
+            false => Kind::Read,
+            true if flags.has(Flags::SYNC) => Kind::SyncWrite,
+            true => Kind::AsyncWrite,
+        }
+    }
+}
+
+/// A request of which something has not entered the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) request: Request,
+    pub(crate) bytes: Bytes,
+    /// How the block layer names it, once its stream's turn has come.
+    pub(crate) client: Option<u32>,
+    /// Bytes of it that have entered.
+    pub(crate) entered: u32,
+    next: u32,
+}
+
+/// A stream that sleeps, and what it has yet to submit.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    stream: u32,
+    first: u32,
+    last: u32,
+}
+
+/// A stream that may exceed a list of the legacy queue.
+#[derive(Clone, Copy, Debug)]
+struct Batcher {
+    stream: u32,
+    left: u32,
+    until: Nanos,
+}
+
+/// Counts what is between admission and completion, and holds what has no place.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    limits: Limits,
+    /// Requests in the queue, by [`Kind`].
+    counts: [u32; 3],
+    held: Slab<Held>,
+    /// Streams that sleep, by number.
+    tasks: Vec<Task>,
+    /// The same in the order in which they fell asleep; for batches by list.
+    sleepers: [VecDeque<u32>; 2],
+    /// Requests that ended since sleepers were last woken.
+    ended: u32,
+    batchers: Vec<Batcher>,
+    /// Whether a list has been full since somebody was last woken for it.
+    full: [bool; 2],
+}
+
+impl Gate {
+    pub(crate) fn new(limits: Limits) -> Gate {
+        Gate {
+            limits,
+            counts: [0; 3],
+            held: Slab::default(),
+            tasks: Vec::new(),
+            sleepers: Default::default(),
+            ended: 0,
+            batchers: Vec::new(),
+            full: [false; 2],
+        }
+    }
+
+    /// Whether nobody can sleep for `request`: its stream is no task.
+    #[inline]
+    pub(crate) fn is_anonymous(&self, request: &Request) -> bool {
+        self.limits.waiting == Waiting::Line
+            || request.stream == BACKGROUND
+            || request.flags.has(Flags::ANONYMOUS)
+    }
+
+    /// Whether any stream is asleep.
+    #[inline]
+    pub(crate) fn has_sleepers(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Whether `stream` is asleep.
+    #[inline]
+    pub(crate) fn sleeps(&self, stream: u32) -> bool {
+        !self.tasks.is_empty() && self.place(stream).is_ok()
+    }
+
+    fn place(&self, stream: u32) -> Result<usize, usize> {
+        self.tasks.binary_search_by_key(&stream, |task| task.stream)
+    }
+
+    /// Whether a bio of this kind may enter now, whoever submits it.
+    #[inline]
+    pub(crate) fn has_room(&self, kind: Kind) -> bool {
+        let [reads, sync_writes, async_writes] = self.counts;
+        let Limits { reads_max, writes_max, sync_writes_max, requests_max, .. } = self.limits;
+        let writes = sync_writes + async_writes;
+        let within = match (kind, sync_writes_max) {
+            (Kind::Read, _) => reads < reads_max,
+            (_, None) => writes < writes_max,
+            (Kind::SyncWrite, Some(sync_writes_max)) => sync_writes < sync_writes_max,
+            (Kind::AsyncWrite, Some(_)) => async_writes < writes_max,
+        };
+        within && reads + writes < requests_max
+    }
+
+    /// Whether a bio of this kind, of `stream`, may enter now; if so it is to.
+    #[inline]
+    pub(crate) fn admits(&mut self, now: Nanos, kind: Kind, stream: u32) -> bool {
+        match self.limits.waiting {
+            Waiting::Batches => self.list_admits(now, list(kind), stream),
+            _ => self.has_room(kind),
+        }
+    }
+
+    fn list_admits(&mut self, now: Nanos, list: usize, stream: u32) -> bool {
+        let (count, limit) = (self.list_count(list), self.list_max(list));
+        if count + 1 >= limit {
+            if !self.full[list] {
+                self.full[list] = true;
+                self.begin_batch(now, stream);
+            } else if !self.batches(now, stream) {
+                return false;
+            }
+        }
+        if count >= limit.saturating_add(limit / 2) {
+            return false;
+        }
+        if let Some(batcher) = self.batchers.iter_mut().find(|one| one.stream == stream) {
+            batcher.left = batcher.left.saturating_sub(1);
+        }
+        true
+    }
+
+    /// Requests in the queue.
+    pub(crate) fn total(&self) -> u32 {
+        self.counts.iter().sum()
+    }
+
+    /// Those on the legacy queue's list of this kind.
+    pub(crate) fn count(&self, kind: Kind) -> u32 {
+        self.list_count(list(kind))
+    }
+
+    /// Who was woken took no place: that is as if another request had ended.
+    pub(crate) fn pass_on(&mut self) {
+        self.ended = self.ended.saturating_add(1);
+    }
+
+    fn list_count(&self, list: usize) -> u32 {
+        let [reads, sync_writes, async_writes] = self.counts;
+        [reads + sync_writes, async_writes][list]
+    }
+
+    fn list_max(&self, list: usize) -> u32 {
+        [self.limits.reads_max, self.limits.writes_max][list]
+    }
+
+    fn begin_batch(&mut self, now: Nanos, stream: u32) {
+        self.batchers.retain(|one| one.stream != stream && one.left > 0 && now < one.until);
+        self.batchers.push(Batcher { stream, left: BATCH, until: now + BATCH_TIME });
+    }
+
+    fn batches(&self, now: Nanos, stream: u32) -> bool {
+        let may = |one: &Batcher| one.left == BATCH || one.left > 0 && now < one.until;
+        self.batchers.iter().any(|one| one.stream == stream && may(one))
+    }
+
+    /// A request has entered the queue.
+    #[inline]
+    pub(crate) fn enter(&mut self, kind: Kind) {
+        self.counts[kind as usize] += 1;
+    }
+
+    /// A request has left the queue, or became part of another there.
+    #[inline]
+    pub(crate) fn leave(&mut self, kind: Kind) {
+        self.counts[kind as usize] -= 1;
+        if self.tasks.is_empty() {
+            let list = list(kind);
+            self.full[list] &= self.list_count(list) >= self.list_max(list);
+            return;
+        }
+        self.ended = self.ended.saturating_add(1);
+    }
+
+    /// How many streams are to be woken now.
+    pub(crate) fn to_wake(&mut self) -> usize {
+        let sleeping = self.sleepers[0].len();
+        let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
+        if self.ended >= wake_batch {
+            self.ended -= wake_batch;
+            return sleeping.min(wake_batch as usize);
+        }
+        // With a limit below the batch, nothing would ever wake them.
+        usize::from(sleeping > 0 && self.total() == 0)
+    }
+
+    /// The stream that wakes next: it is to submit what it holds.
+    pub(crate) fn wake(&mut self) -> Option<u32> {
+        self.sleepers[0].pop_front()
+    }
+
+    /// The same for the legacy queue, of which a request of this kind has ended.
+    pub(crate) fn wake_for(&mut self, now: Nanos, kind: Kind) -> Option<u32> {
+        let list = list(kind);
+        if self.limits.waiting != Waiting::Batches || self.list_count(list) >= self.list_max(list) {
+            return None;
+        }
+        self.full[list] = false;
+        let stream = self.sleepers[list].pop_front()?;
+        self.begin_batch(now, stream);
+        Some(stream)
+    }
+
+    /// `request` has to wait behind what its stream holds, of which it is the first where the stream is awake.
+    pub(crate) fn hold(
+        &mut self,
+        request: Request,
+        bytes: Bytes,
+        client: Option<u32>,
+        entered: u32,
+    ) {
+        let id = self.held.insert(Held { request, bytes, client, entered, next: NIL });
+        match self.place(request.stream) {
+            Ok(at) => {
+                let last = std::mem::replace(&mut self.tasks[at].last, id);
+                self.held[last].next = id;
+            }
+            Err(at) => self.tasks.insert(at, Task { stream: request.stream, first: id, last: id }),
+        }
+    }
+
+    /// `stream`, which holds something, falls asleep for want of a place for this kind.
+    pub(crate) fn sleep(&mut self, stream: u32, kind: Kind) {
+        let list = usize::from(self.limits.waiting == Waiting::Batches) * list(kind);
+        self.sleepers[list].push_back(stream);
+    }
+
+    /// What `stream` holds first.
+    pub(crate) fn first(&self, stream: u32) -> Option<&Held> {
+        let at = self.place(stream).ok()?;
+        Some(&self.held[self.tasks[at].first])
+    }
+
+    /// That is `client` now, of which so much has entered.
+    pub(crate) fn keep_first(&mut self, stream: u32, client: u32, entered: u32) {
+        let Ok(at) = self.place(stream) else { return };
+        let first = &mut self.held[self.tasks[at].first];
+        (first.client, first.entered) = (Some(client), entered);
+    }
+
+    /// That is held no more.
+    pub(crate) fn release_first(&mut self, stream: u32) {
+        let Ok(at) = self.place(stream) else { return };
+        let Task { first, .. } = self.tasks[at];
+        match self.held.remove(first).next {
+            NIL => _ = self.tasks.remove(at),
+            next => self.tasks[at].first = next,
+        }
+    }
+}
+
+/// The legacy queue's list of a kind.
+fn list(kind: Kind) -> usize {
+    usize::from(kind == Kind::AsyncWrite)
+}

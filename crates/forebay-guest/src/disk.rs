@@ -1,0 +1,105 @@
+//! The disk that the kernel and the simulator both use: a model of the core behind a queue of the same depth for all.
+
+use std::collections::VecDeque;
+
+use forebay_core::device::list::DeviceModel;
+use forebay_core::{Completion, Device, Nanos, Request};
+
+/// Commands that any disk here accepts, as SATA drives do. A scheduler may hold twice as many requests.
+pub(crate) const DEPTH: u16 = 32;
+/// The longest request of the block layer, as the simulator has it by default.
+pub(crate) const REQUEST_BYTES_MAX: u32 = 512 << 10;
+/// The size of a disk that has none of its own.
+const CAPACITY: u64 = 250_000_000_000;
+
+/// A model, and a line in front of it where it accepts fewer commands than [`DEPTH`]: first come, first served.
+pub(crate) struct Disk {
+    model: DeviceModel,
+    line: VecDeque<Request>,
+    under_way: usize,
+}
+
+impl Disk {
+    /// # Errors
+    /// Why there is no such device.
+    pub(crate) fn open(device: &str) -> Result<Disk, String> {
+        let open = forebay_devices::open(device).map_err(|error| error.to_string())?;
+        Ok(Disk { model: open.model, line: VecDeque::new(), under_way: 0 })
+    }
+
+    /// Whole blocks that it holds.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = self.model.capacity();
+        (if bytes == u64::MAX { CAPACITY } else { bytes }) / 4096 * 4096
+    }
+}
+
+impl Device for Disk {
+    fn room(&self) -> bool {
+        self.under_way < usize::from(DEPTH)
+    }
+    fn start(&mut self, now: Nanos, io: Request) {
+        self.under_way += 1;
+        match self.line.is_empty() && self.model.room() {
+            true => self.model.start(now, io),
+            false => self.line.push_back(io),
+        }
+    }
+    fn next(&self) -> Option<Nanos> {
+        self.model.next()
+    }
+    fn finish(&mut self, now: Nanos) -> Completion {
+        let completion = self.model.finish(now);
+        self.under_way -= 1;
+        while self.model.room()
+            && let Some(io) = self.line.pop_front()
+        {
+            self.model.start(now, io);
+        }
+        completion
+    }
+    fn joules(&self, now: Nanos) -> f64 {
+        self.model.joules(now)
+    }
+    fn busy(&self, now: Nanos) -> Nanos {
+        self.model.busy(now)
+    }
+    fn floor(&self, io: &Request) -> Nanos {
+        self.model.floor(io)
+    }
+    fn capacity(&self) -> u64 {
+        self.model.capacity()
+    }
+    fn len_max(&self) -> u32 {
+        self.model.len_max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Op};
+
+    #[test]
+    fn what_the_model_has_no_room_for_waits_in_line() {
+        let mut disk = Disk::open("fixed:1000").unwrap();
+        let io = |id| Request {
+            at: Nanos::ZERO,
+            offset: 0,
+            id,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        (0..32).for_each(|id| disk.start(Nanos::ZERO, io(id)));
+        assert!(!disk.room());
+        for id in 0..32 {
+            let at = Nanos::from_millis(id + 1);
+            assert_eq!(disk.next(), Some(at));
+            assert_eq!(disk.finish(at).io.id, id);
+        }
+        assert_eq!(disk.next(), None);
+    }
+}

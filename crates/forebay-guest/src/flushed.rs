@@ -1,0 +1,138 @@
+//! What the kernel's flusher writes, read from the kernel's own trace of bios (tracefs, `block:block_bio_queue`).
+//!
+//! A task that writes through the page cache asks the disk for nothing; a kernel thread does, later. The simulator has no page
+//! cache, so it is given what that thread wrote, in its order, all of it due when the first was: nothing but the lack of
+//! free requests made the thread wait.
+
+use std::fs;
+use std::io;
+
+use forebay_core::{Nanos, Op};
+
+use crate::outcome::Times;
+use crate::script::{Io, Pace, Script, Task};
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+const EVENT: &str = "events/block/block_bio_queue/enable";
+const MARK: &str = "forebay-guest begins ";
+/// Bios that the flusher hands over together (`BLK_MAX_REQUEST_COUNT`).
+const PLUGGED: u32 = 32;
+/// The task that stands for the flusher.
+pub(crate) const NAME: &str = "flusher";
+/// Counters of dirty pages are rough, so the flusher leaves a few; our main thread has them written at the end.
+const LAST: &str = "[forebay-guest]";
+/// Dirty pages are written back at once, and whoever makes them is not held up.
+const SYSCTL: [(&str, &str); 2] =
+    [("dirty_background_bytes", "4096"), ("dirty_bytes", "1073741824")];
+
+fn set(path: &str, value: &str) -> io::Result<()> {
+    let path = format!("{TRACEFS}/{path}");
+    fs::write(&path, value)
+        .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
+}
+
+/// Begins to trace; `machine_ns` is the machine's clock now.
+pub(crate) fn begin(machine_ns: impl FnOnce() -> u64) -> io::Result<()> {
+    for (key, value) in SYSCTL {
+        fs::write(format!("/proc/sys/vm/{key}"), value)?;
+    }
+    for (path, value) in
+        [("trace_clock", "mono"), ("buffer_size_kb", "16384"), (EVENT, "1"), ("tracing_on", "1")]
+    {
+        set(path, value)?;
+    }
+    set("trace_marker", &format!("{MARK}{}", machine_ns()))
+}
+
+/// Ends it; the writes that no task of ours asked for, and when, on the machine's clock.
+pub(crate) fn end(sectors: u64) -> io::Result<Vec<(u64, Io)>> {
+    set(EVENT, "0")?;
+    let trace = fs::read_to_string(format!("{TRACEFS}/trace"))?;
+    fs::write(format!("{TRACEFS}/trace"), "")?;
+    Ok(writes(&trace, sectors))
+}
+
+/// The writes in the text of a trace that no task of the script queued, on a disk of so many sectors.
+fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
+    let (mut mark, mut out) = (None, Vec::new());
+    for line in trace.lines().filter(|line| !line.starts_with('#')) {
+        if let Some((head, ns)) = line.split_once(MARK) {
+            mark = time_ns(head).zip(ns.trim().parse::<u64>().ok());
+        }
+        let Some((head, event)) = line.split_once("block_bio_queue: ") else { continue };
+        let words: Vec<&str> = event.split_whitespace().collect();
+        // 259,0 W 2048 + 8 [kworker/u4:1]
+        let &[_, kind, sector, "+", count, task, ..] = words.as_slice() else { continue };
+        let (Some(at), Some((mark_at, mark_ns))) = (time_ns(head), mark) else { continue };
+        let (Ok(sector), Ok(count)) = (sector.parse::<u64>(), count.parse::<u32>()) else {
+            continue;
+        };
+        let is_flusher = task.starts_with("[kworker/") || task.starts_with(LAST);
+        if !kind.starts_with('W') || !is_flusher || sector >= sectors {
+            continue;
+        }
+        let (offset, len) = (sector * 512, count * 512);
+        let io = Io { op: Op::Write, offset, len, time: Nanos::ZERO };
+        out.push(((mark_ns + at).saturating_sub(mark_at), io));
+    }
+    out
+}
+
+/// The time of a line, which ends in `SECONDS.MICROS: event: ` up to the event.
+fn time_ns(head: &str) -> Option<u64> {
+    let word = head.split_whitespace().rev().find_map(|word| {
+        let word = word.strip_suffix(':')?;
+        word.split_once('.').filter(|(s, _)| s.bytes().all(|byte| byte.is_ascii_digit()))
+    })?;
+    let (s, us) = (word.0.parse::<u64>().ok()?, word.1.parse::<u64>().ok()?);
+    Some(s * 1_000_000_000 + us * 1000)
+}
+
+/// The flusher as a task, and its times as the kernel had them: what it wrote so long after the run's start.
+pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
+    let start = writes.first().map_or(Nanos::ZERO, |(at, _)| *at);
+    let times = |(at, _): &(Nanos, Io)| Times { due: start, submitted: *at, done: Nanos::ZERO };
+    let task = Task {
+        name: NAME.into(),
+        pace: Pace::Flushed,
+        depth: 1,
+        batch: PLUGGED,
+        start,
+        ios: writes.iter().map(|(_, io)| *io).collect(),
+    };
+    (task, writes.iter().map(times).collect())
+}
+
+/// `script` with what the flusher wrote by the text of an outcome in place of what went through the page cache.
+pub(crate) fn replaced(script: Script, outcome: &str) -> Script {
+    let mut writes = Vec::new();
+    for line in outcome.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &["req", NAME, _, _, offset, len, due, ..] = words.as_slice() else { continue };
+        let (Ok(offset), Ok(len), Ok(due)) = (offset.parse(), len.parse(), due.parse()) else {
+            continue;
+        };
+        writes.push((Nanos(due), Io { op: Op::Write, offset, len, time: Nanos::ZERO }));
+    }
+    let mut script = script;
+    script.tasks.retain(|task| task.pace != Pace::Buffered);
+    script.tasks.push(task(&writes).0);
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flushers_writes_are_told_from_others() {
+        let trace = "# tracer: nop\n\
+            forebay-guest-93  [000] .....    10.000005: tracing_mark_write: forebay-guest begins 7000\n\
+            reader-95  [000] .....    10.000105: block_bio_queue: 259,0 R 8 + 8 [reader]\n\
+            kworker/u2:1-35  [000] .....    10.001005: block_bio_queue: 259,0 W 2048 + 16 [kworker/u2:1]\n\
+            kworker/u2:1-35  [000] .....    10.001006: block_bio_queue: 259,0 FF 0 + 0 [kworker/u2:1]\n";
+        let io = Io { op: Op::Write, offset: 1 << 20, len: 8192, time: Nanos::ZERO };
+        assert_eq!(writes(trace, 1 << 30), [(7000 + 1_000_000, io)]);
+        assert!(writes(trace, 2048).is_empty());
+    }
+}

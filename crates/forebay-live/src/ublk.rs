@@ -1,0 +1,42 @@
+//! Block devices whose requests this process answers: the kernel's `ublk` driver (Linux 6.5 and later).
+//!
+//! [`Control`] adds, starts, stops and deletes devices. [`Queue`] receives the requests of one device and
+//! answers them. A server adds a device, sets its limits, opens the queue on the thread that will serve it, and starts
+//! the device from another thread: starting reads the partition table, so the queue must already be served.
+//!
+//! ```text
+//! control.add ── control.set_limits ── Queue::open ──┬── queue.wait, queue.answer ... until it is stopped
+//!                                                    └── control.start (another thread)
+//! control.stop ── control.delete
+//! ```
+//!
+//! Data move by `pread` and `pwrite` on the queue's file ([`Queue::read_data`], [`Queue::write_data`]), so that a server copies
+//! exactly the bytes it wants; one that keeps no data copies none.
+//!
+//! Source: Linux `include/uapi/linux/ublk_cmd.h` and `Documentation/block/ublk.rst`.
+
+mod control;
+mod queue;
+
+pub use control::{Control, DeviceLimits};
+pub use queue::{Asked, Queue};
+
+/// Data of a request are read and written on the queue's file (`UBLK_F_USER_COPY`).
+const USER_COPY: u64 = 1 << 7;
+/// Commands are numbered as ioctls are (`UBLK_F_CMD_IOCTL_ENCODE`).
+const IOCTL_ENCODED: u64 = 1 << 6;
+
+/// The number of a command whose argument has `size` bytes, as `_IOWR('u', number, ...)` makes it.
+const fn read_write_command(number: u32, size: u32) -> u32 {
+    (3 << 30) | (size << 16) | ((b'u' as u32) << 8) | number
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn commands_are_numbered_as_ioctls() {
+        // _IOWR('u', 0x20, 16 bytes), from a C compiler.
+        assert_eq!(super::read_write_command(0x20, 16), 0xc010_7520);
+        assert_eq!(super::read_write_command(0x04, 32), 0xc020_7504);
+    }
+}

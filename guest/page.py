@@ -1,0 +1,174 @@
+"""The comparison as tables, with what misses its target marked."""
+
+# A figure may differ by this share of the kernel's, or by as much as the kernel differs from itself.
+TOLERANCE = 0.15
+# Latencies may differ by this besides: the path from a system call to the disk, which the simulator does not have.
+PATH_MS = 0.2
+# Idle time may differ by this share of the makespan besides.
+IDLE_SHARE = 0.02
+# The number of I/Os where many threads read one file.
+IOS_TOLERANCE = 0.05
+# Of the kernel's own agreement with itself on contested pairs, beyond first come first served.
+ORDER = 0.8
+# Where the kernel's order agrees so little more with itself than with first come first served, there is nothing to reach.
+ORDER_LEAST = 0.02
+# Fewer pairs say nothing.
+PAIRS_LEAST = 100
+
+FIGURES = [
+    ("makespan_s", "makespan s"), ("idle_s", "idle s"), ("ios", "I/Os"),
+    ("read_mean_ms", "read mean ms"), ("read_p50_ms", "p50"), ("read_p99_ms", "p99"),
+    ("write_mean_ms", "write mean ms"), ("write_p50_ms", "p50"), ("write_p99_ms", "p99"),
+]
+ORDER_TITLE = "order"
+
+HEAD = """# Held against Linux
+
+`make guest` runs nine loads on a Linux {version} kernel and in the simulator, and compares what came of them. Both use
+Forebay's own model of a disk, so they differ only in the block layer and its scheduler. `make guest` writes this page with
+`GUEST=--page=docs/internals/kernel.md`. The figures below are of seed {seed}, which draws {variants} variants of each load.
+
+{summary}
+
+Each cell is *kernel / simulator*; **bold** misses its target. `order` is explained [below](#targets).
+"""
+
+CAPTURE = """
+## Capture
+
+What `forebay capture` recorded of a load whose requests are known:
+
+"""
+
+TAIL = """
+## How it works
+
+`guest/machine.py` fetches Debian 13's kernel package, verifies its SHA-256 and packs an initramfs with BusyBox, the modules
+that are needed and `forebay-guest`. QEMU counts instructions (`-icount shift=1,sleep=off`): the guest's clock advances 2 ns
+with each instruction and skips idle time, so the host's load does not change what the guest measures.
+
+`forebay-guest` (`crates/forebay-guest`) is both sides. In the guest it makes a block device whose requests it answers itself
+(ublk): an I/O that the kernel sends is given to the model of the disk at the guest's time and completed when the model says.
+On the host it runs the same script in the simulator. A script says what each task does: closed loops with a depth and
+think times, or I/Os at given times. `forebay-guest draw burst 7 sata250` prints one; `simulate` and `perform` accept any.
+
+- Each disk accepts 32 commands, as SATA drives do. `sata250` orders them itself. `fixed:200` serves 200 a second, first
+  come, first served.
+- A task with one I/O at a time calls `pread` or `pwrite`; one with more calls `io_submit`, which sleeps where there is no free
+  request. All of them use `O_DIRECT`, so writes are synchronous (`REQ_SYNC`).
+- The flusher is the kernel's own (`vm.dirty_background_bytes` of one page starts it at once). What it wrote is read from the kernel's trace of bios and given to the simulator, all of
+  it due when the first was, because the simulator has no page cache.
+- A thread of the simulator is in a system call for 20 µs after each submission, as in the guest, so what it submits next
+  cannot merge with what the disk already has. I/Os of one `batch` go off at once.
+- Latency runs from when an I/O was due until the disk was done. In a closed loop it is due when its task has thought; an
+  open one is due at its time, even if its task slept on an earlier one.
+- The path from a system call to the disk takes 20 µs in the guest for a block of 4 KiB, and the way back 25 to 40 µs. Where no
+  request waits (`poisson`, `sequential` without bfq) kernel and simulator therefore agree within 1 %.
+- There is one processor, one hardware queue and no cgroup. Every script is one that a thread can do with `pread`, `pwrite` and
+  `io_submit`; io_uring, which hands waiting I/Os to other threads, is not tried.
+
+## Targets
+
+- Makespan, idle time of the disk, and mean, p50 and p99 of reads and of writes: within 15 % of the kernel's, or within what the
+  kernel differs from itself when the same load begins at another angle of the platters. Latencies may differ by 0.2 ms besides, the
+  path from a system call to the disk, and idle time by 2 % of the makespan. Times are means of all variants, latencies are of
+  all variants' requests together.
+- I/Os that reached the disk: likewise, and within 5 % where eight threads read one file.
+- *Order*: (ours − FIFO) / (repeated − FIFO), at least 0.8. Of the pairs of requests that waited at the same time in the kernel, *ours*
+  is the share that the simulator serves in the kernel's order, *repeated* the share that a second run of the kernel does, and *FIFO* the
+  share that this second run submitted in that order. The score is left out where *repeated* exceeds *FIFO* by less than
+  0.02, because then the order is that of arrival or chance, and with fewer than 100 pairs.
+
+## Running it
+
+`make guest` takes some 30 minutes of one processor and needs QEMU, BusyBox (static), Rust's musl target and the network for the
+kernel, once. It draws a seed, prints it, and keeps the kernel's results in `target/guest/runs`, so that with the same `SEED`
+only the simulator runs again. `make guest LOAD=burst SCHEDULER=mq-deadline DEVICE=sata250 VARIANTS=1` is one load. It ends with 1
+where a figure misses its target.
+"""
+
+
+def shown(value):
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def is_met(load, key, figures):
+    kernel, repeated, ours = (figures[side].get(key) for side in ("kernel", "repeated", "ours"))
+    if ours is None or repeated is None:
+        return False
+    share = IOS_TOLERANCE if key == "ios" and load == "shared-file" else TOLERANCE
+    allowed = max(share * abs(kernel), abs(repeated - kernel))
+    if key == "idle_s":
+        allowed = max(allowed, IDLE_SHARE * figures["kernel"]["makespan_s"])
+    elif key.endswith("_ms"):
+        allowed = max(allowed, PATH_MS)
+    return abs(ours - kernel) <= allowed
+
+
+def order_score(order):
+    """The share of the kernel's agreement with itself that ours reaches; none where there is nothing to agree on."""
+    if order["pairs"] < PAIRS_LEAST or None in order.values() or order["repeated"] - order["fifo"] < ORDER_LEAST:
+        return None
+    return (order["ours"] - order["fifo"]) / (order["repeated"] - order["fifo"])
+
+
+def cells(load, scheduler, figures):
+    """Each figure of a load under a scheduler as it is shown, and whether it meets its target; none where there is none."""
+    out = {}
+    for key, _ in FIGURES:
+        if key in figures["kernel"]:
+            ours = figures["ours"].get(key)
+            text = f"{shown(figures['kernel'][key])} / {'none' if ours is None else shown(ours)}"
+            out[key] = (text, is_met(load, key, figures))
+    score = order_score(figures["order"])
+    if score is not None:
+        out["order"] = (f"{score:.2f}", scheduler == "none" or score >= ORDER)
+    return out
+
+
+def by_load(results):
+    """The results of each load on each device: schedulers and their cells."""
+    loads = {}
+    for name, figures in results.items():
+        load, device, scheduler = name.split()
+        loads.setdefault((load, device), []).append((scheduler, cells(load, scheduler, figures)))
+    return loads
+
+
+def misses(results):
+    return sum(not met for rows in by_load(results).values() for _, row in rows for _, met in row.values())
+
+
+def table(results):
+    """The results as tables of Markdown, one for each load and device."""
+    lines = []
+    for (load, device), rows in by_load(results).items():
+        keys = [pair for pair in [*FIGURES, ("order", ORDER_TITLE)] if any(pair[0] in row for _, row in rows)]
+        lines += ["", f"### {load} on {device}", ""]
+        lines.append(" | ".join(["| scheduler", *(title for _, title in keys)]) + " |")
+        lines.append("|---" * (len(keys) + 1) + "|")
+        for scheduler, row in rows:
+            shown_cells = []
+            for key, _ in keys:
+                text, met = row.get(key, ("", True))
+                shown_cells.append(text if met else f"**{text}**")
+            lines.append(" | ".join([f"| {scheduler}", *shown_cells]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def summary(results):
+    """How many figures of each scheduler meet their targets."""
+    met = {}
+    for rows in by_load(results).values():
+        for scheduler, row in rows:
+            counts = met.setdefault(scheduler, [0, 0])
+            counts[0] += sum(is_met for _, is_met in row.values())
+            counts[1] += len(row)
+    said = ", ".join(f"{scheduler} {good} of {all_}" for scheduler, (good, all_) in met.items())
+    return f"Figures that meet their targets: {said}."
+
+
+def whole(seed, variants, results, version, captured):
+    head = HEAD.format(version=version, seed=seed, variants=variants, summary=summary(results))
+    capture = "".join(f"- {line}\n" for line in captured)
+    return head + table(results) + (CAPTURE + capture if captured else "") + TAIL
