@@ -439,7 +439,7 @@ mod tests {
     /// A target that takes writes and makes none durable: the system refuses to flush `/dev/null`.
     fn never_durable() -> Target {
         let file = File::options().read(true).write(true).open("/dev/null").unwrap();
-        let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), Kind::Device, None);
+        let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), Kind::File, None);
         Target { file, path, kind, capacity_bytes: 1 << 20, block_bytes, notes: Vec::new() }
     }
 
