@@ -95,12 +95,16 @@ fn every_dependency_may_be_carried_and_comes_from_the_registry() {
 
 /// Each dependency with its version and the features it is built with; loudly nothing where cargo cannot say.
 fn features(of: &[&str]) -> Option<Vec<String>> {
+    let all = ["--edges", "normal,build,dev"];
+    tree(&[of, &all].concat())
+}
+
+/// The same of the edges that `of` names.
+fn tree(of: &[&str]) -> Option<Vec<String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} {f}"];
-    let all = ["--edges", "normal,build,dev"];
     let mut command = Command::new(cargo);
-    let output =
-        command.args(words).args(all).args(of).current_dir(shell::root()).output().unwrap();
+    let output = command.args(words).args(of).current_dir(shell::root()).output().unwrap();
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         eprintln!("!!! features of dependencies are NOT checked: {}", said.trim());
@@ -111,7 +115,20 @@ fn features(of: &[&str]) -> Option<Vec<String>> {
     Some(lines.filter(|line| !line.is_empty() && !line.contains(" (/")).collect())
 }
 
-/// Else the tests of one crate would build Arrow and its like anew, and `make quick` would not be. Two crates have next to no
+/// Arrow is for Python alone: with it the command took a fifth longer to build and had a third more code.
+#[test]
+fn the_command_is_built_without_arrow() {
+    for edges in ["normal,build", "normal,build,dev"] {
+        let of = ["-p", "forebay-cli", "--edges", edges];
+        let Some(all) = tree(&of) else { return };
+        assert!(all.iter().any(|line| line.starts_with("parquet v")), "{all:?}");
+        let is_arrow =
+            |line: &&String| line.starts_with("arrow") || line.starts_with("flatbuffers");
+        assert_eq!(all.iter().find(is_arrow), None);
+    }
+}
+
+/// Else the tests of one crate would build proptest and its like anew, and `make quick` would not be. Two crates have next to no
 /// dependencies.
 #[test]
 fn the_tests_of_one_crate_build_every_dependency_as_those_of_all_do() {

@@ -300,13 +300,7 @@ mod tests {
                 (None, None) => return arrived,
                 (Some(done), arrival) if arrival.is_none_or(|arrival| done <= arrival) => {
                     let (_, request) = running.pop().unwrap();
-                    let told = Done {
-                        request,
-                        wait: Nanos::ZERO,
-                        held: Nanos::ZERO,
-                        outcome: Ok(()),
-                        class: 0,
-                    };
+                    let told = Done::at_once(request, Ok(()));
                     workload.finished(done, &told, &mut Null);
                 }
                 _ => {

@@ -135,13 +135,7 @@ mod tests {
     }
 
     fn tell(cx: &mut Cx<'_>, request: Request) {
-        cx.finished.push(Done {
-            request,
-            wait: Nanos::ZERO,
-            held: Nanos::ZERO,
-            outcome: Ok(()),
-            class: 0,
-        });
+        cx.finished.push(Done::at_once(request, Ok(())));
     }
 
     impl Policy for Late {

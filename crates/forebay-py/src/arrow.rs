@@ -10,10 +10,10 @@ use std::sync::PoisonError;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use forebay_trace::table::Batches;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCapsule, PyList};
 
+use crate::batches::Batches;
 use crate::trace::{End, Ended};
 
 const STREAM: &CStr = c"arrow_array_stream";

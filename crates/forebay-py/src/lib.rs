@@ -8,6 +8,7 @@
 
 mod adapt;
 mod arrow;
+mod batches;
 mod compare;
 mod convert;
 mod device;
@@ -27,6 +28,7 @@ mod source;
 mod store;
 mod store_handle;
 mod table;
+mod tabled;
 mod trace;
 mod verbs;
 mod wording;

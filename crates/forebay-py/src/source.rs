@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_pyarrow::FromPyArrow;
 use forebay::input::Opening;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 
 use crate::error;
 use crate::given::given;
+use crate::tabled::Tabled;
 use crate::trace::Trace;
 
 /// The trace argument of a verb.
@@ -83,7 +85,11 @@ impl Source {
                     path: name.clone(),
                     source: std::io::Error::other(error),
                 })?;
-                table::read(name, Box::new(batches), names.as_ref())
+                let said: Vec<(String, String)> = (batches.schema().metadata().iter())
+                    .map(|(key, value)| (key.to_string(), value.to_string()))
+                    .collect();
+                let table = Tabled::new(name, Box::new(batches));
+                table::read(name, Box::new(table), said, names.as_ref())
             }
         }
     }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forebay::Error;
-use forebay_trace::table::Batches;
 use forebay_trace::{Dictionary, Notes, open};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow::{self, Library, Streamed};
+use crate::batches::Batches;
 use crate::error;
 use crate::given::given;
 use crate::results::view;

@@ -91,6 +91,97 @@ def test_integers_that_pandas_made_floats_are_read(tmp_path):
         forebay.describe(path)
 
 
+def requests(**columns):
+    """A table of three requests; `columns` replace or add some."""
+    own = {
+        "at_ns": [0, 1000, 2000], "op": ["read", "write", "read"],
+        "offset": [0, 4096, 8192], "len": [512, 1024, 2048],
+    }
+    return pa.table({name: column for name, column in (own | columns).items() if column is not None})
+
+
+def rows_both_ways(table, tmp_path):
+    """The rows of the table as it is and as pyarrow's Parquet, which are the same."""
+    forebay.convert(table, tmp_path / "direct.parquet")
+    pq.write_table(table, tmp_path / "file.parquet")
+    direct, file = (forebay.read(tmp_path / f"{name}.parquet") for name in ("direct", "file"))
+    assert pa.table(direct).to_pylist() == pa.table(file).to_pylist()
+    assert (direct.streams, direct.volumes) == (file.streams, file.volumes)
+    return direct
+
+
+def test_columns_of_every_type_are_read(tmp_path):
+    plain = pa.table(rows_both_ways(requests(), tmp_path)).to_pylist()
+    ops = ["read", "write", "read"]
+    unused = pa.DictionaryArray.from_arrays(pa.array([1, 2, 1], pa.int8()), ["nothing", "read", "write"])
+    for texts in [
+        pa.array(ops, pa.large_string()), pa.array(ops, pa.string_view()),
+        pa.array(ops).dictionary_encode(), pa.array(ops).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.large_string())),
+        unused,
+    ]:
+        assert pa.table(rows_both_ways(requests(op=texts), tmp_path)).to_pylist() == plain, texts.type
+    for kind in [pa.int16(), pa.int32(), pa.int64(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()]:
+        lens = pa.array([512, 1024, 2048]).cast(kind) if kind != pa.float16() else pa.array([512.0, 1024.0, 2048.0], kind)
+        assert pa.table(rows_both_ways(requests(len=lens), tmp_path)).to_pylist() == plain, kind
+    for unit, ns in [("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)]:
+        for zone in (None, "Europe/Berlin"):
+            times = pa.array([7, 8, 10], pa.timestamp(unit, zone))
+            read = rows_both_ways(requests(at_ns=None, timestamp=times), tmp_path)
+            assert pa.table(read)["at_ns"].to_pylist() == [0, ns, 3 * ns], times.type
+        # Parquet has no type for these, so that only Arrow's own schema tells their unit.
+        spans = pa.array([2, None, 3], pa.duration(unit))
+        for name in ("response_time", "latency_us"):
+            read = rows_both_ways(requests(**{name: spans}), tmp_path)
+            assert pa.table(read)["latency_ns"].to_pylist() == [2 * ns, None, 3 * ns], (unit, name)
+    writes = rows_both_ways(requests(op=None, is_write=pa.array([False, True, False])), tmp_path)
+    assert pa.table(writes).to_pylist() == plain
+
+
+def test_names_of_every_type_are_read_and_may_be_missing(tmp_path):
+    names = ["b", None, "a"]
+    of_null = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), ["b", None, "a"])
+    none = pa.DictionaryArray.from_arrays(pa.array([None] * 3, pa.int8()), pa.array([], pa.string()))
+    for kind, column in [
+        ("plain", pa.array(names)), ("large", pa.array(names, pa.large_string())),
+        ("view", pa.array(names, pa.string_view())), ("dictionary", pa.array(names).dictionary_encode()),
+    ]:
+        streams = rows_both_ways(requests(comm=column), tmp_path).streams
+        assert [stream["name"] for stream in streams] == ["b", "", "a"], kind
+    for column, expected in [(of_null, ["b", "", "a"]), (none, [""])]:
+        forebay.convert(requests(comm=column), tmp_path / "t.parquet")
+        assert [s["name"] for s in forebay.read(tmp_path / "t.parquet").streams] == expected
+
+
+@pytest.mark.parametrize(("columns", "told"), [
+    ({"op": pa.array([0, 1, 2])}, "type Int64 in column op, expected a string type"),
+    ({"op": pa.array(["read", None, "read"])}, "row 2: got null in column op"),
+    ({"op": pa.array(["read", "read", "rite"])}, 'row 3: got "rite" in column op'),
+    ({"len": pa.array([512, -5, 512])}, 'row 2: got "-5" in column len'),
+    ({"len": pa.array([512, 0.5, 512])}, 'row 2: got "0.5" in column len'),
+    ({"len": pa.array([[1], [2], [3]])}, "type List.* in column len, expected an integer type"),
+    ({"len": pa.array([1, 2, 3], pa.decimal128(9, 0))}, "type Decimal.* in column len, expected an integer"),
+    ({"offset": pa.array([0, 1 << 63, 0], pa.uint64())}, 'row 2: got "9223372036854775808" in column offset'),
+    ({"len": None}, "a column len"),
+])
+def test_tables_and_files_are_refused_alike(tmp_path, columns, told):
+    table = requests(**columns)
+    pq.write_table(table, tmp_path / "t.parquet")
+    for given in (table, tmp_path / "t.parquet"):
+        with pytest.raises(forebay.Error, match=told):
+            forebay.describe(given)
+
+
+def test_parquet_has_the_types_that_arrow_reads(trace, tmp_path):
+    forebay.convert(trace, tmp_path / "t.parquet")
+    text = pa.dictionary(pa.int8(), pa.string())
+    u32 = pa.uint32()
+    kinds = [pa.int64(), text, pa.uint64(), u32, u32, u32, pa.int64(), text]
+    schema = pq.read_schema(tmp_path / "t.parquet")
+    assert list(zip(schema.names, schema.types, strict=True)) == list(zip(COLUMNS, kinds, strict=True))
+    assert [field.nullable for field in schema] == [name == "latency_ns" for name in COLUMNS]
+    assert pl.read_parquet(tmp_path / "t.parquet").height == trace.records
+
+
 def test_nothing_is_copied_on_the_way(trace):
     before = pa.total_allocated_bytes()
     table = pa.table(trace)

@@ -344,13 +344,7 @@ mod tests {
             let (says, said) = channel();
             let mut journal = Journal::new("safe", &[], says).telling_answers(tells);
             for outcome in [Ok(()), Err(Fault::Full), Err(Fault::Full)] {
-                let done = Done {
-                    request: io(Op::Write),
-                    wait: Nanos::ZERO,
-                    held: Nanos::ZERO,
-                    outcome,
-                    class: 0,
-                };
+                let done = Done::at_once(io(Op::Write), outcome);
                 journal.answered(seconds(1), &done);
             }
             let lines: Vec<String> = said.try_iter().collect();

@@ -254,13 +254,7 @@ mod tests {
         };
         [0, 4096, 8192].iter().for_each(|at| recording.arrived(&part(*at)));
         for at in [4096, 0, 8192] {
-            let done = Done {
-                request: part(at),
-                wait: Nanos::ZERO,
-                held: Nanos::ZERO,
-                outcome: Ok(()),
-                class: 0,
-            };
+            let done = Done::at_once(part(at), Ok(()));
             recording.finished(Nanos::from_millis(3), &done);
         }
         assert!(recording.recording.waiting.is_empty() && recording.under_way.is_empty());
@@ -307,13 +301,7 @@ mod tests {
             op,
             flags: Flags::NONE,
         };
-        let done = |request, outcome| Done {
-            request,
-            wait: Nanos::ZERO,
-            held: Nanos::ZERO,
-            outcome,
-            class: 0,
-        };
+        let done = |request, outcome| Done::at_once(request, outcome);
         let all = [(1, Op::Write), (2, Op::Read), (3, Op::Flush)].map(|(id, op)| request(id, op));
         recording.arrived(&Request { op: Op::Open, ..all[0] });
         all.iter().for_each(|one| recording.arrived(one));

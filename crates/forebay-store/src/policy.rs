@@ -184,13 +184,7 @@ impl StorePolicy {
                 Err(Trouble::Closed | Trouble::Missing { .. }) => Err(Fault::Gone),
             };
             self.desk.answers.borrow_mut().insert(id, answer);
-            cx.finished.push(Done {
-                request,
-                wait: Nanos::ZERO,
-                held: Nanos::ZERO,
-                outcome,
-                class: 0,
-            });
+            cx.finished.push(Done::at_once(request, outcome));
         }
     }
 
@@ -239,13 +233,7 @@ impl Policy for StorePolicy {
             self.engine.begin(request.id, operation);
         } else {
             self.requests.remove(&request.id);
-            cx.finished.push(Done {
-                request,
-                wait: Nanos::ZERO,
-                held: Nanos::ZERO,
-                outcome: Ok(()),
-                class: 0,
-            });
+            cx.finished.push(Done::at_once(request, Ok(())));
         }
         self.turn(cx);
     }

@@ -20,7 +20,7 @@ pub(crate) const FLAGS_EXPECTED: &str = "any of the letters P, F, A, S, M";
 pub(crate) const OP_EXPECTED: &str = "read, write, flush or trim";
 
 /// The letters of a set of flags.
-pub(crate) fn flag_letters(flags: Flags) -> String {
+pub fn flag_letters(flags: Flags) -> String {
     LETTERS.iter().filter(|(_, f)| flags.has(*f)).map(|(letter, _)| char::from(*letter)).collect()
 }
 

@@ -1,49 +1,143 @@
-//! Traces as Arrow tables in memory, with the columns of [canonical
-//! Parquet](crate::formats::parquet::canonical).
+//! Tables of requests in memory: typed columns, batch by batch, with the columns of [canonical
+//! Parquet](crate::formats::parquet::canonical) or of any other maker.
 //!
-//! [`Batches`] gives a trace batch by batch, so that whoever takes them needs no room for all;
-//! [`read`] takes a table of any maker back as a trace.
+//! Parquet files are read through this form, and so is every other table that a [`Source`] can be
+//! written for: the Python package has one for Arrow.
 
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
-
-use arrow_array::types::Int8Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, RecordBatchReader, StringArray,
-    UInt32Array, UInt64Array,
-};
-use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema, SchemaRef};
-use forebay_core::{Flags, Op};
 
 use crate::error::TraceError;
 use crate::formats::parquet::canonical::{self, StreamText};
 use crate::formats::parquet::open_table;
-use crate::op_flags::flag_letters;
-use crate::trace::{Dictionary, Notes, Reader, Record};
+pub use crate::op_flags::flag_letters;
+use crate::trace::{Dictionary, Notes, Reader};
 
-/// The columns of a table in memory. Its `len` is wider than that of a file: who adds up lengths in
-/// their own type must not get a sum that overflowed.
-pub fn schema() -> Schema {
-    with_len(DataType::UInt64)
+/// The type of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Integers of so many bits.
+    Integer {
+        /// Bits of a value, at most 64.
+        bits: u8,
+        /// Whether values may be negative.
+        signed: bool,
+    },
+    /// Floating-point numbers of so many bits: 16, 32 or 64.
+    Float {
+        /// Bits of a value.
+        bits: u8,
+    },
+    /// True or false.
+    Boolean,
+    /// Strings.
+    Text,
+    /// Moments, counted in ticks since 1970.
+    Timestamp {
+        /// Nanoseconds of a tick.
+        tick_ns: u64,
+    },
+    /// Spans of time, counted in ticks.
+    Duration {
+        /// Nanoseconds of a tick.
+        tick_ns: u64,
+    },
+    /// A type that no column of requests may have, by the name that messages call it.
+    Other(String),
 }
 
-/// The columns of a file.
-pub fn file_schema() -> Schema {
-    with_len(DataType::UInt32)
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = |tick_ns: u64| match tick_ns {
+            1 => "ns",
+            1_000 => "us",
+            1_000_000 => "ms",
+            _ => "s",
+        };
+        match self {
+            Kind::Integer { bits, signed: true } => write!(f, "Int{bits}"),
+            Kind::Integer { bits, signed: false } => write!(f, "UInt{bits}"),
+            Kind::Float { bits } => write!(f, "Float{bits}"),
+            Kind::Boolean => f.write_str("Boolean"),
+            Kind::Text => f.write_str("Utf8"),
+            Kind::Timestamp { tick_ns } => write!(f, "Timestamp({})", unit(*tick_ns)),
+            Kind::Duration { tick_ns } => write!(f, "Duration({})", unit(*tick_ns)),
+            Kind::Other(name) => f.write_str(name),
+        }
+    }
 }
 
-fn with_len(len: DataType) -> Schema {
-    let text = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
-    Schema::new(vec![
-        Field::new("at_ns", DataType::Int64, false),
-        Field::new("op", text.clone(), false),
-        Field::new("offset", DataType::UInt64, false),
-        Field::new("len", len, false),
-        Field::new("stream", DataType::UInt32, false),
-        Field::new("volume", DataType::UInt32, false),
-        Field::new("latency_ns", DataType::Int64, true),
-        Field::new("flags", text, false),
-    ])
+/// A column's name and type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The name.
+    pub name: String,
+    /// The type.
+    pub kind: Kind,
+}
+
+/// Strings of which many are equal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// The strings. Rows need not use all of them.
+    pub distinct: Vec<String>,
+    /// For each row the index of its string in `distinct`; any number where the value is missing.
+    pub rows: Vec<u32>,
+}
+
+/// The values of a column, one for each row, also where the value is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Of [`Kind::Integer`], [`Kind::Timestamp`] and [`Kind::Duration`]. Unsigned integers of 64 bits
+    /// are here as the signed ones with the same bits.
+    Integers(Vec<i64>),
+    /// Of [`Kind::Float`].
+    Floats(Vec<f64>),
+    /// Of [`Kind::Boolean`].
+    Truths(Vec<bool>),
+    /// Of [`Kind::Text`].
+    Texts(Texts),
+}
+
+/// A column of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The values.
+    pub values: Values,
+    /// Whether a row's value is missing (null); empty if none is.
+    pub missing: Vec<bool>,
+}
+
+impl Column {
+    /// A column without rows. One of [`Kind::Other`] never has values.
+    pub fn of(kind: &Kind) -> Column {
+        let values = match kind {
+            Kind::Float { .. } => Values::Floats(Vec::new()),
+            Kind::Boolean => Values::Truths(Vec::new()),
+            Kind::Text => Values::Texts(Texts::default()),
+            _ => Values::Integers(Vec::new()),
+        };
+        Column { values, missing: Vec::new() }
+    }
+}
+
+/// Some rows of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// How many.
+    pub rows: usize,
+    /// A column for each field. Those that were not asked for are empty.
+    pub columns: Vec<Column>,
+}
+
+/// Where the rows of a table come from.
+pub trait Source: Send {
+    /// The columns' names and types.
+    fn fields(&self) -> &[Field];
+
+    /// The next rows, at least one, or `None` at the end. Only the columns whose indices are
+    /// `wanted` have values; those of [`Kind::Other`] never do. Every call wants the same columns.
+    fn next(&mut self, wanted: &[usize]) -> Result<Option<&Batch>, TraceError>;
 }
 
 /// What the columns do not say: the version of the form, units, the dictionaries as JSON, and when it began.
@@ -62,216 +156,96 @@ pub fn metadata(dictionary: &Dictionary, notes: &Notes) -> Vec<(&'static str, St
     said
 }
 
-/// Records as rows of `schema`, which has the columns of [`schema`] or [`file_schema`].
-pub fn rows(schema: &SchemaRef, records: &[Record]) -> Result<RecordBatch, ArrowError> {
-    let wide = schema.field_with_name("len")?.data_type() == &DataType::UInt64;
-    RecordBatch::try_new(schema.clone(), columns(records, wide)?)
-}
-
-/// Small numbers as strings of a fixed list.
-fn texts(keys: impl Iterator<Item = i8>, values: Vec<String>) -> Result<ArrayRef, ArrowError> {
-    let keys = Int8Array::from_iter_values(keys);
-    let values = Arc::new(StringArray::from(values));
-    Ok(Arc::new(DictionaryArray::<Int8Type>::try_new(keys, values)?))
-}
-
-fn columns(batch: &[Record], wide: bool) -> Result<Vec<ArrayRef>, ArrowError> {
-    let u32s = |field: fn(&Record) -> u32| -> ArrayRef {
-        Arc::new(UInt32Array::from_iter_values(batch.iter().map(field)))
-    };
-    let len = match wide {
-        true => Arc::new(UInt64Array::from_iter_values(batch.iter().map(|r| r.len.into()))),
-        false => u32s(|r| r.len),
-    };
-    // Times beyond 292 years are cut.
-    let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-    let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park];
-    let flags = (0..32).map(|bits| flag_letters(Flags(bits))).collect();
-    Ok(vec![
-        Arc::new(Int64Array::from_iter_values(batch.iter().map(|r| signed(r.at.0)))),
-        texts(batch.iter().map(|r| r.op as i8), ops.map(|op| op.name().into()).to_vec())?,
-        Arc::new(UInt64Array::from_iter_values(batch.iter().map(|r| r.offset))),
-        len,
-        u32s(|r| r.stream),
-        u32s(|r| r.volume),
-        Arc::new(Int64Array::from_iter(batch.iter().map(|r| r.latency.map(|l| signed(l.0))))),
-        texts(batch.iter().map(|r| (r.flags.0 & 31) as i8), flags)?,
-    ])
-}
-
-/// Rows of a batch that [`Batches`] gives: enough that what a batch costs its taker is little.
-const ROWS: usize = 1 << 16;
-
-/// A trace as a stream of tables.
-pub struct Batches {
-    reader: Box<dyn Reader>,
-    schema: SchemaRef,
-    records: Vec<Record>,
-    batch: Vec<Record>,
-}
-
-impl Batches {
-    /// What is left of `reader`. The schema's metadata is [`metadata`] of the `dictionary`, if
-    /// one is known before the end.
-    pub fn new(reader: Box<dyn Reader>, dictionary: Option<&Dictionary>) -> Batches {
-        let said = dictionary.map(|known| metadata(known, reader.notes()));
-        let said = said.into_iter().flatten().collect::<Metadata>();
-        let schema = Arc::new(schema().with_metadata(said));
-        Batches { reader, schema, records: Vec::new(), batch: Vec::new() }
-    }
-
-    /// What the records come from.
-    pub fn reader(&self) -> &dyn Reader {
-        &*self.reader
-    }
-
-    fn next_rows(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        self.records.clear();
-        while self.records.len() < ROWS {
-            let read = self.reader.read(&mut self.batch);
-            read.map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
-            if self.batch.is_empty() {
-                break;
-            }
-            self.records.extend_from_slice(&self.batch);
-        }
-        let some = !self.records.is_empty();
-        some.then(|| rows(&self.schema, &self.records)).transpose()
-    }
-}
-
-impl Iterator for Batches {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.next_rows().transpose()
-    }
-}
-
-impl RecordBatchReader for Batches {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-}
-
 /// Reads a table, canonical or of captures, as [`crate::open::open`] reads such a file; messages
-/// call it `name`. Streams and volumes have their names from `names`, else from the metadata of the
-/// schema, else they are called by their numbers.
+/// call it `name`. `said` is the table's own metadata, which `names` overrides. Streams and volumes that neither names are
+/// called by their numbers.
 pub fn read(
     name: &Path,
-    batches: Box<dyn RecordBatchReader + Send>,
+    source: Box<dyn Source>,
+    said: impl IntoIterator<Item = (String, String)>,
     names: Option<&Dictionary>,
 ) -> Result<Box<dyn Reader>, TraceError> {
-    let mut said = batches.schema().metadata().clone();
-    said.extend(names.into_iter().flat_map(|names| metadata(names, &Notes::default())));
-    open_table(name.to_path_buf(), said.into_iter().collect(), batches)
+    let given = names.into_iter().flat_map(|names| metadata(names, &Notes::default()));
+    let given = given.map(|(key, value)| (key.to_string(), value));
+    // The first of a key counts.
+    open_table(name.to_path_buf(), given.chain(said).collect(), source)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Notes, Stream};
-    use forebay_core::Nanos;
+    use crate::trace::Stream;
+    use forebay_core::{Nanos, Op};
 
-    struct Given(Vec<Vec<Record>>, Dictionary, Notes);
+    /// A table that is given out row by row.
+    struct Given {
+        fields: Vec<Field>,
+        batches: Vec<Batch>,
+        taken: Batch,
+    }
 
-    impl Reader for Given {
-        fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
-            *batch = self.0.pop().unwrap_or_default();
-            Ok(())
+    impl Source for Given {
+        fn fields(&self) -> &[Field] {
+            &self.fields
         }
-        fn dictionary(&self) -> &Dictionary {
-            &self.1
-        }
-        fn notes(&self) -> &Notes {
-            &self.2
+        fn next(&mut self, _: &[usize]) -> Result<Option<&Batch>, TraceError> {
+            let Some(batch) = self.batches.pop() else { return Ok(None) };
+            self.taken = batch;
+            Ok(Some(&self.taken))
         }
     }
 
-    fn record(n: u64) -> Record {
-        Record {
-            at: Nanos(n),
-            offset: n * 4096,
-            latency: n.is_multiple_of(3).then_some(Nanos(n)),
-            len: 4096,
-            stream: 1,
-            volume: 0,
-            op: if n.is_multiple_of(2) { Op::Read } else { Op::Write },
-            flags: Flags((n % 32) as u8),
-        }
+    fn given(columns: &[(&str, Kind, Values)]) -> Box<dyn Source> {
+        let fields = columns.iter();
+        let fields =
+            fields.map(|(name, kind, _)| Field { name: name.to_string(), kind: kind.clone() });
+        let columns = columns.iter();
+        let columns =
+            columns.map(|(_, _, values)| Column { values: values.clone(), missing: vec![] });
+        let batch = Batch { rows: 2, columns: columns.collect() };
+        Box::new(Given { fields: fields.collect(), batches: vec![batch], taken: Batch::default() })
     }
 
-    fn dictionary() -> Dictionary {
+    fn requests() -> Box<dyn Source> {
+        let number = Kind::Integer { bits: 64, signed: true };
+        let ops = Texts { distinct: vec!["write".into(), "read".into()], rows: vec![1, 0] };
+        given(&[
+            ("at_ns", number.clone(), Values::Integers(vec![0, 5])),
+            ("op", Kind::Text, Values::Texts(ops)),
+            ("offset", number.clone(), Values::Integers(vec![4096, 0])),
+            ("len", number.clone(), Values::Integers(vec![512, 4096])),
+            ("stream", number, Values::Integers(vec![1, 1])),
+        ])
+    }
+
+    #[test]
+    fn a_table_is_read_and_its_names_are_given_or_numbers() {
         let named = |name: &str| Stream { thread: Some(7), process: None, name: name.into() };
-        Dictionary { streams: vec![named("a"), named("b")], volumes: vec!["sda".into()] }
-    }
-
-    fn given(records: &[Record]) -> Box<dyn Reader> {
-        let mut batches: Vec<Vec<Record>> = records.chunks(1000).map(<[Record]>::to_vec).collect();
-        batches.reverse();
-        Box::new(Given(batches, dictionary(), Notes { format: "test", ..Notes::default() }))
-    }
-
-    fn drain(mut reader: Box<dyn Reader>) -> (Vec<Record>, Dictionary) {
-        let (mut all, mut batch) = (Vec::new(), Vec::new());
-        loop {
+        let names =
+            Dictionary { streams: vec![named("a"), named("b")], volumes: vec!["sda".into()] };
+        let read_with = |said: Vec<(String, String)>, names: Option<&Dictionary>| {
+            let mut reader = read(Path::new("t"), requests(), said, names).unwrap();
+            let mut batch = Vec::new();
             reader.read(&mut batch).unwrap();
-            if batch.is_empty() {
-                return (all, reader.dictionary().clone());
-            }
-            all.extend_from_slice(&batch);
-        }
-    }
-
-    #[test]
-    fn what_goes_out_comes_back() {
-        let records: Vec<Record> = (0..150_500).map(record).collect();
-        let batches = Batches::new(given(&records), Some(&dictionary()));
-        let (back, names) = drain(read(Path::new("t"), Box::new(batches), None).unwrap());
-        assert!(back == records && names == dictionary());
-    }
-
-    /// In memory lengths add up, in a file they keep their type.
-    #[test]
-    fn lengths_are_wide_in_memory_only() {
-        let records = [Record { len: 1 << 30, ..record(0) }; 5];
-        for (schema, wide) in [(schema(), true), (file_schema(), false)] {
-            let rows = rows(&Arc::new(schema), &records).unwrap();
-            let len = rows.column_by_name("len").unwrap();
-            assert_eq!(len.as_any().downcast_ref::<UInt64Array>().is_some(), wide);
-            assert_eq!(len.as_any().downcast_ref::<UInt32Array>().is_some(), !wide);
-        }
-        let batch = Batches::new(given(&records), None).next().unwrap().unwrap();
-        let len = batch.column_by_name("len").unwrap();
-        let sum: u64 = len.as_any().downcast_ref::<UInt64Array>().unwrap().values().iter().sum();
-        assert_eq!(sum, 5 << 30);
-    }
-
-    #[test]
-    fn batches_are_large_and_none_is_empty() {
-        let records: Vec<Record> = (0..150_500).map(record).collect();
-        let batches = Batches::new(given(&records), None);
-        let rows: Vec<usize> = batches.map(|batch| batch.unwrap().num_rows()).collect();
-        assert_eq!(rows, [66_000, 66_000, 18_500]);
-    }
-
-    #[test]
-    fn names_are_given_or_numbers() {
-        let read_with = |names: Option<&Dictionary>| {
-            let batches = Batches::new(given(&[record(0)]), None);
-            drain(read(Path::new("t"), Box::new(batches), names).unwrap()).1
+            let found: Vec<_> = batch.iter().map(|r| (r.at, r.op, r.offset, r.len)).collect();
+            let expected = [(Nanos(0), Op::Read, 4096, 512), (Nanos(5), Op::Write, 0, 4096)];
+            assert_eq!(found, expected);
+            reader.dictionary().clone()
         };
-        assert_eq!(read_with(Some(&dictionary())), dictionary());
-        assert_eq!(read_with(None).streams[0].name, "1");
+        assert_eq!(read_with(vec![], Some(&names)), names);
+        assert_eq!(read_with(vec![], None).streams[0].name, "1");
+        let said = metadata(&names, &Notes::default());
+        let said: Vec<_> = said.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
+        assert_eq!(read_with(said.clone(), None), names);
+        let others = Dictionary { streams: vec![named("c"); 2], volumes: vec!["sdb".into()] };
+        assert_eq!(read_with(said, Some(&others)), others);
     }
 
     #[test]
     fn a_table_without_the_columns_is_refused_by_name() {
-        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, false)]));
-        let column: ArrayRef = Arc::new(Int64Array::from(vec![1]));
-        let rows = RecordBatch::try_new(schema.clone(), vec![column]).unwrap();
-        let batches = arrow_array::RecordBatchIterator::new([Ok(rows)], schema);
-        let mut reader = read(Path::new("my table"), Box::new(batches), None).unwrap();
+        let number = Kind::Integer { bits: 64, signed: true };
+        let table = given(&[("x", number, Values::Integers(vec![1, 2]))]);
+        let mut reader = read(Path::new("my table"), table, [], None).unwrap();
         let text = reader.read(&mut Vec::new()).unwrap_err().to_string();
         assert!(text.starts_with("my table: ") && text.contains("column at_ns"), "{text}");
     }

@@ -1,50 +1,44 @@
 //! Parquet as other makers write it: every codec, and integers that pandas made floats of.
 
-use std::fs::File;
-use std::path::Path;
-use std::sync::Arc;
+#[path = "parquet/cells.rs"]
+mod cells;
 
-use arrow_array::types::{ArrowPrimitiveType, Float16Type, Int8Type, UInt32Type};
-use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, DurationSecondArray, Float16Array, Float32Array,
-    Float64Array, Int8Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
-    StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, TimestampSecondArray, UInt16Array, UInt64Array,
-};
+use std::path::Path;
+
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 use forebay_trace::open::open;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, GzipLevel, ZstdLevel};
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
+
+use self::cells::{
+    Cells, doubles, floats, halves, int96, integers, nested, texts, timestamps, truths, unsigned,
+    write_as,
+};
+
+type Table = Vec<(String, Cells)>;
 
 /// The columns that a table needs, of three requests; `more` replaces or adds some.
-fn table(more: &[(&str, ArrayRef)]) -> RecordBatch {
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("at_ns", Arc::new(Int64Array::from(vec![0, 1_000, 2_000]))),
-        ("op", Arc::new(StringArray::from(vec!["read", "write", "read"]))),
-        ("offset", Arc::new(UInt64Array::from(vec![0, 1 << 40, 8192]))),
-        ("len", Arc::new(UInt64Array::from(vec![4096, 512, 65_536]))),
+fn table(more: &[(&str, Cells)]) -> Table {
+    let mut columns: Table = vec![
+        ("at_ns".into(), integers(&[0, 1_000, 2_000])),
+        ("op".into(), texts(&["read", "write", "read"])),
+        ("offset".into(), unsigned(&[0, 1 << 40, 8192])),
+        ("len".into(), unsigned(&[4096, 512, 65_536])),
     ];
     for (name, column) in more {
         columns.retain(|(known, _)| known != name);
-        columns.push((name, column.clone()));
+        columns.push((name.to_string(), column.clone()));
     }
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
-        .unwrap()
+    columns
 }
 
-fn write(path: &Path, table: &RecordBatch, compression: Compression) {
-    let properties = WriterProperties::builder().set_compression(compression).build();
-    let file = File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties)).unwrap();
-    writer.write(table).unwrap();
-    writer.close().unwrap();
+fn write(path: &Path, table: &[(String, Cells)], compression: Compression) {
+    write_as(path, table, WriterProperties::builder().set_compression(compression), &[]);
 }
 
 /// The records of `table` as a file, or why it is refused.
-fn read(table: &RecordBatch, compression: Compression) -> Result<Vec<Record>, String> {
+fn read(table: &[(String, Cells)], compression: Compression) -> Result<Vec<Record>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     write(&path, table, compression);
@@ -58,17 +52,10 @@ const PLAIN: Compression = Compression::UNCOMPRESSED;
 
 /// When the trace of a table with this metadata and these times began by its source's clock.
 fn began(metadata: &[(&str, &str)], times: &[i64]) -> Result<Option<Nanos>, String> {
-    let at: ArrayRef = Arc::new(Int64Array::from(times.to_vec()));
-    let table = table(&[("at_ns", at)]);
-    let said =
-        metadata.iter().map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()));
-    let properties = WriterProperties::builder().set_key_value_metadata(Some(said.collect()));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
-    let file = File::create(&path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties.build())).unwrap();
-    writer.write(&table).unwrap();
-    writer.close().unwrap();
+    let table = table(&[("at_ns", integers(times))]);
+    write_as(&path, &table, WriterProperties::builder(), metadata);
     let mut reader = open(&path, None).map_err(|error| error.to_string())?;
     reader.read(&mut Vec::new()).map_err(|error| error.to_string())?;
     Ok(reader.notes().began)
@@ -115,47 +102,151 @@ fn brotli_is_read_or_refused_by_its_name() {
     }
 }
 
-#[test]
-fn every_type_of_strings_and_integers_is_read() {
-    let expected = read(&table(&[]), PLAIN).unwrap();
-    let ops = ["read", "write", "read"];
-    // With a text that no row uses, which means nothing.
-    let values = Arc::new(LargeStringArray::from(vec!["write", "no operation", "read"]));
-    let unused = DictionaryArray::<Int8Type>::new(Int8Array::from(vec![2, 0, 2]), values);
-    let columns: [ArrayRef; 5] = [
-        Arc::new(LargeStringArray::from(ops.to_vec())),
-        Arc::new(StringViewArray::from(ops.to_vec())),
-        Arc::new(ops.into_iter().collect::<DictionaryArray<Int8Type>>()),
-        Arc::new(ops.into_iter().collect::<DictionaryArray<UInt32Type>>()),
-        Arc::new(unused),
-    ];
-    for column in columns {
-        let kind = column.data_type().to_string();
-        assert_eq!(read(&table(&[("op", column)]), PLAIN), Ok(expected.clone()), "{kind}");
+/// The records of `table` in pages as these properties have them.
+fn read_as(table: &[(String, Cells)], properties: WriterPropertiesBuilder) -> Vec<Record> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    write_as(&path, table, properties, &[]);
+    let mut reader = open(&path, None).unwrap();
+    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).unwrap();
+        if batch.is_empty() {
+            return all;
+        }
+        all.extend_from_slice(&batch);
     }
-    let narrow: ArrayRef = Arc::new(UInt16Array::from(vec![4096, 512, 65_535]));
-    assert_eq!(read(&table(&[("len", narrow)]), PLAIN).unwrap()[2].len, 65_535);
+}
+
+#[test]
+fn every_encoding_and_kind_of_page_is_read() {
+    const ROWS: i64 = 20_000;
+    let rows: Vec<i64> = (0..ROWS).collect();
+    let names: Vec<String> = rows.iter().map(|n| format!("worker {}", n * n % 701)).collect();
+    let name = |n: &i64| (n % 7 != 0).then(|| names[*n as usize].as_str());
+    let latency = |n: &i64| (n % 5 != 0).then_some(n * 1000);
+    let op = |n: &i64| if n % 3 == 0 { "write" } else { "read" };
+    let table: Table = vec![
+        ("at_ns".into(), integers(&rows.iter().map(|n| n * 1_000_000).collect::<Vec<_>>())),
+        ("op".into(), texts(&rows.iter().map(op).collect::<Vec<_>>())),
+        ("offset".into(), integers(&rows.iter().map(|n| n * 4096).collect::<Vec<_>>())),
+        ("len".into(), integers(&rows.iter().map(|n| 512 * (1 + n % 5)).collect::<Vec<_>>())),
+        ("latency_ns".into(), Cells::Longs("", rows.iter().map(latency).collect())),
+        ("comm".into(), Cells::texts(rows.iter().map(name))),
+    ];
+    let plain = || WriterProperties::builder().set_dictionary_enabled(false);
+    let whole = read_as(&table, WriterProperties::builder());
+    assert_eq!(whole.len(), ROWS as usize);
+    for (n, found) in rows.iter().zip(&whole) {
+        assert_eq!(
+            (found.at.0, found.offset, found.latency.map(|l| l.0 as i64)),
+            (*n as u64 * 1_000_000, *n as u64 * 4096, latency(n))
+        );
+    }
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        let small = |p: WriterPropertiesBuilder| {
+            let p = p.set_writer_version(version).set_data_page_row_count_limit(300);
+            p.set_write_batch_size(100).set_max_row_group_row_count(Some(9_000))
+        };
+        // With a dictionary that is given up for being too large; without; each encoding of strings and of integers.
+        let given_up = WriterProperties::builder().set_dictionary_page_size_limit(900);
+        assert_eq!(read_as(&table, small(given_up)), whole, "{version:?}");
+        for encoding in
+            [Encoding::PLAIN, Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY]
+        {
+            let as_encoded = ["op", "comm"].into_iter().fold(plain(), |properties, column| {
+                properties.set_column_encoding(column.into(), encoding)
+            });
+            assert_eq!(read_as(&table, small(as_encoded)), whole, "{version:?} {encoding}");
+        }
+        for encoding in [Encoding::DELTA_BINARY_PACKED, Encoding::BYTE_STREAM_SPLIT] {
+            let columns = ["at_ns", "offset", "len", "latency_ns"].into_iter();
+            let as_encoded = columns.fold(plain(), |properties, column| {
+                properties.set_column_encoding(column.into(), encoding)
+            });
+            assert_eq!(read_as(&table, small(as_encoded)), whole, "{version:?} {encoding}");
+        }
+    }
+}
+
+#[test]
+fn every_width_of_integers_is_read() {
+    for kind in [
+        "INTEGER(8, true)",
+        "INTEGER(16, true)",
+        "INTEGER(32, true)",
+        "INTEGER(8, false)",
+        "INTEGER(16, false)",
+        "INTEGER(32, false)",
+        "INT_8",
+        "UINT_16",
+        "",
+    ] {
+        let narrow = Cells::Ints(kind, vec![Some(7), Some(100), Some(120)]);
+        let found = read(&table(&[("len", narrow)]), PLAIN).unwrap();
+        assert_eq!(found.iter().map(|r| r.len).collect::<Vec<_>>(), [7, 100, 120], "{kind}");
+    }
+    // Those without a sign have the same bits as those with one.
+    let wide = Cells::Ints("INTEGER(32, false)", vec![Some(512), Some(-512), Some(1024)]);
+    let said = read(&table(&[("len", wide)]), PLAIN).unwrap_err();
+    assert!(said.contains("row 2: got \"4294966784\" in column len"), "{said}");
+    let signed = Cells::Ints("", vec![Some(512), Some(-512), Some(1024)]);
+    let said = read(&table(&[("len", signed)]), PLAIN).unwrap_err();
+    assert!(said.contains("row 2: got \"-512\" in column len"), "{said}");
+}
+
+#[test]
+fn other_types_are_refused_by_their_names() {
+    let number = |kind| Cells::Longs(kind, vec![Some(1), Some(2), Some(3)]);
+    let word = |kind| Cells::Ints(kind, vec![Some(1), Some(2), Some(3)]);
+    for (name, column, kind) in [
+        ("len", number("DECIMAL(12, 0)"), "Decimal"),
+        ("len", word("DATE"), "Date"),
+        ("len", word("TIME(MILLIS, true)"), "Time"),
+        ("len", number("TIME(MICROS, true)"), "Time"),
+        ("len", word("UNKNOWN"), "Null"),
+        ("len", nested("LIST"), "List"),
+        ("len", nested("MAP"), "Map"),
+        ("len", nested(""), "Struct"),
+        ("op", nested(""), "Struct"),
+        ("op", Cells::Bytes("", vec![Some(b"read".to_vec()); 3]), "Binary"),
+        ("op", Cells::Bytes("ENUM", vec![Some(b"read".to_vec()); 3]), "Binary"),
+        ("op", Cells::Fixed("", vec![Some(b"read".to_vec()); 3]), "FixedSizeBinary"),
+    ] {
+        let said = read(&table(&[(name, column)]), PLAIN).unwrap_err();
+        assert!(said.contains(&format!("got type {kind} in column {name}")), "{kind}: {said}");
+    }
+    // Where nothing asks for them, they do not hinder.
+    let more = [("parts", nested("LIST")), ("cost", number("DECIMAL(12, 0)"))];
+    assert_eq!(read(&table(&more), PLAIN), read(&table(&[]), PLAIN));
+}
+
+#[test]
+fn strings_that_are_no_utf_8_are_refused() {
+    let bytes = [Some(b"read".to_vec()), Some(vec![0xFF, 0xFE]), Some(b"read".to_vec())];
+    let said = read(&table(&[("op", Cells::Bytes("STRING", bytes.to_vec()))]), PLAIN).unwrap_err();
+    assert!(said.contains("UTF-8"), "{said}");
 }
 
 #[test]
 fn what_no_row_may_hold_is_refused_with_its_row() {
-    let refused = |name, column: ArrayRef, expected: &str| {
+    let refused = |name, column: Cells, expected: &str| {
         let said = read(&table(&[(name, column)]), PLAIN).unwrap_err();
         assert!(said.contains(expected), "no {expected:?} in {said}");
     };
-    let beyond: ArrayRef = Arc::new(UInt64Array::from(vec![0, 1 << 63, 0]));
+    let beyond = unsigned(&[0, 1 << 63, 0]);
     refused("offset", beyond, "row 2: got \"9223372036854775808\" in column offset");
-    let ops: ArrayRef = Arc::new(StringArray::from(vec!["read", "write", "rite"]));
+    let ops = texts(&["read", "write", "rite"]);
     refused("op", ops, "row 3: got \"rite\" in column op");
-    let none: ArrayRef = Arc::new(StringArray::from(vec![Some("read"), None, Some("read")]));
+    let none = Cells::texts([Some("read"), None, Some("read")]);
     refused("op", none, "row 2: got null in column op");
-    refused("op", Arc::new(Int64Array::from(vec![0, 1, 2])), "type Int64 in column op");
+    refused("op", integers(&[0, 1, 2]), "type Int64 in column op");
 }
 
 #[test]
 fn whole_floats_are_integers_and_nan_is_null() {
-    let latency: ArrayRef = Arc::new(Float64Array::from(vec![Some(1e6), None, Some(f64::NAN)]));
-    let lens: ArrayRef = Arc::new(Float32Array::from(vec![4096.0, 512.0, 16_777_216.0]));
+    let latency = Cells::Doubles(vec![Some(1e6), None, Some(f64::NAN)]);
+    let lens = floats(&[4096.0, 512.0, 16_777_216.0]);
     let table = table(&[("latency_ns", latency), ("len", lens)]);
     let records = read(&table, PLAIN).unwrap();
     let found: Vec<_> = records.iter().map(|r| (r.latency, r.len)).collect();
@@ -164,74 +255,68 @@ fn whole_floats_are_integers_and_nan_is_null() {
 
 #[test]
 fn floats_that_are_no_integers_are_refused_with_their_row() {
-    let refused = |name: &str, column: ArrayRef, parts: &[&str]| {
+    let refused = |name: &str, column: Cells, parts: &[&str]| {
         let said = read(&table(&[(name, column)]), PLAIN).unwrap_err();
         for part in parts.iter().chain(&["t.parquet, row ", name]) {
             assert!(said.contains(part), "no {part:?} in {said}");
         }
     };
-    let doubles = |values: [f64; 3]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
     let half = "got \"0.5\" in column latency_ns, expected a whole number";
-    refused("latency_ns", doubles([1.0, f64::NAN, 0.5]), &["row 3", half]);
-    refused("latency_ns", doubles([1.0, f64::INFINITY, 2.0]), &["row 2", "inf"]);
+    refused("latency_ns", doubles(&[1.0, f64::NAN, 0.5]), &["row 3", half]);
+    refused("latency_ns", doubles(&[1.0, f64::INFINITY, 2.0]), &["row 2", "inf"]);
     let rounded = 2f64.powi(53) + 2.0;
-    refused("offset", doubles([0.0, rounded, 0.0]), &["row 2", "9007199254740994", "2^53"]);
-    refused("len", doubles([512.0, f64::NAN, 512.0]), &["row 2", "got null", "a value"]);
-    let singles: ArrayRef = Arc::new(Float32Array::from(vec![0.0, 33_554_432.0, 0.0]));
+    refused("offset", doubles(&[0.0, rounded, 0.0]), &["row 2", "9007199254740994", "2^53"]);
+    refused("len", doubles(&[512.0, f64::NAN, 512.0]), &["row 2", "got null", "a value"]);
+    let singles = floats(&[0.0, 33_554_432.0, 0.0]);
     refused("offset", singles, &["row 2", "33554432", "2^24"]);
 }
 
 #[test]
 fn half_floats_are_whole_within_what_they_tell_apart() {
-    type Half = <Float16Type as ArrowPrimitiveType>::Native;
-    let halves = |values: [f32; 3]| -> ArrayRef {
-        Arc::new(Float16Array::from_iter_values(values.map(Half::from_f32)))
-    };
-    let records = read(&table(&[("len", halves([512.0, 2048.0, 1024.0]))]), PLAIN).unwrap();
+    // 512, 2048, 1024 and 4096 as halves.
+    let records = read(&table(&[("len", halves(&[0x6000, 0x6800, 0x6400]))]), PLAIN).unwrap();
     assert_eq!(records.iter().map(|r| r.len).collect::<Vec<_>>(), [512, 2048, 1024]);
-    let said = read(&table(&[("len", halves([512.0, 4096.0, 1024.0]))]), PLAIN).unwrap_err();
+    let said = read(&table(&[("len", halves(&[0x6000, 0x6C00, 0x6400]))]), PLAIN).unwrap_err();
     assert!(said.contains("row 2: got \"4096\"") && said.contains("2^11"), "{said}");
 }
 
 /// The requests of three rows in which `column` stands in place of the column `replaced`.
-fn renamed(replaced: &str, name: &str, column: ArrayRef) -> Result<Vec<Record>, String> {
-    let whole = table(&[]);
-    let schema = whole.schema();
-    let rest = schema.fields().iter().map(|field| field.name().clone());
-    let rest = rest.filter(|kept| kept != replaced);
-    let rest = rest.map(|kept| (kept.clone(), whole.column_by_name(&kept).unwrap().clone()));
-    let all: Vec<(String, ArrayRef)> = rest.chain([(name.to_string(), column)]).collect();
-    read(&RecordBatch::try_from_iter(all).unwrap(), PLAIN)
+fn renamed(replaced: &str, name: &str, column: Cells) -> Result<Vec<Record>, String> {
+    let mut all = table(&[]);
+    all.retain(|(kept, _)| kept != replaced);
+    all.push((name.to_string(), column));
+    read(&all, PLAIN)
 }
 
 #[test]
 fn times_are_in_the_unit_of_their_type_or_name() {
-    let whole = vec![7, 8, 10];
-    let columns: [(&str, ArrayRef, u64); 8] = [
-        ("timestamp", Arc::new(TimestampSecondArray::from(whole.clone())), 1_000_000_000),
-        ("timestamp", Arc::new(TimestampMillisecondArray::from(whole.clone())), 1_000_000),
-        ("timestamp", Arc::new(TimestampMicrosecondArray::from(whole.clone())), 1_000),
-        ("timestamp", Arc::new(TimestampNanosecondArray::from(whole.clone())), 1),
-        ("ts_s", Arc::new(Int64Array::from(whole.clone())), 1_000_000_000),
-        ("Issue Time ms", Arc::new(Int64Array::from(whole.clone())), 1_000_000),
-        ("arrival_us", Arc::new(Int64Array::from(whole.clone())), 1_000),
-        ("datetime-ns", Arc::new(Int64Array::from(whole)), 1),
+    let whole = [7, 8, 10];
+    let old = |kind| Cells::Longs(kind, whole.map(Some).to_vec());
+    let columns: [(&str, Cells, u64); 11] = [
+        ("timestamp", timestamps("MILLIS", &whole), 1_000_000),
+        ("timestamp", timestamps("MICROS", &whole), 1_000),
+        ("timestamp", timestamps("NANOS", &whole), 1),
+        ("timestamp", old("TIMESTAMP_MILLIS"), 1_000_000),
+        ("timestamp", old("TIMESTAMP_MICROS"), 1_000),
+        ("timestamp", int96(&whole), 1),
+        // What the name says counts less than what the type does.
+        ("time_us", timestamps("NANOS", &whole), 1),
+        ("ts_s", integers(&whole), 1_000_000_000),
+        ("Issue Time ms", integers(&whole), 1_000_000),
+        ("arrival_us", integers(&whole), 1_000),
+        ("datetime-ns", integers(&whole), 1),
     ];
     for (name, column, unit) in columns {
-        let kind = column.data_type().to_string();
+        let kind = format!("{column:?}");
         let records = renamed("at_ns", name, column).unwrap();
         let found: Vec<u64> = records.iter().map(|record| record.at.0).collect();
         assert_eq!(found, [0, unit, 3 * unit], "{name}, {kind}");
     }
     // To the nearest nanosecond: 1.005 and 8.2 times 10^9 lie below what is meant.
-    let parts: ArrayRef = Arc::new(Float64Array::from(vec![0.0, 1.005, 8.2]));
+    let parts = doubles(&[0.0, 1.005, 8.2]);
     let found = renamed("at_ns", "time_s", parts).unwrap();
     assert_eq!((found[1].at.0, found[2].at.0), (1_005_000_000, 8_200_000_000));
-    let latency: ArrayRef = Arc::new(DurationSecondArray::from(vec![Some(2), None, Some(3)]));
-    let found = read(&table(&[("response_time", latency)]), PLAIN).unwrap();
-    let found: Vec<_> = found.iter().map(|record| record.latency.map(|time| time.0)).collect();
-    assert_eq!(found, [Some(2_000_000_000), None, Some(3_000_000_000)]);
-    let unknown: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let unknown = integers(&[1, 2, 3]);
     // A latency need not be there: one without a unit is not read.
     let found = read(&table(&[("response_time", unknown.clone())]), PLAIN).unwrap();
     assert!(found.iter().all(|record| record.latency.is_none()) && found.len() == 3);
@@ -239,9 +324,59 @@ fn times_are_in_the_unit_of_their_type_or_name() {
     assert!(said.contains("column time") && said.contains("NAME_ns"), "{said}");
 }
 
+/// What pyarrow says of a table of `timestamp` in seconds, `op`, `offset`, `len` and `response_time` in seconds or in
+/// microseconds. Parquet itself has integers for the latter, and some writers have them for the former too.
+const SECONDS: &str = concat!(
+    "/////0gBAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAUAAADkAAAArAAAAHAA",
+    "AABAAAAABAAAAED///8AAAESEAAAACQAAAAEAAAAAAAAAA0AAAByZXNwb25zZV90aW1lAAYACAAGAAYAAAAAAAAA",
+    "eP///wAAAQIQAAAAFAAAAAQAAAAAAAAAAwAAAGxlbgDQ////AAAAAUAAAACk////AAABAhAAAAAgAAAABAAAAAAA",
+    "AAAGAAAAb2Zmc2V0AAAIAAwACAAHAAgAAAAAAAABQAAAANz///8AAAEFEAAAABQAAAAEAAAAAAAAAAIAAABvcAAA",
+    "xP///xAAFAAIAAYABwAMAAAAEAAQAAAAAAABChAAAAAgAAAABAAAAAAAAAAJAAAAdGltZXN0YW1wAAAABAAEAAQA",
+    "AAAAAAAA",
+);
+const MICROS: &str = concat!(
+    "/////0gBAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAUAAADkAAAArAAAAHAA",
+    "AABAAAAABAAAAED///8AAAESEAAAACQAAAAEAAAAAAAAAA0AAAByZXNwb25zZV90aW1lAAYACAAGAAYAAAAAAAIA",
+    "eP///wAAAQIQAAAAFAAAAAQAAAAAAAAAAwAAAGxlbgDQ////AAAAAUAAAACk////AAABAhAAAAAgAAAABAAAAAAA",
+    "AAAGAAAAb2Zmc2V0AAAIAAwACAAHAAgAAAAAAAABQAAAANz///8AAAEFEAAAABQAAAAEAAAAAAAAAAIAAABvcAAA",
+    "xP///xAAFAAIAAYABwAMAAAAEAAQAAAAAAABChAAAAAgAAAABAAAAAAAAAAJAAAAdGltZXN0YW1wAAAABAAEAAQA",
+    "AAAAAAAA",
+);
+
+#[test]
+fn units_that_only_the_arrow_schema_tells_are_those_of_the_columns() {
+    let read = |arrow: &str, timestamp: Cells, latency: &'static str| {
+        let mut table = table(&[(latency, integers(&[2, 3, 4]))]);
+        table[0] = ("timestamp".into(), timestamp);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        write_as(&path, &table, WriterProperties::builder(), &[("ARROW:schema", arrow)]);
+        let mut reader = open(&path, None).map_err(|error| error.to_string())?;
+        let mut batch = Vec::new();
+        reader.read(&mut batch).map_err(|error| error.to_string())?;
+        let second = &batch[1];
+        Ok::<_, String>((second.at.0, second.latency.unwrap().0))
+    };
+    const S: u64 = 1_000_000_000;
+    assert_eq!(read(SECONDS, integers(&[7, 9, 10]), "response_time"), Ok((2 * S, 3 * S)));
+    assert_eq!(read(MICROS, integers(&[7, 9, 10]), "response_time"), Ok((2 * S, 3_000)));
+    // Where Parquet itself tells a unit, that counts, but for the oldest form of times.
+    let ms = timestamps("MILLIS", &[7, 9, 10]);
+    assert_eq!(read(MICROS, ms, "response_time"), Ok((2_000_000, 3_000)));
+    let old = int96(&[7_000_000_000, 9_000_000_000, 10_000_000_000]);
+    assert_eq!(read(MICROS, old, "response_time"), Ok((2 * S, 3_000)));
+    // A schema that is damaged, or that of another table, could have told a unit.
+    for arrow in [&SECONDS[..40], "no schema", "", &SECONDS.replacen('A', "/", 60)] {
+        let said = read(arrow, integers(&[7, 9, 10]), "response_time").unwrap_err();
+        assert!(said.contains("ARROW:schema") && said.contains("damaged"), "{said}");
+    }
+    let said = read(SECONDS, integers(&[7, 9, 10]), "latency_us").unwrap_err();
+    assert!(said.contains("names other columns"), "{said}");
+}
+
 #[test]
 fn places_and_lengths_are_in_the_unit_of_their_name() {
-    let numbers = || -> ArrayRef { Arc::new(UInt64Array::from(vec![8, 16, 4])) };
+    let numbers = || unsigned(&[8, 16, 4]);
     let names = [
         ("offset", "offset_bytes", 1),
         ("offset", "byte_offset", 1),
@@ -270,50 +405,42 @@ fn places_and_lengths_are_in_the_unit_of_their_name() {
         let found: Vec<u64> = records.iter().map(of).collect();
         assert_eq!(found, [8 * unit, 16 * unit, 4 * unit], "{name}");
     }
-    let beyond: ArrayRef = Arc::new(UInt64Array::from(vec![8, 1 << 60, 4]));
+    let beyond = unsigned(&[8, 1 << 60, 4]);
     let said = renamed("offset", "lba", beyond).unwrap_err();
     assert!(said.contains("row 2") && said.contains("multiplied by 512"), "{said}");
 }
 
 #[test]
 fn truth_values_say_what_their_name_asks() {
-    let truths = || -> ArrayRef { Arc::new(BooleanArray::from(vec![true, false, true])) };
     for (name, ops) in [
         ("is_write", [Op::Write, Op::Read, Op::Write]),
         ("Write", [Op::Write, Op::Read, Op::Write]),
         ("Is Read", [Op::Read, Op::Write, Op::Read]),
     ] {
-        let found: Vec<Op> = renamed("op", name, truths()).unwrap().iter().map(|r| r.op).collect();
+        let found: Vec<Op> = renamed("op", name, truths(&[true, false, true]))
+            .unwrap()
+            .iter()
+            .map(|r| r.op)
+            .collect();
         assert_eq!(found, ops, "{name}");
     }
-    let unsure: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]));
+    let unsure = Cells::Truths(vec![Some(true), None, Some(false)]);
     let said = renamed("op", "is_read", unsure).unwrap_err();
     assert!(said.contains("row 2: got null in column is_read"), "{said}");
 }
 
 #[test]
-fn names_may_be_of_any_string_type_and_missing() {
-    let words = vec![Some("b"), None, Some("a")];
-    let kinds: [ArrayRef; 4] = [
-        Arc::new(StringArray::from(words.clone())),
-        Arc::new(LargeStringArray::from(words.clone())),
-        Arc::new(StringViewArray::from(words.clone())),
-        Arc::new(words.into_iter().collect::<DictionaryArray<Int8Type>>()),
-    ];
-    for names in kinds {
-        let kind = names.data_type().to_string();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.parquet");
-        write(&path, &table(&[("comm", names)]), PLAIN);
-        let mut reader = open(&path, None).unwrap();
-        let mut batch = Vec::new();
-        reader.read(&mut batch).unwrap();
-        let streams = &reader.dictionary().streams;
-        let found: Vec<&str> =
-            batch.iter().map(|r| streams[r.stream as usize].name.as_str()).collect();
-        assert_eq!(found, ["b", "", "a"], "{kind}");
-    }
-    let disks: ArrayRef = Arc::new(LargeStringArray::from(vec!["b", "a", "b"]));
+fn names_may_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    write(&path, &table(&[("comm", Cells::texts([Some("b"), None, Some("a")]))]), PLAIN);
+    let mut reader = open(&path, None).unwrap();
+    let mut batch = Vec::new();
+    reader.read(&mut batch).unwrap();
+    let streams = &reader.dictionary().streams;
+    let found: Vec<&str> = batch.iter().map(|r| streams[r.stream as usize].name.as_str()).collect();
+    assert_eq!(found, ["b", "", "a"]);
+    let disks = texts(&["b", "a", "b"]);
     let found = read(&table(&[("lun", disks)]), PLAIN).unwrap();
     assert_eq!(found.iter().map(|r| r.volume).collect::<Vec<_>>(), [0, 1, 0]);
 }
@@ -325,15 +452,15 @@ fn rows_are_counted_over_all_of_the_file() {
     let long = |bad: i64| {
         let mut lens = vec![512; ROWS];
         (lens[7], lens[ROWS - 10]) = (0, bad);
-        let columns: [(&str, ArrayRef); 4] = [
-            ("at_ns", Arc::new(Int64Array::from_iter_values((0..ROWS as i64).map(|n| n * 1000)))),
-            ("op", Arc::new(StringArray::from(vec!["read"; ROWS]))),
-            ("offset", Arc::new(Int64Array::from(vec![0; ROWS]))),
-            ("len", Arc::new(Int64Array::from(lens))),
+        let columns: Table = vec![
+            ("at_ns".into(), integers(&(0..ROWS as i64).map(|n| n * 1000).collect::<Vec<_>>())),
+            ("op".into(), texts(&vec!["read"; ROWS])),
+            ("offset".into(), integers(&vec![0; ROWS])),
+            ("len".into(), integers(&lens)),
         ];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
-        write(&path, &RecordBatch::try_from_iter(columns).unwrap(), PLAIN);
+        write(&path, &columns, PLAIN);
         let mut reader = open(&path, None).unwrap();
         let (mut batch, mut read) = (Vec::new(), 0);
         loop {
@@ -372,16 +499,19 @@ fn how_much_was_read_is_told_by_rows() {
 
 /// What is said of a table whose columns are called so: whether it is refused, and everything that is said.
 fn judged(names: [&str; 3], rows: &[(u64, u64, u64)], from: Option<&str>) -> (bool, String) {
-    let column = |of: fn(&(u64, u64, u64)) -> u64| -> ArrayRef {
-        Arc::new(UInt64Array::from_iter_values(rows.iter().map(of)))
-    };
-    let ops: ArrayRef = Arc::new(StringArray::from(vec!["read"; rows.len()]));
-    let [at, offset, len] = names;
-    let columns =
-        [(at, column(|r| r.0)), ("op", ops), (offset, column(|r| r.1)), (len, column(|r| r.2))];
+    let column =
+        |of: fn(&(u64, u64, u64)) -> u64| unsigned(&rows.iter().map(of).collect::<Vec<u64>>());
+    let ops = texts(&vec!["read"; rows.len()]);
+    let [at, offset, len] = names.map(String::from);
+    let columns: Table = vec![
+        (at, column(|r| r.0)),
+        ("op".into(), ops),
+        (offset, column(|r| r.1)),
+        (len, column(|r| r.2)),
+    ];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
-    write(&path, &RecordBatch::try_from_iter(columns).unwrap(), PLAIN);
+    write(&path, &columns, PLAIN);
     let mut reader = open(&path, from).unwrap();
     let mut batch = Vec::new();
     loop {
@@ -458,7 +588,7 @@ fn units_of_tables_are_judged_as_those_of_headers_are() {
 
 #[test]
 fn a_latency_below_zero_is_unknown_and_told() {
-    let latencies: ArrayRef = Arc::new(Int64Array::from(vec![5, -3, 7]));
+    let latencies = integers(&[5, -3, 7]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     write(&path, &table(&[("latency_ns", latencies)]), PLAIN);

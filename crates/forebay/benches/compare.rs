@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use forebay::compare::{Card, Options, compare};
 use forebay::input::Input;
+use forebay::progress::unheard;
 use forebay_core::Nanos;
 use forebay_trace::describe::Describer;
 use forebay_trace::{Dictionary, Notes, Record, Stream};
@@ -37,7 +38,7 @@ fn main() {
     let card = |devices: &[String]| -> Card {
         let mut options = Options::new(devices, None, 1.0, 1).unwrap();
         options.devices.truncate(devices.len());
-        compare(&input, &input, &options, &mut forebay::progress::unheard).unwrap()
+        compare(&input, &input, &options, &mut unheard).unwrap()
     };
     let measured_s = median(|| assert!(card(&[]).verdict.faithful));
     let simulated_s = median(|| assert!(card(&["990-pro".to_string()]).verdict.faithful));

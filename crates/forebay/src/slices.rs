@@ -277,8 +277,7 @@ mod tests {
             };
             let now = at + Nanos::from_micros(latency_us(index));
             slices.worked(Nanos::from_micros(500));
-            let done =
-                Done { request, wait: Nanos::ZERO, held: Nanos::ZERO, class: 0, outcome: Ok(()) };
+            let done = Done::at_once(request, Ok(()));
             slices.finished(now, &done);
         }
         slices

@@ -6,7 +6,7 @@ use forebay::advise::{
 };
 use forebay::devices::{self, OpenDevice};
 use forebay::input::Input;
-use forebay::progress::Told;
+use forebay::progress::{Told, unheard, untold};
 use forebay::simulate::Setup;
 use forebay_core::catalog::POLICIES;
 use forebay_core::{Device, Flags, Nanos, Op};
@@ -44,16 +44,7 @@ fn preferring(mut records: Vec<Record>, device: &str, prefer: Prefer) -> Advice 
     let device = devices::open(device).unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
     let asked = Asked { prefer, ..Asked::default() };
-    advise(
-        &input,
-        &device,
-        reason,
-        &flash,
-        Setup::default(),
-        asked,
-        &mut forebay::progress::unheard,
-    )
-    .unwrap()
+    advise(&input, &device, reason, &flash, Setup::default(), asked, &mut unheard).unwrap()
 }
 
 fn best(advice: &Advice) -> &str {
@@ -348,7 +339,7 @@ fn a_device_without_heads_is_told_so() {
         &flash,
         Setup::default(),
         Asked::default(),
-        &mut forebay::progress::unheard,
+        &mut unheard,
     )
     .unwrap();
     assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
@@ -367,15 +358,8 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert_eq!(device.model.cylinders(), 0, "{}", device.name);
     assert!(reason.starts_with("flash, as the trace ran on: 99 % of its reads took"), "{reason}");
     let flash = default_flash().unwrap();
-    let advice = advise(
-        &input,
-        &device,
-        reason,
-        &flash,
-        Setup::default(),
-        Asked::default(),
-        &mut forebay::progress::unheard,
-    );
+    let advice =
+        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), &mut unheard);
     let advice = advice.unwrap();
     assert_eq!((advice.verdict, advice.baseline.as_str()), (Verdict::LoadTooLow, "none"));
     assert_eq!(advice.recommended.as_deref(), Some("none"));
@@ -398,16 +382,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
 
 fn advice_of(input: &Input, device: &OpenDevice) -> Advice {
     let (flash, setup) = (default_flash().unwrap(), Setup::default());
-    advise(
-        input,
-        device,
-        String::new(),
-        &flash,
-        setup,
-        Asked::default(),
-        &mut forebay::progress::unheard,
-    )
-    .unwrap()
+    advise(input, device, String::new(), &flash, setup, Asked::default(), &mut unheard).unwrap()
 }
 
 /// Everything but how fast the simulator was.
@@ -426,8 +401,7 @@ fn without_speed(value: &mut serde_json::Value) {
 fn the_answer_is_the_same_whatever_the_number_of_threads() {
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
-    let input =
-        Input::read(&path, None, Default::default(), &mut forebay::progress::untold).unwrap();
+    let input = Input::read(&path, None, Default::default(), &mut untold).unwrap();
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
     let mut told = Vec::new();
     let mut with = |jobs: usize| {
@@ -463,8 +437,7 @@ fn a_simulation_can_be_stopped() {
     use std::ops::ControlFlow::Break;
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
-    let input =
-        Input::read(&path, None, Default::default(), &mut forebay::progress::untold).unwrap();
+    let input = Input::read(&path, None, Default::default(), &mut untold).unwrap();
     let device = devices::open("st1000nm0011").unwrap();
     for replay in [Replay::Open, Replay::Closed] {
         let setup = Setup { replay, ..Setup::default() };
@@ -496,16 +469,9 @@ fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     let input = Input::from_records(records, vec!["reader".to_string()]);
     let device = devices::open("ultrastar-36z15").unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
-    let advice = advise(
-        &input,
-        &device,
-        reason,
-        &flash,
-        Setup::default(),
-        Asked::default(),
-        &mut forebay::progress::unheard,
-    )
-    .unwrap();
+    let advice =
+        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), &mut unheard)
+            .unwrap();
     let tail = |policy: &str| {
         let ranked = advice.ranking.iter().find(|ranked| ranked.policy == policy).unwrap();
         ranked.read_p99_ms.unwrap()
@@ -551,16 +517,8 @@ fn without_times(records: Vec<Record>, is_timeless: bool) -> Advice {
     let mut input = Input::from_records(records, vec!["reader".into()]);
     input.notes.is_timeless = is_timeless;
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
-    advise(
-        &input,
-        &device,
-        String::new(),
-        &flash,
-        Setup::default(),
-        Asked::default(),
-        &mut forebay::progress::unheard,
-    )
-    .unwrap()
+    advise(&input, &device, String::new(), &flash, Setup::default(), Asked::default(), &mut unheard)
+        .unwrap()
 }
 
 #[test]
@@ -606,7 +564,7 @@ fn a_mechanical_disk_is_no_flash() {
         &disk,
         Setup::default(),
         Asked::default(),
-        &mut forebay::progress::unheard,
+        &mut unheard,
     );
     let text = refused.err().unwrap().to_string();
     assert!(text.contains("got a mechanical disk, expected a solid-state drive"), "{text}");

@@ -4,6 +4,7 @@
 use forebay::defragment::{Defragmentation, study};
 use forebay::devices;
 use forebay::input::Input;
+use forebay::progress::untold;
 use forebay::simulate::{Bed, Replay, Setup};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -40,7 +41,7 @@ fn studied(records: Vec<Record>, replay: Replay) -> Defragmentation {
     let input = Input::from_records(records, vec!["reader".into()]);
     let device = devices::open("st1000nm0011").unwrap();
     let setup = Setup { replay, ..Setup::default() };
-    study(&input, Bed::of(&device), "noop", setup, &mut forebay::progress::untold).unwrap()
+    study(&input, Bed::of(&device), "noop", setup, &mut untold).unwrap()
 }
 
 #[test]

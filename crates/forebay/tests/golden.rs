@@ -6,6 +6,7 @@ use std::path::Path;
 
 use forebay::devices;
 use forebay::input::Input;
+use forebay::progress::{unheard, untold};
 use forebay::simulate::{Bed, Replay, Setup, run, run_on};
 use forebay_core::catalog::{POLICIES, YARDSTICKS};
 use forebay_core::replay::Intensity;
@@ -16,7 +17,7 @@ const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// Of `policies` on the disk called `name`.
 fn table(name: &str, policies: &[&str]) -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
-    let input = Input::read(&path, None, StreamBy::Thread, &mut forebay::progress::untold).unwrap();
+    let input = Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap();
     let device = devices::open(name).unwrap();
     let mut table = format!("TeraSort, the bundled trace, simulated on {name}\n\n");
     writeln!(
@@ -89,7 +90,7 @@ fn is_golden(name: &str, table: &str) {
 /// Placements on a disk and flash, at one speed: what each device did.
 fn placed_table() -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
-    let input = Input::read(&path, None, StreamBy::Thread, &mut forebay::progress::untold).unwrap();
+    let input = Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap();
     let disk = devices::open("st1000nm0011:plain").unwrap();
     let flash = devices::open("samsung-830").unwrap();
     let bed = Bed { flash: Some(&flash), ..Bed::of(&disk) };
@@ -111,9 +112,7 @@ fn placed_table() -> String {
     .unwrap();
     let specs = ["bid-hybrid", "bid-hybrid:size-mib=4", "tier-lba", "tier-bcache", "migrate"];
     for policy in specs.into_iter().chain(["cache:block-kib=64:size-mib=1024"]) {
-        let result = run_on(&input, bed, policy, Setup::default(), &mut forebay::progress::untold)
-            .unwrap()
-            .result;
+        let result = run_on(&input, bed, policy, Setup::default(), &mut untold).unwrap().result;
         let [disk, flash] = &result.devices[..] else { panic!("two devices") };
         assert_eq!(result.figures.unfinished, 0);
         writeln!(
@@ -146,8 +145,7 @@ fn what_to_buy_for_the_bundled_trace() {
         Answer, By, Candidate, Layout, Prices, Promise, Question, Sharing, answer,
     };
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
-    let inputs =
-        [Input::read(&path, None, StreamBy::Thread, &mut forebay::progress::untold).unwrap()];
+    let inputs = [Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap()];
     let open = |names: &[&str]| -> Vec<Candidate> {
         names.iter().map(|name| Candidate::open(name).unwrap()).collect()
     };
@@ -172,7 +170,7 @@ fn what_to_buy_for_the_bundled_trace() {
             sharings: &[Sharing::Shared],
             prices: &Prices::default(),
         };
-        answer(&inputs, &question, &mut forebay::progress::unheard).unwrap()
+        answer(&inputs, &question, &mut unheard).unwrap()
     };
     let mut table =
         String::from("TeraSort, the bundled trace: drives for a share within 50 ms\n\n");

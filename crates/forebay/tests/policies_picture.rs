@@ -6,6 +6,7 @@ use std::path::Path;
 use forebay::devices;
 use forebay::head::HeadPoint;
 use forebay::input::Input;
+use forebay::progress::untold;
 use forebay::simulate::{Run, Setup, run};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::streams::StreamBy;
@@ -87,13 +88,8 @@ fn input() -> Input {
             Notes { format: "drawn", ..Notes::default() },
         )))
     };
-    Input::read_from(
-        Path::new("three streams"),
-        Box::new(opening),
-        StreamBy::Thread,
-        &mut forebay::progress::untold,
-    )
-    .unwrap()
+    Input::read_from(Path::new("three streams"), Box::new(opening), StreamBy::Thread, &mut untold)
+        .unwrap()
 }
 
 const WIDE: f64 = 232.0;

@@ -7,6 +7,7 @@ use forebay::devices;
 use forebay::input::Input;
 use forebay::plan::capacity::Promises;
 use forebay::plan::devices::{Question, table};
+use forebay::progress::{unheard, untold};
 use forebay::simulate::{RunResult, Setup, run};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -20,7 +21,7 @@ fn websearch() -> Option<Input> {
         println!("skipped: no {}", path.display());
         return None;
     }
-    Some(Input::read(&path, None, StreamBy::Thread, &mut forebay::progress::untold).unwrap())
+    Some(Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap())
 }
 
 fn simulated(input: &Input, device: &str, policy: &str) -> RunResult {
@@ -110,7 +111,6 @@ fn counting_devices_refuses_a_policy_that_needs_two() {
         price_each: None,
         trust_times: false,
     };
-    let refused =
-        table(&burst(1), &device, &question, &mut forebay::progress::unheard).unwrap_err();
+    let refused = table(&burst(1), &device, &question, &mut unheard).unwrap_err();
     assert!(refused.to_string().contains("several servers"), "{refused}");
 }

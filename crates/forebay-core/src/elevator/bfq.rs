@@ -17,9 +17,8 @@
 //!
 //! Departures: one priority and no groups, so all weights are equal but for raising
 //! ([`Bfq::set_weight`] is there for callers of the library); no raising of soft real-time streams;
-//! streams that a large burst began with stay raised; no injection of other queues' requests while
-//! one is waited for; streams may come to share a queue at any time, not only at their beginning; no
-//! limits of its own on tags for asynchronous requests (`writes-max` can be set); the peak rate is a
+//! no injection of other queues' requests while
+//! one is waited for; streams may come to share a queue at any time, not only at their beginning; the peak rate is a
 //! mean over turns of sequential queues; nobody tells when a stream ends.
 
 mod budget;

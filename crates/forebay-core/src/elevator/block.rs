@@ -301,12 +301,10 @@ impl<E: Elevator> BlockLayer<E> {
     /// A client request, held once, goes to the queue whole or in bios.
     #[inline(always)]
     fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
-        let owner = Owner { client, bytes };
-        if !request.op.moves_data() || request.len == 0 {
-            let part = Part::new(now, request, owner);
-            self.bypass.push_back(self.queue.insert_bypassing(request, part));
-            return;
+        if !is_data(request) {
+            return self.enter_past(now, client, request, bytes);
         }
+        let owner = Owner { client, bytes };
         let is_whole = request.len <= self.limits.bio_len_max.min(self.limits.request_len_max);
         match self.gate.is_anonymous(request) {
             true if is_whole => {
@@ -342,7 +340,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// `client` is held by each bio of `request`.
+    /// Has each bio of `request` hold `client`.
     #[inline]
     fn expect_bios(&mut self, client: u32, request: &Request, is_whole: bool) {
         if !is_whole {
@@ -368,7 +366,7 @@ impl<E: Elevator> BlockLayer<E> {
         Ok(())
     }
 
-    /// The stream of `request`, of which so much has entered, finds no room.
+    /// There is no room for the rest of `request`, of which so many bytes have entered: its stream falls asleep.
     #[cold]
     fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
         self.gate.hold(*request, bytes, Some(client), entered);
@@ -381,58 +379,67 @@ impl<E: Elevator> BlockLayer<E> {
         // One whose bios all merge leaves the place that it was woken for to the next one.
         while let Some(stream) = self.gate.wake_for(now, kind) {
             let before = self.gate.count(kind);
-            self.run_task(now, stream);
+            self.run_task(now, stream, u32::MAX);
             if self.gate.count(kind) > before {
                 return;
             }
         }
         loop {
-            let count = self.gate.to_wake();
+            let count = self.gate.due();
             if count == 0 {
                 return;
             }
-            for _ in 0..count {
-                let (Some(stream), before) = (self.gate.wake(), self.gate.total()) else { return };
-                if self.run_task(now, stream) && self.gate.total() <= before {
-                    self.gate.pass_on();
+            self.gate.wake(count);
+            let (before, mut has_submitted) = (self.gate.total(), false);
+            // They run side by side: each takes a tag in turn.
+            while let Some(stream) = self.gate.next_awake() {
+                let (ran, stays) = self.run_task(now, stream, self.gate.total() + 1);
+                has_submitted |= ran;
+                if stays {
+                    self.gate.stay_awake(stream);
                 }
+            }
+            if has_submitted && self.gate.total() <= before {
+                self.gate.pass_on();
             }
         }
     }
 
-    /// `stream` submits what it holds until there is no room; whether it could submit anything.
-    fn run_task(&mut self, now: Nanos, stream: u32) -> bool {
+    /// `stream` submits what it holds, until there is no room or `total_max` requests are in the queue. Answers whether
+    /// it submitted anything, and whether it could go on.
+    fn run_task(&mut self, now: Nanos, stream: u32, total_max: u32) -> (bool, bool) {
         let mut has_submitted = false;
         while let Some(first) = self.gate.first(stream).copied() {
             let Held { request, bytes, client, entered, .. } = first;
             let client = client.unwrap_or_else(|| self.turn(now, request, bytes));
-            let is_data = request.op.moves_data() && request.len > 0;
-            if !is_data || is_parted(&request) {
+            if !is_data(&request) || is_parted(&request) {
                 self.enter_past(now, client, &request, bytes);
             } else if let Err(entered) = self.go_on(now, client, &request, bytes, entered) {
                 has_submitted |= entered > first.entered;
                 self.gate.keep_first(stream, client, entered);
                 self.gate.sleep(stream, Kind::of(request.op, request.flags));
-                return has_submitted;
+                return (has_submitted, false);
             }
             has_submitted = true;
             self.gate.release_first(stream);
+            if self.gate.total() >= total_max && self.gate.sleeps(stream) {
+                return (true, true);
+            }
         }
-        has_submitted
+        (has_submitted, false)
     }
 
-    /// A request that was held is submitted at last: how it is named.
+    /// The turn of a request that was held has come: names it.
     fn turn(&mut self, now: Nanos, request: Request, bytes: Bytes) -> u32 {
         let client = self.clients.open(request, bytes);
         self.clients.held(client, now - request.at);
-        let is_data = request.op.moves_data() && request.len > 0;
-        if is_data && !is_parted(&request) {
+        if is_data(&request) && !is_parted(&request) {
             self.expect_bios(client, &request, false);
         }
         client
     }
 
-    /// A flush, a trim, or a write's preflush.
+    /// A flush, a trim, or a write's preflush goes past the elevator.
     fn enter_past(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         let request = if is_parted(request) { preflush(request) } else { *request };
         let part = Part::new(now, &request, Owner { client, bytes });
@@ -553,6 +560,12 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     fn figures(&self) -> Vec<Figure> {
         self.elevator.figures()
     }
+}
+
+/// Whether it goes through the elevator.
+#[inline]
+fn is_data(request: &Request) -> bool {
+    request.op.moves_data() && request.len > 0
 }
 
 #[inline]

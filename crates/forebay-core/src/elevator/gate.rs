@@ -7,7 +7,8 @@
 //!
 //! * [`Waiting::Tags`]: a bio takes one of the tags that all share, if there is one its kind may take; who comes while
 //!   one is free takes it, though others sleep. After every `wake_batch` requests that end, as many sleepers are woken,
-//!   the first that fell asleep first. One that is woken goes on until it finds no tag, and sleeps again, behind the others.
+//!   the first that fell asleep first. Those that are woken go on by turns, a tag each, until they find none, and sleep
+//!   again, behind the others.
 //! * [`Waiting::Batches`]: two lists of requests, for those that somebody waits for and for others. The task that
 //!   fills a list may exceed it by half, for 32 requests or 20 ms; so may each that is woken, one for each request
 //!   that ends.
@@ -93,6 +94,8 @@ pub(crate) struct Gate {
     tasks: Vec<Task>,
     /// The same in the order in which they fell asleep; for batches by list.
     sleepers: [VecDeque<u32>; 2],
+    /// Those that were woken and go on.
+    awake: VecDeque<u32>,
     /// Requests that ended since sleepers were last woken.
     ended: u32,
     batchers: Vec<Batcher>,
@@ -108,6 +111,7 @@ impl Gate {
             held: Slab::default(),
             tasks: Vec::new(),
             sleepers: Default::default(),
+            awake: VecDeque::new(),
             ended: 0,
             batchers: Vec::new(),
             full: [false; 2],
@@ -153,7 +157,7 @@ impl Gate {
         within && reads + writes < requests_max
     }
 
-    /// Whether a bio of this kind, of `stream`, may enter now; if so it is to.
+    /// Whether a bio of this kind, of `stream`, may enter now. Where it may it has to: a batch counts it.
     #[inline]
     pub(crate) fn admits(&mut self, now: Nanos, kind: Kind, stream: u32) -> bool {
         match self.limits.waiting {
@@ -191,7 +195,7 @@ impl Gate {
         self.list_count(list(kind))
     }
 
-    /// Who was woken took no place: that is as if another request had ended.
+    /// The streams that were woken took no place, so that as good as one more request has ended.
     pub(crate) fn pass_on(&mut self) {
         self.ended = self.ended.saturating_add(1);
     }
@@ -234,7 +238,7 @@ impl Gate {
     }
 
     /// How many streams are to be woken now.
-    pub(crate) fn to_wake(&mut self) -> usize {
+    pub(crate) fn due(&mut self) -> usize {
         let sleeping = self.sleepers[0].len();
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
         if self.ended >= wake_batch {
@@ -245,12 +249,22 @@ impl Gate {
         usize::from(sleeping > 0 && self.total() == 0)
     }
 
-    /// The stream that wakes next: it is to submit what it holds.
-    pub(crate) fn wake(&mut self) -> Option<u32> {
-        self.sleepers[0].pop_front()
+    /// Wakes so many streams, those first that fell asleep first.
+    pub(crate) fn wake(&mut self, count: usize) {
+        self.awake.extend(self.sleepers[0].drain(..count));
     }
 
-    /// The same for the legacy queue, of which a request of this kind has ended.
+    /// The next of the streams that are awake.
+    pub(crate) fn next_awake(&mut self) -> Option<u32> {
+        self.awake.pop_front()
+    }
+
+    /// `stream` has not fallen asleep: it is to go on after the others that are awake.
+    pub(crate) fn stay_awake(&mut self, stream: u32) {
+        self.awake.push_back(stream);
+    }
+
+    /// The stream to wake now that a request of this kind has left the legacy queue.
     pub(crate) fn wake_for(&mut self, now: Nanos, kind: Kind) -> Option<u32> {
         let list = list(kind);
         if self.limits.waiting != Waiting::Batches || self.list_count(list) >= self.list_max(list) {
@@ -262,7 +276,7 @@ impl Gate {
         Some(stream)
     }
 
-    /// `request` has to wait behind what its stream holds, of which it is the first where the stream is awake.
+    /// Holds `request` behind whatever its stream holds already.
     pub(crate) fn hold(
         &mut self,
         request: Request,
@@ -292,14 +306,14 @@ impl Gate {
         Some(&self.held[self.tasks[at].first])
     }
 
-    /// That is `client` now, of which so much has entered.
+    /// Notes of what `stream` holds first that it is named `client`, and how many of its bytes have entered.
     pub(crate) fn keep_first(&mut self, stream: u32, client: u32, entered: u32) {
         let Ok(at) = self.place(stream) else { return };
         let first = &mut self.held[self.tasks[at].first];
         (first.client, first.entered) = (Some(client), entered);
     }
 
-    /// That is held no more.
+    /// What `stream` held first has entered completely.
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Ok(at) = self.place(stream) else { return };
         let Task { first, .. } = self.tasks[at];

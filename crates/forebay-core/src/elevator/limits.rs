@@ -10,7 +10,10 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::whole("reads-max", 128, 1)
         .about("reads admitted at a time; requests-max by default, where that is taken"),
     Parameter::whole("writes-max", 128, 1)
-        .about("the same for writes; with kyber three quarters of requests-max"),
+        .about(
+        "the same for writes: at most 64 with mq-deadline (Linux async_depth); half of requests-max with bfq and three \
+         quarters with kyber, of writes that nobody waits for",
+    ),
     Parameter::whole("request-max-kib", 512, 4)
         .about("longer requests are cut to this, merged ones stay within, and the device's"),
     Parameter::whole("bio-max-kib", 1024, 4).about("the same before merging, where this is less"),
@@ -60,14 +63,14 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The **bid** paper's appendix.
+    /// The sizes in the **bid** paper's appendix, and Linux's rule for who waits.
     fn default() -> Self {
         Given::defaults(BLOCK_PARAMETERS, |given| Limits::given(given, u32::MAX))
     }
 }
 
 impl Limits {
-    /// Those of a scheduler that no catalog lists: what `text` changes of [`BLOCK_PARAMETERS`], as in
+    /// Those of a scheduler that no catalog lists, which are noop's: what `text` changes of [`BLOCK_PARAMETERS`], as in
     /// `merge=no:reads-max=4`.
     ///
     /// # Errors
@@ -75,7 +78,7 @@ impl Limits {
     pub fn parse(text: &str, len_max: u32) -> Result<Limits, SpecError> {
         let colon = if text.is_empty() { "" } else { ":" };
         let spec = Spec::parse(&format!("queue{colon}{text}"))?;
-        let limits = Limits::given(&Given::new(&spec, &[BLOCK_PARAMETERS]), len_max)?;
+        let limits = Limits::given(&Given::new(&spec, &[BLOCK_PARAMETERS]), len_max)?.legacy();
         spec.finish()?;
         Ok(limits)
     }
@@ -140,9 +143,9 @@ mod tests {
 
     #[test]
     fn a_text_changes_what_it_names() {
-        assert_eq!(Limits::parse("", u32::MAX), Ok(Limits::default()));
+        assert_eq!(Limits::parse("", u32::MAX), Ok(Limits::default().legacy()));
         let changed = Limits::parse("merge=no:reads-max=4", 64 << 10).unwrap();
-        let plain = Limits::default();
+        let plain = Limits::default().legacy();
         assert_eq!(
             changed,
             Limits { merging: false, reads_max: 4, request_len_max: 64 << 10, ..plain }

@@ -91,13 +91,7 @@ fn issued(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
             (None, None) => return issued,
             (Some(end), next) if next.is_none_or(|at| end <= at) => {
                 let (_, request) = running.remove(0);
-                let done = Done {
-                    request,
-                    wait: Nanos::ZERO,
-                    held: Nanos::ZERO,
-                    outcome: Ok(()),
-                    class: 0,
-                };
+                let done = Done::at_once(request, Ok(()));
                 closed.finished(end, &done, &mut Null);
             }
             _ => {

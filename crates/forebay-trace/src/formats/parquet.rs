@@ -5,28 +5,31 @@
 //! long as every value fits. Tables that others made are read as the canonical form, their columns
 //! found by the names that people give them ([`found`]).
 
+mod arrow_schema;
 pub mod canonical;
+mod chunk;
 mod columns;
+pub(crate) mod file;
 mod found;
 pub mod hadoop;
+mod kinds;
+mod pages;
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use ::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use ::parquet::file::metadata::KeyValue;
-use arrow_array::RecordBatchReader;
-
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::open::{from_pipe, is_pipe};
 use crate::order::Ordered;
 use crate::rows::shorten;
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::table::{Field, Source};
+use crate::trace::{Dictionary, Notes, Reader, Record};
 use crate::unpack::{Consumed, Packing};
 use columns::Columns;
+use file::ParquetFile;
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"PAR1")
@@ -41,39 +44,36 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
 /// What the names of columns declare of a table that others made, and what it calls times, places and lengths. Our own
 /// form states its units, and so does the capture form.
 pub(crate) fn declared(path: &Path) -> Option<(String, [String; 3])> {
-    let file = File::open(path).ok()?;
-    let builder = guarded(path, || ParquetRecordBatchReaderBuilder::try_new(file)).ok()?;
-    let metadata = builder.metadata().file_metadata().key_value_metadata();
-    let is_ours = metadata.into_iter().flatten().any(|kv| kv.key == canonical::KEY_VERSION);
-    let fields = builder.schema().fields();
-    let is_capture = CAPTURE.iter().all(|name| fields.find(name).is_some());
-    if is_ours || is_capture { None } else { found::declared(fields) }
+    let file = ParquetFile::open(path, File::open(path).ok()?).ok()?;
+    let is_ours = file.metadata().iter().any(|(key, _)| key == canonical::KEY_VERSION);
+    if is_ours || is_capture(file.fields()) { None } else { found::declared(file.fields()) }
 }
 
 /// Columns that only the capture form has all of.
 const CAPTURE: [&str; 4] = ["time_ns", "pid", "tgid", "lba"];
 
+fn is_capture(fields: &[Field]) -> bool {
+    CAPTURE.iter().all(|wanted| fields.iter().any(|field| field.name == *wanted))
+}
+
 /// Opens either form of a table that is no file; `path` is what messages call it.
 pub(crate) fn open_table(
     path: PathBuf,
     metadata: Vec<(String, String)>,
-    batches: Box<dyn RecordBatchReader + Send>,
+    source: Box<dyn Source>,
 ) -> Result<Box<dyn Reader>, TraceError> {
-    let columns = batches.schema().fields().iter().map(|f| f.name().clone()).collect();
-    either(Table { path, columns, metadata, batches, told: None }, false)
+    let fields = source.fields().to_vec();
+    either(Table { path, fields, metadata, source, told: None }, false)
 }
 
 fn either(table: Table, splits: bool) -> Result<Box<dyn Reader>, TraceError> {
-    let has = |wanted: &str| table.columns.iter().any(|name| name == wanted);
-    if CAPTURE.into_iter().all(has) {
+    if is_capture(&table.fields) {
         let rows = Rows::<hadoop::Hadoop>::new(table)?;
         return Ok(Box::new(Ordered::new(rows).splitting_runs(splits)));
     }
     let zero = canonical::zero(&table);
-    let schema = table.batches.schema();
-    let fields = schema.fields();
-    let unsure =
-        [found::open_unit(&table.columns), found::unread_latency(fields), found::unread(fields)];
+    let fields = &table.fields;
+    let unsure = [found::open_unit(fields), found::unread_latency(fields), found::unread(fields)];
     let mut rows = Rows::<canonical::Canonical>::new(table)?;
     rows.notes.warnings.extend(unsure.into_iter().flatten());
     Ok(Box::new(Ordered::by_clock(rows, zero).splitting_runs(splits)))
@@ -99,6 +99,9 @@ trait Schema: Send + Sized {
     /// From the file's metadata.
     fn new(table: &Table, dictionary: &mut Dictionary) -> Result<Self, TraceError>;
 
+    /// The names of the columns that it reads, of those that there are.
+    fn wanted(fields: &[Field]) -> Vec<&str>;
+
     /// Appends a batch of rows as records.
     fn records(
         &mut self,
@@ -121,9 +124,9 @@ trait Schema: Send + Sized {
 /// An open Parquet file, or a table of the same form.
 struct Table {
     path: PathBuf,
-    columns: Vec<String>,
+    fields: Vec<Field>,
     metadata: Vec<(String, String)>,
-    batches: Box<dyn RecordBatchReader + Send>,
+    source: Box<dyn Source>,
     /// Where reading is told of, and bytes of the file for each row.
     told: Option<(Consumed, f64)>,
 }
@@ -152,18 +155,10 @@ impl Table {
         let file =
             File::open(&path).map_err(|source| TraceError::Io { path: path.clone(), source })?;
         let bytes = file.metadata().map_or(0, |found| found.len());
-        let (columns, metadata, rows, batches) = guarded(&path, || {
-            let options = ArrowReaderOptions::new();
-            let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)?;
-            let columns = builder.schema().fields().iter().map(|f| f.name().clone()).collect();
-            let metadata = builder.metadata().file_metadata().key_value_metadata().cloned();
-            let rows = builder.metadata().file_metadata().num_rows();
-            Ok((columns, metadata, rows, builder.with_batch_size(BATCH).build()?))
-        })?;
-        let said = |kv: KeyValue| Some((kv.key, kv.value?));
-        let metadata = metadata.into_iter().flatten().filter_map(said).collect();
-        let told = Some((input.consumed, bytes as f64 / rows.max(1) as f64));
-        Ok(Table { path, columns, metadata, batches: Box::new(batches), told })
+        let file = ParquetFile::open(&path, file)?;
+        let told = Some((input.consumed, bytes as f64 / file.rows().max(1) as f64));
+        let (fields, metadata) = (file.fields().to_vec(), file.metadata());
+        Ok(Table { path, fields, metadata, source: Box::new(file), told })
     }
 
     /// The value of a metadata key.
@@ -240,6 +235,8 @@ fn damaged(path: &Path, got: String, expected: &str) -> TraceError {
 /// A [`Reader`] of a [`Schema`], in the order of the file.
 struct Rows<S> {
     table: Table,
+    /// Indices of the columns that are read.
+    wanted: Vec<usize>,
     schema: S,
     row: u64,
     dictionary: Dictionary,
@@ -251,7 +248,12 @@ impl<S: Schema> Rows<S> {
         let mut dictionary = Dictionary::default();
         let schema = S::new(&table, &mut dictionary)?;
         let notes = Notes { format: S::NAME, ..Notes::default() };
-        Ok(Rows { table, schema, row: 0, dictionary, notes })
+        let wanted = S::wanted(&table.fields);
+        let place = |name: &&str| table.fields.iter().position(|field| field.name == *name);
+        let mut wanted: Vec<usize> = wanted.iter().filter_map(place).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(Rows { table, wanted, schema, row: 0, dictionary, notes })
     }
 }
 
@@ -259,15 +261,14 @@ impl<S: Schema> Reader for Rows<S> {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         batch.clear();
         while batch.is_empty() {
-            let next = guarded(&self.table.path, || Ok(self.table.batches.next().transpose()?))?;
-            let Some(rows) = next else {
+            let Some(rows) = self.table.source.next(&self.wanted)? else {
                 self.notes.warnings.extend(self.schema.end());
                 break;
             };
-            let columns = Columns::new(&self.table.path, self.row, &rows);
+            let columns = Columns::new(&self.table.path, self.row, &self.table.fields, rows);
             self.schema.records(&columns, &mut self.dictionary, batch)?;
             self.notes.warnings.extend(self.schema.warning());
-            self.row += rows.num_rows() as u64;
+            self.row += rows.rows as u64;
             self.table.tell(self.row);
             let read = batch.len();
             batch.retain(|r| r.len > 0 || r.op == forebay_core::Op::Flush);

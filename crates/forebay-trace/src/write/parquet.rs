@@ -1,12 +1,10 @@
 //! Writes [canonical Parquet](crate::formats::parquet::canonical), zstd-compressed, on two threads.
 
+mod columns;
 mod group;
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -16,6 +14,7 @@ use parquet::file::writer::SerializedFileWriter;
 use self::group::Group;
 use super::{Draft, Writer, io_error};
 use crate::error::TraceError;
+use crate::formats::parquet::file::KEY_ARROW;
 use crate::table;
 use crate::trace::{Dictionary, Notes, Record};
 
@@ -29,13 +28,10 @@ const ZSTD_LEVEL: i32 = 1;
 const DELTA: Encoding = Encoding::DELTA_BINARY_PACKED;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
-    let schema = Arc::new(table::file_schema());
     let path = draft.path.clone();
     let fail = |error| failed(&path, error);
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(fail)?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_max_row_group_row_count(Some(GROUP_ROWS));
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level));
     // Hardly a value comes twice: a dictionary of them would be made only to be given up.
     let properties = ["at_ns", "offset", "latency_ns"]
         .into_iter()
@@ -45,55 +41,62 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
         p.set_column_statistics_enabled(column.into(), EnabledStatistics::None)
     });
     let properties = properties.set_column_encoding("at_ns".into(), DELTA).build();
-    let table = ArrowWriter::try_new(draft, schema.clone(), Some(properties)).map_err(fail)?;
-    let (file, columns) = table.into_serialized_writer().map_err(fail)?;
-    Ok(Box::new(Parquet { path, schema, file, columns, groups: 0, group: None }))
+    let schema = columns::schema().map_err(fail)?;
+    let mut file = SerializedFileWriter::new(draft, schema, Arc::new(properties)).map_err(fail)?;
+    let arrow = KeyValue::new(KEY_ARROW.to_string(), columns::ARROW.to_string());
+    file.append_key_value_metadata(arrow);
+    Ok(Box::new(Parquet { path, file, rows: Vec::new(), before: None }))
 }
 
 struct Parquet {
     path: std::path::PathBuf,
-    schema: SchemaRef,
     file: SerializedFileWriter<Draft>,
-    columns: ArrowRowGroupWriterFactory,
-    /// Groups that were begun.
-    groups: usize,
-    group: Option<Group>,
+    /// Of the group that is being filled.
+    rows: Vec<Record>,
+    /// The group before, which is being encoded.
+    before: Option<Group>,
 }
 
 impl Parquet {
-    fn add(&mut self, batch: &[Record]) -> Result<(), ParquetError> {
-        let rows = table::rows(&self.schema, batch)?;
-        let mut from = 0;
-        while from < rows.num_rows() {
-            let mut group = match self.group.take() {
-                Some(group) => group,
-                None => self.begin_group()?,
-            };
-            let count = (GROUP_ROWS - group.rows).min(rows.num_rows() - from);
-            group.write(rows.slice(from, count))?;
-            from += count;
-            if group.rows < GROUP_ROWS {
-                self.group = Some(group);
-            } else {
-                self.end_group(group)?;
+    fn add(&mut self, mut batch: &[Record]) -> Result<(), ParquetError> {
+        while !batch.is_empty() {
+            let (fit, rest) = batch.split_at(batch.len().min(GROUP_ROWS - self.rows.len()));
+            self.rows.extend_from_slice(fit);
+            if self.rows.len() == GROUP_ROWS {
+                self.end_group()?;
             }
+            batch = rest;
         }
         Ok(())
     }
 
-    fn begin_group(&mut self) -> Result<Group, ParquetError> {
-        let columns = self.columns.create_column_writers(self.groups)?;
-        self.groups += 1;
-        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
-        Ok(Group::new(columns, &names))
+    fn end_group(&mut self) -> Result<(), ParquetError> {
+        self.append_group()?;
+        let rows = std::mem::take(&mut self.rows);
+        let columns = self.file.schema_descr().columns().to_vec();
+        self.before = Some(Group::new(rows, columns, self.file.properties()));
+        Ok(())
     }
 
-    fn end_group(&mut self, group: Group) -> Result<(), ParquetError> {
+    /// Appends the group that is being encoded to the file.
+    fn append_group(&mut self) -> Result<(), ParquetError> {
+        let Some(group) = self.before.take() else { return Ok(()) };
         let mut to = self.file.next_row_group()?;
-        for chunk in group.close()? {
-            chunk.append_to_row_group(&mut to)?;
+        for chunk in group.finish()? {
+            to.append_column(&chunk.bytes, chunk.about)?;
         }
         to.close()?;
+        Ok(())
+    }
+
+    fn finish(&mut self, dictionary: &Dictionary, notes: &Notes) -> Result<(), ParquetError> {
+        if !self.rows.is_empty() {
+            self.end_group()?;
+        }
+        self.append_group()?;
+        for (key, value) in table::metadata(dictionary, notes) {
+            self.file.append_key_value_metadata(KeyValue::new(key.to_string(), Some(value)));
+        }
         Ok(())
     }
 }
@@ -119,12 +122,7 @@ impl Writer for Parquet {
         dictionary: &Dictionary,
         notes: &Notes,
     ) -> Result<Vec<String>, TraceError> {
-        if let Some(group) = self.group.take() {
-            self.end_group(group).map_err(|error| failed(&self.path, error))?;
-        }
-        for (key, value) in table::metadata(dictionary, notes) {
-            self.file.append_key_value_metadata(KeyValue::new(key.to_string(), Some(value)));
-        }
+        Parquet::finish(&mut self, dictionary, notes).map_err(|error| failed(&self.path, error))?;
         self.file.into_inner().map_err(|error| failed(&self.path, error))?.publish()?;
         Ok(Vec::new())
     }

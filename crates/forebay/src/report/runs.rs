@@ -77,6 +77,9 @@ fn headline(results: &[RunResult], total_is: &str) -> String {
         return "Nothing was run".to_string();
     };
     let tail = |run: &RunResult| {
+        if run.figures.is_overloaded() {
+            return late(run);
+        }
         let reads = run.figures.read_p99_ms.map(|ms| ("reads", ms));
         let p99 = reads.or(run.figures.write_p99_ms.map(|ms| ("writes", ms)));
         p99.map_or(String::new(), |(kind, ms)| {
@@ -106,8 +109,17 @@ fn headline(results: &[RunResult], total_is: &str) -> String {
     }
 }
 
+/// How many requests of an overloaded disk come late: its tails say how few may wait, not how soon they are answered.
+fn late(run: &RunResult) -> String {
+    let share = super::text::percent(run.figures.lagging_share);
+    format!("; the disk is overloaded, {share} of the requests are more than 1 s late")
+}
+
 /// Both tails of a run beside those of the first: what is gained in one may be paid in the other.
 fn tails(run: &RunResult, first: &RunResult) -> String {
+    if run.figures.is_overloaded() {
+        return late(run);
+    }
     let kinds = [
         ("reads", run.figures.read_p99_ms, first.figures.read_p99_ms),
         ("writes", run.figures.write_p99_ms, first.figures.write_p99_ms),
@@ -339,6 +351,12 @@ mod tests {
         let text = headline(&results, "busy time");
         assert!(
             text.starts_with(&format!("No policy has less busy time than {}", results[0].policy)),
+            "{text}"
+        );
+        results[0].figures.lagging_share = 0.25;
+        let text = headline(&results, "busy time");
+        assert!(
+            text.contains("; the disk is overloaded, 25") && !text.contains("within"),
             "{text}"
         );
         results.truncate(1);

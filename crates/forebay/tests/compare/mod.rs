@@ -6,6 +6,7 @@ mod verdict;
 
 use forebay::compare::{Card, Options, compare};
 use forebay::input::Input;
+use forebay::progress::unheard;
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
@@ -52,7 +53,7 @@ fn input(records: &[Record]) -> Input {
 fn card(a: &[Record], b: &[Record], devices: &[&str]) -> Card {
     let names: Vec<String> = devices.iter().map(|name| name.to_string()).collect();
     let options = Options::new(&names, None, 1.0, 3).unwrap();
-    compare(&input(a), &input(b), &options, &mut forebay::progress::unheard).unwrap()
+    compare(&input(a), &input(b), &options, &mut unheard).unwrap()
 }
 
 fn close(found: f64, expected: f64, what: &str) {

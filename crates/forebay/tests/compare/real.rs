@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use forebay::compare::{Card, Options, compare};
 use forebay::input::Input;
+use forebay::progress::{unheard, untold};
 use forebay_core::Nanos;
 use forebay_trace::Record;
 use forebay_trace::streams::StreamBy;
@@ -19,15 +20,11 @@ fn shared(name: &str) -> Option<PathBuf> {
 }
 
 fn read(name: &str) -> Option<Input> {
-    Some(
-        Input::read(&shared(name)?, None, StreamBy::default(), &mut forebay::progress::untold)
-            .unwrap(),
-    )
+    Some(Input::read(&shared(name)?, None, StreamBy::default(), &mut untold).unwrap())
 }
 
 fn card(a: &Input, b: &Input) -> Card {
-    compare(a, b, &Options::new(&[], None, 1.0, 1).unwrap(), &mut forebay::progress::unheard)
-        .unwrap()
+    compare(a, b, &Options::new(&[], None, 1.0, 1).unwrap(), &mut unheard).unwrap()
 }
 
 fn holds(card: &Card, of: &str) -> bool {

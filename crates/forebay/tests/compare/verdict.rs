@@ -2,6 +2,7 @@
 
 use forebay::compare::{Card, Options, Quantity, compare};
 use forebay::input::Input;
+use forebay::progress::{unheard, untold};
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
@@ -71,7 +72,7 @@ fn an_intensity_is_another_clock() {
     let slow: Vec<Record> =
         a.iter().map(|record| Record { at: Nanos(record.at.0 * 4), ..*record }).collect();
     let calm = Options::new(&["fixed:1000".to_string()], None, 0.25, 3).unwrap();
-    let found = compare(&input(&a), &input(&a), &calm, &mut forebay::progress::unheard).unwrap();
+    let found = compare(&input(&a), &input(&a), &calm, &mut unheard).unwrap();
     let expected = card(&slow, &slow, &["fixed:1000"]);
     assert_eq!(found.responses[0].mean_ms, expected.responses[0].mean_ms);
     assert_eq!(found.responses[0].p99_ms, expected.responses[0].p99_ms);
@@ -128,9 +129,8 @@ fn streams_are_held_against_their_namesakes_or_else_by_rank() {
         Input::from_records(records, names.map(String::from).to_vec())
     };
     let options = Options::new(&["990-pro".to_string()], None, 1.0, 3).unwrap();
-    let against = |b: &Input| {
-        compare(&named(split(7), ["x", "y"]), b, &options, &mut forebay::progress::unheard).unwrap()
-    };
+    let against =
+        |b: &Input| compare(&named(split(7), ["x", "y"]), b, &options, &mut unheard).unwrap();
     let weights = |card: &Card, name: &str| {
         let weight = feature(card, name);
         (weight.a, weight.b)
@@ -156,16 +156,14 @@ fn volumes(names: [&str; 2], turned: bool) -> Input {
     let path = folder.path().join("t.csv");
     std::fs::write(&path, rows).unwrap();
     let from = "columns:at:ns,op,offset,len,volume,skip=1";
-    Input::read(&path, Some(from), Default::default(), &mut forebay::progress::untold).unwrap()
+    Input::read(&path, Some(from), Default::default(), &mut untold).unwrap()
 }
 
 #[test]
 fn volumes_lie_where_their_namesakes_or_those_of_their_load_do() {
     let options = Options::new(&["990-pro".to_string()], None, 1.0, 3).unwrap();
     let elsewhere = |b: &Input| {
-        let card =
-            compare(&volumes(["x", "y"], false), b, &options, &mut forebay::progress::unheard)
-                .unwrap();
+        let card = compare(&volumes(["x", "y"], false), b, &options, &mut unheard).unwrap();
         card.heat.total_variation
     };
     assert_eq!(elsewhere(&volumes(["x", "y"], false)), 0.0);

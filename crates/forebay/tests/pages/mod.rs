@@ -19,6 +19,7 @@ use forebay::plan::consolidate::{Begin, Consolidation, consolidate};
 use forebay::plan::costed::{self, Costs, Load};
 use forebay::plan::power::{Disk, Question, power};
 use forebay::plan::sla::{Sla, price};
+use forebay::progress::{unheard, untold};
 use forebay::report::{self, CapacityPage, ConsolidatePage, PowerPage, RunsPage, SlaPage};
 use forebay::simulate::{Bed, Run, Setup, run_all};
 use forebay_core::{Flags, Nanos, Op};
@@ -70,15 +71,8 @@ fn advise_s_page_is_sound() {
     let (input, device) = (input(), devices::open("st1000nm0011").unwrap());
     let flash = default_flash().unwrap();
     let reason = "for the test".to_string();
-    let advice = advise(
-        &input,
-        &device,
-        reason,
-        &flash,
-        Setup::default(),
-        Asked::default(),
-        &mut forebay::progress::unheard,
-    );
+    let advice =
+        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), &mut unheard);
     walk("advise", &report::html(&advice.unwrap()));
 }
 
@@ -87,15 +81,8 @@ fn simulate_s_page_is_sound() {
     for (device, policies) in [("st1000nm0011:plain", &["noop", "cfq"][..]), ("990-pro", &["none"])]
     {
         let (input, device) = (input(), devices::open(device).unwrap());
-        let runs = run_all(
-            &input,
-            Bed::of(&device),
-            policies,
-            Setup::default(),
-            1,
-            &mut forebay::progress::unheard,
-        )
-        .unwrap();
+        let runs =
+            run_all(&input, Bed::of(&device), policies, Setup::default(), 1, &mut unheard).unwrap();
         let named = |run: Run| (run.result.policy.clone(), run);
         let runs: Vec<(String, Run)> = runs.into_iter().map(named).collect();
         let cylinders = forebay_core::Device::cylinders(&device.model);
@@ -127,12 +114,7 @@ fn simulate_s_page_is_sound() {
 fn compare_s_page_is_sound() {
     let input = input();
     let options = Options::new(&["990-pro".to_string()], None, 1.0, 1).unwrap();
-    walk(
-        "compare",
-        &report::card_html(
-            &compare(&input, &input, &options, &mut forebay::progress::unheard).unwrap(),
-        ),
-    );
+    walk("compare", &report::card_html(&compare(&input, &input, &options, &mut unheard).unwrap()));
 }
 
 #[test]
@@ -142,7 +124,7 @@ fn cache_s_page_is_sound() {
         let mut reader = forebay_trace::open::open(&path, None).unwrap();
         let options =
             CurveOptions { block_bytes: Some(65_536), sizes_blocks, ..CurveOptions::default() };
-        let curve = curve(&path, &mut *reader, &options, &mut forebay::progress::untold).unwrap();
+        let curve = curve(&path, &mut *reader, &options, &mut untold).unwrap();
         let page = report::cache_html(&curve);
         walk("cache", &page);
         let shown = table(&page, "of what can be found");
@@ -161,9 +143,7 @@ fn cache_s_page_is_sound() {
 #[test]
 fn plan_capacity_s_page_is_sound() {
     let (arrivals, promises) = (bursty("<t>"), promises());
-    let rows =
-        capacity::table(&arrivals, &promises, Doubt::default(), &mut forebay::progress::unheard)
-            .unwrap();
+    let rows = capacity::table(&arrivals, &promises, Doubt::default(), &mut unheard).unwrap();
     let curves = capacity::curve(&arrivals, &promises.within).unwrap();
     let page = CapacityPage {
         arrivals: &arrivals,
@@ -185,15 +165,7 @@ fn plan_consolidate_s_page_is_sound() {
     ] {
         let begin = Begin::Together;
         let doubt = (clients.len() == 2).then_some(Bootstrap { level: 0.9, seed: 1 });
-        let found = consolidate(
-            clients,
-            begin,
-            &shifts,
-            &promises(),
-            doubt,
-            &mut forebay::progress::unheard,
-        )
-        .unwrap();
+        let found = consolidate(clients, begin, &shifts, &promises(), doubt, &mut unheard).unwrap();
         let page = ConsolidatePage { clients, begin, shifts: &shifts, found: &found };
         let page = report::consolidate_html(&page);
         walk("plan consolidate", &page);
@@ -210,9 +182,7 @@ fn what_clients_need_together_stands_under_its_heading() {
     let all: Vec<ArrivalTimes> = (0..3).map(|_| bursty("t")).collect();
     let clients: Vec<&ArrivalTimes> = all.iter().collect();
     let (begin, shifts) = (Begin::Together, [Nanos::ZERO]);
-    let mut found =
-        consolidate(&clients, begin, &shifts, &promises(), None, &mut forebay::progress::unheard)
-            .unwrap();
+    let mut found = consolidate(&clients, begin, &shifts, &promises(), None, &mut unheard).unwrap();
     let row = &mut found.rows[0];
     (row.sum_iops, row.merged_iops, row.ratio) = (4000, 1000, 0.25);
     (row.shaped_iops, row.every_client_iops) = (2000, 3000);
@@ -407,7 +377,7 @@ fn plan_buy_s_page_is_sound() {
         sharings: &[buy::Sharing::Shared],
         prices: &buy::Prices::default(),
     };
-    let answer = buy::answer(&[input()], &question, &mut forebay::progress::unheard).unwrap();
+    let answer = buy::answer(&[input()], &question, &mut unheard).unwrap();
     walk("plan buy", &report::buy_html(&answer));
 }
 

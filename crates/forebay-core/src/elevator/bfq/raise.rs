@@ -2,7 +2,7 @@
 //! times as much for some seconds, so that what a person waits for is done quickly.
 //!
 //! Many streams that begin together are one job (a boot, a make) that does not want latency: once a
-//! burst is large its further streams are not raised.
+//! burst is large none of its streams is raised, those before the last one from when they ask again.
 
 use crate::contract::time::Nanos;
 
@@ -24,14 +24,24 @@ const BURST_LARGE: u32 = 8;
 /// Streams that begin about now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Burst {
+    /// Bursts before it.
+    number: u32,
     streams: u32,
     last: Nanos,
+    /// The last burst that was large.
+    large: Option<u32>,
 }
 
 impl Burst {
     fn begins(&mut self, now: Nanos) {
-        self.streams = if now > self.last + BURST_GAP { 1 } else { self.streams + 1 };
+        if now > self.last + BURST_GAP {
+            (self.number, self.streams) = (self.number + 1, 0);
+        }
+        self.streams += 1;
         self.last = now;
+        if self.streams >= BURST_LARGE {
+            self.large = Some(self.number);
+        }
     }
 }
 
@@ -41,6 +51,8 @@ pub(super) struct Raised {
     until: Option<Nanos>,
     /// When it ran out of requests; none before its first.
     idle_since: Option<Nanos>,
+    /// The burst that it began in.
+    burst: u32,
 }
 
 impl Raised {
@@ -49,9 +61,13 @@ impl Raised {
         let is_new = self.idle_since.is_none();
         if is_new {
             burst.begins(now);
+            self.burst = burst.number;
         }
+        let is_of_large = burst.large == Some(self.burst);
         let has_paused = self.idle_since.is_none_or(|since| since + PAUSE_MIN <= now);
-        if has_paused && !(is_new && burst.streams > BURST_LARGE) {
+        if is_of_large && (is_new || !has_paused) {
+            self.until = None;
+        } else if has_paused {
             self.until = Some(now + RAISED_FOR);
         }
         self.expire(now);
@@ -100,7 +116,23 @@ mod tests {
             raised.is_raised()
         };
         let raised = (0..20).filter(|i| begin(i * 100, &mut burst)).count();
-        assert_eq!(raised, 8);
+        assert_eq!(raised, 7, "the eighth makes it large");
         assert!(begin(3000, &mut burst), "one that begins later is alone");
+    }
+
+    #[test]
+    fn the_first_of_a_large_burst_lose_what_they_had_when_they_ask_again() {
+        let (at, mut burst) = (Nanos::from_millis, Burst::default());
+        let mut streams = [Raised::default(); 8];
+        streams.iter_mut().for_each(|stream| stream.enter(at(1), &mut burst));
+        assert!(streams[0].is_raised() && !streams[7].is_raised());
+        for stream in &mut streams {
+            stream.leave(at(2));
+            stream.enter(at(3), &mut burst);
+            assert!(!stream.is_raised());
+            stream.leave(at(4));
+            stream.enter(at(5000), &mut burst);
+            assert!(stream.is_raised(), "one person's request after a pause");
+        }
     }
 }

@@ -25,6 +25,7 @@ use crate::formats::titles;
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 use crate::rows::{self, Wrong};
+use crate::table::Field;
 use crate::trace::{Dictionary, Record, Stream};
 
 /// Metadata key of the version of this form.
@@ -261,6 +262,24 @@ impl Schema for Canonical {
         dictionary.streams = streams.unwrap_or_default().iter().map(Stream::from).collect();
         dictionary.volumes = volumes.unwrap_or_default();
         Ok(schema)
+    }
+
+    fn wanted(fields: &[Field]) -> Vec<&str> {
+        let number = |names: &[&str]| found::any(fields, names, found::is_number);
+        let text = |names: &[&str]| found::any(fields, names, found::is_text);
+        let found = [
+            found::time(fields, &titles::AT).map(|at| at.name),
+            found::any(fields, &titles::OP, |_| true),
+            found::bytes(fields, &titles::OFFSET).map(|offset| offset.name),
+            found::bytes(fields, &titles::LEN).map(|len| len.name),
+            found::latency(fields).map(|latency| latency.name),
+            number(&titles::THREAD),
+            number(&titles::PROCESS),
+            text(&titles::NAME),
+            text(&titles::VOLUME),
+            number(&titles::VOLUME),
+        ];
+        found.into_iter().flatten().chain(["stream", "volume", "flags"]).collect()
     }
 
     fn records(

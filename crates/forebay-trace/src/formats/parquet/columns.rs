@@ -1,46 +1,73 @@
 //! The columns of a batch, checked: present, of a fitting type, without nulls where none may be.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, downcast_integer_array};
-use arrow_schema::{DataType, Fields, TimeUnit};
 use forebay_core::Op;
-use rustc_hash::FxHashMap;
 
 use super::found::Found;
 use crate::error::{Place, TraceError};
 use crate::op_flags::{OPS_EXPECTED, op_word};
 use crate::rows::Wrong;
+use crate::table::{Batch, Column, Field, Kind, Values};
 
 /// One batch of rows.
 pub(super) struct Columns<'a> {
     path: &'a Path,
     /// Rows before this batch.
     before: u64,
-    batch: &'a RecordBatch,
+    fields: &'a [Field],
+    batch: &'a Batch,
 }
 
 /// Integers without nulls, unless asked for.
-pub(super) struct Numbers {
-    array: Int64Array,
+pub(super) struct Numbers<'a> {
+    values: Cow<'a, [i64]>,
+    /// Empty if none is missing.
+    missing: Cow<'a, [bool]>,
 }
 
-impl Numbers {
+impl Numbers<'_> {
     /// The value of a row; `None` for null.
     pub(super) fn get(&self, row: usize) -> Option<i64> {
-        (row < self.array.len() && self.array.is_valid(row)).then(|| self.array.value(row))
+        match self.missing.get(row) {
+            Some(true) => None,
+            _ => self.values.get(row).copied(),
+        }
+    }
+
+    /// With each value that is there replaced, which may make it null.
+    fn mapped(
+        values: impl Iterator<Item = Option<Result<Option<i64>, TraceError>>>,
+    ) -> Result<Numbers<'static>, TraceError> {
+        let (mut numbers, mut missing) = (Vec::with_capacity(values.size_hint().0), Vec::new());
+        for value in values {
+            let value = value.transpose()?.flatten();
+            if value.is_none() {
+                missing.resize(numbers.len(), false);
+                missing.push(true);
+            }
+            numbers.push(value.unwrap_or_default());
+        }
+        if !missing.is_empty() {
+            missing.resize(numbers.len(), false);
+        }
+        Ok(Numbers { values: numbers.into(), missing: missing.into() })
     }
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn new(path: &'a Path, before: u64, batch: &'a RecordBatch) -> Columns<'a> {
-        Columns { path, before, batch }
+    pub(super) fn new(
+        path: &'a Path,
+        before: u64,
+        fields: &'a [Field],
+        batch: &'a Batch,
+    ) -> Columns<'a> {
+        Columns { path, before, fields, batch }
     }
 
     pub(super) fn rows(&self) -> usize {
-        self.batch.num_rows()
+        self.batch.rows
     }
 
     /// The error that a row of a column is wrong.
@@ -48,8 +75,11 @@ impl<'a> Columns<'a> {
         wrong.at(self.path, Place::Row(self.before + row as u64 + 1), "")
     }
 
-    fn column(&self, name: &str) -> Result<&'a ArrayRef, TraceError> {
-        self.batch.column_by_name(name).ok_or_else(|| self.missing(name, ""))
+    fn column(&self, name: &str) -> Result<(&'a Kind, &'a Column), TraceError> {
+        let place = self.fields.iter().position(|field| field.name == name);
+        let found =
+            place.and_then(|at| Some((&self.fields.get(at)?.kind, self.batch.columns.get(at)?)));
+        found.ok_or_else(|| self.missing(name, ""))
     }
 
     /// The error that there is no column `name`, nor one of the names that would do for it.
@@ -65,11 +95,11 @@ impl<'a> Columns<'a> {
     }
 
     /// The columns' names and types.
-    pub(super) fn fields(&self) -> &'a Fields {
-        self.batch.schema_ref().fields()
+    pub(super) fn fields(&self) -> &'a [Field] {
+        self.fields
     }
 
-    fn type_error(&self, name: &str, got: &DataType, expected: &str) -> TraceError {
+    fn type_error(&self, name: &str, got: &Kind, expected: &str) -> TraceError {
         TraceError::Malformed {
             path: self.path.to_path_buf(),
             place: Place::File,
@@ -80,120 +110,141 @@ impl<'a> Columns<'a> {
     }
 
     /// A column of integers; nulls only where `nullable`.
-    pub(super) fn numbers(&self, name: &str, nullable: bool) -> Result<Numbers, TraceError> {
-        let column = self.column(name)?;
-        let array = match column.data_type() {
-            integer if integer.is_integer() => self.integers(name, column)?,
-            float if float.is_floating() => self.whole(name, column)?,
-            other => return Err(self.type_error(name, other, "an integer type")),
+    pub(super) fn numbers(&self, name: &str, nullable: bool) -> Result<Numbers<'a>, TraceError> {
+        let (kind, column) = self.column(name)?;
+        let numbers = match (kind, &column.values) {
+            (Kind::Integer { bits, signed }, Values::Integers(values)) => {
+                let numbers = Numbers {
+                    values: values.as_slice().into(),
+                    missing: column.missing.as_slice().into(),
+                };
+                if *bits == 64 && !signed {
+                    self.below_2_to_63(name, &numbers)?;
+                }
+                numbers
+            }
+            (Kind::Float { bits }, Values::Floats(values)) => {
+                self.whole(name, *bits, values, &column.missing)?
+            }
+            _ => return Err(self.type_error(name, kind, "an integer type")),
         };
         if !nullable {
-            self.without_nulls(name, &array)?;
+            self.without_nulls(name, &numbers.missing)?;
         }
-        Ok(Numbers { array })
+        Ok(numbers)
     }
 
-    /// A column of any integer type.
-    // The same lines for every type, also those that always fit.
-    #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)]
-    fn integers(&self, name: &str, column: &ArrayRef) -> Result<Int64Array, TraceError> {
-        downcast_integer_array!(
-            column => {
-                let mut numbers = Vec::with_capacity(column.len());
-                for (row, value) in column.iter().enumerate() {
-                    let Some(value) = value else {
-                        numbers.push(None);
-                        continue;
-                    };
-                    let number = i64::try_from(value).map_err(|_| {
-                        let got = value.to_string();
-                        self.wrong(row, Wrong::new(name.to_string(), got.as_bytes(), "an integer below 2^63"))
-                    })?;
-                    numbers.push(Some(number));
-                }
-                Ok(numbers.into())
-            }
-            other => Err(self.type_error(name, other, "an integer type")),
-        )
+    /// That no unsigned integer has the bit that is the sign of a signed one.
+    fn below_2_to_63(&self, name: &str, numbers: &Numbers) -> Result<(), TraceError> {
+        let beyond = |row: &usize| numbers.get(*row).is_some_and(|value| value < 0);
+        if numbers.values.iter().all(|value| *value >= 0) {
+            return Ok(());
+        }
+        let Some(row) = (0..numbers.values.len()).find(beyond) else { return Ok(()) };
+        let got = (numbers.get(row).unwrap_or_default() as u64).to_string();
+        Err(self.wrong(row, Wrong::new(name.to_string(), got.as_bytes(), "an integer below 2^63")))
     }
 
     /// A column of floating point whose values are all whole: what pandas makes of integers where
     /// one is missing. NaN is null. Beyond what its type tells apart, a value has been rounded.
-    fn whole(&self, name: &str, column: &ArrayRef) -> Result<Int64Array, TraceError> {
-        let (exact_max, expected) = match column.data_type() {
-            DataType::Float16 => (2f64.powi(11), "a whole number within 2^11, exact in float16"),
-            DataType::Float32 => (2f64.powi(24), "a whole number within 2^24, exact in float32"),
+    fn whole(
+        &self,
+        name: &str,
+        bits: u8,
+        values: &[f64],
+        missing: &[bool],
+    ) -> Result<Numbers<'a>, TraceError> {
+        let (exact_max, expected) = match bits {
+            16 => (2f64.powi(11), "a whole number within 2^11, exact in float16"),
+            32 => (2f64.powi(24), "a whole number within 2^24, exact in float32"),
             _ => (2f64.powi(53), "a whole number within 2^53, exact in float64"),
         };
-        let whole = |(row, value): (usize, Option<f64>)| match value {
-            Some(value) if value.fract() == 0.0 && value.abs() <= exact_max => {
-                Ok(Some(value as i64))
-            }
-            Some(value) if !value.is_nan() => Err(self
+        let whole = |row: usize, value: f64| match value {
+            value if value.fract() == 0.0 && value.abs() <= exact_max => Ok(Some(value as i64)),
+            value if !value.is_nan() => Err(self
                 .wrong(row, Wrong::new(name.to_string(), value.to_string().as_bytes(), expected))),
             _ => Ok(None),
         };
-        self.floats(column).iter().enumerate().map(whole).collect()
+        Numbers::mapped(present(values, missing).map(|(row, value)| Some(whole(row, value?))))
     }
 
     /// A column of times in nanoseconds: of a type that says its unit, or of numbers with the unit in the column's name.
-    pub(super) fn times(&self, found: Found<'_>, nullable: bool) -> Result<Numbers, TraceError> {
-        let (name, column) = (found.name, self.column(found.name)?);
-        let array = match column.data_type() {
-            DataType::Timestamp(unit, _) | DataType::Duration(unit) => {
-                let data = column.to_data().into_builder().data_type(DataType::Int64).build();
-                let ticks = data.map_err(|_| {
-                    self.type_error(name, column.data_type(), "a whole column of times")
-                })?;
-                self.scaled(name, Int64Array::from(ticks), ns_of(*unit))?
+    pub(super) fn times(
+        &self,
+        found: Found<'_>,
+        nullable: bool,
+    ) -> Result<Numbers<'a>, TraceError> {
+        let name = found.name;
+        let (kind, column) = self.column(name)?;
+        let numbers = match (kind, &column.values) {
+            (
+                Kind::Timestamp { tick_ns } | Kind::Duration { tick_ns },
+                Values::Integers(values),
+            ) => {
+                let ticks = Numbers {
+                    values: values.as_slice().into(),
+                    missing: column.missing.as_slice().into(),
+                };
+                self.scaled(name, ticks, *tick_ns)?
             }
-            kind => {
+            (kind, values) => {
                 let expected = "a timestamp, or numbers whose unit ends the name: call it NAME_ns, _us, _ms or _s";
                 let unit = found.unit.ok_or_else(|| self.type_error(name, kind, expected))?;
-                match kind.is_floating() && unit > 1 {
-                    true => self.decimals(name, column, unit)?,
-                    false => self.scaled(name, self.numbers(name, true)?.array, unit)?,
+                match values {
+                    Values::Floats(values) if unit > 1 => {
+                        self.decimals(name, values, &column.missing, unit)?
+                    }
+                    _ => self.scaled(name, self.numbers(name, true)?, unit)?,
                 }
             }
         };
         if !nullable {
-            self.without_nulls(name, &array)?;
+            self.without_nulls(name, &numbers.missing)?;
         }
-        Ok(Numbers { array })
+        Ok(numbers)
     }
 
     /// A column of bytes, without nulls.
-    pub(super) fn bytes(&self, found: Found<'_>) -> Result<Numbers, TraceError> {
-        let array = self.numbers(found.name, false)?.array;
-        Ok(Numbers { array: self.scaled(found.name, array, found.unit.unwrap_or(1))? })
+    pub(super) fn bytes(&self, found: Found<'_>) -> Result<Numbers<'a>, TraceError> {
+        let numbers = self.numbers(found.name, false)?;
+        self.scaled(found.name, numbers, found.unit.unwrap_or(1))
     }
 
     /// Each value times `unit`.
-    fn scaled(&self, name: &str, array: Int64Array, unit: u64) -> Result<Int64Array, TraceError> {
+    fn scaled(
+        &self,
+        name: &str,
+        numbers: Numbers<'a>,
+        unit: u64,
+    ) -> Result<Numbers<'a>, TraceError> {
         if unit == 1 {
-            return Ok(array);
+            return Ok(numbers);
         }
-        let one = |(row, value): (usize, Option<i64>)| {
-            let Some(value) = value else { return Ok(None) };
-            let scaled = value.checked_mul(unit as i64).ok_or_else(|| {
+        let one = |row: usize, value: i64| {
+            let scaled = value.checked_mul(unit as i64);
+            scaled.map(Some).ok_or_else(|| {
                 let expected = format!("a number below 2^63 once it is multiplied by {unit}");
                 self.wrong(
                     row,
                     Wrong::new(name.to_string(), value.to_string().as_bytes(), expected),
                 )
-            })?;
-            Ok(Some(scaled))
+            })
         };
-        array.iter().enumerate().map(one).collect()
+        let given = present(&numbers.values, &numbers.missing);
+        Numbers::mapped(given.map(|(row, value)| Some(one(row, value?))))
     }
 
     /// Floating point in `unit`s, to the nearest whole. NaN is null.
-    fn decimals(&self, name: &str, column: &ArrayRef, unit: u64) -> Result<Int64Array, TraceError> {
-        let one = |(row, value): (usize, Option<f64>)| match value
-            .map(|value| (value, value * unit as f64))
-        {
-            Some((_, scaled)) if scaled.abs() < 2f64.powi(63) => Ok(Some(scaled.round() as i64)),
-            Some((value, _)) if !value.is_nan() => {
+    fn decimals(
+        &self,
+        name: &str,
+        values: &[f64],
+        missing: &[bool],
+        unit: u64,
+    ) -> Result<Numbers<'a>, TraceError> {
+        let one = |row: usize, value: f64| match value * unit as f64 {
+            scaled if scaled.abs() < 2f64.powi(63) => Ok(Some(scaled.round() as i64)),
+            _ if !value.is_nan() => {
                 let expected = "a time below 2^63 ns";
                 Err(self.wrong(
                     row,
@@ -202,34 +253,24 @@ impl<'a> Columns<'a> {
             }
             _ => Ok(None),
         };
-        self.floats(column).iter().enumerate().map(one).collect()
-    }
-
-    /// A column of any floating point as the widest.
-    fn floats(&self, column: &ArrayRef) -> Float64Array {
-        match column.data_type() {
-            DataType::Float16 => column.as_primitive::<Float16Type>().unary(f64::from),
-            DataType::Float32 => column.as_primitive::<Float32Type>().unary(f64::from),
-            _ => column.as_primitive::<Float64Type>().clone(),
-        }
+        Numbers::mapped(present(values, missing).map(|(row, value)| Some(one(row, value?))))
     }
 
     /// A column of operations: words, or whether a request writes, or reads.
     pub(super) fn ops(&self, name: &str) -> Result<Vec<Op>, TraceError> {
-        let column = self.column(name)?;
-        if *column.data_type() != DataType::Boolean {
+        let (_, column) = self.column(name)?;
+        let Values::Truths(truths) = &column.values else {
             return self.meanings(name, OPS_EXPECTED, None, op_word);
-        }
-        self.without_nulls(name, column)?;
+        };
+        self.without_nulls(name, &column.missing)?;
         let of_true = if name.to_lowercase().contains("read") { Op::Read } else { Op::Write };
         let of_false = if of_true == Op::Read { Op::Write } else { Op::Read };
-        let op = |is: Option<bool>| if is == Some(true) { of_true } else { of_false };
-        Ok(column.as_boolean().iter().map(op).collect())
+        Ok(truths.iter().map(|is| if *is { of_true } else { of_false }).collect())
     }
 
     /// Whether there is such a column.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.batch.column_by_name(name).is_some()
+        self.fields.iter().any(|field| field.name == name)
     }
 
     /// A column of few distinct strings, each translated once: the meaning of every row. Null means `of_null`, if that is given.
@@ -240,50 +281,33 @@ impl<'a> Columns<'a> {
         of_null: Option<T>,
         mut meaning: impl FnMut(&str) -> Option<T>,
     ) -> Result<Vec<T>, TraceError> {
-        let column = self.column(name)?;
+        let (kind, column) = self.column(name)?;
+        let Values::Texts(texts) = &column.values else {
+            return Err(self.type_error(name, kind, "a string type"));
+        };
         if of_null.is_none() {
-            self.without_nulls(name, column)?;
+            self.without_nulls(name, &column.missing)?;
         }
-        let rows = column.len();
-        if rows == 0 {
-            return Ok(Vec::new());
-        }
-        let (values, keys) = match column.as_any_dictionary_opt() {
-            Some(dictionary) if dictionary.values().is_empty() => {
-                let wrong = || self.wrong(0, Wrong::new(name.to_string(), b"", expected));
-                return of_null.map(|meaning| vec![meaning; rows]).ok_or_else(wrong);
-            }
-            Some(dictionary) => (dictionary.values(), dictionary.normalized_keys()),
-            None => (column, (0..rows).collect()),
-        };
-        let texts: Vec<Option<&str>> = match values.data_type() {
-            DataType::Utf8 => values.as_string::<i32>().iter().collect(),
-            DataType::LargeUtf8 => values.as_string::<i64>().iter().collect(),
-            DataType::Utf8View => values.as_string_view().iter().collect(),
-            _ => return Err(self.type_error(name, column.data_type(), "a string type")),
-        };
-        // A dictionary may hold texts that no row uses: only rows decide what is wrong.
-        let mut known: FxHashMap<&str, Option<T>> = FxHashMap::default();
-        let mut meaning = |text: &Option<&'a str>| match text {
-            Some(text) => known.entry(text).or_insert_with(|| meaning(text)).clone(),
-            None => of_null.clone(),
-        };
-        let meanings: Vec<Option<T>> = texts.iter().map(&mut meaning).collect();
-        let found = |(row, key): (usize, usize)| {
-            let meaning = if column.is_null(row) { &of_null } else { &meanings[key] };
-            meaning.clone().ok_or_else(|| {
-                let text = texts[key].unwrap_or_default();
+        // Not all distinct texts need be used: only rows decide what is wrong.
+        let mut known: Vec<Option<Option<T>>> = vec![None; texts.distinct.len()];
+        let text = |index: u32| texts.distinct.get(index as usize).map_or("", String::as_str);
+        let found = |(row, index): (usize, Option<u32>)| {
+            let meaning = match index {
+                None => of_null.clone(),
+                Some(index) => known
+                    .get_mut(index as usize)
+                    .and_then(|known| known.get_or_insert_with(|| meaning(text(index))).clone()),
+            };
+            meaning.ok_or_else(|| {
+                let text = index.map_or("", text);
                 self.wrong(row, Wrong::new(name.to_string(), text.as_bytes(), expected))
             })
         };
-        keys.into_iter().enumerate().map(found).collect()
+        present(&texts.rows, &column.missing).map(found).collect()
     }
 
-    fn without_nulls(&self, name: &str, array: &dyn Array) -> Result<(), TraceError> {
-        if array.null_count() == 0 {
-            return Ok(());
-        }
-        let row = (0..array.len()).find(|&row| array.is_null(row)).unwrap_or(0);
+    fn without_nulls(&self, name: &str, missing: &[bool]) -> Result<(), TraceError> {
+        let Some(row) = missing.iter().position(|missing| *missing) else { return Ok(()) };
         let wrong = Wrong {
             column: name.to_string().into(),
             got: "null".into(),
@@ -323,12 +347,9 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Nanoseconds of a type's unit.
-fn ns_of(unit: TimeUnit) -> u64 {
-    match unit {
-        TimeUnit::Second => 1_000_000_000,
-        TimeUnit::Millisecond => 1_000_000,
-        TimeUnit::Microsecond => 1_000,
-        TimeUnit::Nanosecond => 1,
-    }
+/// The rows with their values, `None` where one is missing.
+fn present<T: Copy>(values: &[T], missing: &[bool]) -> impl Iterator<Item = (usize, Option<T>)> {
+    let is_missing = |row: usize| missing.get(row).is_some_and(|missing| *missing);
+    let values = values.iter().enumerate();
+    values.map(move |(row, value)| (row, (!is_missing(row)).then_some(*value)))
 }

@@ -1,11 +1,10 @@
 //! Columns of a Parquet table by their names ([`Titles`]) and types. Where a time's name has no unit, its type says it.
 
-use arrow_schema::{DataType, Fields};
-
 use super::shown;
 use crate::columns::date::day_of;
 use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
+use crate::table::{Field, Kind};
 
 /// A column that plays a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,23 +15,23 @@ pub(super) struct Found<'a> {
     pub(super) unit: Option<u64>,
 }
 
-fn titles(fields: &Fields) -> Titles {
-    Titles::new(fields.iter().map(|field| field.name().as_str()))
+fn titles(fields: &[Field]) -> Titles {
+    Titles::new(fields.iter().map(|field| field.name.as_str()))
 }
 
 /// The column of times that one of `names` calls, with its unit behind it or without.
-pub(super) fn time<'a>(fields: &'a Fields, names: &[&str]) -> Option<Found<'a>> {
+pub(super) fn time<'a>(fields: &'a [Field], names: &[&str]) -> Option<Found<'a>> {
     let (column, unit) = titles(fields).time(names, |_| true)?;
-    Some(Found { name: fields.get(column)?.name(), unit })
+    Some(Found { name: &fields.get(column)?.name, unit })
 }
 
 /// The column of latencies, if its name or its type tells their unit.
-pub(super) fn latency(fields: &Fields) -> Option<Found<'_>> {
+pub(super) fn latency(fields: &[Field]) -> Option<Found<'_>> {
     time(fields, &LATENCY).filter(|found| found.unit.is_some() || tells_unit(fields, found.name))
 }
 
 /// What to say of latencies that are not read, for nothing tells their unit.
-pub(super) fn unread_latency(fields: &Fields) -> Option<String> {
+pub(super) fn unread_latency(fields: &[Field]) -> Option<String> {
     let found = time(fields, &LATENCY).filter(|_| latency(fields).is_none())?;
     Some(format!(
         "the unit of the column {} is unknown, so it is not read; if it holds latencies, rename it to {} or {}",
@@ -48,7 +47,7 @@ const UNREAD_SHOWN: usize = 5;
 const INDICES: [&str; 3] = ["index", "__index_level_0__", "Unnamed: 0"];
 
 /// What to say of columns that nothing asks for.
-pub(super) fn unread(fields: &Fields) -> Option<String> {
+pub(super) fn unread(fields: &[Field]) -> Option<String> {
     let who = [&THREAD[..], &PROCESS[..], &NAME[..], &VOLUME[..], &["stream", "flags"]].concat();
     let read: Vec<&str> = [
         time(fields, &AT).map(|found| found.name),
@@ -62,7 +61,7 @@ pub(super) fn unread(fields: &Fields) -> Option<String> {
     .chain(who.iter().filter_map(|name| any(fields, &[name], |_| true)))
     .chain(INDICES)
     .collect();
-    let names = fields.iter().map(|field| field.name().as_str());
+    let names = fields.iter().map(|field| field.name.as_str());
     let unread: Vec<String> = names.filter(|name| !read.contains(name)).map(shown).collect();
     let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
     let more = match unread.len().saturating_sub(UNREAD_SHOWN) {
@@ -92,7 +91,7 @@ pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
 
 /// The declaration of columns that a table's names make, and what it calls the times, the places and the lengths.
 /// Times of a type that says their unit count as ns.
-pub(super) fn declared(fields: &Fields) -> Option<(String, [String; 3])> {
+pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
     let at = time(fields, &AT)?;
     let unit = match tells_unit(fields, at.name) {
         true => "ns",
@@ -108,22 +107,22 @@ pub(super) fn declared(fields: &Fields) -> Option<(String, [String; 3])> {
     Some((text, [at.name, offset.name, len.name].map(str::to_owned)))
 }
 
-fn tells_unit(fields: &Fields, name: &str) -> bool {
-    let kind = fields.find(name).map(|(_, field)| field.data_type());
-    matches!(kind, Some(DataType::Timestamp(..) | DataType::Duration(_)))
+fn tells_unit(fields: &[Field], name: &str) -> bool {
+    let kind = fields.iter().find(|field| field.name == name).map(|field| &field.kind);
+    matches!(kind, Some(Kind::Timestamp { .. } | Kind::Duration { .. }))
 }
 
 /// The column of bytes that one of `names` calls.
-pub(super) fn bytes<'a>(fields: &'a Fields, names: &[(&str, u64)]) -> Option<Found<'a>> {
+pub(super) fn bytes<'a>(fields: &'a [Field], names: &[(&str, u64)]) -> Option<Found<'a>> {
     let (column, unit) = titles(fields).bytes(names)?;
-    Some(Found { name: fields.get(column)?.name(), unit: Some(unit) })
+    Some(Found { name: &fields.get(column)?.name, unit: Some(unit) })
 }
 
 /// What to say of a place or a length whose name leaves its unit open beside the other's: it is read in bytes.
-pub(super) fn open_unit(columns: &[String]) -> Option<String> {
-    let extents = Titles::new(columns.iter().map(String::as_str)).extents().into_iter().flatten();
-    let (column, _) = extents.into_iter().find(|(_, unit)| unit.is_none())?;
-    let name = columns.get(column)?;
+pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
+    let mut extents = titles(fields).extents().into_iter().flatten();
+    let (column, _) = extents.find(|(_, unit)| unit.is_none())?;
+    let name = &fields.get(column)?.name;
     Some(format!(
         "the unit of the column {} is unknown, so it is read in bytes; rename it to {}, or to {} if it counts sectors of 512 bytes",
         shown(name),
@@ -134,37 +133,38 @@ pub(super) fn open_unit(columns: &[String]) -> Option<String> {
 
 /// The column that one of `names` calls and whose type `fits`.
 pub(super) fn any<'a>(
-    fields: &'a Fields,
+    fields: &'a [Field],
     names: &[&str],
-    fits: impl Fn(&DataType) -> bool,
+    fits: impl Fn(&Kind) -> bool,
 ) -> Option<&'a str> {
-    let fits = |column: usize| fields.get(column).is_some_and(|field| fits(field.data_type()));
-    Some(fields.get(titles(fields).any(names, fits)?)?.name())
+    let fits = |column: usize| fields.get(column).is_some_and(|field| fits(&field.kind));
+    Some(&fields.get(titles(fields).any(names, fits)?)?.name)
 }
 
 /// Whether a column holds words.
-pub(super) fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
-        _ => false,
-    }
+pub(super) fn is_text(kind: &Kind) -> bool {
+    *kind == Kind::Text
 }
 
 /// Whether a column holds numbers.
-pub(super) fn is_number(kind: &DataType) -> bool {
-    kind.is_integer() || kind.is_floating()
+pub(super) fn is_number(kind: &Kind) -> bool {
+    matches!(kind, Kind::Integer { .. } | Kind::Float { .. })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_schema::{Field, TimeUnit};
+
+    const INT64: Kind = Kind::Integer { bits: 64, signed: true };
+
+    fn field(name: &str, kind: Kind) -> Field {
+        Field { name: name.into(), kind }
+    }
 
     #[test]
     fn columns_that_nothing_asks_for_are_named() {
-        let fields = |names: &[&str]| -> Fields {
-            names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
+        let fields = |names: &[&str]| -> Vec<Field> {
+            names.iter().map(|name| field(name, INT64)).collect()
         };
         let all = ["at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "flags"];
         assert_eq!(unread(&fields(&all)), None);
@@ -195,17 +195,15 @@ mod tests {
 
     #[test]
     fn a_latency_that_tells_no_unit_is_left_and_told() {
-        let fields = |name: &str, kind| Fields::from(vec![Field::new(name, kind, true)]);
-        let bare = fields("response_time", DataType::Float64);
+        let fields = |name: &str, kind| vec![field(name, kind)];
+        let bare = fields("response_time", Kind::Float { bits: 64 });
         assert!(latency(&bare).is_none());
         let told = unread_latency(&bare).unwrap();
         assert!(told.contains("response_time") && told.contains("response_time_us"), "{told}");
-        for (name, kind) in
-            [("latency_us", DataType::Int64), ("latency", DataType::Duration(TimeUnit::Nanosecond))]
-        {
+        for (name, kind) in [("latency_us", INT64), ("latency", Kind::Duration { tick_ns: 1 })] {
             let told = fields(name, kind);
             assert!(latency(&told).is_some() && unread_latency(&told).is_none(), "{name}");
         }
-        assert_eq!(unread_latency(&fields("len", DataType::Int64)), None);
+        assert_eq!(unread_latency(&fields("len", INT64)), None);
     }
 }

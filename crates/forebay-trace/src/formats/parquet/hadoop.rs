@@ -15,10 +15,15 @@ use crate::formats::parquet::columns::Columns;
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of, op_of};
 use crate::rows::{self, Wrong};
+use crate::table::Field;
 use crate::trace::{Dictionary, Record, Stream};
 
 /// Bytes in a sector.
 const SECTOR_BYTES: u64 = 512;
+
+/// The columns used.
+const COLUMNS: [&str; 9] =
+    ["time_ns", "pid", "tgid", "process", "op", "lba", "sectors", "flags", "latency_ns"];
 
 /// The capture form.
 pub(super) struct Hadoop {
@@ -32,6 +37,10 @@ impl Schema for Hadoop {
     fn new(_: &Table, dictionary: &mut Dictionary) -> Result<Hadoop, TraceError> {
         dictionary.volumes.push("disk".into());
         Ok(Hadoop { streams: BTreeMap::new(), room: Room::default() })
+    }
+
+    fn wanted(_: &[Field]) -> Vec<&str> {
+        COLUMNS.to_vec()
     }
 
     fn records(

@@ -1,79 +1,82 @@
-//! A row group while it is filled: its columns encoded and compressed on two threads.
+//! A full row group, its columns encoded and compressed on two threads while the next one fills.
 
 use std::panic;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use arrow_array::RecordBatch;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use bytes::Bytes;
+use parquet::column::writer::{ColumnCloseResult, get_column_writer};
 use parquet::errors::ParquetError;
+use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::ColumnDescPtr;
 
-/// Batches that may wait for the other thread.
-const WAITING_MAX: usize = 4;
+use super::columns::write;
+use crate::trace::{BATCH, Record};
 
-/// Columns that are encoded on the other thread: with these, both have about as much to do.
-const THERE: [&str; 3] = ["offset", "len", "latency_ns"];
+/// Columns that are encoded on the second thread: with these, both have about as much to do.
+const SECOND: [&str; 3] = ["offset", "len", "latency_ns"];
 
-type Chunks = Vec<(usize, ArrowColumnChunk)>;
-
-/// Columns and their places in a row.
-struct Columns(Vec<(usize, ArrowColumnWriter)>);
-
-impl Columns {
-    fn write(&mut self, rows: &RecordBatch) -> Result<(), ParquetError> {
-        for (place, column) in &mut self.0 {
-            // No column has parts of its own, so that each has one leaf.
-            for leaf in compute_leaves(rows.schema_ref().field(*place), rows.column(*place))? {
-                column.write(&leaf)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn close(self) -> Result<Chunks, ParquetError> {
-        self.0.into_iter().map(|(place, column)| Ok((place, column.close()?))).collect()
-    }
+/// An encoded column.
+pub(super) struct Chunk {
+    place: usize,
+    /// As they stand in the file.
+    pub(super) bytes: Bytes,
+    /// What the file's metadata says of them.
+    pub(super) about: ColumnCloseResult,
 }
 
-/// A group that takes rows.
+type Chunks = Result<Vec<Chunk>, ParquetError>;
+
+/// A group that is being encoded.
 pub(super) struct Group {
-    here: Columns,
-    /// To the other thread; dropped to end it.
-    batches: SyncSender<RecordBatch>,
-    there: JoinHandle<Result<Chunks, ParquetError>>,
-    /// Rows so far.
-    pub(super) rows: usize,
+    threads: [JoinHandle<Chunks>; 2],
 }
 
 impl Group {
-    /// Of these columns, one each of the schema.
-    pub(super) fn new(columns: Vec<ArrowColumnWriter>, names: &[&str]) -> Group {
+    /// Of these rows and all columns of the file.
+    pub(super) fn new(
+        rows: Vec<Record>,
+        columns: Vec<ColumnDescPtr>,
+        properties: &WriterPropertiesPtr,
+    ) -> Group {
+        let rows = Arc::new(rows);
         let columns = columns.into_iter().enumerate();
-        let (there, here) =
-            columns.partition(|(place, _)| names.get(*place).is_some_and(|n| THERE.contains(n)));
-        let (here, mut there) = (Columns(here), Columns(there));
-        let (batches, given) = sync_channel::<RecordBatch>(WAITING_MAX);
-        let work = move || {
-            given.iter().try_for_each(|rows| there.write(&rows))?;
-            there.close()
-        };
-        Group { here, batches, there: thread::spawn(work), rows: 0 }
+        let (second, first): (Vec<_>, Vec<_>) =
+            columns.partition(|(_, column)| SECOND.contains(&column.name()));
+        let threads = [first, second].map(|columns| {
+            let (rows, properties) = (Arc::clone(&rows), Arc::clone(properties));
+            thread::spawn(move || {
+                let columns = columns.into_iter();
+                columns.map(|(place, column)| chunk(place, column, &rows, &properties)).collect()
+            })
+        });
+        Group { threads }
     }
 
-    /// Appends rows. An error of the other thread comes with [`Group::close`].
-    pub(super) fn write(&mut self, rows: RecordBatch) -> Result<(), ParquetError> {
-        self.rows += rows.num_rows();
-        // Where nobody takes it, the thread has ended with an error.
-        let _ = self.batches.send(rows.clone());
-        self.here.write(&rows)
+    /// The encoded columns in their order.
+    pub(super) fn finish(self) -> Chunks {
+        let mut chunks = Vec::new();
+        for thread in self.threads {
+            chunks.extend(thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause))?);
+        }
+        chunks.sort_by_key(|chunk: &Chunk| chunk.place);
+        Ok(chunks)
     }
+}
 
-    /// The finished columns in their order.
-    pub(super) fn close(self) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
-        drop(self.batches);
-        let mut chunks = self.here.close()?;
-        chunks.extend(self.there.join().unwrap_or_else(|cause| panic::resume_unwind(cause))?);
-        chunks.sort_by_key(|(place, _)| *place);
-        Ok(chunks.into_iter().map(|(_, chunk)| chunk).collect())
+fn chunk(
+    place: usize,
+    column: ColumnDescPtr,
+    rows: &[Record],
+    properties: &WriterPropertiesPtr,
+) -> Result<Chunk, ParquetError> {
+    let mut bytes = TrackedWrite::new(Vec::new());
+    let pages = Box::new(SerializedPageWriter::new(&mut bytes));
+    let mut writer = get_column_writer(column, Arc::clone(properties), pages);
+    for rows in rows.chunks(BATCH) {
+        write(&mut writer, place, rows)?;
     }
+    let about = writer.close()?;
+    Ok(Chunk { place, bytes: bytes.into_inner()?.into(), about })
 }

@@ -28,8 +28,7 @@ fn taking(
         let (offset, len, stream, lane) = (0, 4096, 0, 0);
         let request = Request { at, offset, id, len, stream, lane, op, flags: Flags::NONE };
         slices.worked(Nanos::from_secs_f64(busy_s / 4000.0));
-        let done =
-            Done { request, wait: Nanos::ZERO, held: Nanos::ZERO, class: 0, outcome: Ok(()) };
+        let done = Done::at_once(request, Ok(()));
         slices.finished(at + Nanos::from_secs_f64(took(id) / 1e3), &done);
     }
     (result, slices)

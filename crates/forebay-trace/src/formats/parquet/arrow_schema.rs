@@ -1,0 +1,210 @@
+//! The Arrow schema that Arrow's writers (pyarrow, Polars, pandas) leave in a Parquet file's metadata as `ARROW:schema`.
+//!
+//! Parquet has no type for a duration, nor for a time in whole seconds: such columns are plain
+//! integers there, and only this schema tells their unit. It is an IPC message in Base64, a
+//! FlatBuffer (`Message.fbs` and `Schema.fbs` of the Arrow format, whose field numbers are named
+//! below); no more of it is read than the names and these types.
+
+/// What Arrow adds to the type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hint {
+    /// It counts from 1970 in ticks of so many nanoseconds.
+    Timestamp { tick_ns: u64 },
+    /// It is a span in ticks of so many nanoseconds.
+    Duration { tick_ns: u64 },
+    /// It is a time of day.
+    Time,
+    /// It is a date.
+    Date,
+    /// It holds strings.
+    Text,
+    /// Nothing that Parquet does not say.
+    None,
+}
+
+/// The names of the columns and what Arrow adds to their types, or what is wrong with `text`.
+pub(super) fn hints(text: &str) -> Result<Vec<(String, Hint)>, &'static str> {
+    let bytes = base64(text).ok_or("not Base64")?;
+    // A message has its length before it, since Arrow 0.15 behind a mark.
+    let message = match bytes.strip_prefix(&[0xFF; 4]) {
+        Some(rest) => rest.get(4..).unwrap_or_default(),
+        None => &bytes,
+    };
+    columns(&Buffer(message)).ok_or("not a schema")
+}
+
+fn columns(buffer: &Buffer) -> Option<Vec<(String, Hint)>> {
+    const SCHEMA: u8 = 1;
+    let message = buffer.follow(0)?;
+    // Message: the header's type (1), the header (2).
+    if buffer.byte(buffer.field(message, 1)??)? != SCHEMA {
+        return None;
+    }
+    let schema = buffer.follow(buffer.field(message, 2)??)?;
+    // Schema: the fields (1).
+    let Some(fields) = buffer.field(schema, 1)? else { return Some(Vec::new()) };
+    let fields = buffer.follow(fields)?;
+    // Each takes four bytes, so that no count makes a large list of a short text.
+    let count = buffer.word(fields)? as usize;
+    if count > buffer.0.len() / 4 {
+        return None;
+    }
+    let column = |nth: usize| {
+        let field = buffer.follow(fields + 4 + 4 * nth)?;
+        // Field: the name (0), the type's number (2), the type (3).
+        let name = match buffer.field(field, 0)? {
+            Some(name) => buffer.text(buffer.follow(name)?)?,
+            None => String::new(),
+        };
+        let number = match buffer.field(field, 2)? {
+            Some(at) => buffer.byte(at)?,
+            None => 0,
+        };
+        let kind = buffer.field(field, 3)?.map(|at| buffer.follow(at));
+        Some((name, hint(buffer, number, kind)?))
+    };
+    (0..count).map(column).collect()
+}
+
+fn hint(buffer: &Buffer, number: u8, kind: Option<Option<usize>>) -> Option<Hint> {
+    // The unit is the first field of each type; where it is not said, it is the given one.
+    let tick_ns = |default: u16| {
+        let unit = match buffer.field(kind??, 0)? {
+            Some(at) => buffer.short(at)?,
+            None => default,
+        };
+        [1_000_000_000, 1_000_000, 1_000, 1].get(usize::from(unit)).copied()
+    };
+    Some(match number {
+        5 | 20 | 24 => Hint::Text,
+        8 => Hint::Date,
+        9 => Hint::Time,
+        10 => Hint::Timestamp { tick_ns: tick_ns(0)? },
+        18 => Hint::Duration { tick_ns: tick_ns(1)? },
+        _ => Hint::None,
+    })
+}
+
+/// A FlatBuffer: tables whose fields are found through a list of their places, each place relative.
+struct Buffer<'a>(&'a [u8]);
+
+impl Buffer<'_> {
+    fn bytes<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.0.get(at..)?.first_chunk().copied()
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.0.get(at).copied()
+    }
+
+    fn short(&self, at: usize) -> Option<u16> {
+        self.bytes(at).map(u16::from_le_bytes)
+    }
+
+    fn word(&self, at: usize) -> Option<u32> {
+        self.bytes(at).map(u32::from_le_bytes)
+    }
+
+    /// The place that the offset at a place leads to.
+    fn follow(&self, at: usize) -> Option<usize> {
+        at.checked_add(self.word(at)? as usize)
+    }
+
+    /// The place of a table's field; `Some(None)` where the table leaves it out.
+    fn field(&self, table: usize, number: usize) -> Option<Option<usize>> {
+        let back = i32::from_le_bytes(self.bytes(table)?);
+        let list = usize::try_from(i64::try_from(table).ok()? - i64::from(back)).ok()?;
+        let at = 4 + 2 * number;
+        if at + 2 > usize::from(self.short(list)?) {
+            return Some(None);
+        }
+        let place = usize::from(self.short(list.checked_add(at)?)?);
+        Some((place != 0).then_some(table + place))
+    }
+
+    fn text(&self, at: usize) -> Option<String> {
+        let bytes = self.0.get(at.checked_add(4)?..)?.get(..self.word(at)? as usize)?;
+        String::from_utf8(bytes.to_vec()).ok()
+    }
+}
+
+/// The bytes of a text in Base64, with or without the signs that fill up its end.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut held, mut bits) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
+    for sign in text.trim_end_matches('=').bytes() {
+        let value = match sign {
+            b'A'..=b'Z' => sign - b'A',
+            b'a'..=b'z' => sign - b'a' + 26,
+            b'0'..=b'9' => sign - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        held = held << 6 | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of pyarrow, with metadata of its own: a column of each type that counts, and some of others.
+    const KINDS: &str = concat!(
+        "/////8gCAAAQAAAAAAAKAA4ABgAFAAgACgAAAAABBAAQAAAAAAAKAAwAAAAEAAgACgAAADQAAAAEAAAAAQAA",
+        "AAwAAAAIAAwABAAIAAgAAAAQAAAABAAAAAEAAAB5AAAAAQAAAHgAAAALAAAAKAIAAOwBAAC8AQAAkAEAAGgB",
+        "AABAAQAAGAEAAMgAAABcAAAAMAAAAAQAAAAU/v//AAABChAAAAAUAAAABAAAAAAAAAABAAAAawAAAGr+//8A",
+        "AAIAPP7//wAAAQMQAAAAFAAAAAQAAAAAAAAAAQAAAGoAAACS/v//AAACAGT+//8AAAEMFAAAABgAAAAEAAAA",
+        "AQAAABAAAAABAAAAaQAAAJD+//+M/v//AAABAhAAAAAYAAAABAAAAAAAAAAEAAAAaXRlbQAAAACw////AAAA",
+        "AUAAAAAQABgACAAGAAcADAAQABQAEAAAAAAAAQUUAAAAPAAAABwAAAAEAAAAAAAAAAEAAABoAAAACAAIAAAA",
+        "BAAIAAAADAAAAAgADAAIAAcACAAAAAAAAAEIAAAAHP///xj///8AAAEYEAAAABQAAAAEAAAAAAAAAAEAAABn",
+        "AAAAQP///zz///8AAAEUEAAAABQAAAAEAAAAAAAAAAEAAABmAAAAZP///2D///8AAAEIEAAAABQAAAAEAAAA",
+        "AAAAAAEAAABlAAAAiP///4T///8AAAEJEAAAABQAAAAEAAAAAAAAAAEAAABkAAAA2v///wAAAACs////AAAB",
+        "EhAAAAAYAAAABAAAAAAAAAABAAAAYwAGAAgABgAGAAAAAAADANj///8AAAESEAAAABgAAAAEAAAAAAAAAAEA",
+        "AABiAAAABAAEAAQAAAAQABQACAAGAAcADAAAABAAEAAAAAAAAQoQAAAAHAAAAAQAAAAAAAAAAQAAAGEAAAAI",
+        "AAwABgAIAAgAAAAAAAEABAAAAAMAAABVVEMA",
+    );
+
+    #[test]
+    fn every_type_is_told_with_its_unit() {
+        let expected = [
+            ("a", Hint::Timestamp { tick_ns: 1_000_000 }),
+            ("b", Hint::Duration { tick_ns: 1_000_000 }),
+            ("c", Hint::Duration { tick_ns: 1 }),
+            ("d", Hint::Time),
+            ("e", Hint::Date),
+            ("f", Hint::Text),
+            ("g", Hint::Text),
+            ("h", Hint::Text),
+            ("i", Hint::None),
+            ("j", Hint::None),
+            ("k", Hint::Timestamp { tick_ns: 1_000 }),
+        ];
+        let expected: Vec<_> =
+            expected.into_iter().map(|(name, hint)| (name.to_string(), hint)).collect();
+        assert_eq!(hints(KINDS).as_ref(), Ok(&expected));
+        assert_eq!(hints(KINDS.trim_end_matches('=')), Ok(expected));
+    }
+
+    #[test]
+    fn bytes_that_are_no_schema_are_refused_and_never_more() {
+        for text in ["", "AAAA", "/////w==", "no Base64!", "////////////////"] {
+            assert!(hints(text).is_err(), "{text:?}");
+        }
+        for length in 0..KINDS.len() {
+            let _ = hints(&KINDS[..length]);
+        }
+        for at in 0..KINDS.len() {
+            for sign in ["A", "/", "g"] {
+                let mut hurt = KINDS.to_string();
+                hurt.replace_range(at..=at, sign);
+                let _ = hints(&hurt);
+            }
+        }
+    }
+}

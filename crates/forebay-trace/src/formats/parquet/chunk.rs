@@ -1,0 +1,146 @@
+//! A column of a row group, read some rows at a time.
+
+use ::parquet::column::page::PageReader;
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use ::parquet::data_type::{DataType, FixedLenByteArray, Int96};
+use ::parquet::errors::ParquetError;
+use ::parquet::schema::types::ColumnDescPtr;
+
+use super::pages::{Fresh, Pages};
+use crate::table::{Column, Kind, Values};
+
+type Result<T> = std::result::Result<T, ParquetError>;
+
+/// The rest of a column's rows.
+pub(super) struct Chunk {
+    kind: Kind,
+    /// Of a column of strings, one that reads their numbers.
+    reader: ColumnReader,
+    fresh: Fresh,
+}
+
+impl Chunk {
+    /// Of a column that is no part of another, and its pages.
+    pub(super) fn new(
+        column: ColumnDescPtr,
+        pages: Box<dyn PageReader>,
+        kind: Kind,
+    ) -> Result<Chunk> {
+        let fresh = Fresh::default();
+        let (pages, column) = match kind {
+            Kind::Text => Pages::of_texts(pages, column, fresh.clone())?,
+            _ => (Pages::new(pages), column),
+        };
+        Ok(Chunk { kind, reader: get_column_reader(column, Box::new(pages)), fresh })
+    }
+
+    /// Reads the next rows in place of those in `column`, which began as [`Column::of`] and holds the rows before.
+    pub(super) fn read(&mut self, rows: usize, column: &mut Column) -> Result<()> {
+        let Column { values, missing } = column;
+        match (&mut self.reader, values) {
+            (ColumnReader::Int64ColumnReader(reader), Values::Integers(to)) => {
+                packed(reader, rows, to, missing)?;
+                spread(to, missing);
+            }
+            (ColumnReader::DoubleColumnReader(reader), Values::Floats(to)) => {
+                packed(reader, rows, to, missing)?;
+                spread(to, missing);
+            }
+            (ColumnReader::BoolColumnReader(reader), Values::Truths(to)) => {
+                packed(reader, rows, to, missing)?;
+                spread(to, missing);
+            }
+            (ColumnReader::Int32ColumnReader(reader), Values::Integers(to)) => match self.kind {
+                Kind::Integer { signed: false, .. } => {
+                    converted(reader, rows, to, missing, |value| i64::from(*value as u32))?;
+                }
+                _ => converted(reader, rows, to, missing, |value| i64::from(*value))?,
+            },
+            (ColumnReader::Int96ColumnReader(reader), Values::Integers(to)) => {
+                let ticks = match self.kind {
+                    Kind::Timestamp { tick_ns: 1_000_000_000 } => Int96::to_seconds,
+                    Kind::Timestamp { tick_ns: 1_000_000 } => Int96::to_millis,
+                    Kind::Timestamp { tick_ns: 1_000 } => Int96::to_micros,
+                    _ => Int96::to_nanos,
+                };
+                converted(reader, rows, to, missing, ticks)?;
+            }
+            (ColumnReader::FloatColumnReader(reader), Values::Floats(to)) => {
+                converted(reader, rows, to, missing, |value| f64::from(*value))?;
+            }
+            (ColumnReader::FixedLenByteArrayColumnReader(reader), Values::Floats(to)) => {
+                converted(reader, rows, to, missing, half)?;
+            }
+            (ColumnReader::Int32ColumnReader(reader), Values::Texts(to)) => {
+                converted(reader, rows, &mut to.rows, missing, |number| *number as u32)?;
+                self.fresh.take(&mut to.distinct);
+            }
+            _ => return Err(ParquetError::General("a column of another type".into())),
+        }
+        Ok(())
+    }
+}
+
+/// Reads the values that are there, one behind the other, and which rows have none.
+fn packed<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    values: &mut Vec<T::T>,
+    missing: &mut Vec<bool>,
+) -> Result<()> {
+    let mut levels = Vec::new();
+    values.clear();
+    missing.clear();
+    let (read, present, _) = reader.read_records(rows, Some(&mut levels), None, values)?;
+    if read != rows {
+        return Err(ParquetError::General("a column that ends before its rows".into()));
+    }
+    if present < rows {
+        missing.extend(levels.iter().map(|level| *level == 0));
+    }
+    Ok(())
+}
+
+fn converted<T: DataType, U: Clone + Default>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    to: &mut Vec<U>,
+    missing: &mut Vec<bool>,
+    convert: impl Fn(&T::T) -> U,
+) -> Result<()> {
+    let mut values = Vec::new();
+    packed(reader, rows, &mut values, missing)?;
+    to.clear();
+    to.extend(values.iter().map(convert));
+    spread(to, missing);
+    Ok(())
+}
+
+/// Moves each value to its row.
+fn spread<T: Clone + Default>(values: &mut Vec<T>, missing: &[bool]) {
+    if missing.is_empty() {
+        return;
+    }
+    let mut from = values.len();
+    values.resize(missing.len(), T::default());
+    for (row, missing) in missing.iter().enumerate().rev() {
+        if !missing {
+            // As many values are there as rows that are not missing.
+            from -= 1;
+            values.swap(from, row);
+        }
+    }
+}
+
+/// A floating-point number of 16 bits.
+fn half(value: &FixedLenByteArray) -> f64 {
+    let bits = u16::from_le_bytes(value.data().first_chunk().copied().unwrap_or_default());
+    let fraction = f64::from(bits & 0x3FF);
+    let size = match bits >> 10 & 0x1F {
+        0 => fraction * 2f64.powi(-24),
+        0x1F if fraction == 0.0 => f64::INFINITY,
+        0x1F => f64::NAN,
+        exponent => (1024.0 + fraction) * 2f64.powi(i32::from(exponent) - 25),
+    };
+    if bits >> 15 == 0 { size } else { -size }
+}

@@ -1,0 +1,142 @@
+//! The types of a Parquet file's columns, by its own schema and by the Arrow schema that Arrow's writers add.
+
+use ::parquet::basic::{
+    ConvertedType as Converted, LogicalType as Logical, Repetition, TimeUnit, Type as Physical,
+};
+use ::parquet::errors::ParquetError;
+use ::parquet::schema::types::Type;
+
+use super::arrow_schema::{self, Hint};
+use crate::table::{Field, Kind};
+
+/// The columns that stand in the file's root, nested ones too. `arrow` is the text of the entry
+/// `ARROW:schema`, if the file has one.
+pub(super) fn fields(root: &Type, arrow: Option<&str>) -> Result<Vec<Field>, ParquetError> {
+    let columns = root.get_fields();
+    let hints = match arrow.map(arrow_schema::hints).transpose() {
+        Ok(hints) => hints,
+        Err(what) => return Err(ParquetError::General(format!("ARROW:schema: {what}"))),
+    };
+    if let Some(hints) = &hints
+        && !hints.iter().map(|(name, _)| name.as_str()).eq(columns.iter().map(|c| c.name()))
+    {
+        let told = "ARROW:schema: names other columns than the file has";
+        return Err(ParquetError::General(told.into()));
+    }
+    let hint = |at: usize| Some(hints.as_ref()?.get(at)?.1);
+    let field = |(at, column): (usize, &std::sync::Arc<Type>)| Field {
+        name: column.name().to_string(),
+        kind: kind(column, hint(at)),
+    };
+    Ok(columns.iter().enumerate().map(field).collect())
+}
+
+/// The type of a column of the root.
+fn kind(column: &Type, hint: Option<Hint>) -> Kind {
+    let info = column.get_basic_info();
+    if info.has_repetition() && info.repetition() == Repetition::REPEATED {
+        return other("List");
+    }
+    if column.is_group() {
+        return other(match (info.logical_type_ref(), info.converted_type()) {
+            (Some(Logical::List), _) | (None, Converted::LIST) => "List",
+            (Some(Logical::Map), _) | (None, Converted::MAP | Converted::MAP_KEY_VALUE) => "Map",
+            _ => "Struct",
+        });
+    }
+    hinted(plain(column), column.get_physical_type(), hint)
+}
+
+fn other(name: &str) -> Kind {
+    Kind::Other(name.into())
+}
+
+fn integer(bits: u8, signed: bool) -> Kind {
+    Kind::Integer { bits, signed }
+}
+
+/// What the Arrow schema adds for types that Parquet has no word for.
+fn hinted(kind: Kind, physical: Physical, hint: Option<Hint>) -> Kind {
+    let bare = match kind {
+        Kind::Integer { bits: 32, signed: true } => physical == Physical::INT32,
+        Kind::Integer { bits: 64, signed: true } => physical == Physical::INT64,
+        _ => false,
+    };
+    match hint {
+        Some(Hint::Timestamp { tick_ns }) if bare => Kind::Timestamp { tick_ns },
+        // Dates beyond those that 64 bits count in nanoseconds.
+        Some(Hint::Timestamp { tick_ns }) if physical == Physical::INT96 => {
+            Kind::Timestamp { tick_ns }
+        }
+        Some(Hint::Duration { tick_ns }) if bare && physical == Physical::INT64 => {
+            Kind::Duration { tick_ns }
+        }
+        Some(Hint::Time) if bare => other("Time"),
+        Some(Hint::Date) if bare && physical == Physical::INT64 => other("Date"),
+        Some(Hint::Text) if kind == other("Binary") => Kind::Text,
+        _ => kind,
+    }
+}
+
+/// The type by Parquet's own schema.
+fn plain(column: &Type) -> Kind {
+    let info = column.get_basic_info();
+    let (logical, converted) = (info.logical_type_ref(), info.converted_type());
+    if matches!(logical, Some(Logical::Unknown)) {
+        return other("Null");
+    }
+    if matches!((logical, converted), (Some(Logical::Decimal(_)), _) | (None, Converted::DECIMAL)) {
+        return other("Decimal");
+    }
+    match column.get_physical_type() {
+        Physical::BOOLEAN => Kind::Boolean,
+        Physical::FLOAT => Kind::Float { bits: 32 },
+        Physical::DOUBLE => Kind::Float { bits: 64 },
+        Physical::INT32 => of_integer(32, logical, converted),
+        Physical::INT64 => of_integer(64, logical, converted),
+        Physical::INT96 => Kind::Timestamp { tick_ns: 1 },
+        Physical::BYTE_ARRAY => match (logical, converted) {
+            (Some(Logical::String | Logical::Json), _)
+            | (None, Converted::UTF8 | Converted::JSON) => Kind::Text,
+            _ => other("Binary"),
+        },
+        Physical::FIXED_LEN_BYTE_ARRAY => match (logical, converted) {
+            (Some(Logical::Float16), _) => Kind::Float { bits: 16 },
+            (None, Converted::INTERVAL) => other("Interval"),
+            _ => other("FixedSizeBinary"),
+        },
+    }
+}
+
+/// The type of a column that is kept as integers of `width` bits.
+fn of_integer(width: u8, logical: Option<&Logical>, converted: Converted) -> Kind {
+    match (logical, converted) {
+        (Some(Logical::Integer(of)), _) => match u8::try_from(of.bit_width) {
+            Ok(bits @ (8 | 16 | 32 | 64)) if bits <= width => integer(bits, of.is_signed),
+            _ => other("Integer of another width"),
+        },
+        (Some(Logical::Timestamp(of)), _) if width == 64 => Kind::Timestamp {
+            tick_ns: match of.unit {
+                TimeUnit::MILLIS => 1_000_000,
+                TimeUnit::MICROS => 1_000,
+                TimeUnit::NANOS => 1,
+            },
+        },
+        (Some(Logical::Date), _) | (None, Converted::DATE) => other("Date"),
+        (Some(Logical::Time(_)), _) | (None, Converted::TIME_MILLIS | Converted::TIME_MICROS) => {
+            other("Time")
+        }
+        (None, Converted::TIMESTAMP_MILLIS) => Kind::Timestamp { tick_ns: 1_000_000 },
+        (None, Converted::TIMESTAMP_MICROS) => Kind::Timestamp { tick_ns: 1_000 },
+        (None, Converted::NONE) => integer(width, true),
+        (None, Converted::INT_8) => integer(8, true),
+        (None, Converted::INT_16) => integer(16, true),
+        (None, Converted::INT_32) => integer(32, true),
+        (None, Converted::INT_64) => integer(64, true),
+        (None, Converted::UINT_8) => integer(8, false),
+        (None, Converted::UINT_16) => integer(16, false),
+        (None, Converted::UINT_32) => integer(32, false),
+        (None, Converted::UINT_64) => integer(64, false),
+        _ => other("Integer of another meaning"),
+    }
+}
