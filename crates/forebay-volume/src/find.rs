@@ -420,6 +420,17 @@ mod tests {
     }
 
     #[test]
+    fn a_label_that_cannot_be_made_durable_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let drives = volume(folder.path(), Level::RAID6);
+        let label = crate::labels::read(&drives[0]).unwrap().label;
+        // It accepts every write, and no flush.
+        let said = crate::labels::write(Path::new("/dev/null"), &label, DRIVE_BYTES).unwrap_err();
+        let said = said.to_string();
+        assert!(said.contains("/dev/null: its label cannot be written: Invalid"), "{said}");
+    }
+
+    #[test]
     fn a_drive_that_lost_all_is_replaced_by_itself() {
         let zeros = |path: &Path| forebay_rig::holes(path, DRIVE_BYTES);
         let (_folder, drives, _) = harmed(zeros);
