@@ -1,5 +1,7 @@
-//! The commit that `forebay --version` names: that of a checkout or worktree of Forebay. A package from a registry, a tarball, and
-//! sources that lie in somebody else's repository have none, and the version stands alone.
+//! What `forebay --version` prints after the version: in an optimized build from a checkout or worktree of Forebay, the commit and
+//! its date. A package from a registry, a tarball, and sources inside another project's repository have no commit. A debug build
+//! does not name its commit, because Cargo compiles the command again whenever this script has run: the command would be built
+//! anew after each commit, `git switch` or rebase, though none of its code had changed.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,8 +12,12 @@ const PREFIX: &str = "crates/forebay-cli/";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let version = env!("CARGO_PKG_VERSION");
-    let version = match commit() {
-        Some(commit) => format!("{version} ({commit})"),
+    let build = match std::env::var("PROFILE").as_deref() {
+        Ok("debug") => Some("debug build".to_string()),
+        _ => commit(),
+    };
+    let version = match build {
+        Some(build) => format!("{version} ({build})"),
         None => version.to_string(),
     };
     println!("cargo::rustc-env=FOREBAY_VERSION={version}");

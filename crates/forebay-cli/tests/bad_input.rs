@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::command::{Folder, MSR, SPC, described, ends, fails, forebay, json};
+use crate::command::{Folder, MSR, SPC, Verbs, described, ends, fails, forebay, json};
 
 const BLKTRACE: &[u8] = include_bytes!("../../../fuzz/seeds/open/blktrace");
 const PARQUET: &[u8] = include_bytes!("../../../fuzz/seeds/open/parquet");

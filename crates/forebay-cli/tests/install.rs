@@ -15,11 +15,15 @@ fn said(command: &mut Command) -> Option<String> {
 }
 
 #[test]
-fn the_version_names_the_commit_of_a_checkout() {
+fn the_version_names_the_commit_of_a_checkout_unless_built_for_debugging() {
     let (version, _) = ends(&mut forebay(&["--version"]), 0);
     assert_eq!(version, ends(&mut forebay(&["-V"]), 0).0);
     let own = said(Command::new("git").args(["rev-parse", "--show-prefix"]));
     let plain = concat!("forebay ", env!("CARGO_PKG_VERSION"));
+    if cfg!(debug_assertions) {
+        assert_eq!(version.trim_end(), format!("{plain} (debug build)"));
+        return;
+    }
     if own.as_deref() != Some("crates/forebay-cli/") {
         assert_eq!(version.trim_end(), plain);
         return;
@@ -156,15 +160,20 @@ fn make_installs_and_uninstalls_all_of_it() {
     assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 2, "something is beside it");
 }
 
-/// What the build script says in a checkout at `root` that has this crate at `place`.
+/// What the build script prints for an optimized build in a checkout at `root` that has this crate at `place`.
 fn built(root: &Path, place: &str) -> String {
+    built_for("release", root, place)
+}
+
+fn built_for(profile: &str, root: &Path, place: &str) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
     let program = root.join("build-script");
     let mut compile = Command::new("rustc");
     compile.args(["--edition=2024", "-o"]).arg(&program).arg(script);
     compile.env("CARGO_PKG_VERSION", "9.8.7");
     assert!(compile.status().unwrap().success());
-    let output = Command::new(&program).current_dir(root.join(place)).output().unwrap();
+    let mut run = Command::new(&program);
+    let output = run.env("PROFILE", profile).current_dir(root.join(place)).output().unwrap();
     fs::remove_file(program).unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap()
@@ -196,6 +205,10 @@ fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
     assert_eq!(names, ["build.rs", "HEAD", "logs/HEAD", "refs/heads/main"], "{said}");
     let elsewhere = built(folder.root(), other);
     assert!(elsewhere.ends_with(plain) && !elsewhere.contains("HEAD"), "{elsewhere}");
+    // A debug build watches nothing, so a commit does not compile the command again.
+    let said = built_for("debug", folder.root(), own);
+    let expected = "cargo::rustc-env=FOREBAY_VERSION=9.8.7 (debug build)";
+    assert_eq!(said.lines().collect::<Vec<_>>(), ["cargo::rerun-if-changed=build.rs", expected]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn a_trace_a_model_and_a_device_stay_as_they_are() {
     let trace = folder.file("trace.spc", SPC.repeat(40));
     let other = folder.file("other.spc", SPC);
     let model = folder.path("model.json");
-    ends(forebay(&["fit", "--level", "1"]).arg(sample()).arg("-o").arg(&model), 0);
+    ends(forebay(&["fit", "--level", "1"]).arg(&trace).arg("-o").arg(&model), 0);
     let (said, _) = ends(&mut forebay(&["devices", "sata250"]), 0);
     assert!(!said.is_empty());
     let drive = folder.file("drive.toml", include_str!("../../../devices/sata250.toml"));

@@ -87,6 +87,7 @@ fn files_that_are_read_whole_have_an_end() {
 }
 
 #[test]
+#[ignore = "slow: make test-full"]
 fn caches_and_models_of_blocks_that_never_come_back() {
     let folder = Folder::new();
     let path = scattered(&folder, 3_000_000);

@@ -86,7 +86,9 @@ fn skipped(why: &str) {
 fn a_fio_job_is_one_that_fio_takes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let fitted = forebay(folder, &["fit", sample().to_str().unwrap(), "-o", "m.json"]);
+    let sample = sample();
+    let words = ["fit", sample.to_str().unwrap(), "--no-verdict", "-o", "m.json"];
+    let fitted = forebay(folder, &words);
     assert!(fitted.status.success());
     let draw = |out: &str, more: &[&str]| {
         let words = [&["generate", "m.json", "-o", out, "--requests", "3000"], more].concat();

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::command::{Folder, MSR, SPC, described, ends, fails, forebay, json, sample, simulated};
+use crate::command::{
+    Folder, MSR, SPC, Verbs, described, ends, fails, forebay, json, sample, simulated,
+};
 
 const CSV_WITH_FLUSH: &str = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
      0,read,4096,4096,0,,,,,,\n1000,flush,0,0,0,,,,,,\n2000,write,8192,4096,0,,,P,,,\n\

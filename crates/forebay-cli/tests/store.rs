@@ -10,8 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use crate::command::Folder;
-use crate::store_server::{Client, DISKS, Serving, forebay, made};
+use forebay_rig::Folder;
+use forebay_rig::redis::{Client, command};
+
+use crate::store_server::{DISKS, Serving, forebay, made};
 
 fn refused(folder: &Folder, args: &[&str], parts: &[&str]) {
     let output = forebay(folder, args).output().unwrap();
@@ -48,20 +50,20 @@ fn clients_of_redis_are_served() {
         ("AUTH x", "-ERR AUTH called without any password configured"),
         ("CONFIG GET appendfsync", "[appendfsync always]"),
     ] {
-        assert_eq!(client.ask(command), expected, "{command}");
+        assert_eq!(client.text(command), expected, "{command}");
     }
-    let page = client.ask("SCAN 0 COUNT 1");
+    let page = client.text("SCAN 0 COUNT 1");
     let (cursor, keys) = page[1..].split_once(' ').unwrap();
     assert_eq!(keys, "[b]]");
-    assert_eq!(client.ask(&format!("SCAN {cursor} COUNT 9")), "[0 [c]]");
-    assert!(client.ask("INFO").contains("disk1:"));
+    assert_eq!(client.text(&format!("SCAN {cursor} COUNT 9")), "[0 [c]]");
+    assert!(client.text("INFO").contains("disk1:"));
     // Without waiting, and a value that is not text.
     let value = vec![0xFF; 300_000];
     (0..50).for_each(|number: u32| {
-        client.send(&[b"SET", &number.to_be_bytes(), &value[..(number * 6000) as usize]]);
+        client.say(&[b"SET", &number.to_be_bytes(), &value[..(number * 6000) as usize]]);
     });
-    (0..50).for_each(|_| assert_eq!(client.reply().as_deref(), Some("+OK")));
-    assert_eq!(client.ask("DBSIZE"), ":52");
+    (0..50).for_each(|_| assert_eq!(client.said().as_deref(), Some("+OK")));
+    assert_eq!(client.text("DBSIZE"), ":52");
     // Interrupted, it ends well; and all is there afterwards.
     assert!(
         Command::new("kill")
@@ -72,8 +74,8 @@ fn clients_of_redis_are_served() {
     );
     assert!(serving.child.wait().unwrap().success());
     let serving = Serving::start(&folder);
-    assert_eq!(serving.client().ask("MGET b c a"), "[2 3 nil]");
-    assert_eq!(serving.client().ask("DBSIZE"), ":52");
+    assert_eq!(serving.client().text("MGET b c a"), "[2 3 nil]");
+    assert_eq!(serving.client().text("DBSIZE"), ":52");
 }
 
 #[test]
@@ -82,16 +84,16 @@ fn what_is_sent_without_waiting_sees_what_was_sent_before() {
     made(&folder);
     let serving = Serving::start(&folder);
     let mut client = serving.client();
-    assert_eq!(client.ask("SET c 3"), "+OK");
+    assert_eq!(client.text("SET c 3"), "+OK");
     let pipeline = ["SET b 4", "GET b", "SET b 5", "MGET b c", "DEL n", "SET n 1", "EXISTS n"];
     // What is asked in RESP2 is answered in it.
     let deleted = ["DEL n b", "GET n", "SET b 2", "SCAN 0 MATCH b COUNT 60", "DEL n", "GET n"];
     let commands = [&pipeline[..], &deleted, &["HELLO 3"]].concat();
     for command in &commands {
-        client.send(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        client.say(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>());
     }
     let asked = commands.len() - 1;
-    let replies: Vec<_> = (0..asked).map(|_| client.reply().unwrap()).collect();
+    let replies: Vec<_> = (0..asked).map(|_| client.said().unwrap()).collect();
     let expected =
         ["+OK", "4", "+OK", "[5 3]", ":0", "+OK", ":1", ":2", "nil", "+OK", "[0 [b]]", ":0", "nil"];
     assert_eq!(replies, expected);
@@ -110,18 +112,18 @@ fn whatever_a_client_sends_others_are_served() {
         (b"*1\r\n$3\r\nabcdef\r\n", "does not end"),
     ] {
         let mut client = serving.client();
-        client.0.get_mut().write_all(bytes).unwrap();
-        let said = client.reply().unwrap();
+        client.send(bytes);
+        let said = client.said().unwrap();
         assert!(said.starts_with("-ERR") && said.contains(expected), "{said}");
-        assert_eq!(client.reply(), None, "the connection ends");
+        assert_eq!(client.said(), None, "the connection ends");
     }
     // One that goes away in the middle, and one that sends and never reads.
-    serving.client().0.get_mut().write_all(b"*2\r\n$3\r\nGET\r\n$10\r\nab").unwrap();
+    serving.client().send(b"*2\r\n$3\r\nGET\r\n$10\r\nab");
     let mut deaf = serving.client();
-    assert!(deaf.send(&[b"SET", b"k", &vec![b'x'; 1 << 20]]));
-    (0..200).for_each(|_| assert!(deaf.send(&[b"GET", b"k"])));
-    assert_eq!(idle.ask("PING"), "+PONG");
-    while idle.ask("EXISTS k") != ":1" {
+    deaf.say(&[b"SET", b"k", &vec![b'x'; 1 << 20]]);
+    (0..200).for_each(|_| deaf.say(&[b"GET", b"k"]));
+    assert_eq!(idle.text("PING"), "+PONG");
+    while idle.text("EXISTS k") != ":1" {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -134,8 +136,7 @@ fn clients_that_ask_for_much_and_read_nothing_take_little_memory() {
     let mut client = serving.client();
     let keys: Vec<_> = (0..20).map(|number| format!("k{number}").into_bytes()).collect();
     for key in &keys {
-        assert!(client.send(&[b"SET", key, &vec![b'x'; 1_000_000]]));
-        assert_eq!(client.reply().as_deref(), Some("+OK"));
+        assert_eq!(client.ask(&[b"SET", key, &vec![b'x'; 1_000_000]]), b"+OK");
     }
     let most = || {
         let said = fs::read_to_string(format!("/proc/{}/status", serving.child.id())).unwrap();
@@ -145,12 +146,10 @@ fn clients_that_ask_for_much_and_read_nothing_take_little_memory() {
     let before = most();
     let many: Vec<&[u8]> = keys.iter().map(Vec::as_slice).cycle().take(3000).collect();
     let (mut gets, mut mget) = (serving.client(), serving.client());
-    many.iter().for_each(|key| assert!(gets.send(&[b"GET", key])));
-    assert!(mget.send(&[&[&b"MGET"[..]], &many[..]].concat()));
-    assert!(client.send(&[&[&b"EXISTS"[..]], &many[..]].concat()));
-    assert_eq!(client.reply().as_deref(), Some(":3000"));
-    assert!(client.send(&[&[&b"DEL"[..]], &many[..]].concat()));
-    assert_eq!(client.reply().as_deref(), Some(":20"));
+    many.iter().for_each(|key| gets.say(&[b"GET", key]));
+    mget.say(&[&[&b"MGET"[..]], &many[..]].concat());
+    assert_eq!(client.ask(&[&[&b"EXISTS"[..]], &many[..]].concat()), b":3000");
+    assert_eq!(client.ask(&[&[&b"DEL"[..]], &many[..]].concat()), b":20");
     std::thread::sleep(Duration::from_secs(1));
     assert!(most() < before + 250, "{before} MB before, {} MB at most", most());
 }
@@ -168,8 +167,8 @@ fn puts(
         let number = round * 1_000_000 + turn;
         let key = format!("{thread}/{}", turn * 7 % 50);
         let value = format!("{number:020}").repeat(1 + (turn as usize * 131) % 900);
-        let is_sent = client.send(&[b"SET", key.as_bytes(), value.as_bytes()]);
-        if !is_sent || client.reply().as_deref() != Some("+OK") {
+        let set = command(&[b"SET", key.as_bytes(), value.as_bytes()]);
+        if client.try_send(&set).is_err() || client.said().as_deref() != Some("+OK") {
             return (sure, (key, number));
         }
         if sure.is_empty() {
@@ -211,14 +210,14 @@ fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Chi
         for (acknowledged, (key, number)) in outcomes {
             assert!(!acknowledged.is_empty(), "nothing was put");
             sure.extend(acknowledged);
-            let found = client.ask(&format!("GET {key}"));
+            let found = client.text(&format!("GET {key}"));
             let found = found.get(..20).and_then(|number| number.parse::<u64>().ok());
             // The one under way was written or not.
             assert!(found == sure.get(&key).copied() || found == Some(number), "{key}: {found:?}");
             sure.extend(found.map(|found| (key, found)));
         }
         for (key, number) in &sure {
-            let found = client.ask(&format!("GET {key}"));
+            let found = client.text(&format!("GET {key}"));
             assert_eq!(found.get(..20), Some(&*format!("{number:020}")), "{key} in round {round}");
         }
     }
@@ -255,12 +254,9 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
         let mut serving = Serving::start(&folder);
         let mut client = serving.client();
         for number in 0..300 {
-            assert!(client.send(&[
-                b"SET",
-                format!("k{number}").as_bytes(),
-                value(number).as_bytes()
-            ]));
-            assert_eq!(client.reply().as_deref(), Some("+OK"));
+            let words =
+                [&b"SET"[..], &format!("k{number}").into_bytes(), &value(number).into_bytes()];
+            assert_eq!(client.ask(&words), b"+OK");
         }
         // Interrupted, it makes segments of its logs: of those on the lost disk nobody could say what they decide.
         let pid = serving.child.id().to_string();
@@ -292,13 +288,13 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
         let serving = Serving::of(&folder, &["--without-disk", "a", "c", "d"]);
         let mut client = serving.client();
         for number in 0..300 {
-            let found = client.ask(&format!("GET k{number}"));
+            let found = client.text(&format!("GET k{number}"));
             let is_lost = found.starts_with("-ERR disk 2 is missing");
             assert!(is_lost || found == value(number), "k{number}: {:.60}", found);
             lost += u32::from(is_lost);
         }
         assert!((1..300).contains(&lost), "{lost} lost");
-        assert_eq!(client.ask("SET new one"), "+OK");
+        assert_eq!(client.text("SET new one"), "+OK");
     }
     let (code, said) = run(&["repair", "a", "c", "d"]);
     assert!(code == Some(1) && said.contains("Nothing was written"), "{said}");
@@ -314,8 +310,8 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     assert!(code == Some(0) && said.contains("e takes the place"), "{said}");
     let serving = Serving::of(&folder, &["e", "a", "c", "d"]);
     let mut client = serving.client();
-    assert_eq!(client.ask("GET new"), "one");
-    let nil = (0..300).filter(|number| match client.ask(&format!("GET k{number}")) {
+    assert_eq!(client.text("GET new"), "one");
+    let nil = (0..300).filter(|number| match client.text(&format!("GET k{number}")) {
         found if found == "nil" => true,
         found => {
             assert_eq!(found, value(*number));
@@ -392,7 +388,7 @@ fn metrics_are_there_for_prometheus() {
     let metrics = serving.metrics.unwrap();
     let mut client = serving.client();
     for command in ["SET a 12345", "MSET b 1 c 2", "GET a", "GET z", "get a", "NONSENSE x"] {
-        client.ask(command);
+        client.text(command);
     }
     let said = http(metrics, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let (head, page) = said.split_once("\r\n\r\n").unwrap();
@@ -445,9 +441,9 @@ fn disks_without_space_are_told_in_info_and_metrics() {
     command.current_dir(folder.root());
     let serving = Serving::by(command, &words);
     let mut client = serving.client();
-    let said = client.ask("SET a 1");
+    let said = client.text("SET a 1");
     assert!(said.starts_with("-ERR no space left"), "{said}");
-    let info = client.ask("INFO");
+    let info = client.text("INFO");
     let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     let disk = (1..=4).find(|disk| field(&format!("disk{disk}_health:")) == "no-space").unwrap();
     assert_eq!(field("healthy:"), "0");
@@ -489,7 +485,7 @@ fn whatever_comes_over_http_metrics_and_clients_are_served() {
         (said.is_empty() || said.starts_with("HTTP/1.1 503 ")).then_some(silent)
     });
     let silent = refused.expect("eight that say nothing leave no room for a ninth");
-    assert_eq!(serving.client().ask("PING"), "+PONG");
+    assert_eq!(serving.client().text("PING"), "+PONG");
     for mut stream in silent {
         // One more than there may be, where an earlier one is not gone yet, is told so.
         let mut said = Vec::new();
@@ -508,7 +504,7 @@ fn without_durability_kill_9_loses_nothing_either() {
     let folder = Folder::new();
     made(&folder);
     let serving = Serving::of(&folder, &words);
-    assert_eq!(serving.client().ask("CONFIG GET appendfsync"), "[appendfsync no]");
+    assert_eq!(serving.client().text("CONFIG GET appendfsync"), "[appendfsync no]");
 }
 
 /// The rows of a JSON answer.

@@ -104,7 +104,7 @@ fn a_benchmark_has_keys_of_its_own() {
     let others = ["frame:1", "0", "ffffffffffffffff", "forebay-bench", "forebay-bench;", "~", "e"];
     let serving = Serving::start(&folder);
     for key in others {
-        assert_eq!(serving.client().ask(&format!("SET {key} ...")), "+OK");
+        assert_eq!(serving.client().text(&format!("SET {key} ...")), "+OK");
     }
     let small = ["--records", "100", "--operations", "100", "--format", "json"];
     let words = ["--workload", "ingest", "--value-bytes", "5000", "--key-bytes", "40"];
@@ -112,7 +112,7 @@ fn a_benchmark_has_keys_of_its_own() {
     let results = json(&output);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(results["keys_left"], 100);
-    assert_eq!(serving.client().ask("DBSIZE"), ":107");
+    assert_eq!(serving.client().text("DBSIZE"), ":107");
     drop(serving);
     let asked = |words: &[&str]| {
         let words = [&["store", "bench"], words, &small, &DISKS].concat();
@@ -126,7 +126,7 @@ fn a_benchmark_has_keys_of_its_own() {
     assert_eq!(asked(&["--workload", "c", "--no-load", "--key-bytes", "31"])["keys_left"], 0);
     let serving = Serving::start(&folder);
     for key in others {
-        assert_eq!(serving.client().ask(&format!("GET {key}")), "...", "{key}");
+        assert_eq!(serving.client().text(&format!("GET {key}")), "...", "{key}");
     }
     let few = ["--workload", "ingest", "--operations", "7"];
     let said = String::from_utf8(bench(&folder, serving.address, &few).stdout).unwrap();
@@ -269,7 +269,7 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
             forebay(&folder, &[&words, &["--connect", &address, "--format", "json"][..]].concat());
         let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // Each of its 16 clients puts one record at a time: the 17th comes after an answer to the first.
-        let records = || serving.client().ask("DBSIZE")[1..].parse::<u64>().unwrap();
+        let records = || serving.client().text("DBSIZE")[1..].parse::<u64>().unwrap();
         while records() <= 16 {}
         if is_killed {
             serving.child.kill().unwrap();

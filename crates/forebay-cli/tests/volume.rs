@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use forebay_rig::holes;
 use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
@@ -37,10 +38,7 @@ fn json(command: &mut Command) -> Value {
 /// A folder `v` of `count` empty drives.
 fn drives(folder: &Folder, count: usize) -> Vec<PathBuf> {
     fs::create_dir(folder.root().join("v")).unwrap();
-    let path = |at| folder.root().join(format!("v/drive{at}"));
-    let paths: Vec<PathBuf> = (1..=count).map(path).collect();
-    paths.iter().for_each(|path| File::create(path).unwrap().set_len(32 * MIB).unwrap());
-    paths
+    folder.drives("v/drive", count, 32 * MIB)
 }
 
 /// Writes of 4 to 256 KiB over 40 MiB, with a flush now and then.
@@ -99,7 +97,7 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     assert_eq!(status["drives_missing"], serde_json::json!([2, 5]));
     for (name, missing) in [("new1", 1), ("new4", 0)] {
         let new = folder.root().join(name);
-        File::create(&new).unwrap().set_len(32 * MIB).unwrap();
+        holes(&new, 32 * MIB);
         let replaced = json(&mut forebay(&folder, &["volume", "replace", "v", "--with", name]));
         assert_eq!(replaced["drives_missing"].as_array().unwrap().len(), missing);
         fs::rename(new, folder.root().join("v").join(name)).unwrap();
@@ -178,7 +176,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     drop(unread.stdout.take());
     assert_eq!(unread.wait().unwrap().code(), Some(1));
     fs::rename(&paths[5], folder.root().join("old")).unwrap();
-    File::create(folder.root().join("new")).unwrap().set_len(32 * MIB).unwrap();
+    holes(folder.root().join("new"), 32 * MIB);
     let replaced = lossy(&folder, &["volume", "replace", "v", "--with", "new"]);
     assert_eq!(replaced["lost_units"], 20, "{replaced}");
     // What is written anew is whole again.
@@ -451,7 +449,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     fs::create_dir(folder.root().join("w")).unwrap();
     for at in 1..=6 {
         let path = folder.root().join(format!("w/drive{at}"));
-        File::create(path).unwrap().set_len(32 * MIB).unwrap();
+        holes(path, 32 * MIB);
     }
     json(&mut forebay(&folder, &["volume", "create", "w"]));
     told("w/drive6", "is a drive of volume");
@@ -485,7 +483,7 @@ fn a_drive_that_lost_its_label_is_told_and_replaced_as_told() {
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
     fs::remove_file(&paths[2]).unwrap();
-    File::create(&paths[2]).unwrap().set_len(32 * MIB).unwrap();
+    holes(&paths[2], 32 * MIB);
     let output = forebay(&folder, &["volume", "status", "v"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     let command = "forebay volume replace v --with v/drive3";
@@ -515,7 +513,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
     // One is blank, one is away; then two are away.
-    File::create(&paths[1]).unwrap().set_len(32 * MIB).unwrap();
+    holes(&paths[1], 32 * MIB);
     fs::remove_file(&paths[4]).unwrap();
     let told = || {
         let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
@@ -528,7 +526,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     assert_eq!(told(), format!("{replace} NEW1 && {second}"));
     // Run as told, they make it whole.
     for name in ["NEW1", "NEW2"] {
-        File::create(folder.root().join(name)).unwrap().set_len(32 * MIB).unwrap();
+        holes(folder.root().join(name), 32 * MIB);
     }
     let commands = told().replace("forebay volume", "\"$0\" volume");
     let mut shell = Command::new("sh");
@@ -595,7 +593,7 @@ fn a_drive_that_holds_anything_is_made_no_drive_of_a_volume() {
     }
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let new = folder.root().join("new");
-    File::create(&new).unwrap().set_len(32 * MIB).unwrap();
+    holes(&new, 32 * MIB);
     File::options().write(true).open(&new).unwrap().write_all_at(b"x", 30 * MIB).unwrap();
     let grow = ["volume", "grow", "v", "--with", "new"];
     refused(&mut forebay(&folder, &grow), &["new: holds data (at byte 31457280)", "--overwrite"]);

@@ -6,10 +6,11 @@ use forebay_core::adapt::{
     After, Best, BonusMalus, Costs, Factor, First, Mix, Never, RAID6, RAID10, Trial, Tuning,
     Within, trial,
 };
+use forebay_testing::longer;
 
 const UNITS: u32 = 500;
 const WRITES: u32 = 240;
-/// None of these was looked at when the tuning was chosen.
+/// None of these was looked at when the tuning was chosen. `make laws` takes them all.
 const SEEDS: [u64; 3] = [101, 202, 303];
 
 fn best(costs: &Costs, first: First, mix: &Mix) -> Trial {
@@ -20,7 +21,8 @@ fn best(costs: &Costs, first: First, mix: &Mix) -> Trial {
 fn everywhere(check: impl Fn(&Costs, First, u64)) {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {
         for first in [First::Fixed(RAID6), First::Fixed(RAID10), First::ByFirstWrite] {
-            SEEDS.into_iter().for_each(|seed| check(&costs, first, seed));
+            let count = longer(1) as usize;
+            SEEDS.into_iter().take(count).for_each(|seed| check(&costs, first, seed));
         }
     }
 }

@@ -431,7 +431,42 @@ fn block_of(file: &File, kind: Kind) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::{Flags, Nanos, Op, Request};
+
     use super::*;
+    use crate::{Failure, Lanes, Threads, Uring};
+
+    /// A target that takes writes and makes none durable: the system refuses to flush `/dev/null`.
+    fn never_durable() -> Target {
+        let file = File::options().read(true).write(true).open("/dev/null").unwrap();
+        let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), Kind::File, None);
+        Target { file, path, kind, capacity_bytes: 1 << 20, block_bytes, notes: Vec::new() }
+    }
+
+    /// Why an I/O without bytes of its own failed, if it did.
+    fn failure(lanes: &mut dyn Lanes, op: Op, flags: Flags) -> Option<Failure> {
+        let (at, offset, len, lane) = (Nanos(0), 0, 0, 0);
+        lanes.start(at, Request { at, offset, id: 1, len, stream: 0, lane, op, flags }, &[]);
+        let mut ended = Vec::new();
+        while ended.is_empty() {
+            lanes.proceed(Nanos::MAX).unwrap();
+            lanes.reap(Nanos::MAX, &mut ended).unwrap();
+        }
+        ended[0].failure
+    }
+
+    #[test]
+    fn a_flush_that_fails_is_told() {
+        let refused = Some(Failure::Os(libc::EINVAL));
+        let mut threads = Threads::new(vec![never_durable()], 2).unwrap();
+        assert_eq!(failure(&mut threads, Op::Flush, Flags::NONE), refused);
+        assert_eq!(failure(&mut threads, Op::Write, Flags::FUA), refused, "durable when answered");
+        assert_eq!(failure(&mut threads, Op::Write, Flags::NONE), None);
+        // Where io_uring is denied, the threads stand in for it.
+        if let Ok(mut uring) = Uring::new(vec![never_durable()], 2) {
+            assert_eq!(failure(&mut uring, Op::Flush, Flags::NONE), refused);
+        }
+    }
 
     #[test]
     fn blocks_beyond_the_alignment_of_memory_are_refused() {

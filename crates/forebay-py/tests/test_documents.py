@@ -95,6 +95,7 @@ def test_every_example_runs(page, files):
                 value.close()
 
 
+@pytest.mark.slow
 def test_every_example_holds_against_the_stubs(tmp_path):
     for page in WITH_PYTHON:
         (tmp_path / (page.stem.replace("-", "_") + "_page.py")).write_text(program(page))
@@ -110,6 +111,7 @@ def test_every_example_holds_against_the_stubs(tmp_path):
     assert any('Unexpected keyword argument "policy"' in line for line in said), ended.stdout + ended.stderr
 
 
+@pytest.mark.slow
 def test_every_name_in_a_text_is_there_for_a_type_checker(tmp_path):
     names = set()
     for page in PAGES:

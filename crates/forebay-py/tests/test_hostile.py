@@ -27,6 +27,8 @@ MUCH = {
     "plan_consolidate": {"clients"},
     "generate": {"requests", "for_"},
 }
+# What most of the time goes into: make test-full.
+SLOW = {"plan_buy", "store_simulate"}
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +106,8 @@ def tried(call, words, name, value):
     return None
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(
+    "function", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in FUNCTIONS])
 def test_nothing_else_escapes(words, function, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     call = getattr(forebay, function)

@@ -51,7 +51,7 @@ def miss_ratio(cache, path):
 
 
 # Below twenty blocks libCacheSim's S3-FIFO, whose small queue then holds one, takes in nothing.
-@pytest.mark.parametrize("size", [20, 100, 1024, 5000])
+@pytest.mark.parametrize("size", [20, 1024, *(pytest.param(size, marks=pytest.mark.slow) for size in (100, 5000))])
 def test_lru_and_s3fifo_miss_as_often(stream, size):
     trace, block_kib, path, count = stream
     curve = forebay.cache(trace, block_kib=block_kib, sizes_mib=[size * block_kib / 1024])

@@ -70,6 +70,7 @@ def test_blocks_are_laid_by_stream_in_the_order_of_first_use(paper):
     assert list(part["offset"] // n) == [1, 0, 3, 4 + 20, 1, 4 + 99]
 
 
+@pytest.mark.slow
 def test_every_claim_has_a_row(paper, listed, tmp_path, monkeypatch):
     monkeypatch.setattr(paper.workloads, "workloads", lambda options: listed)
     monkeypatch.setattr(paper.structure.patterns, "REQUESTS", 300)

@@ -51,6 +51,7 @@ def test_mirrors_win_small_writes_and_lose_whole_units(paper):
     assert ms("raid6", 4) < ms("raid6", 1)
 
 
+@pytest.mark.slow
 def test_every_claim_has_a_row_and_every_row_a_reason(paper, tmp_path, monkeypatch):
     monkeypatch.setattr(paper.measured, "WRITES", 400)
     monkeypatch.setattr(paper.measured, "OCCUPIED", [0.25, 1.0])
@@ -100,6 +101,7 @@ def test_gain_is_told_from_noise(paper):
     assert told == ["pays", "noise", "noise", "loses"]
 
 
+@pytest.mark.slow
 def test_the_page_on_traces_answers_first(paper, tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["recorded"], "SHORT", 500)
     traces = importlib.import_module("traces")

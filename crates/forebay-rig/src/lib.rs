@@ -1,12 +1,15 @@
-//! What tests of the data path share: disks whose power can be cut ([`Medium`], driven by [`Crash`]), and a client of the
-//! network block device ([`nbd`]).
+//! What tests of the data path share: disks whose power can be cut ([`Medium`], driven by [`Crash`]), clients of the
+//! network block device ([`nbd`]) and of the store ([`redis`]), and folders of files that stand in for disks ([`Folder`]).
 
 // Tests.
 #![allow(clippy::unwrap_used)]
 
 mod crash;
+mod folder;
 mod medium;
 pub mod nbd;
+pub mod redis;
 
 pub use crash::{Crash, Lie, Troubles};
+pub use folder::{Folder, holes};
 pub use medium::{Medium, SECTOR, Tear};

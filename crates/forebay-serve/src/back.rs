@@ -402,7 +402,6 @@ const NAME_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
 
     use forebay_core::contract::policy::GaugeOf;
     use forebay_core::stack::array::Level;
@@ -428,11 +427,8 @@ mod tests {
 
     #[test]
     fn what_a_volume_has_lost_its_next_policy_knows() {
-        let folder = tempfile::tempdir().unwrap();
-        let drives: Vec<PathBuf> = (0..6).map(|nth| folder.path().join(format!("{nth}"))).collect();
-        for drive in &drives {
-            std::fs::File::create(drive).unwrap().set_len(32 << 20).unwrap();
-        }
+        let folder = forebay_rig::Folder::new();
+        let drives = folder.drives("", 6, 32 << 20);
         let (level, overwrite) = (Level::RAID6, false);
         create(&drives, Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite })
             .unwrap();

@@ -11,6 +11,7 @@ use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
 use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
 use forebay_trace::Record;
 
+use forebay_rig::holes;
 use forebay_rig::nbd::{
     BLOCK_STATUS, Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM,
     WRITE, WRITE_ZEROES, pattern,
@@ -28,7 +29,7 @@ impl Served {
     fn new(change: impl FnOnce(&mut Back)) -> Served {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
-        File::create(&path).unwrap().set_len(BYTES).unwrap();
+        holes(&path, BYTES);
         let mut back = Back::of("disk", On::Target { path, flash: None });
         back.page_cache = true;
         change(&mut back);
@@ -280,7 +281,7 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
 fn who_is_a_stream_changes_for_clients_that_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
-    File::create(&path).unwrap().set_len(BYTES).unwrap();
+    holes(&path, BYTES);
     let mut back = Back::of("disk", On::Target { path, flash: None });
     (back.page_cache, back.trace) = (true, Some(folder.path().join("asked.csv")));
     let socket = folder.path().join("socket");
@@ -330,7 +331,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
         let [came, issued] =
             ["came.parquet", "issued.parquet"].map(|name| folder.path().join(name));
         let path = folder.path().join("disk");
-        File::create(&path).unwrap().set_len(BYTES).unwrap();
+        holes(&path, BYTES);
         // The first takes 20 ms; all others are there before it ends.
         let device = Box::new(forebay::devices::open("fixed:50").unwrap());
         let mut back = Back::of("", On::Emulated { path, device: device.clone(), flash: None });
@@ -372,7 +373,7 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
     let served = Served::new(|_| {});
     let start = |path: &Path| {
         let disk = served.folder.path().join("other");
-        File::create(&disk).unwrap().set_len(BYTES).unwrap();
+        holes(&disk, BYTES);
         let back = Back::of("", On::Target { path: disk, flash: None });
         Server::start(&Config {
             file: None,
@@ -413,7 +414,7 @@ fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
 fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
-    File::create(&path).unwrap().set_len(BYTES).unwrap();
+    holes(&path, BYTES);
     let device = Box::new(forebay::devices::open(device).unwrap());
     let mut back = Back::of("disk", On::Emulated { path, device, flash: None });
     change(&mut back);

@@ -9,6 +9,7 @@ use forebay_core::stack::array::Level;
 use forebay_serve::{Address, Back, Config, On, Promise, Server};
 use forebay_volume::Create;
 
+use forebay_rig::holes;
 use forebay_rig::nbd::{Client, pattern};
 
 /// The drives of a new volume.
@@ -19,7 +20,7 @@ fn volume(folder: &Path) -> Vec<PathBuf> {
 /// The drives of a new volume of that level, each of so many mebibytes.
 fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
-    drives.iter().for_each(|path| File::create(path).unwrap().set_len(mib << 20).unwrap());
+    drives.iter().for_each(|path| holes(path, mib << 20));
     let overwrite = false;
     let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
     forebay_volume::create(&drives, how).unwrap();

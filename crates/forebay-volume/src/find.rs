@@ -372,7 +372,7 @@ mod tests {
         let again = |path: &Path, from: &Path| {
             std::fs::copy(from, path).unwrap();
         };
-        let zeros = |path: &Path| File::create(path).unwrap().set_len(DRIVE_BYTES).unwrap();
+        let zeros = |path: &Path| forebay_rig::holes(path, DRIVE_BYTES);
         let cut = |path: &Path| {
             File::options().write(true).open(path).unwrap().set_len(5 << 20).unwrap();
         };
@@ -420,8 +420,19 @@ mod tests {
     }
 
     #[test]
+    fn a_label_that_cannot_be_made_durable_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let drives = volume(folder.path(), Level::RAID6);
+        let label = crate::labels::read(&drives[0]).unwrap().label;
+        // It accepts every write, and no flush.
+        let said = crate::labels::write(Path::new("/dev/null"), &label, DRIVE_BYTES).unwrap_err();
+        let said = said.to_string();
+        assert!(said.contains("/dev/null: its label cannot be written: Invalid"), "{said}");
+    }
+
+    #[test]
     fn a_drive_that_lost_all_is_replaced_by_itself() {
-        let zeros = |path: &Path| File::create(path).unwrap().set_len(DRIVE_BYTES).unwrap();
+        let zeros = |path: &Path| forebay_rig::holes(path, DRIVE_BYTES);
         let (_folder, drives, _) = harmed(zeros);
         let opened = replace(&drives, &drives[2], false, &mut |_| ()).unwrap();
         assert!(opened.missing().is_empty() && opened.others.is_empty(), "{opened:?}");
@@ -501,7 +512,7 @@ mod tests {
             assert_eq!((census.lost_units, census.degraded_units), (0, 0));
             // One that just fits may take the place of another, with or without room for a label at its end.
             std::fs::remove_file(&drives[4]).unwrap();
-            File::create(&drives[4]).unwrap().set_len(6 << 20).unwrap();
+            forebay_rig::holes(&drives[4], 6 << 20);
             replace(&drives, &drives[4], false, &mut |_| ()).unwrap();
             assert!(content(&drives) == expected);
             assert_eq!(status(&drives).unwrap().missing(), [] as [u8; 0]);

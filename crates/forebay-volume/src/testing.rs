@@ -1,6 +1,5 @@
 //! For tests: volumes of six small drives that hold three units, and whether they hold them still.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use forebay_core::stack::array::Level;
@@ -106,7 +105,7 @@ pub(crate) fn rewritten(drives: &[PathBuf], times: u64) {
 /// An empty drive.
 pub(crate) fn empty(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
-    File::create(&path).unwrap().set_len(DRIVE_BYTES).unwrap();
+    forebay_rig::holes(&path, DRIVE_BYTES);
     path
 }
 

@@ -1,12 +1,12 @@
 //! What is told of a volume that is read, mended and grown: as much as it holds.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use forebay_core::contract::policy::Done;
 use forebay_core::stack::array::{Geometry, Kind, Level};
 use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Patterned, Target, Threads, run};
+use forebay_rig::holes;
 use forebay_volume::{Create, Moved, check, create, find, grow, over, replace, status};
 
 const CHUNK_BYTES: u32 = 64 << 10;
@@ -52,7 +52,7 @@ impl Workload for Writes {
 
 fn drive(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
-    File::create(&path).unwrap().set_len(DRIVE_BYTES).unwrap();
+    holes(&path, DRIVE_BYTES);
     path
 }
 

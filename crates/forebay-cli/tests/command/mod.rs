@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+pub(crate) use forebay_rig::Folder;
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// The first line of Forebay's own CSV.
 pub(crate) const HEADER: &str =
@@ -17,31 +17,17 @@ pub(crate) const SPC: &str = "0,100,4096,R,0.0\n0,9000,8192,W,0.001\n1,40,512,r,
 pub(crate) const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
                    128166372003062629,usr,1,Write,1317441536,8192,1963\n";
 
-/// A folder for one test's files.
-pub(crate) struct Folder(TempDir);
-
-impl Folder {
-    pub(crate) fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    /// Where it is.
-    pub(crate) fn root(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Where a file of it is.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.path(name), content).unwrap();
-        self.path(name)
-    }
-
+/// Verbs on a folder's files.
+pub(crate) trait Verbs {
     /// Every verb that reads a trace, on `trace`.
-    pub(crate) fn verbs(&self, trace: &Path) -> [Command; 4] {
+    fn verbs(&self, trace: &Path) -> [Command; 4];
+
+    /// Asserts that every verb refuses a file that holds `content`, and leaves nothing behind.
+    fn refused(&self, name: &str, content: impl AsRef<[u8]>, parts: &[&str]);
+}
+
+impl Verbs for Folder {
+    fn verbs(&self, trace: &Path) -> [Command; 4] {
         let mut simulate = forebay(&["simulate", "--device", "sata250", "--policy", "noop"]);
         simulate.arg(trace);
         let mut describe = forebay(&["describe"]);
@@ -53,8 +39,7 @@ impl Folder {
         [describe, simulate, convert, advise]
     }
 
-    /// Asserts that every verb refuses a file that holds `content`, and leaves nothing behind.
-    pub(crate) fn refused(&self, name: &str, content: impl AsRef<[u8]>, parts: &[&str]) {
+    fn refused(&self, name: &str, content: impl AsRef<[u8]>, parts: &[&str]) {
         let trace = self.file(name, content);
         let parts: Vec<&str> = parts.iter().copied().chain([name]).collect();
         for mut verb in self.verbs(&trace) {
@@ -62,7 +47,7 @@ impl Folder {
         }
         assert!(!self.path("converted.csv").exists() && !self.path("report.html").exists());
         fs::remove_file(trace).unwrap();
-        assert_eq!(fs::read_dir(self.0.path()).unwrap().count(), 0, "{name}: something is left");
+        assert_eq!(fs::read_dir(self.root()).unwrap().count(), 0, "{name}: something is left");
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Drives {
 impl Drives {
     pub(crate) fn files(folder: &Path) -> Drives {
         let paths: Vec<PathBuf> = (1..=6).map(|at| folder.join(format!("drive{at}"))).collect();
-        paths.iter().for_each(|path| File::create(path).unwrap().set_len(BYTES).unwrap());
+        paths.iter().for_each(|path| forebay_rig::holes(path, BYTES));
         Drives { paths, open: Vec::new() }
     }
 

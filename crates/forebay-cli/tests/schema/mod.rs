@@ -121,7 +121,7 @@ fn prepare(folder: &Folder) {
     ends(forebay(&made).current_dir(folder.root()), 0);
     for (volume, n) in ["v", "w"].into_iter().flat_map(|volume| (0..6).map(move |n| (volume, n))) {
         let drive = folder.path(&format!("{volume}/{n}"));
-        fs::File::create(drive).unwrap().set_len(32 << 20).unwrap();
+        forebay_rig::holes(drive, 32 << 20);
     }
     folder.file("disk.img", vec![0; 1 << 20]);
 }

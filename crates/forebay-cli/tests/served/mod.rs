@@ -2,39 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-use tempfile::TempDir;
+pub(crate) use forebay_rig::Folder;
 
 pub(crate) mod mounted;
-
-/// A folder for one test's files.
-pub(crate) struct Folder(TempDir);
-
-impl Folder {
-    pub(crate) fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A file of holes.
-    pub(crate) fn holes(&self, name: &str, bytes: u64) -> PathBuf {
-        File::create(self.path(name)).unwrap().set_len(bytes).unwrap();
-        self.path(name)
-    }
-
-    pub(crate) fn socket(&self) -> PathBuf {
-        self.path("socket")
-    }
-
-    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap()
-    }
-}
 
 /// `forebay serve` with these words, in the folder.
 pub(crate) fn serve(folder: &Folder, words: &[&str]) -> Command {

@@ -1,12 +1,12 @@
-//! `forebay store serve` as the tests run it: the real binary, and a client that speaks as Redis's do.
+//! `forebay store serve` as the tests run it: the real binary.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use crate::command::Folder;
+use forebay_rig::Folder;
+use forebay_rig::redis::Client;
 
 pub(crate) fn forebay(folder: &Folder, args: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
@@ -58,9 +58,7 @@ impl Serving {
     }
 
     pub(crate) fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        Client(BufReader::new(stream))
+        Client::connect(self.address)
     }
 }
 
@@ -68,46 +66,5 @@ impl Drop for Serving {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-pub(crate) struct Client(pub(crate) BufReader<TcpStream>);
-
-impl Client {
-    pub(crate) fn send(&mut self, words: &[&[u8]]) -> bool {
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            bytes.extend(format!("${}\r\n", word.len()).into_bytes());
-            bytes.extend_from_slice(word);
-            bytes.extend(b"\r\n");
-        }
-        self.0.get_mut().write_all(&bytes).is_ok()
-    }
-
-    /// A reply as text: what it says, items in brackets; none where the connection ended.
-    pub(crate) fn reply(&mut self) -> Option<String> {
-        let mut line = String::new();
-        self.0.read_line(&mut line).ok().filter(|count| *count > 0)?;
-        let line = line.trim_end();
-        let number = || line[1..].parse::<i64>().unwrap();
-        Some(match line.as_bytes()[0] {
-            b'$' if number() < 0 => "nil".into(),
-            b'$' => {
-                let mut bytes = vec![0; number() as usize + 2];
-                self.0.read_exact(&mut bytes).ok()?;
-                String::from_utf8_lossy(&bytes[..bytes.len() - 2]).into_owned()
-            }
-            b'*' => {
-                let items = (0..number()).map(|_| self.reply()).collect::<Option<Vec<_>>>()?;
-                format!("[{}]", items.join(" "))
-            }
-            _ => line.to_string(),
-        })
-    }
-
-    pub(crate) fn ask(&mut self, command: &str) -> String {
-        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-        assert!(self.send(&words));
-        self.reply().unwrap()
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use forebay_serve::{Address, Back, Blocks, Config, Error, Named, On, Server};
 
+use forebay_rig::Folder;
 use forebay_rig::nbd::{Client, FLUSH};
 
 const BYTES: u64 = 1 << 20;
@@ -13,12 +14,12 @@ const BACK: &str = "cache:write=back:size-mib=1";
 const FORMAT: &str = "cache:write=back:size-mib=1:format=yes";
 
 /// A folder with disks and flashes.
-struct Room(tempfile::TempDir);
+struct Room(Folder);
 
 impl Room {
     /// With a pair that was served, whose flash alone has `byte` in the third block of the disk.
     fn with_pair(disk: &str, flash: &str, byte: u8) -> Room {
-        let room = Room(tempfile::tempdir().unwrap());
+        let room = Room(Folder::new());
         room.pair(disk, flash, byte);
         room
     }
@@ -29,11 +30,11 @@ impl Room {
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.path(name)
     }
 
     fn holes(&self, name: &str, bytes: u64) {
-        fs::File::create(self.at(name)).unwrap().set_len(bytes).unwrap();
+        self.0.holes(name, bytes);
     }
 
     fn copy(&self, from: &str, to: &str) {
@@ -249,7 +250,7 @@ fn a_disk_alone_is_refused_under_every_policy_while_its_flash_has_its_newest_dat
 
 #[test]
 fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
-    let room = Room(tempfile::tempdir().unwrap());
+    let room = Room(Folder::new());
     ["disk", "flash", "blank"].iter().for_each(|name| room.holes(name, BYTES));
     let size = |back| room.served(back, |client| client.read(0, 512).len());
     let (_, notes) = size(room.back(FORMAT, "disk", Some("flash")));
@@ -263,7 +264,7 @@ fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
     room.writes(BACK, "disk", "flash", 7);
     room.refused(room.back("noop", "disk", None));
     // A disk with everything may have another flash.
-    let room = Room(tempfile::tempdir().unwrap());
+    let room = Room(Folder::new());
     ["disk", "flash", "blank"].iter().for_each(|name| room.holes(name, BYTES));
     size(room.back(FORMAT, "disk", Some("flash")));
     room.writes(FORMAT, "disk", "blank", 5);
@@ -273,7 +274,7 @@ fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
 #[test]
 fn only_free_space_becomes_a_mark() {
     for (bytes, at) in [(BYTES, BYTES - 1), (BYTES, BYTES - 4096), (BYTES + 100, BYTES + 99)] {
-        let room = Room(tempfile::tempdir().unwrap());
+        let room = Room(Folder::new());
         room.holes("disk", bytes);
         room.holes("flash", BYTES);
         room.change("disk", at, &[1]);
@@ -358,7 +359,7 @@ fn a_placement_log_of_version_1_is_refused_by_its_number() {
         (include_str!("../images/placement-log-1-tier.txt"), "tier-bcache:size-mib=1"),
     ];
     for (text, policy) in logs {
-        let room = Room(tempfile::tempdir().unwrap());
+        let room = Room(Folder::new());
         room.holes("disk", BYTES);
         fs::write(room.at("flash"), image(text)).unwrap();
         let formats = format!("{policy}:format=yes");
@@ -390,7 +391,7 @@ fn a_disk_and_a_placement_log_of_version_2_are_found_with_all_they_had() {
         ),
     ];
     for (disk, flash, policy) in pairs {
-        let room = Room(tempfile::tempdir().unwrap());
+        let room = Room(Folder::new());
         fs::write(room.at("disk"), image(disk)).unwrap();
         fs::write(room.at("flash"), image(flash)).unwrap();
         assert!(room.refused(room.back("noop", "disk", None)).contains("are on its flash"));
@@ -406,7 +407,7 @@ fn a_disk_and_a_placement_log_of_version_2_are_found_with_all_they_had() {
 
 #[test]
 fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
-    let room = Room(tempfile::tempdir().unwrap());
+    let room = Room(Folder::new());
     let bytes = image(include_str!("../images/rearranged-1.txt"));
     fs::write(room.at("disk"), &bytes).unwrap();
     let back = |blocks| {
@@ -430,7 +431,7 @@ fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
 
 #[test]
 fn every_byte_of_a_file_is_served_or_it_is_refused() {
-    let room = Room(tempfile::tempdir().unwrap());
+    let room = Room(Folder::new());
     for bytes in [1, 511, 512, 513, 4095, 4096, 4097, 10_000_001, 10_000_384 + 128] {
         for page_cache in [false, true] {
             room.holes("disk", bytes);

@@ -144,7 +144,7 @@ fn lives(seed: u64, what: What) -> Came {
 fn what_was_acknowledged_outlives_faults_and_the_store_goes_on() {
     for what in What::EACH {
         let mut all = Came::default();
-        for seed in 0..longer(15) {
+        for seed in 0..longer(6) {
             let came = lives(seed, what);
             all.refused += came.refused;
             all.calm += came.calm;
@@ -155,7 +155,7 @@ fn what_was_acknowledged_outlives_faults_and_the_store_goes_on() {
         println!("{what:?}: {refused} refused, {checked} checked, {merges} merges, {calm} calm");
         let came = (refused, checked, calm, merges);
         // Puts are written through: a flush that fails costs one only where segments make room for its log.
-        let least = if what == What::Flushes { 5 } else { 50 };
-        assert!(refused > least && checked > 5000 && merges > 200 && calm > 10, "{came:?}");
+        let least = if what == What::Flushes { 1 } else { 20 };
+        assert!(refused > least && checked > 2000 && merges > 80 && calm > 4, "{came:?}");
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn is_known_elsewhere(seed: u64, lie: Option<Lie>) {
 #[test]
 fn a_missing_disk_makes_nothing_older_of_what_there_is() {
     let (mut read, mut missed, mut whole) = (0, 0, 0);
-    for seed in 0..longer(100) {
+    for seed in 0..longer(40) {
         let mut draw = Draw(seed ^ 0xD15C);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);
@@ -103,7 +103,7 @@ fn a_missing_disk_makes_nothing_older_of_what_there_is() {
         lives.live(media, How::Whole, false);
     }
     println!("{read} reads, {missed} more missed, {whole} lives without any");
-    assert!(missed > 3000 && read > 2 * missed && whole > 5, "{read}, {missed}, {whole}");
+    assert!(missed > 1000 && read > 2 * missed && whole > 1, "{read}, {missed}, {whole}");
 }
 
 /// Asks one thing after another, each so long after the last answer.
@@ -212,7 +212,7 @@ fn repaired(
 #[test]
 fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
     let (mut found, mut missed, mut saved, mut lost) = (0, 0, 0, 0);
-    for seed in 0..longer(100) {
+    for seed in 0..longer(40) {
         let mut draw = Draw(seed ^ 0xB0CC);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);
@@ -254,12 +254,12 @@ fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
         lives.live(media, How::Whole, false);
     }
     println!("{found} stores damaged, {missed} reads missed, {saved} saved, {lost} lost");
-    assert!(found > 20 && missed > 100 && saved > 100 && lost > 30);
+    assert!(found > 8 && missed > 40 && saved > 40 && lost > 12);
 }
 
 #[test]
 fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
-    for seed in 0..longer(30) {
+    for seed in 0..longer(15) {
         let mut draw = Draw(seed ^ 0x90E);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);

@@ -188,7 +188,7 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
 #[test]
 fn what_was_acknowledged_outlives_every_cut() {
     let mut all = Came::default();
-    for seed in 0..longer(150) {
+    for seed in 0..longer(60) {
         let came = lives(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
         all.checked += came.checked;
         all.cuts += came.cuts;
@@ -199,9 +199,7 @@ fn what_was_acknowledged_outlives_every_cut() {
         "{} cuts, {} checked, {} transformations, {} merges",
         all.cuts, all.checked, all.transformations, all.merges
     );
-    assert!(
-        all.cuts > 150 && all.merges > 150 && all.transformations > 1500 && all.checked > 50_000
-    );
+    assert!(all.cuts > 50 && all.merges > 50 && all.transformations > 500 && all.checked > 15_000);
 }
 
 /// What is found after the process was killed outlives the next cut, acknowledged or not.
@@ -279,14 +277,14 @@ fn finds(lie: Lie) -> Option<String> {
 
 #[test]
 fn what_is_found_after_a_kill_outlives_a_cut() {
-    for seed in 0..longer(200) {
+    for seed in 0..longer(80) {
         is_durable_once_seen(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }
 
 #[test]
 fn a_cut_damages_nothing_that_is_read_only_without_a_disk() {
-    for seed in 0..longer(60) {
+    for seed in 0..longer(24) {
         is_whole_after_a_cut(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }

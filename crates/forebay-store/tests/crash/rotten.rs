@@ -98,7 +98,7 @@ fn rotten(medium: &Medium, at: u64) -> Vec<u8> {
 fn merging_goes_on_around_what_rots() {
     let mut most = 0;
     let mut told_of = 0;
-    for seed in 0..longer(20) {
+    for seed in 0..longer(8) {
         let mut draw = Draw(seed ^ 0x207);
         let layouts = layouts(&mut draw);
         let config = Config {
@@ -138,7 +138,7 @@ fn merging_goes_on_around_what_rots() {
         most = most.max(runs.saturating_sub(healthy));
     }
     println!("at most {most} runs more, {told_of} told of");
-    assert!(most < 25 && told_of > 10, "{most} runs more, {told_of} told of");
+    assert!(most < 25 && told_of > 3, "{most} runs more, {told_of} told of");
 }
 
 /// A store with segments and logs, and what its disks have after a kill.
@@ -172,7 +172,7 @@ fn last(key: usize) -> u8 {
 
 #[test]
 fn a_root_that_cannot_be_read_is_told_by_others() {
-    for seed in 0..longer(3) {
+    for seed in 0..longer(1) {
         let (layouts, config, whole) = grown(seed);
         for disk in 0..usize::from(DISKS) {
             let layout = layouts[disk];
@@ -268,7 +268,7 @@ fn chain(medium: &Medium, layout: &Layout) -> Option<u64> {
 #[test]
 fn what_two_damaged_roots_had_is_not_forgotten() {
     let (mut refused, mut right) = (0, 0);
-    for seed in 0..longer(4) {
+    for seed in 0..longer(2) {
         let (layouts, config, whole) = grown(seed);
         for pair in 0..16 {
             let (one, other) = (pair / 4, pair % 4);
@@ -295,7 +295,7 @@ fn what_two_damaged_roots_had_is_not_forgotten() {
         }
     }
     println!("{refused} refused, {right} right");
-    assert!(refused > 300 && right > 100, "{refused} refused, {right} right");
+    assert!(refused > 150 && right > 50, "{refused} refused, {right} right");
 }
 
 #[test]

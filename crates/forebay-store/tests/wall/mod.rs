@@ -12,6 +12,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use forebay_rig::holes;
 use forebay_store::{
     Answer, Config, Disks, InPlace, Operation, Store, StoreError, Transformation, Tree, Trouble,
     create, find,
@@ -253,7 +254,7 @@ fn what_is_no_store_is_named_and_nothing_is_written() {
     assert!(said(find(&folders)).contains("is disk 1 of the store, and so is"));
     fs::write(&copy, "no label").unwrap();
     assert!(said(find(&folders)).contains("no Forebay label"));
-    fs::File::create(&copy).unwrap().set_len(64 * MIB).unwrap();
+    holes(&copy, 64 * MIB);
     assert!(said(find(&folders)).contains("no Forebay label"));
     let open = find(&folders[..4]).unwrap();
     assert!(said(find(&folders[..4])).contains("in use"));

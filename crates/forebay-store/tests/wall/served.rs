@@ -1,24 +1,25 @@
 //! A server of a store on files: what clients send, in whatever order and length, and what they are answered.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use forebay_rig::Folder;
+use forebay_rig::redis::{Client, command};
 use forebay_store::{Limits, Server, Store, VALUE_MAX, create};
 
 use crate::wall::{MIB, config, folders, value};
 
 /// A store that is served, in a folder of its own.
 pub(crate) struct Served {
-    _root: tempfile::TempDir,
+    _root: Folder,
     pub(crate) store: Store,
     server: Server,
 }
 
 impl Served {
     pub(crate) fn new(limits: Limits) -> Served {
-        let root = tempfile::tempdir().unwrap();
-        let disks = create(&folders(root.path(), 4), 256 * MIB, &config(), false).unwrap();
+        let root = Folder::new();
+        let disks = create(&folders(root.root(), 4), 256 * MIB, &config(), false).unwrap();
         let store = Store::open(disks, config()).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server::start(store.clone(), address, limits).unwrap();
@@ -26,73 +27,13 @@ impl Served {
     }
 
     pub(crate) fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.server.address()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        Client(BufReader::new(stream))
+        Client::connect(self.server.address())
     }
 
     pub(crate) fn end(self) {
         self.server.stop();
         self.store.close();
     }
-}
-
-pub(crate) struct Client(BufReader<TcpStream>);
-
-impl Client {
-    pub(crate) fn send(&mut self, bytes: &[u8]) {
-        self.0.get_mut().write_all(bytes).unwrap();
-    }
-
-    /// A reply, items in brackets; none where the connection ended as it should, and not by a reset.
-    pub(crate) fn reply(&mut self) -> Option<Vec<u8>> {
-        let mut line = Vec::new();
-        self.0.read_until(b'\n', &mut line).unwrap();
-        let line = line.strip_suffix(b"\r\n")?.to_vec();
-        let number = || str::from_utf8(&line[1..]).unwrap().parse::<i64>().unwrap();
-        Some(match line[0] {
-            b'$' if number() < 0 => b"nil".to_vec(),
-            b'$' => {
-                let mut bytes = vec![0; number() as usize + 2];
-                self.0.read_exact(&mut bytes).unwrap();
-                bytes[..bytes.len() - 2].to_vec()
-            }
-            b'*' => {
-                let items: Vec<_> = (0..number()).map(|_| self.reply().unwrap()).collect();
-                [b"[", &items.join(&b' ')[..], b"]"].concat()
-            }
-            _ => line,
-        })
-    }
-
-    /// Whether there is something to read, without waiting for it.
-    pub(crate) fn is_told(&self) -> bool {
-        let stream = self.0.get_ref();
-        stream.set_nonblocking(true).unwrap();
-        let told = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
-        stream.set_nonblocking(false).unwrap();
-        told
-    }
-
-    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Vec<u8> {
-        self.send(&command(words));
-        self.reply().unwrap()
-    }
-
-    pub(crate) fn text(&mut self, line: &str) -> String {
-        let words: Vec<_> = line.split(' ').map(str::as_bytes).collect();
-        String::from_utf8(self.ask(&words)).unwrap()
-    }
-}
-
-pub(crate) fn command(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend(b"\r\n");
-    }
-    bytes
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use forebay_rig::redis::{Client, command};
 use forebay_store::{Limits, VALUE_MAX};
 
-use crate::wall::served::{Client, Served, command};
+use crate::wall::served::Served;
 use crate::wall::value;
 
 /// Asks these, in their order, and compares the answers.

@@ -1,3 +1,5 @@
+use forebay_testing::longer;
+
 use super::super::{First, Mix, Objective, RAID6, RAID10, trial};
 use super::*;
 
@@ -85,7 +87,7 @@ fn held(costs: &Costs, units: u32, requests: &[(u32, Class)]) -> bool {
 #[test]
 fn what_is_lost_to_the_best_rule_is_bounded() {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {
-        for seed in 0..20 {
+        for seed in 0..longer(4) {
             for units in [1, 4, 64] {
                 assert!(
                     held(&costs, units, &shifting(seed, units, 10_000)),

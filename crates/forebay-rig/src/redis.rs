@@ -1,0 +1,102 @@
+//! A client of a store's server, which speaks as Redis's clients do.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// A connection.
+pub struct Client(BufReader<TcpStream>);
+
+/// A command of these words, as clients send it.
+pub fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+impl Client {
+    /// Connects.
+    pub fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Client(BufReader::new(stream))
+    }
+
+    /// Sends bytes, which the server must take.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.try_send(bytes).unwrap();
+    }
+
+    /// Sends a command of these words.
+    pub fn say(&mut self, words: &[&[u8]]) {
+        self.send(&command(words));
+    }
+
+    /// Sends bytes to a server that may have been killed.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.get_mut().write_all(bytes)
+    }
+
+    /// The next reply, an array's items in brackets; none where the server closed the connection, which it must not reset.
+    pub fn reply(&mut self) -> Option<Vec<u8>> {
+        self.try_reply().unwrap()
+    }
+
+    /// The next reply as text; none where the connection has ended, in whatever way.
+    pub fn said(&mut self) -> Option<String> {
+        let reply = self.try_reply().ok()??;
+        Some(String::from_utf8_lossy(&reply).into_owned())
+    }
+
+    fn try_reply(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        self.0.read_until(b'\n', &mut line)?;
+        let Some(line) = line.strip_suffix(b"\r\n") else { return Ok(None) };
+        let number = || str::from_utf8(&line[1..]).unwrap().parse::<i64>().unwrap();
+        Ok(Some(match line[0] {
+            b'$' if number() < 0 => b"nil".to_vec(),
+            b'$' => {
+                let mut bytes = vec![0; number() as usize + 2];
+                self.0.read_exact(&mut bytes)?;
+                bytes.truncate(bytes.len() - 2);
+                bytes
+            }
+            b'*' => {
+                let mut items = Vec::new();
+                for _ in 0..number() {
+                    items.push(self.try_reply()?.ok_or(io::ErrorKind::UnexpectedEof)?);
+                }
+                [b"[", &items.join(&b' ')[..], b"]"].concat()
+            }
+            _ => line.to_vec(),
+        }))
+    }
+
+    /// Sends a command of these words; the reply.
+    pub fn ask(&mut self, words: &[&[u8]]) -> Vec<u8> {
+        self.say(words);
+        self.reply().unwrap()
+    }
+
+    /// Sends a command whose words are parted by blanks; the reply as text.
+    pub fn text(&mut self, words: &str) -> String {
+        let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        String::from_utf8_lossy(&self.ask(&words)).into_owned()
+    }
+
+    /// Whether there is something to read, without waiting for it.
+    pub fn is_told(&self) -> bool {
+        let stream = self.0.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let told = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
+        stream.set_nonblocking(false).unwrap();
+        told
+    }
+}
