@@ -120,29 +120,27 @@ package:
 # Many tests wait for servers: with twice as many threads as processors, others have these meanwhile.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 STAGE := @.ci/stage
-# Only these targets contain tests: documentation comments have no code that runs.
+# What tests are made of: examples and benches are only checked, and no page of the libraries' has code that runs.
 TARGETS := --lib --bins --tests
-# Clippy is a compiler: run as such, it checks our crates while it builds their tests. `cargo clippy` would compile every
-# dependency and every crate a second time, for 270 seconds of processors.
-LINTED := env RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
 # Seconds of processors that all of `make test` may take, builds included.
 TEST_CPU_MAX_S := 1200
 
 test: needs
 	@rm -f target/stages
 	$(STAGE) format cargo fmt --check
-	$(STAGE) clippy-and-build $(LINTED) cargo build --workspace --all-targets -q
-	$(STAGE) tests $(LINTED) cargo test --workspace $(TARGETS)
-	$(STAGE) python $(LINTED) $(MAKE) --no-print-directory py
+	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
+	$(STAGE) build cargo build --workspace $(TARGETS) -q
+	$(STAGE) tests cargo test --workspace $(TARGETS)
+	$(STAGE) python $(MAKE) --no-print-directory py
 	$(STAGE) --total $(TEST_CPU_MAX_S)
 
 # The slow tests besides: fuzzing, power cuts, kill -9, the commands of all pages, type checkers, serving without io_uring.
 test-full: test
 	@rm -f target/stages
-	$(STAGE) slow $(LINTED) cargo test --workspace $(TARGETS) -- --ignored
+	$(STAGE) slow cargo test --workspace $(TARGETS) -- --ignored
 	$(STAGE) slow-python $(PY)/pytest -q -n 2 --dist loadfile -m slow
 	$(STAGE) laws $(MAKE) --no-print-directory laws
-	$(STAGE) without-io-uring $(LINTED) .ci/without-io-uring cargo test -p forebay-live -p forebay-serve -p forebay-store -p forebay-volume
+	$(STAGE) without-io-uring .ci/without-io-uring cargo test -p forebay-live -p forebay-serve -p forebay-store -p forebay-volume
 	$(STAGE) fuzz $(MAKE) --no-print-directory fuzz-short
 	$(STAGE) kill-volume $(MAKE) --no-print-directory kill-volume
 	$(STAGE) kill-store $(MAKE) --no-print-directory kill-store
