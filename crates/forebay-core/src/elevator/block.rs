@@ -538,6 +538,32 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
+    /// The next request to give to the device.
+    #[inline]
+    fn next_request(&mut self, now: Nanos) -> Option<QueuedId> {
+        if let Some(id) = self.bypass.pop_front() {
+            return Some(id);
+        }
+        // Whatever a task submits that is woken comes after the choice of the next request.
+        let taken = self.take(now);
+        if !self.wake_later(now) || taken.is_some() {
+            return taken;
+        }
+        self.bypass.pop_front().or_else(|| self.take(now))
+    }
+
+    #[inline]
+    fn take(&mut self, now: Nanos) -> Option<QueuedId> {
+        let id = self.elevator.take(now, &mut self.queue)?;
+        self.queue.started(id);
+        if let Some(throttle) = self.gate.throttle()
+            && self.queue[id].op == Op::Read
+        {
+            throttle.read_given(now, id);
+        }
+        Some(id)
+    }
+
     /// Wakes tasks for what has left the queue; whether there was anything.
     #[inline]
     fn wake_later(&mut self, now: Nanos) -> bool {
@@ -571,24 +597,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
         if lane != self.lane {
             return None;
         }
-        let id = match self.bypass.pop_front() {
-            Some(id) => id,
-            None => {
-                // Whatever a task submits that is woken comes after the choice of the next request.
-                let mut taken = self.elevator.take(now, &mut self.queue);
-                if self.wake_later(now) && taken.is_none() {
-                    taken = self.elevator.take(now, &mut self.queue);
-                }
-                let id = taken?;
-                self.queue.started(id);
-                if let Some(throttle) = self.gate.throttle()
-                    && self.queue[id].op == Op::Read
-                {
-                    throttle.read_given(now, id);
-                }
-                id
-            }
-        };
+        let id = self.next_request(now)?;
         Some(self.queue.io(now, id, lane))
     }
 
