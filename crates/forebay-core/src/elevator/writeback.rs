@@ -154,7 +154,7 @@ impl Writeback {
     fn limit(&self, now: Nanos) -> u32 {
         let [normal, background] = match self.depth {
             depth @ ..=2 => [depth, 1],
-            depth => [depth.div_ceil(2), (depth + 3) / 4],
+            depth => [depth.div_ceil(2), depth.div_ceil(4)],
         };
         let lately = |at: Nanos| now < at + READ_LATELY;
         if self.last_read.is_some_and(lately) { background } else { normal }

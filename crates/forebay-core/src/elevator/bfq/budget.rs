@@ -115,7 +115,8 @@ impl BudgetMax {
         let is_immediate = under_way > 0 || now - self.last_ended < IMMEDIATE;
         self.sequential += u32::from(is_immediate && is_near);
         self.given += bytes;
-        self.longest = if self.samples % 32 == 0 { bytes } else { self.longest.max(bytes) };
+        self.longest =
+            if self.samples.is_multiple_of(32) { bytes } else { self.longest.max(bytes) };
         self.measured_for = now - self.first_given;
         self.last_given = now;
         if self.measured_for >= MEASURED_FOR {
