@@ -22,15 +22,16 @@ FIGURES = [
 ]
 ORDER_TITLE = "order"
 
-HEAD = """# Held against Linux
+HEAD = """# Compared with Linux
 
-`make guest` runs nine loads on a Linux {version} kernel and in the simulator, and compares what came of them. Both use
-Forebay's own model of a disk, so they differ only in the block layer and its scheduler. `make guest` writes this page with
-`GUEST=--page=docs/internals/kernel.md`. The figures below are of seed {seed}, which draws {variants} variants of each load.
+This page shows how closely the simulator's schedulers follow those of Linux {version}. `make guest` runs nine loads on
+that kernel, in a virtual machine, and in the simulator. Both use Forebay's own model of a disk, so they differ only in
+the block layer and the scheduler. `make guest GUEST=--page=docs/internals/kernel.md` writes this page; the figures below
+are those of seed {seed}, which draws {variants} variants of each load.
 
 {summary}
 
-Each cell is *kernel / simulator*; **bold** misses its target. `order` is explained [below](#targets).
+Each cell is *kernel / simulator*; a figure in **bold** misses its [target](#targets), which also explains `order`.
 """
 
 CAPTURE = """
@@ -56,12 +57,15 @@ think times, or I/Os at given times. `forebay-guest draw burst 7 sata250` prints
   come, first served.
 - A task with one I/O at a time calls `pread` or `pwrite`; one with more calls `io_submit`, which sleeps where there is no free
   request. All of them use `O_DIRECT`, so writes are synchronous (`REQ_SYNC`).
-- The flusher is the kernel's own (`vm.dirty_background_bytes` of one page starts it at once). What it wrote is read from the kernel's trace of bios and given to the simulator, all of
-  it due when the first was, because the simulator has no page cache.
-- A thread of the simulator is in a system call for 20 µs after each submission, as in the guest, so what it submits next
-  cannot merge with what the disk already has. I/Os of one `batch` go off at once.
-- Latency runs from when an I/O was due until the disk was done. In a closed loop it is due when its task has thought; an
-  open one is due at its time, even if its task slept on an earlier one.
+- The flusher is the kernel's own (`vm.dirty_background_bytes` of one page starts it at once). The kernel's trace of bios
+  tells what it wrote. The simulator, which has no page cache, is given these writes, all of them due when the first was.
+- A simulated thread is in a system call for 20 µs after each submission, as in the guest, so its next I/O
+  cannot merge with what the disk already has. I/Os of one `batch` are submitted together.
+- Latency runs from when an I/O was due until the disk completed it. In a closed loop an I/O is due when its task has thought;
+  a thread that sleeps for a free request neither sees completions nor thinks, in the guest and in the simulator. An open
+  I/O is due at its time, even if its task slept on an earlier one.
+- Linux's block layer takes one request more from the scheduler than this disk accepts, so the simulated disk does too. A
+  SCSI or SATA drive has a budget in Linux, which prevents that; `simulate` takes none in advance.
 - The path from a system call to the disk takes 20 µs in the guest for a block of 4 KiB, and the way back 25 to 40 µs. Where no
   request waits (`poisson`, `sequential` without bfq) kernel and simulator therefore agree within 1 %.
 - There is one processor, one hardware queue and no cgroup. Every script is one that a thread can do with `pread`, `pwrite` and
@@ -73,18 +77,32 @@ think times, or I/Os at given times. `forebay-guest draw burst 7 sata250` prints
   kernel differs from itself when the same load begins at another angle of the platters. Latencies may differ by 0.2 ms besides, the
   path from a system call to the disk, and idle time by 2 % of the makespan. Times are means of all variants, latencies are of
   all variants' requests together.
-- I/Os that reached the disk: likewise, and within 5 % where eight threads read one file.
-- *Order*: (ours − FIFO) / (repeated − FIFO), at least 0.8. Of the pairs of requests that waited at the same time in the kernel, *ours*
+- I/Os that reached the disk: within 5 % where eight threads read one file. Elsewhere the number is shown only.
+- `order`: (ours − FIFO) / (repeated − FIFO), at least 0.8. Of the pairs of requests that waited at the same time in the kernel, *ours*
   is the share that the simulator serves in the kernel's order, *repeated* the share that a second run of the kernel does, and *FIFO* the
   share that this second run submitted in that order. The score is left out where *repeated* exceeds *FIFO* by less than
   0.02, because then the order is that of arrival or chance, and with fewer than 100 pairs.
 
+## What is known to miss
+
+- *Order under mq-deadline and kyber where tasks sleep for a free request.* One request that is chosen differently shifts the
+  choices after it. Two causes are known: the kernel's threads submit 45 µs apart, the simulator's all that have a free
+  request at one instant; and the kernel begins to hand out tags at a random one.
+- *The first read beside the flusher* (p99) waits longer in the kernel: more of the flusher's writes have reached the disk before
+  throttling sets in. From then on the latencies agree.
+- *`writers` under kyber on `fixed:200`*: in one variant the kernel leaves the reader asleep for three seconds. The simulator
+  never does.
+- *bfq, `burst` and `writers`*: how long the reader waits depends on how far the queue has drained when it asks, and a write that
+  exceeds its task's share waits for one certain tag. Both sides do the same, in different phases.
+- *bfq, order in `mixed`, `idle-burst` and `shared-file`*: not explained yet.
+- *Tails of `mixed` under none and mq-deadline*: the kernel's threads do not take turns as evenly as the simulator's.
+
 ## Running it
 
-`make guest` takes some 30 minutes of one processor and needs QEMU, BusyBox (static), Rust's musl target and the network for the
-kernel, once. It draws a seed, prints it, and keeps the kernel's results in `target/guest/runs`, so that with the same `SEED`
-only the simulator runs again. `make guest LOAD=burst SCHEDULER=mq-deadline DEVICE=sata250 VARIANTS=1` is one load. It ends with 1
-where a figure misses its target.
+`make guest` takes about 30 minutes of one processor and needs QEMU, a static BusyBox, Rust's musl target and, once, the network
+for the kernel. It prints the seed that it draws and keeps the kernel's results in `target/guest/runs`, so with the same `SEED`
+only the simulator runs again, for half a minute. `make guest LOAD=burst SCHEDULER=mq-deadline DEVICE=sata250 VARIANTS=1` runs one
+load. The exit code is 1 if a figure misses its target.
 """
 
 
@@ -93,10 +111,12 @@ def shown(value):
 
 
 def is_met(load, key, figures):
+    if key == "ios" and load != "shared-file":
+        return True
     kernel, repeated, ours = (figures[side].get(key) for side in ("kernel", "repeated", "ours"))
     if ours is None or repeated is None:
         return False
-    share = IOS_TOLERANCE if key == "ios" and load == "shared-file" else TOLERANCE
+    share = IOS_TOLERANCE if key == "ios" else TOLERANCE
     allowed = max(share * abs(kernel), abs(repeated - kernel))
     if key == "idle_s":
         allowed = max(allowed, IDLE_SHARE * figures["kernel"]["makespan_s"])

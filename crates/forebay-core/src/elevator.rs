@@ -24,9 +24,11 @@ mod scheduler;
 mod seek_order;
 mod sorted;
 pub(crate) mod sptf;
+mod tags;
 pub(crate) mod tier_lba;
 #[cfg(test)]
 pub(crate) mod trial;
+mod writeback;
 
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
 pub use bfq::{Bfq, BfqConfig};

@@ -17,6 +17,8 @@ pub(crate) struct Disk {
     model: DeviceModel,
     line: VecDeque<Request>,
     under_way: usize,
+    /// Requests more than [`DEPTH`] that are taken from the scheduler.
+    ahead: usize,
 }
 
 impl Disk {
@@ -24,7 +26,13 @@ impl Disk {
     /// Why there is no such device.
     pub(crate) fn open(device: &str) -> Result<Disk, String> {
         let open = forebay_devices::open(device).map_err(|error| error.to_string())?;
-        Ok(Disk { model: open.model, line: VecDeque::new(), under_way: 0 })
+        Ok(Disk { model: open.model, line: VecDeque::new(), under_way: 0, ahead: 0 })
+    }
+
+    /// As Linux's block layer sees a disk that has no budget, as ublk's: it takes one more request from the scheduler than
+    /// the disk accepts, and gives that one as soon as it can.
+    pub(crate) fn taken_ahead(self) -> Disk {
+        Disk { ahead: 1, ..self }
     }
 
     /// Whole blocks that it holds.
@@ -36,11 +44,12 @@ impl Disk {
 
 impl Device for Disk {
     fn room(&self) -> bool {
-        self.under_way < usize::from(DEPTH)
+        self.under_way < usize::from(DEPTH) + self.ahead
     }
     fn start(&mut self, now: Nanos, io: Request) {
         self.under_way += 1;
-        match self.line.is_empty() && self.model.room() {
+        let accepted = self.under_way <= usize::from(DEPTH);
+        match self.line.is_empty() && accepted && self.model.room() {
             true => self.model.start(now, io),
             false => self.line.push_back(io),
         }
@@ -51,6 +60,12 @@ impl Device for Disk {
     fn finish(&mut self, now: Nanos) -> Completion {
         let completion = self.model.finish(now);
         self.under_way -= 1;
+        // Now the disk accepts the one that was taken ahead.
+        if self.under_way == usize::from(DEPTH)
+            && let Some(ahead) = self.line.back_mut()
+        {
+            ahead.at = now;
+        }
         while self.model.room()
             && let Some(io) = self.line.pop_front()
         {

@@ -33,6 +33,8 @@ struct Tasks<'a> {
     begun: Option<Batch>,
     now: Nanos,
     times: Vec<Vec<Times>>,
+    /// When the turn of each I/O of each task came: until then its thread slept.
+    turns: Vec<Vec<Nanos>>,
 }
 
 impl Tasks<'_> {
@@ -42,6 +44,23 @@ impl Tasks<'_> {
             Some((due.max(self.calls[index]).max(self.now), index))
         };
         self.pacing.iter().enumerate().filter_map(due).min()
+    }
+}
+
+/// A thread that slept for a free request saw no end of an I/O meanwhile, so it thinks about the next one from when it
+/// woke: when that was due.
+fn due_awake(script: &Script, times: &mut [Vec<Times>], turns: &[Vec<Nanos>]) {
+    for ((task, times), turns) in script.tasks.iter().zip(times).zip(turns) {
+        if task.pace.is_open() {
+            continue;
+        }
+        for index in 1..times.len() {
+            let (woke, asked) = (turns[index - 1], times[index - 1].submitted);
+            if woke > asked {
+                let thought = (woke + task.ios[index].time).min(turns[index]);
+                times[index].due = times[index].due.max(thought);
+            }
+        }
     }
 }
 
@@ -69,7 +88,11 @@ impl Workload for Tasks<'_> {
         self.begun = Some(rest).filter(|rest| rest.index < end);
         (self.times[task][index].due, self.times[task][index].submitted) = (due, at);
         let (script, io) = (&self.script.tasks[task], &self.script.tasks[task].ios[index]);
-        let waits = io.op == Op::Write && script.pace != Pace::Flushed;
+        let flags = match script.pace {
+            Pace::Flushed => Flags::WRITE_BACK,
+            _ if io.op == Op::Write => Flags::SYNC,
+            _ => Flags::NONE,
+        };
         Request {
             at,
             offset: io.offset,
@@ -78,7 +101,7 @@ impl Workload for Tasks<'_> {
             stream: task as u32,
             lane: 0,
             op: io.op,
-            flags: if waits { Flags::SYNC } else { Flags::NONE },
+            flags,
         }
     }
 
@@ -86,6 +109,7 @@ impl Workload for Tasks<'_> {
         let (task, index) = ((done.request.id >> 32) as usize, done.request.id as u32 as usize);
         self.now = now;
         self.times[task][index].done = now;
+        self.turns[task][index] = done.request.at + done.held;
         self.pacing[task].ended(&self.script.tasks[task], now);
     }
 }
@@ -111,7 +135,7 @@ pub(crate) fn simulated(
     scheduler: &str,
     phase: Nanos,
 ) -> Result<Outcome, String> {
-    let disk = Disk::open(device)?;
+    let disk = Disk::open(device)?.taken_ahead();
     let mut policy = build(scheduler, disk.len_max()).map_err(|error| error.to_string())?;
     let mut shifted = script.clone();
     shifted.tasks.iter_mut().for_each(|task| task.start += phase);
@@ -123,9 +147,11 @@ pub(crate) fn simulated(
         begun: None,
         now: Nanos::ZERO,
         times: shifted.tasks.iter().map(times).collect(),
+        turns: shifted.tasks.iter().map(|task| vec![Nanos::ZERO; task.ios.len()]).collect(),
     };
     let (mut seen, mut disks) = (Seen::default(), [disk]);
     let last = simulate::run(&mut policy, &mut disks, &mut tasks, &mut seen);
+    due_awake(&shifted, &mut tasks.times, &tasks.turns);
     let mut outcome =
         Outcome { end: last - phase, busy: disks[0].busy(last), ios: seen.0, times: tasks.times };
     outcome.ios.iter_mut().for_each(|io| {

@@ -8,21 +8,25 @@
 //! has no request and is not worth waiting for (`slice_idle`). B-WF2Q+ chooses the next one. Budgets
 //! follow what a queue did with the last one; a queue that is slow is charged for its time.
 //!
-//! In files: the fair order of queues ([`wf2q`]), one queue ([`stream_queue`]), turns and idling
-//! ([`service`]), budgets and the device's rate ([`budget`]), streams that share a queue
-//! ([`cooperate`]), weight raising ([`raise`]).
+//! While the active queue is waited for, others' requests are *injected* as far as that does it no harm. A queue that
+//! comes while the active one is not worth waiting for, or weighs less, is served before that has finished. Each queue
+//! may hold its weight's share of the tags.
 //!
-//! Invariants: a queue is busy in the fair order exactly if it has requests or is the active one; the
-//! idle timer runs only for an active queue without requests in the queue or at the device.
+//! In files: the fair order of queues ([`wf2q`]), one queue ([`stream_queue`]), turns and idling
+//! ([`service`]), injection ([`inject`]), budgets and the device's rate ([`budget`]), streams that share a queue
+//! ([`cooperate`]), weight raising ([`raise`]). Rules and figures are those of Linux 6.12.
+//!
+//! Invariants: a queue is busy in the fair order if it has requests or is the active one, and else only where it was
+//! preempted while it was worth waiting for; the idle timer runs only for an active queue without requests in the
+//! queue or at the device.
 //!
 //! Departures: one priority and no groups, so all weights are equal but for raising
-//! ([`Bfq::set_weight`] is there for callers of the library); no raising of soft real-time streams;
-//! no injection of other queues' requests while
-//! one is waited for; streams may come to share a queue at any time, not only at their beginning; the peak rate is a
-//! mean over turns of sequential queues; nobody tells when a stream ends.
+//! ([`Bfq::set_weight`] is there for callers of the library); every device is taken for a rotating disk with one
+//! actuator; metadata go first nowhere; the clock has no ticks of 4 ms; nobody tells when a stream ends.
 
 mod budget;
 mod cooperate;
+mod inject;
 mod raise;
 mod service;
 mod stream_queue;
@@ -37,13 +41,14 @@ use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::BackSeek;
 use super::sorted::Sorted;
 use crate::contract::parameter::{Given, Listed, Parameter};
-use crate::contract::request::Request;
+use crate::contract::request::{Flags, Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use budget::BudgetMax;
-use raise::Burst;
-use service::{Ended, Turn};
-use stream_queue::StreamQueue;
+use inject::Trial;
+use raise::{Burst, Entering, PAUSE_MIN};
+use service::{Depth, Ended, Turn};
+use stream_queue::{StreamQueue, WEIGHT};
 use wf2q::Wf2q;
 
 /// What it takes.
@@ -85,7 +90,8 @@ impl Scheduler for Bfq {
         }
         let of = |share: u64| (u64::from(limits.requests_max) * share / 4).max(1) as u32;
         let writes_max = given.spec.at_least("writes-max", of(2), 1)?;
-        Ok(Limits { writes_max, sync_writes_max: Some(of(3)), ..limits }.waking(1))
+        let limits = Limits { writes_max, sync_writes_max: Some(of(3)), ..limits };
+        Ok(Limits { read_target: Nanos::ZERO, ..limits }.waking(1))
     }
 }
 
@@ -111,6 +117,8 @@ pub struct BfqConfig {
     pub back_seek_penalty: u32,
     /// Whether streams that begin, or ask after a pause, are raised in weight.
     pub low_latency: bool,
+    /// The tags that streams share (Linux `nr_requests`).
+    pub requests_max: u32,
 }
 
 impl BfqConfig {
@@ -125,6 +133,7 @@ impl BfqConfig {
             back_seek_max: bytes("back-seek-max-kib")?,
             back_seek_penalty: given.whole("back-seek-penalty")?,
             low_latency: given.is_first("low-latency")?,
+            requests_max: given.whole("requests-max")?,
         })
     }
 }
@@ -135,30 +144,55 @@ impl Default for BfqConfig {
     }
 }
 
+/// Asynchronous bytes are charged this many times: they tend to come in floods.
+const ASYNC_CHARGE: u64 = 3;
+
+/// Requests further apart (800 sectors) are no sequential ones.
+const NEAR_BYTES: u64 = 8 * 100 * 512;
+
+/// What is known of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stream {
+    /// The queue that it uses, once it has asked for anything waited for.
+    queue: Option<u32>,
+    /// Its requests in that and at the device.
+    requests: u32,
+}
+
 /// Linux's BFQ elevator.
 #[derive(Clone, Debug)]
 pub struct Bfq {
     config: BfqConfig,
     back: BackSeek,
+    /// When it was last called.
+    now: Nanos,
     /// The asynchronous queue, then one for each stream.
     queues: Vec<StreamQueue>,
-    /// The queue that each stream uses, once it has asked for anything waited for.
-    streams: Vec<Option<u32>>,
+    streams: Vec<Stream>,
     fair: Wf2q,
+    /// Whether anybody has set a weight.
+    weights_vary: bool,
     /// Waited-for queues with requests by the position of their next one, but for the active one.
     positions: Sorted,
     active: Option<u32>,
     turn: Turn,
+    /// Where the last request given in this turn ends.
+    active_end: Option<u64>,
     /// When waiting for the active queue's next request ends.
     idle_timer: Option<Nanos>,
+    trial: Trial,
     budget_max: BudgetMax,
     burst: Burst,
+    /// The queue that later ones are held against, and when it began.
+    eldest: Option<(u32, Nanos)>,
+    /// The queue whose request ended last, unless streams share it, and when.
+    last_ended: Option<(u32, Nanos)>,
     /// Where the last request given ends.
     head: u64,
-    /// Requests in queues, and at the device now and at most so far.
+    /// Requests in queues, and at the device now.
     queued: u32,
     in_flight: u32,
-    deepest: u32,
+    device: Depth,
 }
 
 impl Bfq {
@@ -172,19 +206,25 @@ impl Bfq {
                 max: config.back_seek_max,
                 penalty: u64::from(config.back_seek_penalty),
             },
+            now: Nanos::ZERO,
             queues: vec![StreamQueue::new(false)],
             streams: Vec::new(),
             fair,
+            weights_vary: false,
             positions: Sorted::default(),
             active: None,
             turn: Turn::default(),
+            active_end: None,
             idle_timer: None,
+            trial: Trial::default(),
             budget_max: BudgetMax::new(config.max_budget, config.timeout),
             burst: Burst::default(),
+            eldest: None,
+            last_ended: None,
             head: 0,
             queued: 0,
             in_flight: 0,
-            deepest: 0,
+            device: Depth::default(),
         }
     }
 
@@ -193,6 +233,7 @@ impl Bfq {
     pub fn set_weight(&mut self, stream: u32, weight: u32) {
         self.know(stream);
         self.queue(stream + 1).weight = weight.clamp(1, 1000);
+        self.weights_vary = true;
     }
 
     /// Makes room for what is known of `stream`.
@@ -200,7 +241,7 @@ impl Bfq {
     fn know(&mut self, stream: u32) {
         let index = stream as usize;
         if index >= self.streams.len() {
-            self.streams.resize(index + 1, None);
+            self.streams.resize(index + 1, Stream::default());
             self.queues.resize(index + 2, StreamQueue::new(true));
             self.fair.resize(index + 2);
         }
@@ -211,18 +252,87 @@ impl Bfq {
         &mut self.queues[place as usize]
     }
 
+    /// What a request of `len` bytes costs of the budget of `place`.
+    fn charge(&self, place: u32, len: u32) -> u64 {
+        let queue = &self.queues[place as usize];
+        let once = queue.is_sync || queue.raised.is_raised() || self.is_asymmetric(place);
+        u64::from(len) * if once { 1 } else { ASYNC_CHARGE }
+    }
+
+    /// Busy queues that are raised.
+    fn raised_busy(&self) -> usize {
+        let raised = |place: &u32| self.queues[*place as usize].raised.is_raised();
+        self.fair.each_busy().filter(raised).count()
+    }
+
+    /// Whether weights differ, raising apart, and that of `place` is not the least.
+    fn is_asymmetric(&self, place: u32) -> bool {
+        if !self.weights_vary {
+            return false;
+        }
+        let plain = |place: u32| {
+            let queue = &self.queues[place as usize];
+            (!queue.raised.is_raised()).then_some(queue.weight)
+        };
+        let weights = || self.fair.each_busy().filter_map(plain);
+        let least = weights().min();
+        least != weights().max() && plain(place) != least
+    }
+
     /// Enters a queue that got its first request into the fair order.
     fn enter(&mut self, now: Nanos, place: u32, queue: &Queue) {
+        let (idle, low_latency) = (self.config.slice_idle, self.config.low_latency);
         let entering = &mut self.queues[place as usize];
-        if self.config.low_latency && place != ASYNC {
-            entering.raised.enter(now, &mut self.burst);
+        let comes_soon = now <= entering.think.last_end + Nanos(3 * idle.0);
+        let lasts = self.budget_max.raised_for();
+        let may_raise = place != ASYNC
+            && (!entering.is_shared() || entering.is_family)
+            && entering.weight == WEIGHT;
+        let raising = Entering {
+            now,
+            may_raise,
+            always_seeks: entering.always_seeks(),
+            in_flight: entering.in_flight,
+            lasts,
+        };
+        let has_settled = entering.split.is_none_or(|at| now > at + PAUSE_MIN);
+        let begins = low_latency && has_settled && entering.raised.enter(raising, &self.burst);
+        entering.raised.backlogged(now);
+        let (weight, factor) = (entering.weight(), entering.raised.factor());
+        let left = self.fair.left(place);
+        let is_back = std::mem::take(&mut entering.may_be_back) && comes_soon && left > 0;
+        let mut budget = match is_back {
+            true => left.min(entering.budget),
+            false => self.budget_for_next(place, queue),
+        };
+        if begins {
+            budget = budget.min(2 * self.budget_max.least());
         }
-        if entering.budget == 0 {
-            entering.budget = self.budget_max.bytes() / 3 * 2;
+        self.fair.enter(place, weight, budget, is_back.then_some(factor));
+        if let Some(active) = self.active
+            && self.preempts(place, active, is_back)
+        {
+            self.end_turn(now, Ended::Preempted, queue);
         }
-        let weight = entering.weight();
-        let budget = self.budget_for_next(place, queue);
-        self.fair.enter(place, weight, budget);
+    }
+
+    /// Whether queue `place`, which has just entered, is served before the active one has finished.
+    fn preempts(&self, place: u32, active: u32, is_back: bool) -> bool {
+        let [new, old] = [place, active].map(|place| &self.queues[place as usize]);
+        is_back && new.raised.factor() >= old.raised.factor()
+            || new.weight() > old.weight()
+            || !self.is_better_idle(active)
+    }
+
+    /// The next request of a busy queue that is not active has changed.
+    fn next_changed(&mut self, place: u32, queue: &Queue) {
+        if self.active == Some(place) || self.fair.is_idle(place) {
+            return;
+        }
+        let budget = self.budget_for_next(place, queue).max(self.fair.served(place));
+        if budget != self.fair.budget(place) {
+            self.fair.change(place, self.queues[place as usize].weight(), budget);
+        }
     }
 
     /// Lists a queue by position if it should be and where it should be.
@@ -246,40 +356,117 @@ impl Bfq {
         }
     }
 
-    /// Whether a queue that has just entered is served before the active one has finished.
-    fn preempts(&self, place: u32) -> bool {
-        let raised = |place: u32| self.queues[place as usize].raised.is_raised();
-        raised(place) && self.active.is_some_and(|active| !raised(active))
+    /// A request of `place` is given: what follows for the queue and for what is measured.
+    fn give(&mut self, now: Nanos, place: u32, id: QueuedId, queue: &Queue) {
+        let (offset, end, len) = (queue[id].offset, queue[id].end(), queue[id].len);
+        let charge = self.charge(place, len);
+        self.fair.serve(place, charge);
+        let is_near = self.head == 0 || offset.abs_diff(self.head) <= NEAR_BYTES;
+        self.budget_max.give(now, len.into(), self.in_flight, is_near);
+        let from = &mut self.queues[place as usize];
+        from.give(now, charge);
+        from.in_flight += 1;
+        self.head = end;
+        self.queued -= 1;
+        self.in_flight += 1;
+        if self.active == Some(place) {
+            from.raised.expire(now, &self.burst);
+            self.fair.weigh(place, from.weight());
+            self.active_end = Some(end);
+            self.time(id);
+        } else if from.order.is_empty() {
+            self.fair.leave(place);
+        } else {
+            self.next_changed(place, queue);
+        }
+        self.list(place);
     }
 }
 
 impl Elevator for Bfq {
     #[inline]
     fn scope(&self, bio: &Request) -> u32 {
-        if bio.is_sync() { self.queue_of(bio.stream, bio.offset) } else { ASYNC }
+        if bio.is_sync() { self.queue_of(bio) } else { ASYNC }
+    }
+
+    /// Synchronous writes leave a quarter of the tags to reads, and more while anybody is raised, others half; and nobody
+    /// takes more than its weight's share.
+    fn first_tags(&self, bio: &Request, word: u32) -> u32 {
+        let is_raised = self.raised_busy() > 0;
+        let first = match (bio.op == Op::Read, bio.is_sync(), is_raised) {
+            (true, ..) => word,
+            (_, true, false) => word * 3 / 4,
+            (_, true, true) => word * 6 / 16,
+            (_, false, false) => word / 2,
+            (_, false, true) => word * 3 / 16,
+        };
+        let first = first.max(1);
+        let place = match bio.is_sync() {
+            true => self.streams.get(bio.stream as usize).and_then(|known| known.queue),
+            false => Some(ASYNC),
+        };
+        let Some((place, (weight, sum))) = place.and_then(|at| Some((at, self.fair.share(at)?)))
+        else {
+            return first;
+        };
+        let limit = u64::from(self.config.requests_max) * u64::from(first) / u64::from(word);
+        let share = (limit * u64::from(weight) + sum / 2) / sum.max(1);
+        // Who writes back plugs its requests: the last one counts when the next has to sleep.
+        let plugged = u32::from(bio.flags.has(Flags::WRITE_BACK));
+        let allocated = self.queues[place as usize].allocated.saturating_sub(plugged);
+        match u64::from(allocated) >= share {
+            true => 1,
+            false => first,
+        }
     }
 
     fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {
+        self.now = now;
         let request = queue[id];
         let place = request.scope;
-        if place != ASYNC {
-            self.attach(request.stream, place);
+        if place == ASYNC {
+            let first = self.budget_max.first();
+            let own = self.queue(ASYNC);
+            own.budget = if own.budget == 0 { first } else { own.budget };
+        } else {
+            self.attach(now, request.stream, place);
         }
         let (head, back, slice_idle) = (self.head, self.back, self.config.slice_idle);
+        let is_idle = self.fair.is_idle(place);
         let own = self.queue(place);
-        if own.order.is_empty() && own.in_flight == 0 {
+        let is_first = own.created == Some(now) && own.allocated == 0;
+        if own.in_flight == 0 && is_idle {
             own.think.arrive(now, slice_idle);
         }
-        own.seeks.arrive(request.offset, request.end());
-        own.order.add(id, head, back, queue);
-        self.queued += 1;
-        if self.active == Some(place) {
-            self.stop_idling();
-        } else if self.fair.is_idle(place) {
-            self.enter(now, place, queue);
-            if self.preempts(place) {
-                self.end_turn(now, Ended::Preempted, queue);
+        own.allocated += 1;
+        self.update_think(now, place);
+        self.queue(place).seeks.arrive(request.offset, request.end());
+        if place != ASYNC {
+            let stream = &mut self.streams[request.stream as usize];
+            stream.requests += 1;
+            if stream.requests == 1 {
+                self.first_comes(now, place);
             }
+            self.queue(place).observe(now, is_first);
+        }
+        let own = self.queue(place);
+        let next = own.order.next();
+        own.order.add(id, head, back, queue);
+        let has_changed = own.order.next() != next;
+        self.queued += 1;
+        if is_idle {
+            self.enter(now, place, queue);
+        } else {
+            if place == ASYNC && self.config.low_latency {
+                let lasts = self.budget_max.raised_for();
+                self.queue(ASYNC).raised.arrive_async(now, lasts);
+            }
+            if has_changed {
+                self.next_changed(place, queue);
+            }
+        }
+        if self.active == Some(place) {
+            self.waited_enough(now, queue);
         }
         self.list(place);
     }
@@ -297,13 +484,19 @@ impl Elevator for Bfq {
     }
 
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
-        let (place, back) = (queue[gone].scope, self.back);
-        self.queue(place).order.join(kept, gone, back, queue);
+        let (place, back, stream) = (queue[gone].scope, self.back, queue[gone].stream);
+        if place != ASYNC {
+            self.streams[stream as usize].requests -= 1;
+        }
+        let own = self.queue(place);
+        own.allocated -= 1;
+        own.order.join(kept, gone, back, queue);
         self.queued -= 1;
         self.list(place);
     }
 
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        self.now = now;
         self.end_idle_turn(now, queue);
         if self.queued == 0 {
             return None;
@@ -313,32 +506,44 @@ impl Elevator for Bfq {
             ASYNC => self.config.fifo_expire_async,
             _ => self.config.fifo_expire_sync,
         };
-        let looked = std::mem::replace(&mut self.turn.fifo_checked, true);
+        let looks =
+            self.active == Some(place) && !std::mem::replace(&mut self.turn.fifo_checked, true);
         let back = self.back;
         let from = self.queue(place);
-        let expired = if looked { None } else { from.order.expired(now, expire, queue) };
-        let id = expired.or(from.order.next().map(|(_, id)| id))?;
+        let (_, id) = from.order.next()?;
+        let expired = if looks { from.order.expired(now, expire, queue) } else { None };
         from.order.take(id, back, queue);
-        from.in_flight += 1;
-        let charge = from.charge(queue[id].len);
-        self.turn.give(charge);
-        self.fair.serve(charge);
-        self.head = queue[id].end();
-        self.queued -= 1;
-        self.in_flight += 1;
-        self.deepest = self.deepest.max(self.in_flight);
+        if let Some(expired) = expired.filter(|&expired| expired != id) {
+            from.order.go_first(expired, queue);
+        }
+        self.give(now, place, id, queue);
         Some(id)
     }
 
     fn completed(&mut self, now: Nanos, id: QueuedId, queue: &Queue) {
-        let place = queue[id].scope;
+        self.now = now;
+        let (place, stream) = (queue[id].scope, queue[id].stream);
+        self.timed(now, place, id);
+        self.look_at_depth();
         self.in_flight -= 1;
+        if place != ASYNC {
+            self.streams[stream as usize].requests -= 1;
+        }
+        self.budget_max.end(now);
+        let (slice_idle, is_idle) = (self.config.slice_idle, self.fair.is_idle(place));
         let from = self.queue(place);
         from.in_flight -= 1;
+        from.allocated -= 1;
         from.think.last_end = now;
-        let is_dry = from.in_flight == 0 && from.order.is_empty();
-        if is_dry && self.active == Some(place) {
-            self.idle_or_end(now, place, queue);
+        if from.in_flight == 0 && is_idle {
+            from.raised.idle_since = Some(now);
+        }
+        if from.is_quiet() {
+            from.raised.ended(now, slice_idle);
+        }
+        self.last_ended = (place != ASYNC && !from.is_shared()).then_some((place, now));
+        if self.active == Some(place) {
+            self.go_on(now, place, queue);
         }
     }
 

@@ -16,7 +16,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::gate::{Gate, Held, Kind};
+use super::gate::{Gate, Held, Kind, Place};
 use super::limits::Limits;
 use super::queue::{Owner, Part, Queue, QueuedId, fits};
 use crate::contract::bytes::{Bytes, Piece};
@@ -31,6 +31,13 @@ use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 pub trait Elevator {
     /// Only bios and requests of one scope (and one direction) merge.
     fn scope(&self, bio: &Request) -> u32;
+
+    /// How many tags of each word of `word` tags `bio` may use (Linux `limit_depth`), where its request queue has
+    /// tags.
+    #[inline]
+    fn first_tags(&self, _bio: &Request, word: u32) -> u32 {
+        word
+    }
 
     /// Request `id` is new in the queue.
     fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue);
@@ -110,6 +117,8 @@ pub struct BlockLayer<E> {
     bypass: VecDeque<QueuedId>,
     /// Clients' writes whose preflush is done.
     flushed: Vec<u32>,
+    /// The kinds of requests that have left the queue since tasks were last woken for them.
+    left: Vec<Kind>,
 }
 
 impl<E: Elevator> BlockLayer<E> {
@@ -126,6 +135,7 @@ impl<E: Elevator> BlockLayer<E> {
             tickets: 0,
             bypass: VecDeque::new(),
             flushed: Vec::new(),
+            left: Vec::new(),
         }
     }
 
@@ -173,11 +183,20 @@ impl<E: Elevator> BlockLayer<E> {
         if self.merge(now, bio, owner, scope) {
             return true;
         }
-        let admitted = self.gate.admits(now, Kind::of(bio.op, bio.flags), bio.stream);
-        if admitted {
-            self.insert(now, bio, owner, scope);
+        let first_tags = self.first_tags(bio);
+        let place = self.gate.admit(now, bio, first_tags);
+        if let Some(place) = place {
+            self.insert(now, bio, owner, scope, place);
         }
-        admitted
+        place.is_some()
+    }
+
+    /// How many tags of a word `bio` may use.
+    #[inline]
+    fn first_tags(&self, bio: &Request) -> u32 {
+        let Some(word) = self.gate.word() else { return u32::MAX };
+        let slept = self.gate.slept_for(bio.stream);
+        slept.unwrap_or_else(|| self.elevator.first_tags(bio, word).clamp(1, word))
     }
 
     /// The same of one that nobody sleeps for, or lets it wait in line; whether it waits.
@@ -195,7 +214,7 @@ impl<E: Elevator> BlockLayer<E> {
             self.waiting[side].push_back(InLine { bio, bytes, client: Some(client), ticket });
             return true;
         }
-        self.insert(now, &bio, owner, scope);
+        self.insert_anonymous(now, &bio, owner, scope);
         false
     }
 
@@ -209,10 +228,16 @@ impl<E: Elevator> BlockLayer<E> {
     }
 
     #[inline]
-    fn insert(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) {
+    fn insert(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32, place: Place) {
         let id = self.queue.insert(now, bio, owner, scope);
-        self.gate.enter(self.queue[id].kind);
+        self.queue[id].place = place;
         self.elevator.add(now, id, &mut self.queue);
+    }
+
+    #[inline]
+    fn insert_anonymous(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) {
+        let place = self.gate.admit_anonymous(Kind::of(bio.op, bio.flags));
+        self.insert(now, bio, owner, scope, place);
     }
 
     /// Merges `bio` with a queued neighbour if there is one, and then that with the next one.
@@ -259,7 +284,7 @@ impl<E: Elevator> BlockLayer<E> {
         if self.queue[kept].flags.with(self.queue[gone].flags).has(Flags::FUA) {
             return;
         }
-        self.gate.leave(self.queue[gone].kind);
+        self.gate.leave(self.queue[gone].place);
         self.elevator.join(now, kept, gone, &mut self.queue);
         self.queue.join(kept, gone);
     }
@@ -277,7 +302,7 @@ impl<E: Elevator> BlockLayer<E> {
             let owner = Owner { client, bytes };
             let scope = self.elevator.scope(&bio);
             if !self.merge(now, &bio, owner, scope) {
-                self.insert(now, &bio, owner, scope);
+                self.insert_anonymous(now, &bio, owner, scope);
             }
         }
     }
@@ -369,13 +394,17 @@ impl<E: Elevator> BlockLayer<E> {
     /// There is no room for the rest of `request`, of which so many bytes have entered: its stream falls asleep.
     #[cold]
     fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
+        let first_tags = self.first_tags(request);
         self.gate.hold(*request, bytes, Some(client), entered);
-        self.gate.sleep(request.stream, Kind::of(request.op, request.flags));
+        self.gate.sleep(request.stream, Kind::of(request.op, request.flags), first_tags);
     }
 
     /// Wakes the tasks whose turn it is, a request of `kind` having left the queue.
     #[cold]
     fn wake_tasks(&mut self, now: Nanos, kind: Kind) {
+        while let Some(stream) = self.gate.wake_throttled(now) {
+            self.run_task(now, stream, u32::MAX);
+        }
         // One whose bios all merge leaves the place that it was woken for to the next one.
         while let Some(stream) = self.gate.wake_for(now, kind) {
             let before = self.gate.count(kind);
@@ -417,7 +446,8 @@ impl<E: Elevator> BlockLayer<E> {
             } else if let Err(entered) = self.go_on(now, client, &request, bytes, entered) {
                 has_submitted |= entered > first.entered;
                 self.gate.keep_first(stream, client, entered);
-                self.gate.sleep(stream, Kind::of(request.op, request.flags));
+                let first_tags = self.first_tags(&request);
+                self.gate.sleep(stream, Kind::of(request.op, request.flags), first_tags);
                 return (has_submitted, false);
             }
             has_submitted = true;
@@ -453,7 +483,7 @@ impl<E: Elevator> BlockLayer<E> {
         if !bypasses {
             self.elevator.completed(cx.now, id, &self.queue);
         }
-        let (kind, mut next) = self.queue.finish(id);
+        let (place, mut next) = self.queue.finish(id);
         while let Some(part) = self.queue.take_part(&mut next) {
             let (client, wait, held) = (part.client, cx.now - part.admitted, Nanos::ZERO);
             if !self.clients.release(Release { client, wait, held, outcome, class: 0 }) {
@@ -465,7 +495,7 @@ impl<E: Elevator> BlockLayer<E> {
                 cx.finished.push(self.clients.answer(client));
             }
         }
-        self.leave(cx.now, kind, bypasses);
+        self.leave(cx.now, place, bypasses);
         if !self.flushed.is_empty() {
             self.enter_flushed(cx.now);
         }
@@ -487,28 +517,71 @@ impl<E: Elevator> BlockLayer<E> {
         if !bypasses {
             self.elevator.completed(now, id, &self.queue);
         }
-        let (kind, mut next) = self.queue.finish(id);
+        let (place, mut next) = self.queue.finish(id);
         while let Some(part) = self.queue.take_part(&mut next) {
             io.len = part.len;
             self.bypass.push_back(self.queue.insert_bypassing(&io, part));
             io.offset += u64::from(part.len);
         }
-        self.leave(now, kind, bypasses);
+        self.leave(now, place, bypasses);
     }
 
     /// A request has left the queue.
     #[inline]
-    fn leave(&mut self, now: Nanos, kind: Kind, bypasses: bool) {
+    fn leave(&mut self, now: Nanos, place: Place, bypasses: bool) {
         if !bypasses {
-            self.gate.leave(kind);
-            self.admit(now, kind);
+            self.gate.leave(place);
+            match self.gate.wakes_later() {
+                true => self.left.push(place.kind),
+                false => self.admit(now, place.kind),
+            }
         }
+    }
+
+    /// The next request to give to the device.
+    #[inline]
+    fn next_request(&mut self, now: Nanos) -> Option<QueuedId> {
+        if let Some(id) = self.bypass.pop_front() {
+            return Some(id);
+        }
+        // Whatever a task submits that is woken comes after the choice of the next request.
+        let taken = self.take(now);
+        if !self.wake_later(now) || taken.is_some() {
+            return taken;
+        }
+        self.bypass.pop_front().or_else(|| self.take(now))
+    }
+
+    #[inline]
+    fn take(&mut self, now: Nanos) -> Option<QueuedId> {
+        let id = self.elevator.take(now, &mut self.queue)?;
+        self.queue.started(id);
+        if let Some(throttle) = self.gate.throttle()
+            && self.queue[id].op == Op::Read
+        {
+            throttle.read_given(now, id);
+        }
+        Some(id)
+    }
+
+    /// Wakes tasks for what has left the queue; whether there was anything.
+    #[inline]
+    fn wake_later(&mut self, now: Nanos) -> bool {
+        if self.left.is_empty() {
+            return false;
+        }
+        for at in 0..self.left.len() {
+            self.admit(now, self.left[at]);
+        }
+        self.left.clear();
+        true
     }
 }
 
 impl<E: Elevator> Policy for BlockLayer<E> {
     #[inline]
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        self.wake_later(cx.now);
         if self.gate.sleeps(request.stream) && !self.gate.is_anonymous(&request) {
             return self.gate.hold(request, bytes, None, 0);
         }
@@ -524,20 +597,18 @@ impl<E: Elevator> Policy for BlockLayer<E> {
         if lane != self.lane {
             return None;
         }
-        let id = match self.bypass.pop_front() {
-            Some(id) => id,
-            None => {
-                let id = self.elevator.take(now, &mut self.queue)?;
-                self.queue.started(id);
-                id
-            }
-        };
+        let id = self.next_request(now)?;
         Some(self.queue.io(now, id, lane))
     }
 
     #[inline]
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         let id = done.io.id as QueuedId;
+        if let Some(throttle) = self.gate.throttle()
+            && !self.queue[id].bypasses
+        {
+            throttle.ended(cx.now, id, done.io.op, done.io.at);
+        }
         match done.outcome {
             Err(fault) if fault != Fault::Gone && !self.queue.is_single(id) => {
                 self.again(cx.now, id);

@@ -5,25 +5,28 @@
 //! there is a place, so that at most one bio of a task waits, and whatever it would have submitted next does not
 //! exist yet. Here that is *held*, in the order of the task.
 //!
-//! * [`Waiting::Tags`]: a bio takes one of the tags that all share, if there is one its kind may take; who comes while
-//!   one is free takes it, though others sleep. After every `wake_batch` requests that end, as many sleepers are woken,
-//!   the first that fell asleep first. Those that are woken go on by turns, a tag each, until they find none, and sleep
-//!   again, behind the others.
+//! * [`Waiting::Tags`]: a bio takes one of the tags that all share ([`super::tags`]), if there is one its kind may
+//!   take; who comes while one is free takes it, though others sleep. After every `wake_batch` requests that end, as
+//!   many sleepers are woken, from eight lines in turn, in each the first that fell asleep first. Those that are woken
+//!   go on by turns, a tag each, until they find none, and sleep again, behind the others of their line.
 //! * [`Waiting::Batches`]: two lists of requests, for those that somebody waits for and for others. The task that
 //!   fills a list may exceed it by half, for 32 requests or 20 ms; so may each that is woken, one for each request
 //!   that ends.
 //! * [`Waiting::Line`]: bios of all streams wait in one line, reads and writes apart. So do, under every rule, those
 //!   of which nobody knows who submitted them: there is no task that could sleep.
 //!
+//! Write-back needs a place of its own before it needs a tag ([`super::writeback`]).
+//!
 //! Invariants: a stream with something held is asleep; somebody is asleep only while a request is between admission
 //! and completion, whose end wakes somebody.
 //!
-//! Departures: a kind's share of the tags is counted, where Linux gives it the first tags of every word of its map; all
-//! sleepers are in one queue, where Linux has eight and goes round them; a flush takes no tag.
+//! Departures: a flush takes no tag; a part of the tags that is given as a number is counted besides.
 
 use std::collections::VecDeque;
 
 use super::limits::{Limits, Waiting};
+use super::tags::Tags;
+use super::writeback::Writeback;
 use crate::contract::bytes::Bytes;
 use crate::contract::request::{BACKGROUND, Flags, Op, Request};
 use crate::contract::time::Nanos;
@@ -34,6 +37,10 @@ const BATCH: u32 = 32;
 /// For how long (`BLK_BATCH_TIME`).
 const BATCH_TIME: Nanos = Nanos::from_millis(20);
 const NIL: u32 = u32::MAX;
+/// Lines of sleepers that wait for tags (`SBQ_WAIT_QUEUES`).
+const WAIT_QUEUES: usize = 8;
+/// Larger queues than any device has are only counted.
+const TAGS_MAX: u32 = 1 << 16;
 
 /// What limits tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +62,33 @@ impl Kind {
     }
 }
 
+/// A request's place in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) kind: Kind,
+    tag: Option<u32>,
+    /// It has one of the places that there are for write-back, too.
+    is_throttled: bool,
+}
+
+impl Place {
+    /// That of a request which is not counted.
+    pub(crate) fn uncounted(kind: Kind) -> Place {
+        Place { kind, tag: None, is_throttled: false }
+    }
+}
+
+/// What a bio lacks that could not enter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lack {
+    #[default]
+    Tag,
+    /// A place for write-back.
+    Throttle,
+    /// A tag; it has the other.
+    TagAlone,
+}
+
 /// A request of which something has not entered the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
@@ -73,6 +107,12 @@ struct Task {
     stream: u32,
     first: u32,
     last: u32,
+    /// How many tags of a word the bio that it sleeps for may use: that is found out once, before it sleeps.
+    first_tags: u32,
+    /// That bio has a place for write-back.
+    is_throttled: bool,
+    /// Where it sleeps again if it is woken in vain.
+    line: usize,
 }
 
 /// A stream that may exceed a list of the legacy queue.
@@ -89,11 +129,20 @@ pub(crate) struct Gate {
     limits: Limits,
     /// Requests in the queue, by [`Kind`].
     counts: [u32; 3],
+    /// Their tags, where they have any.
+    tags: Option<Tags>,
+    /// Places for write-back, where it is throttled.
+    throttle: Option<Writeback>,
+    /// What the last bio lacked that could not enter.
+    lack: Lack,
     held: Slab<Held>,
     /// Streams that sleep, by number.
     tasks: Vec<Task>,
-    /// The same in the order in which they fell asleep; for batches by list.
-    sleepers: [VecDeque<u32>; 2],
+    /// The same in the order in which they fell asleep: for tags in [`WAIT_QUEUES`] lines, for batches by list.
+    sleepers: [VecDeque<u32>; WAIT_QUEUES],
+    /// The line for the next task that sleeps, and the one from which the next is woken.
+    sleeps_in: usize,
+    wakes_from: usize,
     /// Those that were woken and go on.
     awake: VecDeque<u32>,
     /// Requests that ended since sleepers were last woken.
@@ -105,12 +154,20 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(limits: Limits) -> Gate {
+        let has_tags =
+            matches!(limits.waiting, Waiting::Tags { .. }) && limits.requests_max <= TAGS_MAX;
         Gate {
             limits,
             counts: [0; 3],
+            tags: has_tags.then(|| Tags::new(limits.requests_max)),
+            throttle: (has_tags && limits.read_target > Nanos::ZERO)
+                .then(|| Writeback::new(limits.read_target, limits.requests_max)),
+            lack: Lack::default(),
             held: Slab::default(),
             tasks: Vec::new(),
             sleepers: Default::default(),
+            sleeps_in: 0,
+            wakes_from: 0,
             awake: VecDeque::new(),
             ended: 0,
             batchers: Vec::new(),
@@ -130,6 +187,13 @@ impl Gate {
     #[inline]
     pub(crate) fn has_sleepers(&self) -> bool {
         !self.tasks.is_empty()
+    }
+
+    /// Whether tasks that are woken run after the next request is given to the device: the end of a request does that
+    /// at once in Linux.
+    #[inline]
+    pub(crate) fn wakes_later(&self) -> bool {
+        self.has_sleepers() && matches!(self.limits.waiting, Waiting::Tags { .. })
     }
 
     /// Whether `stream` is asleep.
@@ -157,13 +221,96 @@ impl Gate {
         within && reads + writes < requests_max
     }
 
-    /// Whether a bio of this kind, of `stream`, may enter now. Where it may it has to: a batch counts it.
+    /// Tags of a word, where there are tags.
     #[inline]
-    pub(crate) fn admits(&mut self, now: Nanos, kind: Kind, stream: u32) -> bool {
-        match self.limits.waiting {
+    pub(crate) fn word(&self) -> Option<u32> {
+        self.tags.as_ref().map(Tags::word)
+    }
+
+    /// The places for write-back, where it is throttled.
+    #[inline]
+    pub(crate) fn throttle(&mut self) -> Option<&mut Writeback> {
+        self.throttle.as_mut()
+    }
+
+    /// Lets `bio` enter if it may, with the place that it gets; of each word of tags it may use the `first_tags` first.
+    #[inline]
+    pub(crate) fn admit(&mut self, now: Nanos, bio: &Request, first_tags: u32) -> Option<Place> {
+        let kind = Kind::of(bio.op, bio.flags);
+        let mut is_throttled = false;
+        if let Some(throttle) = &mut self.throttle {
+            if kind == Kind::Read {
+                throttle.read_comes(now);
+            } else if kind == Kind::AsyncWrite && bio.flags.has(Flags::WRITE_BACK) {
+                is_throttled = self.throttles(now, bio.stream)?;
+            }
+        }
+        let tag = self.tag(now, kind, bio.stream, first_tags);
+        let Some(tag) = tag else {
+            self.lack = if is_throttled { Lack::TagAlone } else { Lack::Tag };
+            return None;
+        };
+        self.counts[kind as usize] += 1;
+        if let Some(task) = self.task(bio.stream) {
+            (task.first_tags, task.is_throttled) = (0, false);
+        }
+        Some(Place { kind, tag, is_throttled })
+    }
+
+    /// Takes a place for write-back, unless `stream` has one for what it sleeps for.
+    #[cold]
+    fn throttles(&mut self, now: Nanos, stream: u32) -> Option<bool> {
+        let has = self.task(stream).is_some_and(|task| task.is_throttled);
+        let took = has || self.throttle.as_mut().is_some_and(|throttle| throttle.take(now));
+        self.lack = Lack::Throttle;
+        took.then_some(true)
+    }
+
+    /// A tag for a bio of this kind, where there are any; none at all where it has to sleep.
+    #[inline]
+    fn tag(&mut self, now: Nanos, kind: Kind, stream: u32, first_tags: u32) -> Option<Option<u32>> {
+        let has_room = match self.limits.waiting {
             Waiting::Batches => self.list_admits(now, list(kind), stream),
             _ => self.has_room(kind),
+        };
+        if !has_room {
+            return None;
         }
+        let Some(tags) = &mut self.tags else { return Some(None) };
+        let Limits { reads_max, writes_max, sync_writes_max, .. } = self.limits;
+        let of_kind = match kind {
+            Kind::Read => reads_max,
+            Kind::SyncWrite => sync_writes_max.unwrap_or(writes_max),
+            Kind::AsyncWrite => writes_max,
+        };
+        tags.take(first_tags.min(tags.in_word(of_kind))).map(Some)
+    }
+
+    /// Lets a bio of a kind that has room enter, for which nobody sleeps: any tag will do.
+    #[inline]
+    pub(crate) fn admit_anonymous(&mut self, kind: Kind) -> Place {
+        self.counts[kind as usize] += 1;
+        let tag = self.tags.as_mut().and_then(|tags| tags.take(tags.word()));
+        Place { kind, tag, is_throttled: false }
+    }
+
+    #[inline]
+    fn task(&mut self, stream: u32) -> Option<&mut Task> {
+        if self.tasks.is_empty() {
+            return None;
+        }
+        let at = self.place(stream).ok()?;
+        Some(&mut self.tasks[at])
+    }
+
+    /// How many tags of a word the bio may use that `stream` sleeps for.
+    #[inline]
+    pub(crate) fn slept_for(&self, stream: u32) -> Option<u32> {
+        if self.tasks.is_empty() || self.tags.is_none() {
+            return None;
+        }
+        let at = self.place(stream).ok()?;
+        Some(self.tasks[at].first_tags).filter(|&first_tags| first_tags > 0)
     }
 
     fn list_admits(&mut self, now: Nanos, list: usize, stream: u32) -> bool {
@@ -219,16 +366,17 @@ impl Gate {
         self.batchers.iter().any(|one| one.stream == stream && may(one))
     }
 
-    /// A request has entered the queue.
+    /// A request with this place has left the queue, or became part of another there.
     #[inline]
-    pub(crate) fn enter(&mut self, kind: Kind) {
-        self.counts[kind as usize] += 1;
-    }
-
-    /// A request has left the queue, or became part of another there.
-    #[inline]
-    pub(crate) fn leave(&mut self, kind: Kind) {
+    pub(crate) fn leave(&mut self, place: Place) {
+        let Place { kind, tag, is_throttled } = place;
         self.counts[kind as usize] -= 1;
+        if let (Some(tags), Some(tag)) = (&mut self.tags, tag) {
+            tags.free(tag);
+        }
+        if is_throttled && let Some(throttle) = &mut self.throttle {
+            throttle.leave();
+        }
         if self.tasks.is_empty() {
             let list = list(kind);
             self.full[list] &= self.list_count(list) >= self.list_max(list);
@@ -239,8 +387,8 @@ impl Gate {
 
     /// How many streams are to be woken now.
     pub(crate) fn due(&mut self) -> usize {
-        let sleeping = self.sleepers[0].len();
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
+        let sleeping: usize = self.sleepers.iter().map(VecDeque::len).sum();
         if self.ended >= wake_batch {
             self.ended -= wake_batch;
             return sleeping.min(wake_batch as usize);
@@ -249,9 +397,31 @@ impl Gate {
         usize::from(sleeping > 0 && self.total() == 0)
     }
 
-    /// Wakes so many streams, those first that fell asleep first.
-    pub(crate) fn wake(&mut self, count: usize) {
-        self.awake.extend(self.sleepers[0].drain(..count));
+    /// Wakes so many streams, from one line after the other.
+    pub(crate) fn wake(&mut self, mut count: usize) {
+        for _ in 0..WAIT_QUEUES {
+            let line = self.wakes_from;
+            self.wakes_from = (line + 1) % WAIT_QUEUES;
+            while count > 0
+                && let Some(stream) = self.sleepers[line].pop_front()
+            {
+                let line = self.next_line();
+                if let Some(task) = self.task(stream) {
+                    task.line = line;
+                }
+                self.awake.push_back(stream);
+                count -= 1;
+            }
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    fn next_line(&mut self) -> usize {
+        let line = self.sleeps_in;
+        self.sleeps_in = (line + 1) % WAIT_QUEUES;
+        line
     }
 
     /// The next of the streams that are awake.
@@ -290,14 +460,41 @@ impl Gate {
                 let last = std::mem::replace(&mut self.tasks[at].last, id);
                 self.held[last].next = id;
             }
-            Err(at) => self.tasks.insert(at, Task { stream: request.stream, first: id, last: id }),
+            Err(at) => {
+                let stream = request.stream;
+                let task = Task {
+                    stream,
+                    first: id,
+                    last: id,
+                    first_tags: 0,
+                    is_throttled: false,
+                    line: 0,
+                };
+                self.tasks.insert(at, task);
+            }
         }
     }
 
-    /// `stream`, which holds something, falls asleep for want of a place for this kind.
-    pub(crate) fn sleep(&mut self, stream: u32, kind: Kind) {
-        let list = usize::from(self.limits.waiting == Waiting::Batches) * list(kind);
-        self.sleepers[list].push_back(stream);
+    /// `stream`, which holds something, falls asleep for want of a place for this kind; of each word it may use the
+    /// `first_tags` first.
+    pub(crate) fn sleep(&mut self, stream: u32, kind: Kind, first_tags: u32) {
+        let lack = std::mem::take(&mut self.lack);
+        let mut again = None;
+        if let Some(task) = self.task(stream) {
+            again = Some(task.line).filter(|_| task.first_tags > 0);
+            task.first_tags = first_tags;
+            task.is_throttled |= lack == Lack::TagAlone;
+        }
+        if lack == Lack::Throttle
+            && let Some(throttle) = &mut self.throttle
+        {
+            return throttle.sleep(stream);
+        }
+        let line = match self.limits.waiting {
+            Waiting::Batches => list(kind),
+            _ => again.unwrap_or_else(|| self.next_line()),
+        };
+        self.sleepers[line].push_back(stream);
     }
 
     /// What `stream` holds first.
@@ -311,6 +508,15 @@ impl Gate {
         let Ok(at) = self.place(stream) else { return };
         let first = &mut self.held[self.tasks[at].first];
         (first.client, first.entered) = (Some(client), entered);
+    }
+
+    /// The next stream that is woken because it has got a place for write-back.
+    pub(crate) fn wake_throttled(&mut self, now: Nanos) -> Option<u32> {
+        let stream = self.throttle.as_mut()?.wake(now)?;
+        if let Some(task) = self.task(stream) {
+            task.is_throttled = true;
+        }
+        Some(stream)
     }
 
     /// What `stream` held first has entered completely.

@@ -13,8 +13,8 @@
 //! devices that do many at once.
 //!
 //! Departures: trims and flushes bypass every scheduler here, so the domains for them (64 and 16 tokens)
-//! are not there; a stream has a software queue of its own, where Linux has one for each processor;
-//! tokens are looked at when something happens after the tenth of a second is over, not by a timer: nothing is
+//! are not there; requests merge as though a stream had a software queue of its own and are taken over in the order of
+//! arrival as from one queue, where Linux has one for each processor and takes over one after the other; tokens are looked at when something happens after the tenth of a second is over, not by a timer: nothing is
 //! given in between.
 //!
 //! Invariant: a request is in `arrived` or in `fifo` of its domain, and marked as older than may merge
@@ -83,8 +83,8 @@ const MERGE_DEPTH: u32 = 8;
 /// Reads or writes.
 #[derive(Clone, Debug)]
 struct Domain {
-    /// In software queues: stream, place in the order of arrival, name.
-    arrived: Vec<(u32, u64, QueuedId)>,
+    /// In software queues, in the order of arrival: stream, name.
+    arrived: Vec<(u32, QueuedId)>,
     /// Taken over from there, in the order in which they are given.
     fifo: VecDeque<QueuedId>,
     /// Requests at the device, and how many may be.
@@ -99,7 +99,6 @@ pub struct Kyber {
     domains: [Domain; 2],
     /// Requests that ever entered each stream's software queues, reads and writes.
     entered: [Vec<u32>; 2],
-    arrivals: u64,
     /// The domain that gives, and how many it gave in a row.
     current: usize,
     batched: u32,
@@ -122,7 +121,6 @@ impl Kyber {
         Kyber {
             domains: [domain(0), domain(1)],
             entered: Default::default(),
-            arrivals: 0,
             current: 0,
             batched: 0,
             given: Vec::new(),
@@ -154,8 +152,7 @@ impl Kyber {
             return None;
         }
         if fifo.is_empty() {
-            arrived.sort_unstable();
-            for (stream, _, id) in arrived.drain(..) {
+            for (stream, id) in arrived.drain(..) {
                 queue[id].mark = self.entered[of][stream as usize].wrapping_sub(MERGE_DEPTH + 1);
                 fifo.push_back(id);
             }
@@ -190,8 +187,7 @@ impl Elevator for Kyber {
         let entered = &mut entered[stream as usize];
         queue[id].mark = *entered;
         *entered = entered.wrapping_add(1);
-        self.domains[of].arrived.push((stream, self.arrivals, id));
-        self.arrivals += 1;
+        self.domains[of].arrived.push((stream, id));
     }
 
     #[inline]
@@ -200,7 +196,7 @@ impl Elevator for Kyber {
     /// Never called: nothing is joined.
     fn join(&mut self, _now: Nanos, _kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         let domain = &mut self.domains[domain(queue[gone].op)];
-        domain.arrived.retain(|&(_, _, id)| id != gone);
+        domain.arrived.retain(|&(_, id)| id != gone);
         domain.fifo.retain(|&id| id != gone);
     }
 

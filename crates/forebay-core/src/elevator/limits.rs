@@ -2,6 +2,7 @@
 
 use crate::contract::parameter::{Given, Parameter};
 use crate::contract::spec::{Spec, SpecError};
+use crate::contract::time::Nanos;
 
 /// What every scheduler takes. Where it has a `requests-max`, that is the default of `reads-max` and
 /// `writes-max`.
@@ -20,6 +21,10 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::choice("queue", &["tasks", "line"]).about(
         "who waits for a place: in Linux the task that submits, so that one request of each stream waits; or all \
          requests in one line, as in the bid paper",
+    ),
+    Parameter::millis("wbt-ms", 75.0).about(
+        "where the quickest read of a tenth of a second takes longer, fewer writes of the page cache are admitted (Linux \
+         wbt_lat_usec: 75 ms on disks, 2 on flash); 0: never; none, mq-deadline and kyber alone",
     ),
 ];
 
@@ -63,6 +68,9 @@ pub struct Limits {
     pub requests_max: u32,
     /// Who waits where there is no place.
     pub waiting: Waiting,
+    /// How long reads may take at the device before write-back is throttled; zero where it never is. It is with
+    /// [`Waiting::Tags`] only.
+    pub read_target: Nanos,
     /// Whether adjacent bios and requests merge.
     pub merging: bool,
 }
@@ -107,6 +115,7 @@ impl Limits {
             merging: given.is_first("merge")?,
             sync_writes_max: None,
             requests_max: tags.unwrap_or(u32::MAX),
+            read_target: given.millis("wbt-ms")?,
             waiting: match given.is_first("queue")? {
                 true => Waiting::Tags { wake_batch: 1 },
                 false => Waiting::Line,

@@ -4,7 +4,7 @@
 //! other on the device and are kept in the order of their bytes. Requests that were given to the device
 //! stay here until they complete (the limits count them, as Linux does) but merge no more.
 
-use super::gate::Kind;
+use super::gate::{Kind, Place};
 use crate::contract::bytes::Bytes;
 use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
@@ -68,8 +68,8 @@ pub struct Queued {
     pub flags: Flags,
     /// The elevator does not know it: a flush, a trim, a part of a request that failed.
     pub(crate) bypasses: bool,
-    /// What it counts as, by [`Kind`].
-    pub(crate) kind: Kind,
+    /// Its place in the queue.
+    pub(crate) place: Place,
     parts_head: u32,
     parts_tail: u32,
     list_prev: u32,
@@ -176,7 +176,7 @@ impl Queue {
             stream: bio.stream,
             scope,
             mark: 0,
-            kind: Kind::of(bio.op, bio.flags),
+            place: Place::uncounted(Kind::of(bio.op, bio.flags)),
             op: bio.op,
             flags: bio.flags,
             bypasses,
@@ -273,11 +273,11 @@ impl Queue {
         self.unindex(id);
     }
 
-    /// Forgets `id`; answers what it counted as and its first part, for [`Queue::take_part`].
+    /// Forgets `id`; answers its place and its first part, for [`Queue::take_part`].
     #[inline]
-    pub(crate) fn finish(&mut self, id: QueuedId) -> (Kind, u32) {
-        let Queued { parts_head, kind, .. } = self.requests.remove(id);
-        (kind, parts_head)
+    pub(crate) fn finish(&mut self, id: QueuedId) -> (Place, u32) {
+        let Queued { parts_head, place, .. } = self.requests.remove(id);
+        (place, parts_head)
     }
 
     /// Takes a part of a request that is forgotten, and steps to the next in the order of their bytes.

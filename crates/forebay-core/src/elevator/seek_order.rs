@@ -142,6 +142,11 @@ impl SeekOrder {
         self.next = self.after(offset, back);
     }
 
+    /// `id`, which is one of them, is to be taken next.
+    pub(crate) fn go_first(&mut self, id: QueuedId, queue: &Queue) {
+        self.next = Some((queue[id].offset, id));
+    }
+
     /// `gone` becomes part of `kept`, which takes the older one's place in the fifo.
     pub(crate) fn join(
         &mut self,

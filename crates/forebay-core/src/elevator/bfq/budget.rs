@@ -5,24 +5,67 @@ use crate::contract::time::Nanos;
 
 /// The largest budget until the device's rate is known (16384 sectors).
 const FIRST_BUDGET_MAX: u64 = 16_384 * 512;
+/// A turn so short says nothing of a rate but whether its queue seeks.
+const SPAN_MIN: Nanos = Nanos::from_millis(1);
+/// Whether a queue is slow is told from turns longer than this.
+const SLOW_SPAN_MIN: Nanos = Nanos::from_millis(20);
+/// The rate of a disk that needs [`RAISED_FOR`] of raising, in bytes per second; at first two thirds of that are taken.
+const RATE_REFERENCE: u64 = 14_000 * 1_000_000 / 65_536 * 512;
+/// How long a queue is raised on such a disk.
+const RAISED_FOR: Nanos = Nanos::from_secs(7);
+/// What that comes to on others.
+const RAISED_FOR_RANGE: [Nanos; 2] = [Nanos::from_secs(3), Nanos::from_secs(25)];
+/// Requests and time that a measurement of the rate needs, and when it is complete.
+const SAMPLES_MIN: u32 = 32;
+const MEASURED_FOR_MIN: Nanos = Nanos::from_millis(300);
+const MEASURED_FOR: Nanos = Nanos::from_secs(1);
+/// A pause of the device so long ends a measurement.
+const PAUSE: Nanos = Nanos::from_millis(100);
+/// What follows within this time is taken to be continuous.
+const IMMEDIATE: Nanos = Nanos::from_millis(2);
+/// No rate that is believed exceeds this (20 sectors a microsecond), and a request that took longer than at the lower one
+/// (a 1024th of a sector a microsecond) ends a measurement.
+const RATE_MAX: u64 = 20 * 1_000_000 * 512;
+const RATE_MIN: u64 = 1_000_000 * 512 / 1024;
 
-/// The rate of shorter turns says nothing, nor do they count as slow.
-const RATE_SPAN_MIN: Nanos = Nanos::from_millis(20);
-
-/// The largest budget: what the device can do in a turn's time at its peak rate.
+/// The device's peak rate, from when requests are given to it, and the largest budget that follows from it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BudgetMax {
     bytes: u64,
     is_fixed: bool,
-    is_measured: bool,
     timeout: Nanos,
+    /// Bytes per second.
+    rate: u64,
+    /// Grows to 256 as turns begin.
+    turns: u32,
+    first_given: Nanos,
+    last_given: Nanos,
+    last_ended: Nanos,
+    samples: u32,
+    sequential: u32,
+    given: u64,
+    longest: u64,
+    measured_for: Nanos,
 }
 
 impl BudgetMax {
     /// `fixed_bytes` if that is not 0, else found out.
     pub(super) fn new(fixed_bytes: u64, timeout: Nanos) -> Self {
-        let bytes = if fixed_bytes > 0 { fixed_bytes } else { FIRST_BUDGET_MAX };
-        BudgetMax { bytes, is_fixed: fixed_bytes > 0, is_measured: false, timeout }
+        BudgetMax {
+            bytes: if fixed_bytes > 0 { fixed_bytes } else { FIRST_BUDGET_MAX },
+            is_fixed: fixed_bytes > 0,
+            timeout,
+            rate: RATE_REFERENCE * 2 / 3,
+            turns: 0,
+            first_given: Nanos::ZERO,
+            last_given: Nanos::ZERO,
+            last_ended: Nanos::ZERO,
+            samples: 0,
+            sequential: 0,
+            given: 0,
+            longest: 0,
+            measured_for: Nanos::ZERO,
+        }
     }
 
     #[inline]
@@ -30,21 +73,87 @@ impl BudgetMax {
         self.bytes
     }
 
+    /// What a queue begins with: less than the largest, which is believed after eleven turns.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.believed() / 3 * 2
+    }
+
+    fn believed(&self) -> u64 {
+        if self.is_fixed || self.turns >= 194 { self.bytes } else { FIRST_BUDGET_MAX }
+    }
+
     /// The smallest budget.
     #[inline]
     pub(super) fn least(&self) -> u64 {
-        (self.bytes / 32).max(1)
+        (self.believed() / 32).max(1)
     }
 
-    /// A sequential queue was given `bytes` in `span`.
-    pub(super) fn observe(&mut self, bytes: u64, span: Nanos) {
-        if self.is_fixed || span < RATE_SPAN_MIN {
+    /// A turn begins.
+    pub(super) fn turn(&mut self) {
+        self.turns = (self.turns * 7 + 256) / 8;
+    }
+
+    /// How long a queue is raised.
+    pub(super) fn raised_for(&self) -> Nanos {
+        let [least, most] = RAISED_FOR_RANGE;
+        Nanos(share(RAISED_FOR.0, Nanos(RATE_REFERENCE), Nanos(self.rate))).clamp(least, most)
+    }
+
+    /// A request of `bytes` is given to the device, which has `under_way` others; `is_near` the one before.
+    pub(super) fn give(&mut self, now: Nanos, bytes: u64, under_way: u32, is_near: bool) {
+        if self.samples > 0 && now - self.last_given > PAUSE && under_way == 0 {
+            self.measured();
+        }
+        if self.samples == 0 {
+            (self.samples, self.sequential) = (1, 0);
+            (self.first_given, self.last_given) = (now, now);
+            (self.given, self.longest) = (bytes, bytes);
             return;
         }
-        let in_timeout = share(bytes, self.timeout, span);
-        let known = if self.is_measured { self.bytes } else { in_timeout };
-        self.is_measured = true;
-        self.bytes = ((u128::from(known) * 7 + u128::from(in_timeout)) / 8).max(512) as u64;
+        self.samples += 1;
+        let is_immediate = under_way > 0 || now - self.last_ended < IMMEDIATE;
+        self.sequential += u32::from(is_immediate && is_near);
+        self.given += bytes;
+        self.longest =
+            if self.samples.is_multiple_of(32) { bytes } else { self.longest.max(bytes) };
+        self.measured_for = now - self.first_given;
+        self.last_given = now;
+        if self.measured_for >= MEASURED_FOR {
+            self.measured();
+            (self.samples, self.sequential) = (1, 0);
+            self.first_given = now;
+            (self.given, self.longest) = (bytes, bytes);
+        }
+    }
+
+    /// A request has ended.
+    pub(super) fn end(&mut self, now: Nanos) {
+        let span = now - self.last_ended;
+        if span > IMMEDIATE && self.longest < share(RATE_MIN, span, Nanos::from_secs(1)) {
+            self.measured();
+        }
+        self.last_ended = now;
+    }
+
+    /// Ends a measurement, and takes it into account if it says something.
+    fn measured(&mut self) {
+        let BudgetMax { samples, sequential, first_given, last_ended, .. } = *self;
+        self.samples = 0;
+        if samples < SAMPLES_MIN || self.measured_for < MEASURED_FOR_MIN {
+            return;
+        }
+        let span = self.measured_for.max(last_ended - first_given);
+        let rate = share(self.given, Nanos::from_secs(1), span);
+        if sequential < samples * 3 / 4 && rate <= self.rate || rate > RATE_MAX {
+            return;
+        }
+        let weight = share((9 * sequential / samples).into(), span, MEASURED_FOR).min(8);
+        let parts = 10 - weight;
+        self.rate = (self.rate / parts * (parts - 1) + rate / parts).max(1);
+        if !self.is_fixed {
+            self.bytes = share(self.rate, self.timeout, Nanos::from_secs(1)).max(512);
+        }
     }
 
     /// What the time used is worth in bytes.
@@ -52,25 +161,38 @@ impl BudgetMax {
         share(self.bytes, span.min(self.timeout), self.timeout)
     }
 
-    /// Whether `bytes` in `span` is less than half of what the device can do.
-    pub(super) fn is_slow(&self, bytes: u64, span: Nanos) -> bool {
-        span > RATE_SPAN_MIN && bytes < self.bytes / 2
+    /// Whether a queue that was given `bytes` in `span` is charged for time, and for how long.
+    pub(super) fn slow(
+        &self,
+        bytes: u64,
+        span: Nanos,
+        is_seeky: bool,
+        seek: Nanos,
+    ) -> (bool, Nanos) {
+        match span {
+            _ if span < SPAN_MIN => (is_seeky, seek),
+            _ if span > SLOW_SPAN_MIN => (bytes < self.bytes / 2, span),
+            _ => (is_seeky, span),
+        }
     }
 
-    /// The budget after one of `budget` bytes, of which `served` were used, ended as `how`.
-    pub(super) fn next(&self, budget: u64, served: u64, how: Ended) -> u64 {
+    /// The budget after one of `budget` bytes, of which `served` were used, ended as `how`; `has_more` requests are at
+    /// the device.
+    pub(super) fn next(&self, budget: u64, served: u64, how: Ended, has_more: bool) -> u64 {
         let least = self.least();
         let next = match how {
+            // It may ask for more only when that has ended.
+            Ended::TooIdle if has_more => budget.saturating_mul(2).min(self.bytes),
             // It leaves the disk waiting: a small budget makes it harmless, and soon served.
             Ended::TooIdle if budget > 5 * least => budget - 4 * least,
             Ended::TooIdle => least,
-            Ended::TimedOut => budget.saturating_mul(2),
+            Ended::TimedOut => budget.saturating_mul(2).min(self.bytes),
             // It could use more.
-            Ended::Exhausted => budget.saturating_mul(4),
-            Ended::NoRequests => served,
+            Ended::Exhausted => budget.saturating_mul(4).min(self.bytes),
+            Ended::NoRequests => served.max(least),
             Ended::Preempted => budget,
         };
-        next.clamp(least, self.bytes.max(least))
+        if self.turns >= 194 && !self.is_fixed { next.min(self.bytes) } else { next }
     }
 }
 
@@ -87,7 +209,7 @@ mod tests {
     #[test]
     fn budgets_follow_what_queues_do_with_them() {
         let most = BudgetMax::new(3200, Nanos::from_millis(125));
-        let next = |budget, served, how| most.next(budget, served, how);
+        let next = |budget, served, how| most.next(budget, served, how, false);
         assert_eq!(next(400, 400, Ended::Exhausted), 1600);
         assert_eq!(next(1600, 1600, Ended::Exhausted), 3200, "at most the largest");
         assert_eq!(next(400, 100, Ended::TimedOut), 800);
@@ -95,19 +217,38 @@ mod tests {
         assert_eq!(next(3200, 7, Ended::NoRequests), 100, "at least a 32nd of the largest");
         assert_eq!(next(1000, 7, Ended::TooIdle), 600);
         assert_eq!(next(500, 7, Ended::TooIdle), 100);
+        assert_eq!(most.next(500, 7, Ended::TooIdle, true), 1000);
     }
 
     #[test]
     fn the_largest_budget_is_what_the_device_does_in_a_turns_time() {
         let mut most = BudgetMax::new(0, Nanos::from_millis(125));
         assert_eq!(most.bytes(), 8 << 20);
-        most.observe(1000, Nanos::from_millis(19));
-        assert_eq!(most.bytes(), 8 << 20, "too short to tell");
-        most.observe(4_000_000, Nanos::from_millis(50));
-        assert_eq!(most.bytes(), 10_000_000);
-        assert_eq!(most.worth(Nanos::from_millis(25)), 2_000_000);
-        assert_eq!(most.worth(Nanos::from_secs(9)), 10_000_000, "a turn's time at most");
-        assert!(most.is_slow(4_000_000, Nanos::from_millis(100)));
-        assert!(!most.is_slow(6_000_000, Nanos::from_millis(100)));
+        assert!((10.4..10.6).contains(&most.raised_for().as_secs_f64()));
+        // A sequential reader at 200 MB/s, then a random one, which says nothing of the peak rate.
+        let mut at = |rate: u64, is_near: bool, seconds: u64| {
+            let start = most.last_given;
+            for n in 0..rate * seconds / 100_000 {
+                let now = start + Nanos(n * 100_000 * 1_000_000_000 / rate);
+                most.give(now, 100_000, 1, is_near);
+                most.end(now);
+            }
+            most.bytes()
+        };
+        assert!((24_000_000..25_100_000).contains(&at(200_000_000, true, 20)));
+        assert!((24_000_000..25_100_000).contains(&at(4_000_000, false, 20)));
+        assert_eq!(most.worth(Nanos::from_secs(9)), most.bytes(), "a turn's time at most");
+        assert_eq!(most.raised_for().as_secs_f64().round(), 4.0);
+    }
+
+    #[test]
+    fn who_seeks_is_charged_for_its_time() {
+        let most = BudgetMax::new(8_000, Nanos::from_millis(125));
+        let ms = Nanos::from_millis;
+        let slow = |bytes, span, is_seeky| most.slow(bytes, span, is_seeky, ms(8));
+        assert_eq!(slow(10, Nanos(5), true), (true, ms(8)), "one seek at least");
+        assert_eq!(slow(10, ms(5), false), (false, ms(5)));
+        assert_eq!(slow(3_999, ms(100), false), (true, ms(100)));
+        assert_eq!(slow(4_000, ms(100), true), (false, ms(100)));
     }
 }

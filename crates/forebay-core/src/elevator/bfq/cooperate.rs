@@ -2,41 +2,58 @@
 //! them in address order, without waiting for one after the other.
 //!
 //! A stream that asks close to where the disk is, or to what another queue would be given next, moves
-//! over with this request; what it asked before stays where it is. When a shared queue begins to
+//! over with this request; what it asked before stays where it is. That happens within a tenth of a second after a
+//! queue was first given something; who comes later works by itself. When a shared queue begins to
 //! seek, its streams part again, each with its next request.
+//!
+//! Streams that begin within [`BURST_GAP`] are one task: unless they prove to read on, all of them use the first
+//! one's queue after a while, and stay there.
 //!
 //! Invariant: a stream away from its own queue has left it empty of streams, and nobody joins a
 //! queue without streams, so its own queue is free when it comes back.
 
+use super::raise::{BURST_GAP, Raised};
 use super::{ASYNC, Bfq};
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
 
 /// Requests within this many bytes (8192 sectors) are close.
 const CLOSE_BYTES: u64 = 8192 * 512;
+/// Queues that were given something for longer than this cooperate no more.
+const TOO_LATE: Nanos = Nanos::from_millis(100);
+/// Streams that begin within this time of the first one are held against that one, later ones begin a task.
+const FAMILY_GAP: Nanos = Nanos::from_millis(600);
+/// How long a stream has to show that it is better by itself.
+const FAMILY_AFTER: Nanos = Nanos::from_millis(600);
 
 impl Bfq {
-    /// The queue for a waited-for request of `stream` at `offset`: its own, the one it shares, or one
+    /// The queue for a waited-for request: its stream's own, the one it shares, or one
     /// that it comes to share now.
     #[inline]
-    pub(super) fn queue_of(&self, stream: u32, offset: u64) -> u32 {
-        let own = stream + 1;
-        let place = self.streams.get(stream as usize).copied().flatten().unwrap_or(own);
+    pub(super) fn queue_of(&self, bio: &Request) -> u32 {
+        let (stream, own) = (bio.stream, bio.stream + 1);
+        let now = self.now.max(bio.at);
+        let place = self.streams.get(stream as usize).and_then(|known| known.queue).unwrap_or(own);
         let Some(queue) = self.queues.get(place as usize) else {
-            return self.partner(own, offset).unwrap_or(own);
+            return self.partner(now, own, bio.offset).unwrap_or(own);
         };
-        match () {
-            () if place != own && queue.splitting => own,
-            () if queue.streams > 1 || queue.is_seeky() => place,
-            () => self.partner(place, offset).unwrap_or(place),
+        match self.family(now, place) {
+            _ if place != own && queue.splitting && !queue.is_family => own,
+            Some(family) => family,
+            None => self.partner(now, place, bio.offset).unwrap_or(place),
         }
     }
 
     /// Lets `stream` use queue `place`, which [`Bfq::queue_of`] said it shall.
     #[inline]
-    pub(super) fn attach(&mut self, stream: u32, place: u32) {
+    pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
         self.know(stream);
-        let before = self.streams[stream as usize].replace(place);
+        if self.queues[stream as usize + 1].created.is_none() {
+            self.begin_queue(now, stream + 1);
+        }
+        let before = self.streams[stream as usize].queue.replace(place);
         if before == Some(place) {
-            return;
+            return self.forget_sibling(now, place);
         }
         if let Some(before) = before {
             let queue = self.queue(before);
@@ -46,21 +63,93 @@ impl Bfq {
             }
         }
         self.queue(place).streams += 1;
+        match before {
+            _ if place != stream + 1 => self.merge(stream + 1, place),
+            Some(_) => self.come_back(now, place),
+            None => {}
+        }
+    }
+
+    /// The first request of a stream comes.
+    fn begin_queue(&mut self, now: Nanos, place: u32) {
+        let burst = self.burst.begins(now, self.fair.busy() == 0);
+        let (raised, budget) = (Raised::new(now, burst), self.budget_max.first());
+        self.queue(place).begin(now, raised, budget);
+        match self.eldest {
+            Some((eldest, at)) if now <= at + FAMILY_GAP => {
+                if now <= at + BURST_GAP {
+                    self.queue(place).sibling = Some(eldest);
+                }
+            }
+            _ => self.eldest = Some((place, now)),
+        }
+    }
+
+    /// The queue of the task that `place` is found to belong to.
+    fn family(&self, now: Nanos, place: u32) -> Option<u32> {
+        let queue = &self.queues[place as usize];
+        let eldest = queue.sibling.filter(|_| self.is_known_well(now, place))?;
+        (!self.idling_boosts(place) && self.queues[eldest as usize].streams > 0).then_some(eldest)
+    }
+
+    fn is_known_well(&self, now: Nanos, place: u32) -> bool {
+        let queue = &self.queues[place as usize];
+        let for_long = |since: Option<Nanos>| since.is_none_or(|at| now > at + FAMILY_AFTER);
+        queue.created.is_some() && for_long(queue.created) && for_long(queue.split)
+    }
+
+    /// A queue that is known well and stays where it is belongs to nobody.
+    fn forget_sibling(&mut self, now: Nanos, place: u32) {
+        let has_sibling = self.queues[place as usize].sibling.is_some();
+        if has_sibling && self.is_known_well(now, place) && self.family(now, place).is_none() {
+            self.queue(place).sibling = None;
+        }
+    }
+
+    /// The stream of queue `own` shares `place` from now on, which is raised as `own` was.
+    fn merge(&mut self, own: u32, place: u32) {
+        let is_family = self.queue(own).sibling.take() == Some(place);
+        let mine = self.queue(own);
+        let (raised, was_io_bound) = (mine.raised, std::mem::take(&mut mine.is_io_bound));
+        mine.raised_alone = Some(raised);
+        mine.raised.lower();
+        let shared = self.queue(place);
+        shared.is_family |= is_family;
+        shared.is_io_bound |= was_io_bound;
+        shared.raised_alone.get_or_insert(shared.raised);
+        shared.raised.inherit(&raised);
+    }
+
+    /// A stream uses its own queue again.
+    fn come_back(&mut self, now: Nanos, own: u32) {
+        let queue = self.queue(own);
+        queue.split = Some(now);
+        if let Some(raised) = queue.raised_alone.take() {
+            queue.raised = raised;
+        }
     }
 
     /// A queue that a stream, alone in queue `place`, can share when it asks for `offset`.
     #[inline]
-    fn partner(&self, place: u32, offset: u64) -> Option<u32> {
+    fn partner(&self, now: Nanos, place: u32, offset: u64) -> Option<u32> {
+        let may = |queue: &super::StreamQueue| {
+            let too_late = queue.raised.busy_bytes > 0 && now > queue.first_given + TOO_LATE;
+            !too_late && !queue.is_seeky()
+        };
+        let is_joined = |queue: &super::StreamQueue| queue.is_shared() || !may(queue);
+        if self.fair.busy() == 1 || self.queues.get(place as usize).is_some_and(is_joined) {
+            return None;
+        }
         let other = self.close_queue(place, offset)?;
         let queue = &self.queues[other as usize];
-        (queue.streams > 0 && !queue.splitting && !queue.is_seeky()).then_some(other)
+        (queue.streams > 0 && !queue.splitting && may(queue)).then_some(other)
     }
 
     /// A waited-for queue other than `place` that is or will be served close to `offset`.
     fn close_queue(&self, place: u32, offset: u64) -> Option<u32> {
         let is_close = |at: u64| at.abs_diff(offset) <= CLOSE_BYTES;
         let active = self.active.filter(|&active| active != place && active != ASYNC);
-        if active.is_some() && is_close(self.head) {
+        if active.is_some() && self.active_end.is_some_and(is_close) {
             return active;
         }
         let above = self.positions.at_or_above(offset);
@@ -72,6 +161,6 @@ impl Bfq {
     /// The streams of a shared queue that seeks shall part.
     pub(super) fn part(&mut self, place: u32) {
         let queue = self.queue(place);
-        queue.splitting |= queue.streams > 1 && queue.is_seeky();
+        queue.splitting |= queue.is_shared() && queue.is_seeky();
     }
 }

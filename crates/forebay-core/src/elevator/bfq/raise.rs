@@ -1,91 +1,271 @@
-//! Weight raising (`low_latency`): a stream that begins, or asks again after a pause, weighs thirty
-//! times as much for some seconds, so that what a person waits for is done quickly.
+//! Weight raising (`low_latency`): a stream that begins, or asks again after a pause, weighs thirty times as much for
+//! some seconds, so that what a person waits for is done quickly; one that asks for little at a steady pace, as a
+//! player does, three thousand times as much while it does so.
 //!
 //! Many streams that begin together are one job (a boot, a make) that does not want latency: once a
-//! burst is large none of its streams is raised, those before the last one from when they ask again.
+//! burst is large none of its streams is raised, those before the last one until the next request of theirs is given.
 
 use crate::contract::time::Nanos;
 
 /// How many times more a raised queue weighs.
-pub(super) const RAISE: u32 = 30;
-
-/// How long a queue is raised on a rotating disk.
-const RAISED_FOR: Nanos = Nanos::from_secs(7);
+const RAISE: u32 = 30;
+/// The same of one at a steady pace.
+const STEADY_RAISE: u32 = 100 * RAISE;
+/// For how long the latter lasts after each time that it ran dry.
+const STEADY_FOR: Nanos = Nanos::from_millis(300);
+/// Bytes a second that such a stream may ask for (7000 sectors).
+const STEADY_RATE: u64 = 7000 * 512;
+/// Clock ticks that it stays away longer than a greedy one might.
+const STEADY_GAP: Nanos = Nanos::from_millis(16);
 
 /// After a pause of this length a queue is raised again.
-const PAUSE_MIN: Nanos = Nanos::from_secs(2);
+pub(super) const PAUSE_MIN: Nanos = Nanos::from_secs(2);
+/// After a pause of this length it is of no burst.
+const BURST_OVER: Nanos = Nanos::from_secs(10);
+/// More bytes than this are no person's request (120,000 sectors).
+const RAISED_BYTES_MAX: u64 = 120_000 * 512;
+/// A pause of the asynchronous queue after which it is raised.
+const ASYNC_PAUSE: Nanos = Nanos::from_millis(500);
 
 /// Streams that begin within this time of the one before belong to its burst.
-const BURST_GAP: Nanos = Nanos::from_millis(180);
-
+pub(super) const BURST_GAP: Nanos = Nanos::from_millis(180);
 /// Streams that make a burst large.
 const BURST_LARGE: u32 = 8;
 
 /// Streams that begin about now.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Burst {
     /// Bursts before it.
     number: u32,
     streams: u32,
     last: Nanos,
-    /// The last burst that was large.
-    large: Option<u32>,
+    /// The bursts that were large.
+    large: Vec<u32>,
 }
 
 impl Burst {
-    fn begins(&mut self, now: Nanos) {
-        if now > self.last + BURST_GAP {
-            (self.number, self.streams) = (self.number + 1, 0);
+    /// The burst of a stream that begins, if it is of one. One begins while nobody else is busy.
+    pub(super) fn begins(&mut self, now: Nanos, is_alone: bool) -> Option<u32> {
+        if self.streams == 0 && !is_alone {
+            return None;
+        }
+        if self.number == 0 || now > self.last + BURST_GAP {
+            (self.number, self.streams) = (self.number + 1, u32::from(is_alone));
+            self.last = now;
+            return is_alone.then_some(self.number);
         }
         self.streams += 1;
         self.last = now;
-        if self.streams >= BURST_LARGE {
-            self.large = Some(self.number);
+        if self.streams == BURST_LARGE {
+            self.large.push(self.number);
         }
+        Some(self.number)
     }
+}
+
+/// Why a queue is raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// It began, or was silent.
+    Interactive,
+    /// It asks for little at a steady pace, and was interactive before until so long.
+    Steady { interactive_until: Option<Nanos> },
 }
 
 /// Whether and until when one queue is raised.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Raised {
-    until: Option<Nanos>,
-    /// When it ran out of requests; none before its first.
-    idle_since: Option<Nanos>,
+    why: Option<Why>,
+    since: Nanos,
+    lasts: Nanos,
+    /// Bytes that it was given while raised.
+    given: u64,
+    /// Since when it has had no request anywhere; none before its first.
+    pub(super) idle_since: Option<Nanos>,
     /// The burst that it began in.
-    burst: u32,
+    pub(super) burst: Option<u32>,
+    /// Since when it has had requests, and bytes that it was given of them.
+    pub(super) busy_since: Nanos,
+    pub(super) busy_bytes: u64,
+    /// Not before this does it keep to a steady pace.
+    steady_from: Nanos,
+    /// That is to be found out when its last request has ended.
+    looks: bool,
+}
+
+/// What is known of a queue when it gets requests again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entering {
+    pub(super) now: Nanos,
+    /// Whether it may be raised at all: somebody waits for it, and one stream alone uses it.
+    pub(super) may_raise: bool,
+    /// Whether all its requests seek: then none of its paces is a player's.
+    pub(super) always_seeks: bool,
+    /// Requests of it at the device.
+    pub(super) in_flight: u32,
+    /// How long an interactive queue is raised.
+    pub(super) lasts: Nanos,
 }
 
 impl Raised {
-    /// The queue has requests again.
-    pub(super) fn enter(&mut self, now: Nanos, burst: &mut Burst) {
-        let is_new = self.idle_since.is_none();
-        if is_new {
-            burst.begins(now);
-            self.burst = burst.number;
-        }
-        let is_of_large = burst.large == Some(self.burst);
-        let has_paused = self.idle_since.is_none_or(|since| since + PAUSE_MIN <= now);
-        if is_of_large && (is_new || !has_paused) {
-            self.until = None;
-        } else if has_paused {
-            self.until = Some(now + RAISED_FOR);
-        }
-        self.expire(now);
+    /// A queue that begins.
+    pub(super) fn new(now: Nanos, burst: Option<u32>) -> Raised {
+        Raised { since: now, steady_from: now, burst, ..Raised::default() }
     }
 
-    /// The queue has no more requests.
-    pub(super) fn leave(&mut self, now: Nanos) {
-        self.idle_since = Some(now);
+    #[inline]
+    pub(super) fn is_of_large(&self, burst: &Burst) -> bool {
+        self.burst.is_some_and(|number| burst.large.binary_search(&number).is_ok())
     }
 
-    /// Ends the raising when its time is over.
-    pub(super) fn expire(&mut self, now: Nanos) {
-        self.until = self.until.filter(|&until| now < until);
+    /// How many times its weight it weighs.
+    #[inline]
+    pub(super) fn factor(&self) -> u32 {
+        match self.why {
+            None => 1,
+            Some(Why::Interactive) => RAISE,
+            Some(Why::Steady { .. }) => STEADY_RAISE,
+        }
     }
 
     #[inline]
     pub(super) fn is_raised(&self) -> bool {
-        self.until.is_some()
+        self.why.is_some()
+    }
+
+    /// Whether it is raised for its steady pace.
+    #[inline]
+    pub(super) fn is_steady(&self) -> bool {
+        matches!(self.why, Some(Why::Steady { .. }))
+    }
+
+    /// The queue has requests again. Answers whether a raise begins.
+    pub(super) fn enter(&mut self, entering: Entering, burst: &Burst) -> bool {
+        let Entering { now, may_raise, always_seeks, in_flight, lasts } = entering;
+        let is_of_large = self.is_of_large(burst);
+        let has_paused =
+            in_flight == 0 && self.idle_since.is_none_or(|since| now > since + PAUSE_MIN);
+        let is_steady = !always_seeks && !is_of_large && in_flight == 0 && now > self.steady_from;
+        let is_interactive = has_paused && !is_of_large;
+        if in_flight == 0 && self.idle_since.is_some_and(|since| now > since + BURST_OVER) {
+            self.burst = None;
+        }
+        let was_raised = self.is_raised();
+        match was_raised {
+            false if may_raise && (is_interactive || is_steady) => {
+                self.given = 0;
+                self.begin(now, is_interactive, None, lasts);
+            }
+            true if is_interactive => self.begin(now, true, None, lasts),
+            true if is_of_large => self.why = None,
+            true if is_steady => {
+                let interactive_until = match self.why {
+                    Some(Why::Steady { interactive_until }) => interactive_until,
+                    _ => Some(self.since + lasts),
+                };
+                self.begin(now, false, interactive_until, lasts);
+            }
+            _ => {}
+        }
+        if !was_raised || !self.is_raised() {
+            self.since = now;
+        }
+        !was_raised && self.is_raised()
+    }
+
+    /// Its first request after none.
+    pub(super) fn backlogged(&mut self, now: Nanos) {
+        (self.busy_since, self.busy_bytes, self.looks) = (now, 0, false);
+    }
+
+    fn begin(
+        &mut self,
+        now: Nanos,
+        is_interactive: bool,
+        interactive_until: Option<Nanos>,
+        lasts: Nanos,
+    ) {
+        self.since = now;
+        (self.why, self.lasts) = match is_interactive {
+            true => (Some(Why::Interactive), lasts),
+            false => (Some(Why::Steady { interactive_until }), STEADY_FOR),
+        };
+    }
+
+    /// It is raised no longer: another queue is in its place.
+    pub(super) fn lower(&mut self) {
+        self.why = None;
+    }
+
+    /// It is raised as `other` is, unless it is.
+    pub(super) fn inherit(&mut self, other: &Raised) {
+        if !self.is_raised() && other.is_raised() {
+            (self.why, self.since, self.lasts) = (other.why, other.since, other.lasts);
+        }
+    }
+
+    /// A request of the asynchronous queue comes while it has others.
+    pub(super) fn arrive_async(&mut self, now: Nanos, lasts: Nanos) {
+        if !self.is_raised() {
+            if now > self.since + ASYNC_PAUSE {
+                self.begin(now, true, None, lasts);
+            }
+            self.since = now;
+        }
+    }
+
+    /// It was given `bytes`.
+    pub(super) fn give(&mut self, bytes: u64) {
+        self.busy_bytes += bytes;
+        if self.is_raised() {
+            self.given += bytes;
+        }
+    }
+
+    /// Ends the raising when its time is over, or it was given too much.
+    pub(super) fn expire(&mut self, now: Nanos, burst: &Burst) {
+        let Some(why) = self.why else { return };
+        let is_over = now > self.since + self.lasts;
+        match why {
+            _ if self.is_of_large(burst) => self.end(now),
+            Why::Interactive if is_over || self.given > RAISED_BYTES_MAX => self.end(now),
+            Why::Steady { interactive_until } if is_over => match interactive_until {
+                Some(until) if now <= until => {
+                    (self.why, self.since, self.lasts) = (Some(Why::Interactive), now, until - now);
+                }
+                _ => self.end(now),
+            },
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, now: Nanos) {
+        if !self.is_steady() {
+            self.steady_from = now;
+        }
+        (self.why, self.since) = (None, now);
+    }
+
+    /// Its turn ended without a request in the queue; `in_flight` are at the device.
+    pub(super) fn dry(&mut self, now: Nanos, in_flight: u32, slice_idle: Nanos) {
+        match in_flight {
+            0 => self.look(now, slice_idle),
+            _ => self.looks = true,
+        }
+    }
+
+    /// The last request of a queue without others has ended.
+    pub(super) fn ended(&mut self, now: Nanos, slice_idle: Nanos) {
+        if self.looks && self.why != Some(Why::Interactive) {
+            self.look(now, slice_idle);
+        }
+    }
+
+    /// Finds out from when on it would keep to a steady pace.
+    fn look(&mut self, now: Nanos, slice_idle: Nanos) {
+        let spread = Nanos(self.busy_bytes * 1_000_000_000 / STEADY_RATE);
+        self.steady_from =
+            self.steady_from.max(self.busy_since + spread).max(now + slice_idle + STEADY_GAP);
     }
 }
 
@@ -93,27 +273,34 @@ impl Raised {
 mod tests {
     use super::*;
 
+    const LASTS: Nanos = Nanos::from_secs(7);
+
+    fn entering(now: Nanos) -> Entering {
+        Entering { now, may_raise: true, always_seeks: true, in_flight: 0, lasts: LASTS }
+    }
+
     #[test]
     fn a_stream_is_raised_when_it_begins_and_after_a_pause() {
-        let (mut raised, mut burst) = (Raised::default(), Burst::default());
-        let at = Nanos::from_secs;
-        raised.enter(at(0), &mut burst);
-        assert!(raised.is_raised());
-        raised.leave(at(6));
-        raised.enter(at(7), &mut burst);
-        assert!(!raised.is_raised(), "seven seconds, and the pause was too short");
-        raised.leave(at(8));
-        raised.enter(at(10), &mut burst);
-        assert!(raised.is_raised());
+        let (mut burst, at) = (Burst::default(), Nanos::from_secs);
+        let mut raised = Raised::new(at(0), burst.begins(at(0), true));
+        assert!(raised.enter(entering(at(0)), &burst));
+        raised.idle_since = Some(at(7));
+        raised.expire(at(8), &burst);
+        assert!(!raised.enter(entering(at(8)), &burst) && !raised.is_raised(), "too short a pause");
+        raised.idle_since = Some(at(9));
+        assert!(raised.enter(entering(at(12)), &burst));
+        raised.give(RAISED_BYTES_MAX + 1);
+        raised.expire(at(12), &burst);
+        assert!(!raised.is_raised(), "no person asks for so much");
     }
 
     #[test]
     fn a_large_burst_is_not_raised() {
         let mut burst = Burst::default();
         let begin = |at_ms: u64, burst: &mut Burst| {
-            let mut raised = Raised::default();
-            raised.enter(Nanos::from_millis(at_ms), burst);
-            raised.is_raised()
+            let now = Nanos::from_millis(at_ms);
+            let mut raised = Raised::new(now, burst.begins(now, at_ms == 0));
+            raised.enter(entering(now), burst)
         };
         let raised = (0..20).filter(|i| begin(i * 100, &mut burst)).count();
         assert_eq!(raised, 7, "the eighth makes it large");
@@ -121,18 +308,37 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_large_burst_lose_what_they_had_when_they_ask_again() {
+    fn the_first_of_a_large_burst_lose_what_they_had() {
         let (at, mut burst) = (Nanos::from_millis, Burst::default());
-        let mut streams = [Raised::default(); 8];
-        streams.iter_mut().for_each(|stream| stream.enter(at(1), &mut burst));
-        assert!(streams[0].is_raised() && !streams[7].is_raised());
+        let mut streams = [(); 8].map(|()| Raised::new(at(1), burst.begins(at(1), true)));
+        streams.iter_mut().for_each(|stream| _ = stream.enter(entering(at(1)), &burst));
+        assert!(!streams[7].is_raised());
         for stream in &mut streams {
-            stream.leave(at(2));
-            stream.enter(at(3), &mut burst);
+            stream.expire(at(2), &burst);
             assert!(!stream.is_raised());
-            stream.leave(at(4));
-            stream.enter(at(5000), &mut burst);
-            assert!(stream.is_raised(), "one person's request after a pause");
+            stream.idle_since = Some(at(2));
+            assert!(!stream.enter(entering(at(5000)), &burst));
+            stream.idle_since = Some(at(5000));
+            stream.enter(entering(at(16_000)), &burst);
+            assert!(stream.enter(entering(at(16_000)), &burst), "the burst is long over");
         }
+    }
+
+    #[test]
+    fn a_steady_pace_is_raised_most_while_it_lasts() {
+        let (at, mut burst) = (Nanos::from_millis, Burst::default());
+        let mut raised = Raised::new(at(0), burst.begins(at(0), true));
+        let steady = |now| Entering { always_seeks: false, ..entering(now) };
+        raised.enter(steady(at(0)), &burst);
+        for n in 1..100 {
+            let now = at(100 * n);
+            raised.give(4096);
+            raised.idle_since = Some(now - at(90));
+            raised.dry(now - at(90), 0, at(8));
+            raised.enter(steady(now), &burst);
+            assert_eq!((raised.factor(), raised.is_steady()), (STEADY_RAISE, true));
+        }
+        raised.expire(at(10_300), &burst);
+        assert!(!raised.is_raised());
     }
 }

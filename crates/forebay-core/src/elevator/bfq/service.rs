@@ -1,15 +1,20 @@
 //! Turns: who has the disk, for how long, when it is waited for, and what it is charged at the end.
 
-use super::raise::RAISE;
 use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;
 use crate::elevator::queue::Queue;
 
-/// A seeking queue is waited for no longer than this.
+/// A seeking queue is waited for no longer than this, a raised one no less than that.
 const SEEKY_IDLE_MAX: Nanos = Nanos::from_millis(2);
+const RAISED_IDLE_MIN: Nanos = Nanos::from_millis(20);
 
 /// A device that was ever given more requests than this at a time queues commands itself.
 const QUEUEING_DEPTH: u32 = 3;
+/// Ends of requests while there is that much to give, after which that is told.
+const QUEUEING_SAMPLES: u32 = 32;
+
+/// So many requests of others at the device delay a raised queue's next one.
+const CROWD: u32 = 4;
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +27,7 @@ pub(super) enum Ended {
     Exhausted,
     /// It had no more requests and waiting did not pay.
     NoRequests,
-    /// A raised queue came.
+    /// Another queue came that goes first.
     Preempted,
 }
 
@@ -33,123 +38,199 @@ pub(super) struct Turn {
     /// When it has to end.
     ends: Nanos,
     /// When waiting for it began, if it is waited for.
-    idle_since: Option<Nanos>,
-    /// Its budget, and how much of it is used.
-    budget: u64,
-    used: u64,
+    pub(super) idle_since: Option<Nanos>,
     /// The oldest request's age was looked at.
     pub(super) fifo_checked: bool,
 }
 
-impl Turn {
-    /// A request that costs `charge` is given.
-    #[inline]
-    pub(super) fn give(&mut self, charge: u64) {
-        self.used += charge;
-    }
+/// Whether the device queues commands itself, by how many it was given at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Depth {
+    pub(super) deepest: u32,
+    samples: u32,
+    /// Unknown at first.
+    queues: Option<bool>,
 }
 
 impl Bfq {
-    /// The queue to serve now, which becomes the active one; none to wait for the active one.
-    #[inline]
+    /// The queue to take a request from; none to wait for the active one.
     pub(super) fn select(&mut self, now: Nanos, queue: &Queue) -> Option<u32> {
-        if let Some(place) = self.active {
+        if let Some(place) = self.active
+            && self.is_timed_out(now, place)
+            && !self.must_idle(place)
+        {
+            self.end_turn(now, Ended::TimedOut, queue);
+        }
+        loop {
+            let place = match self.active {
+                Some(place) => place,
+                None => self.begin_turn(now)?,
+            };
             let active = &self.queues[place as usize];
-            let ended = if now >= self.turn.ends {
-                Ended::TimedOut
-            } else if let Some((_, id)) = active.order.next() {
-                if self.turn.used + active.charge(queue[id].len) <= self.turn.budget {
+            let how = if let Some((_, id)) = active.order.next() {
+                if self.charge(place, queue[id].len) <= self.fair.left(place) {
+                    self.stop_idling();
                     return Some(place);
                 }
                 Ended::Exhausted
-            } else if self.idle_timer.is_some() || active.in_flight > 0 && self.should_idle(place) {
-                return None;
+            } else if self.idle_timer.is_some()
+                || active.in_flight > 0 && self.is_better_idle(place)
+            {
+                return self.injected(now, place, queue);
             } else {
                 Ended::NoRequests
             };
-            self.end_turn(now, ended, queue);
+            self.end_turn(now, how, queue);
         }
+    }
+
+    fn begin_turn(&mut self, now: Nanos) -> Option<u32> {
         let place = self.fair.serve_next()?;
-        self.begin_turn(now, place, queue);
+        self.budget_max.turn();
+        let raised = &self.queues[place as usize].raised;
+        let times = if raised.is_steady() { 1 } else { raised.factor() };
+        let timeout = self.config.timeout.0.saturating_mul(times.into());
+        self.turn = Turn { started: now, ends: now + Nanos(timeout.max(1)), ..Turn::default() };
+        self.active = Some(place);
+        self.active_end = None;
+        self.list(place);
         Some(place)
     }
 
-    fn begin_turn(&mut self, now: Nanos, place: u32, queue: &Queue) {
-        let budget = self.budget_for_next(place, queue);
-        let raised = self.queues[place as usize].raised.is_raised();
-        let timeout = self.config.timeout.0.saturating_mul(if raised { RAISE.into() } else { 1 });
-        let ends = now + Nanos(timeout.max(1));
-        self.turn = Turn { started: now, ends, budget, ..Turn::default() };
-        self.active = Some(place);
-        self.list(place);
-    }
-
-    /// The budget of a queue, which has requests: enough for the next one at least.
+    /// The budget of a queue: enough for its next request at least.
     #[inline]
     pub(super) fn budget_for_next(&self, place: u32, queue: &Queue) -> u64 {
         let waiting = &self.queues[place as usize];
-        let next = waiting.order.next().map_or(0, |(_, id)| waiting.charge(queue[id].len));
+        let next = waiting.order.next().map_or(0, |(_, id)| self.charge(place, queue[id].len));
         waiting.budget.max(next)
+    }
+
+    /// Whether the active queue's time is up: where it is waited for, only if it has used little.
+    fn is_timed_out(&self, now: Nanos, place: u32) -> bool {
+        now >= self.turn.ends && (self.idle_timer.is_none() || self.has_much_left(place))
+    }
+
+    fn has_much_left(&self, place: u32) -> bool {
+        self.fair.left(place) >= self.fair.budget(place) / 3
     }
 
     /// Ends the active queue's turn.
     pub(super) fn end_turn(&mut self, now: Nanos, how: Ended, queue: &Queue) {
-        let Some(place) = self.active.take() else { return };
+        let Some(place) = self.active else { return };
+        let waited = self.turn.idle_since.filter(|_| self.idle_timer.is_some_and(|at| at <= now));
         self.idle_timer = None;
-        let Turn { started, idle_since, budget, used, .. } = self.turn;
-        let span = idle_since.unwrap_or(now) - started;
-        let active = &mut self.queues[place as usize];
-        let is_slow = self.budget_max.is_slow(used, span);
-        // Who seeks gets a share of time, for its share of bytes would cost everyone dear.
-        let timed_out_early = how == Ended::TimedOut && used <= budget / 3 * 2;
-        if !active.raised.is_raised() && (is_slow || timed_out_early) {
-            self.fair.serve(self.budget_max.worth(span).saturating_sub(used));
+        let span = waited.unwrap_or(now) - self.turn.started;
+        self.charge_time(place, span, how);
+        let (idle, low_latency) = (self.config.slice_idle, self.config.low_latency);
+        self.end_trial();
+        self.adapt_budget(place, how);
+        // A queue that would have been waited for keeps its place in the order though it has no requests.
+        let stays = how == Ended::Preempted && self.needs_idling(place);
+        self.active = None;
+        let ending = self.queue(place);
+        let is_dry = ending.order.is_empty();
+        if low_latency && is_dry {
+            let in_flight = ending.in_flight;
+            ending.raised.dry(now, in_flight, idle);
         }
-        let alone = how == Ended::Exhausted || how == Ended::TimedOut;
-        if active.is_sync && alone && !active.is_seeky() {
-            self.budget_max.observe(used, span);
+        let waits = !is_dry || stays;
+        if !waits && ending.in_flight == 0 {
+            ending.raised.idle_since = Some(now);
         }
-        active.budget = match place {
-            ASYNC => self.budget_max.bytes(),
-            _ => self.budget_max.next(budget, used, how),
-        };
-        active.raised.expire(now);
-        let waits = !active.order.is_empty();
-        if !waits {
-            active.raised.leave(now);
-        }
+        ending.may_be_back = !waits && how != Ended::TimedOut && how != Ended::Exhausted;
         self.part(place);
         let next_turn = (self.queues[place as usize].weight(), self.budget_for_next(place, queue));
         self.fair.end_service(waits.then_some(next_turn));
         self.list(place);
     }
 
-    /// Whether waiting for the next request of `place`, which is active, pays: by throughput, since
-    /// it reads on nearby, or for the sake of weights, since another queue would get its share.
-    fn should_idle(&self, place: u32) -> bool {
-        let queue = &self.queues[place as usize];
-        let idle = self.config.slice_idle;
-        if place == ASYNC || idle == Nanos::ZERO || queue.streams == 0 || queue.think.exceeds(idle)
-        {
-            return false;
+    /// Who seeks gets a share of time, for its share of bytes would cost everyone dear.
+    fn charge_time(&mut self, place: u32, span: Nanos, how: Ended) {
+        let ending = &self.queues[place as usize];
+        let served = self.fair.served(place);
+        let seek = self.config.slice_idle;
+        let (is_slow, span) = match ending.is_sync {
+            true => self.budget_max.slow(served, span, ending.is_seeky(), seek),
+            false => (false, span),
+        };
+        let timed_out_early = how == Ended::TimedOut && self.has_much_left(place);
+        if !ending.raised.is_raised() && (is_slow || timed_out_early) {
+            self.fair.charge(place, self.budget_max.worth(span).max(served));
         }
-        !queue.is_seeky() || self.deepest <= QUEUEING_DEPTH || !self.fair.is_symmetric(place)
     }
 
-    /// Waits for the active queue's next request or ends its turn; its last one has completed.
-    pub(super) fn idle_or_end(&mut self, now: Nanos, place: u32, queue: &Queue) {
-        if now >= self.turn.ends {
-            self.end_turn(now, Ended::TimedOut, queue);
-        } else if !self.should_idle(place) {
-            self.end_turn(now, Ended::NoRequests, queue);
-        } else {
-            let active = &self.queues[place as usize];
-            let short =
-                active.is_seeky() && !active.raised.is_raised() && self.fair.is_symmetric(place);
-            let idle = self.config.slice_idle;
-            self.turn.idle_since = Some(now);
-            self.idle_timer = Some(now + if short { idle.min(SEEKY_IDLE_MAX) } else { idle });
+    fn adapt_budget(&mut self, place: u32, how: Ended) {
+        let ending = &self.queues[place as usize];
+        let budget = match ending.raised.is_raised() {
+            _ if !ending.is_sync => self.budget_max.bytes(),
+            true if how == Ended::Preempted => ending.budget,
+            true => 2 * self.budget_max.least(),
+            false => {
+                let (served, has_more) = (self.fair.served(place), ending.in_flight > 0);
+                self.budget_max.next(ending.budget, served, how, has_more)
+            }
+        };
+        self.queue(place).budget = budget;
+    }
+
+    /// Whether waiting for the next request of `place` makes the disk faster: it reads on nearby; or the disk does one
+    /// request at a time. While others are raised it would harm them.
+    pub(super) fn idling_boosts(&self, place: u32) -> bool {
+        let queue = &self.queues[place as usize];
+        let reads_on = !queue.is_seeky() && queue.is_io_bound && queue.thinks_briefly;
+        (self.device.queues == Some(false) || reads_on) && self.raised_busy() == 0
+    }
+
+    /// Whether it has to be waited for to get its share: another queue would get it, or has it at the device. A queue
+    /// that is alone is waited for because another may come.
+    fn needs_idling(&self, place: u32) -> bool {
+        let queue = &self.queues[place as usize];
+        if queue.streams == 0 && queue.is_sync {
+            return false;
         }
+        let busy = self.fair.busy();
+        let is_rushed = queue.raised.is_raised()
+            && (self.raised_busy() < busy || self.in_flight >= queue.in_flight + CROWD);
+        is_rushed || self.is_asymmetric(place) || busy == 1
+    }
+
+    /// Whether `place`, which has no requests, is to be waited for.
+    pub(super) fn is_better_idle(&self, place: u32) -> bool {
+        let queue = &self.queues[place as usize];
+        let may = place != ASYNC && self.config.slice_idle > Nanos::ZERO && queue.streams > 0;
+        may && (self.idling_boosts(place) || self.needs_idling(place))
+    }
+
+    fn must_idle(&self, place: u32) -> bool {
+        self.queues[place as usize].order.is_empty() && self.is_better_idle(place)
+    }
+
+    /// A request of the active queue has ended: waits for its next one, or ends its turn, if it has no more.
+    pub(super) fn go_on(&mut self, now: Nanos, place: u32, queue: &Queue) {
+        let active = &self.queues[place as usize];
+        let (is_dry, in_flight) = (active.order.is_empty(), active.in_flight);
+        if self.must_idle(place) {
+            if in_flight == 0 {
+                self.wait_for(now, place);
+            }
+        } else if self.is_timed_out(now, place) {
+            self.end_turn(now, Ended::TimedOut, queue);
+        } else if is_dry && (in_flight == 0 || !self.is_better_idle(place)) {
+            self.end_turn(now, Ended::NoRequests, queue);
+        }
+    }
+
+    fn wait_for(&mut self, now: Nanos, place: u32) {
+        let active = &self.queues[place as usize];
+        let idle = match active.raised.is_raised() {
+            true => self.config.slice_idle.max(RAISED_IDLE_MIN),
+            false if active.is_seeky() && !self.is_asymmetric(place) => {
+                self.config.slice_idle.min(SEEKY_IDLE_MAX)
+            }
+            false => self.config.slice_idle,
+        };
+        self.turn.idle_since = Some(now);
+        self.idle_timer = Some(now + idle);
     }
 
     /// The active queue, which was waited for, has a request.
@@ -159,11 +240,44 @@ impl Bfq {
         self.turn.idle_since = None;
     }
 
+    /// The active queue, which was waited for, has got a request: it goes on unless its time is up.
+    pub(super) fn waited_enough(&mut self, now: Nanos, queue: &Queue) {
+        if self.idle_timer.is_some() {
+            self.stop_idling();
+            if now >= self.turn.ends {
+                self.end_turn(now, Ended::TimedOut, queue);
+            }
+        }
+    }
+
     /// Ends the active queue's turn if it was waited for in vain.
     #[inline]
     pub(super) fn end_idle_turn(&mut self, now: Nanos, queue: &Queue) {
         if self.idle_timer.is_some_and(|at| at <= now) {
-            self.end_turn(now, Ended::TooIdle, queue);
+            let how = if now >= self.turn.ends { Ended::TimedOut } else { Ended::TooIdle };
+            self.end_turn(now, how, queue);
+        }
+    }
+
+    /// Looks at how many requests the device has; one of them ends.
+    pub(super) fn look_at_depth(&mut self) {
+        let Bfq { in_flight, queued, .. } = *self;
+        self.device.deepest = self.device.deepest.max(in_flight);
+        if self.device.queues == Some(true) || in_flight + queued <= QUEUEING_DEPTH {
+            return;
+        }
+        let holds_back = self.active.is_some_and(|place| {
+            let active = &self.queues[place as usize];
+            let few = active.in_flight + (active.order.len() as u32) < QUEUEING_DEPTH;
+            active.thinks_briefly && few && in_flight < QUEUEING_DEPTH
+        });
+        if holds_back {
+            return;
+        }
+        self.device.samples += 1;
+        if self.device.samples > QUEUEING_SAMPLES {
+            let queues = self.device.deepest > QUEUEING_DEPTH;
+            self.device = Depth { queues: Some(queues), ..Depth::default() };
         }
     }
 }

@@ -1,18 +1,20 @@
 //! One of BFQ's queues: a stream's waited-for requests, those of several that cooperate, or
 //! everybody's asynchronous ones.
 
-use super::raise::{RAISE, Raised};
+use super::inject::Injection;
+use super::raise::Raised;
+use crate::contract::time::Nanos;
 use crate::elevator::history::{SeekHistory, ThinkTime};
 use crate::elevator::seek_order::SeekOrder;
 
 /// Weight of a queue (Linux `io.bfq.weight`).
-const WEIGHT: u32 = 100;
+pub(super) const WEIGHT: u32 = 100;
 
 /// More far requests than this of the last 32 make a queue seeky.
 const FAR_MAX: u32 = 19;
 
-/// Asynchronous bytes are charged this many times: they tend to come in floods.
-const ASYNC_CHARGE: u64 = 3;
+/// How far back it is told whether a queue always has requests.
+const WINDOW: Nanos = Nanos::from_millis(200);
 
 /// A BFQ queue.
 #[derive(Clone, Debug)]
@@ -21,18 +23,40 @@ pub(super) struct StreamQueue {
     pub(super) is_sync: bool,
     pub(super) weight: u32,
     pub(super) raised: Raised,
-    /// Bytes of its next turn; 0 before its first.
+    /// What its raising was before it came to share a queue.
+    pub(super) raised_alone: Option<Raised>,
+    /// Bytes that its turns may have; 0 before its first.
     pub(super) budget: u64,
-    /// Requests at the device.
+    /// Requests in it and at the device, and of these the latter.
+    pub(super) allocated: u32,
     pub(super) in_flight: u32,
     pub(super) seeks: SeekHistory,
     pub(super) think: ThinkTime,
+    /// Whether it thinks for less than half of the time that it is waited for; unless known otherwise.
+    pub(super) thinks_briefly: bool,
+    /// It ran dry in its last turn, with some of its budget left.
+    pub(super) may_be_back: bool,
+    pub(super) injection: Injection,
+    /// Whether it nearly always has requests, from how long it had none since when.
+    pub(super) is_io_bound: bool,
+    observed_since: Nanos,
+    idle_for: Nanos,
+    /// When it was first given something since it last had no requests.
+    pub(super) first_given: Nanos,
+    /// When its first request came; none before.
+    pub(super) created: Option<Nanos>,
+    /// When its stream came back to it.
+    pub(super) split: Option<Nanos>,
     /// Where the scheduler lists this queue by position, if it does.
     pub(super) listed_at: Option<u64>,
     /// Streams that use it.
     pub(super) streams: u32,
     /// Its streams no longer cooperate and shall use queues of their own.
     pub(super) splitting: bool,
+    /// A queue that began shortly before it, to share when it is known well enough.
+    pub(super) sibling: Option<u32>,
+    /// Its streams began together and are one task: they never part.
+    pub(super) is_family: bool,
 }
 
 impl StreamQueue {
@@ -42,20 +66,42 @@ impl StreamQueue {
             is_sync,
             weight: WEIGHT,
             raised: Raised::default(),
+            raised_alone: None,
             budget: 0,
+            allocated: 0,
             in_flight: 0,
             seeks: SeekHistory::default(),
             think: ThinkTime::default(),
+            thinks_briefly: is_sync,
+            may_be_back: false,
+            injection: Injection::default(),
+            is_io_bound: true,
+            observed_since: Nanos::ZERO,
+            idle_for: Nanos::ZERO,
+            first_given: Nanos::ZERO,
+            created: None,
+            split: None,
             listed_at: None,
             streams: 0,
             splitting: false,
+            sibling: None,
+            is_family: false,
         }
+    }
+
+    /// Its first request comes.
+    pub(super) fn begin(&mut self, now: Nanos, raised: Raised, budget: u64) {
+        self.created = Some(now);
+        (self.raised, self.budget) = (raised, budget);
+        self.think.last_end = now;
+        self.observed_since = now;
+        self.injection.changed = now;
     }
 
     /// Its weight, raising included.
     #[inline]
     pub(super) fn weight(&self) -> u32 {
-        if self.raised.is_raised() { self.weight.saturating_mul(RAISE) } else { self.weight }
+        self.weight.saturating_mul(self.raised.factor())
     }
 
     #[inline]
@@ -63,9 +109,45 @@ impl StreamQueue {
         self.seeks.far() > FAR_MAX
     }
 
-    /// What a request of `len` bytes costs of the budget.
+    /// Whether each of the last 32 requests needed a seek.
     #[inline]
-    pub(super) fn charge(&self, len: u32) -> u64 {
-        u64::from(len) * if self.is_sync { 1 } else { ASYNC_CHARGE }
+    pub(super) fn always_seeks(&self) -> bool {
+        self.seeks.far() == u32::BITS
+    }
+
+    /// Whether several streams use it.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.streams > 1
+    }
+
+    /// Whether it has no request anywhere.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.order.is_empty() && self.in_flight == 0
+    }
+
+    /// A request comes: is the queue busy for four fifths of its time?
+    pub(super) fn observe(&mut self, now: Nanos, is_first: bool) {
+        let observed = now - self.observed_since;
+        if self.is_quiet() {
+            self.idle_for += now - self.think.last_end;
+        }
+        if is_first {
+            return;
+        }
+        self.is_io_bound = self.idle_for.0.saturating_mul(5) <= observed.0;
+        if observed > WINDOW {
+            self.observed_since = now - Nanos(observed.0 / 2);
+            self.idle_for = Nanos(self.idle_for.0 / 2);
+        }
+    }
+
+    /// It was given `bytes`.
+    pub(super) fn give(&mut self, now: Nanos, bytes: u64) {
+        if self.raised.busy_bytes == 0 {
+            self.first_given = now;
+        }
+        self.raised.give(bytes);
     }
 }

@@ -14,6 +14,7 @@ const PLAIN: BfqConfig = BfqConfig {
     back_seek_max: 16 << 20,
     back_seek_penalty: 2,
     low_latency: false,
+    requests_max: 64,
 };
 
 fn run(config: BfqConfig) -> Run<Bfq> {
@@ -101,25 +102,24 @@ fn one_that_thinks_long_is_not_waited_for() {
 
 #[test]
 fn streams_that_read_one_file_by_turns_share_a_queue() {
-    // Each reads every second 64 KiB and thinks: apart, each is waited for while the other asks.
-    let total = |config: BfqConfig, apart: u64| {
-        let mut run = run(config);
+    // Each reads every second 64 KiB: apart, each is waited for while the other asks.
+    let longest_turn = |apart: u64| {
+        let mut run = run(PLAIN);
         run.until = ms(500.0);
         let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, u64::from(LEN) + apart)];
-        run.run(arrivals, |now, done| on(now, done, 3.0, 2 * u64::from(LEN)));
-        run.finished.len()
+        run.run(arrivals, |now, done| on(now, done, 0.1, 2 * u64::from(LEN)));
+        run.turns().into_iter().max()
     };
-    let (shared, apart) = (total(PLAIN, 0), total(PLAIN, 5000 * MIB));
-    // A reader asks every 4 ms; the two together twice as often when neither is waited for.
-    assert!(shared > 230, "{shared}");
-    assert!(apart < 150, "{apart}");
+    assert_eq!(longest_turn(0), Some(2));
+    assert_eq!(longest_turn(5000 * MIB), Some(16));
 }
 
 #[test]
 fn a_shared_queue_that_seeks_is_parted() {
     let mut run = run(PLAIN);
     run.until = ms(4000.0);
-    let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, LEN.into())];
+    // Had they begun together, they would stay together.
+    let arrivals = vec![read(0.0, 0, 0), read(200.0, 1, LEN.into())];
     let mut count = 0;
     run.run(arrivals, |now, done| {
         count += 1;
@@ -128,7 +128,7 @@ fn a_shared_queue_that_seeks_is_parted() {
         on(now, done, 0.5, step)
     });
     let elevator = run.elevator();
-    assert_eq!(elevator.streams, [Some(1), Some(2)]);
+    assert_eq!([0, 1].map(|stream: usize| elevator.streams[stream].queue), [Some(1), Some(2)]);
     assert!(elevator.queues.iter().all(|queue| queue.streams <= 1 && !queue.splitting));
 }
 
@@ -136,7 +136,7 @@ fn a_shared_queue_that_seeks_is_parted() {
 fn a_stream_that_begins_is_raised_over_one_that_has_run_for_long() {
     let share = |low_latency: bool| {
         let mut run = run(BfqConfig { low_latency, ..PLAIN });
-        run.until = ms(12_000.0);
+        run.until = ms(10_900.0);
         let old = (0..4).map(|i| read(0.0, 0, 100 * i * MIB));
         let new = (0..4).map(|i| read(10_000.0, 1, (5000 + 100 * i) * MIB));
         run.run(old.chain(new).collect(), |now, done| on(now, done, 0.0, LEN.into()));

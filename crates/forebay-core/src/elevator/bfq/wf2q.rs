@@ -5,13 +5,17 @@
 //! later of the virtual time and its last virtual finish, its virtual finish a budget over its
 //! weight later. Of the queues whose start has come the one with the least finish goes next. It may
 //! use less than its budget: its finish is then corrected to what it used. The virtual time advances
-//! by the service given over the weights of all who have requests, and at least to the least start.
+//! by the service given over the weights of all, and at least to the least start. A queue without requests counts until
+//! the virtual time has come to its finish.
 //!
-//! Invariants: `weight_sum` is that of the waiting queues and the one in service; only idle queues
+//! A queue that comes back soon after it ran dry starts where it ended ([`Wf2q::enter`]), as though it had never left.
+//!
+//! Invariants: `weight_sum` is that of the queues that wait, are in service, or rest; only idle queues
 //! may be entered.
 //!
-//! Departure: queues are found by a scan, not in an augmented tree. Those that wait are at most as
-//! many as there are tags, and one is chosen in a slice, not for each request.
+//! Departures: queues are found by a scan, not in an augmented tree: those that wait are at most as
+//! many as there are tags, and one is chosen in a slice, not for each request. Which queue is next is looked up when one
+//! is needed.
 
 /// Fractional bits of virtual times, which count bytes over weight.
 const FRACTION: u32 = 24;
@@ -21,21 +25,43 @@ fn virtual_span(bytes: u64, weight: u32) -> u128 {
     (u128::from(bytes) << FRACTION) / u128::from(weight.max(1))
 }
 
+/// Where a queue is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// It has no requests, and what it was served counts no more.
+    #[default]
+    Forgotten,
+    /// It has none, and its last service ends later than the virtual time.
+    Resting,
+    Waiting,
+    Serving,
+}
+
 /// What a queue is to the fair scheduler.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entity {
     weight: u32,
     start: u128,
     finish: u128,
-    served_bytes: u64,
-    is_idle: bool,
+    /// Bytes that it may be given in a turn, and what it was given of them.
+    budget: u64,
+    served: u64,
+    place: Place,
+}
+
+impl Entity {
+    fn finish_at(&mut self, bytes: u64) {
+        self.finish = self.start + virtual_span(bytes, self.weight);
+    }
 }
 
 /// The fair scheduler of queues 0, 1, and so on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wf2q {
     entities: Vec<Entity>,
+    /// In the order in which they were entered.
     waiting: Vec<u32>,
+    resting: Vec<u32>,
     serving: Option<u32>,
     virtual_time: u128,
     weight_sum: u64,
@@ -44,13 +70,18 @@ pub(super) struct Wf2q {
 impl Wf2q {
     /// Knows `count` queues from now on, new ones idle.
     pub(super) fn resize(&mut self, count: usize) {
-        let idle = Entity { is_idle: true, ..Entity::default() };
-        self.entities.resize(count, idle);
+        self.entities.resize(count, Entity::default());
     }
 
     #[inline]
-    pub(super) fn is_idle(&self, place: u32) -> bool {
-        self.entities[place as usize].is_idle
+    fn entity(&mut self, queue: u32) -> &mut Entity {
+        &mut self.entities[queue as usize]
+    }
+
+    /// Whether a queue neither waits nor is in service.
+    #[inline]
+    pub(super) fn is_idle(&self, queue: u32) -> bool {
+        matches!(self.entities[queue as usize].place, Place::Forgotten | Place::Resting)
     }
 
     /// Queues that are not idle.
@@ -59,68 +90,160 @@ impl Wf2q {
         self.waiting.len() + usize::from(self.serving.is_some())
     }
 
-    /// Whether all busy queues have the weight of `place`, which is busy.
+    /// Those queues, the one in service first and of the others the one that was entered last.
     #[inline]
-    pub(super) fn is_symmetric(&self, place: u32) -> bool {
-        let weight = u64::from(self.entities[place as usize].weight);
-        self.weight_sum == weight * self.busy() as u64
+    pub(super) fn each_busy(&self) -> impl Iterator<Item = u32> + '_ {
+        self.serving.into_iter().chain(self.waiting.iter().rev().copied())
     }
 
-    /// An idle queue has requests.
-    pub(super) fn enter(&mut self, place: u32, weight: u32, budget_bytes: u64) {
-        let entity = &mut self.entities[place as usize];
-        debug_assert!(entity.is_idle, "entering what is there");
-        entity.is_idle = false;
-        entity.weight = weight;
-        entity.start = self.virtual_time.max(entity.finish);
-        entity.finish = entity.start + virtual_span(budget_bytes, weight);
+    /// The weight of a queue and that of all, unless the queue is forgotten.
+    #[inline]
+    pub(super) fn share(&self, queue: u32) -> Option<(u32, u64)> {
+        let Entity { weight, place, .. } = self.entities[queue as usize];
+        (place != Place::Forgotten).then_some((weight, self.weight_sum))
+    }
+
+    #[inline]
+    pub(super) fn budget(&self, queue: u32) -> u64 {
+        self.entities[queue as usize].budget
+    }
+
+    /// Bytes that a queue was given of its budget.
+    #[inline]
+    pub(super) fn served(&self, queue: u32) -> u64 {
+        self.entities[queue as usize].served
+    }
+
+    /// Bytes that are left of it.
+    #[inline]
+    pub(super) fn left(&self, queue: u32) -> u64 {
+        let Entity { budget, served, .. } = self.entities[queue as usize];
+        budget.saturating_sub(served)
+    }
+
+    /// An idle queue has requests. Where it is `back` soon, its last turn goes on: it starts where that ended, and is
+    /// moved on by its lag over `raised` at most.
+    pub(super) fn enter(&mut self, queue: u32, weight: u32, budget: u64, back: Option<u32>) {
+        debug_assert!(self.is_idle(queue), "entering what is there");
+        let now = self.virtual_time;
+        let entity = &mut self.entities[queue as usize];
+        let back = back.filter(|_| now > entity.finish);
+        let earliest = if back.is_some() { entity.finish } else { now };
+        if entity.place == Place::Resting {
+            entity.start = earliest.max(entity.finish);
+            self.weight_sum -= u64::from(entity.weight);
+            self.resting.retain(|&other| other != queue);
+        } else {
+            entity.start = earliest;
+        }
         self.weight_sum += u64::from(weight);
-        self.waiting.push(place);
+        (entity.weight, entity.budget, entity.served) = (weight, budget, 0);
+        entity.place = Place::Waiting;
+        entity.finish_at(budget);
+        if let Some(raised) = back
+            && now > entity.finish
+        {
+            let lag = (now - entity.finish) / u128::from(raised.max(1));
+            (entity.start, entity.finish) = (entity.start + lag, entity.finish + lag);
+        }
+        self.waiting.push(queue);
+    }
+
+    /// A queue that waits has another budget, or weight.
+    pub(super) fn change(&mut self, queue: u32, weight: u32, budget: u64) {
+        let entity = &mut self.entities[queue as usize];
+        self.weight_sum += u64::from(weight);
+        self.weight_sum -= u64::from(entity.weight);
+        (entity.weight, entity.budget) = (weight, budget);
+        entity.finish_at(budget);
+        self.waiting.retain(|&other| other != queue);
+        self.waiting.push(queue);
+    }
+
+    /// The queue in service weighs so much from now on.
+    pub(super) fn weigh(&mut self, queue: u32, weight: u32) {
+        let entity = &mut self.entities[queue as usize];
+        self.weight_sum += u64::from(weight);
+        self.weight_sum -= u64::from(entity.weight);
+        entity.weight = weight;
     }
 
     /// Takes the next queue into service; nobody is.
     pub(super) fn serve_next(&mut self) -> Option<u32> {
         let entities = &self.entities;
-        let of = |place: &u32| &entities[*place as usize];
-        let least = self.waiting.iter().map(|place| of(place).start).min()?;
+        let of = |queue: &u32| &entities[*queue as usize];
+        let least = self.waiting.iter().map(|queue| of(queue).start).min()?;
         self.virtual_time = self.virtual_time.max(least);
-        let eligible = self
-            .waiting
-            .iter()
-            .enumerate()
-            .filter(|(_, place)| of(place).start <= self.virtual_time);
-        let (at, _) = eligible.min_by_key(|(_, place)| (of(place).finish, **place))?;
-        let place = self.waiting.swap_remove(at);
-        self.entities[place as usize].served_bytes = 0;
-        self.serving = Some(place);
-        Some(place)
+        let now = self.virtual_time;
+        let eligible = self.waiting.iter().enumerate().filter(|(_, queue)| of(queue).start <= now);
+        let (at, _) = eligible.min_by_key(|(_, queue)| of(queue).finish)?;
+        let queue = self.waiting.remove(at);
+        self.entity(queue).place = Place::Serving;
+        self.serving = Some(queue);
+        Some(queue)
     }
 
-    /// The queue in service was given `bytes`.
+    /// A busy queue was given `bytes`.
     #[inline]
-    pub(super) fn serve(&mut self, bytes: u64) {
-        let Some(place) = self.serving else { return };
-        self.entities[place as usize].served_bytes += bytes;
+    pub(super) fn serve(&mut self, queue: u32, bytes: u64) {
+        self.entity(queue).served += bytes;
         let sum = u32::try_from(self.weight_sum).unwrap_or(u32::MAX);
         self.virtual_time += virtual_span(bytes, sum);
+        self.forget();
     }
 
-    /// Ends the service of a queue, which goes on waiting with a weight and a budget if it has
-    /// requests.
+    /// The queue in service is charged for `bytes` in all, though its budget were less.
+    pub(super) fn charge(&mut self, queue: u32, bytes: u64) {
+        let entity = self.entity(queue);
+        entity.budget = entity.budget.max(bytes);
+        let more = bytes.saturating_sub(entity.served);
+        self.serve(queue, more);
+    }
+
+    /// Ends the service of the queue that has it, which goes on waiting with a weight and a budget if it has requests.
     pub(super) fn end_service(&mut self, waits: Option<(u32, u64)>) {
-        let Some(place) = self.serving.take() else { return };
-        let entity = &mut self.entities[place as usize];
-        self.weight_sum -= u64::from(entity.weight);
-        entity.finish = entity.start + virtual_span(entity.served_bytes, entity.weight);
-        let Some((weight, budget_bytes)) = waits else {
-            entity.is_idle = true;
-            return;
-        };
+        let Some(queue) = self.serving.take() else { return };
+        let Some((weight, budget)) = waits else { return self.rest(queue) };
+        let entity = &mut self.entities[queue as usize];
+        entity.finish_at(entity.served);
         entity.start = entity.finish;
-        entity.weight = weight;
-        entity.finish = entity.start + virtual_span(budget_bytes, weight);
         self.weight_sum += u64::from(weight);
-        self.waiting.push(place);
+        self.weight_sum -= u64::from(entity.weight);
+        (entity.weight, entity.budget, entity.served) = (weight, budget, 0);
+        entity.place = Place::Waiting;
+        entity.finish_at(budget);
+        self.waiting.push(queue);
+    }
+
+    /// A queue that waits has lost its requests.
+    pub(super) fn leave(&mut self, queue: u32) {
+        self.waiting.retain(|&other| other != queue);
+        self.rest(queue);
+        let entity = self.entity(queue);
+        (entity.budget, entity.served) = (0, 0);
+    }
+
+    /// A queue has no requests: it is forgotten once the virtual time has come to where its service ends.
+    fn rest(&mut self, queue: u32) {
+        let entity = &mut self.entities[queue as usize];
+        entity.finish_at(entity.served);
+        entity.place = Place::Resting;
+        self.resting.push(queue);
+        self.forget();
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        let Wf2q { entities, resting, virtual_time, weight_sum, .. } = self;
+        resting.retain(|&queue| {
+            let entity = &mut entities[queue as usize];
+            let stays = entity.finish > *virtual_time;
+            if !stays {
+                entity.place = Place::Forgotten;
+                *weight_sum -= u64::from(entity.weight);
+            }
+            stays
+        });
     }
 }
 
@@ -143,16 +266,16 @@ mod tests {
             let weights = [weights.0, weights.1, weights.2];
             let mut fair = Wf2q::default();
             fair.resize(3);
-            fair.enter(0, weights[0], BUDGET_MAX);
-            fair.enter(1, weights[1], BUDGET_MAX);
+            fair.enter(0, weights[0], BUDGET_MAX, None);
+            fair.enter(1, weights[1], BUDGET_MAX, None);
             let mut served = [0u64; 3];
             for (budget, used, third_enters) in turns {
                 if third_enters && fair.is_idle(2) {
-                    fair.enter(2, weights[2], budget);
+                    fair.enter(2, weights[2], budget, None);
                 }
                 let place = fair.serve_next().expect("two always wait");
                 let bytes = ((BUDGET_MAX as f64 * used) as u64).max(1);
-                fair.serve(bytes);
+                fair.serve(place, bytes);
                 served[place as usize] += bytes;
                 fair.end_service((place != 2).then_some((weights[place as usize], BUDGET_MAX)));
                 let [a, b] = [0, 1].map(|i| served[i] as f64 / f64::from(weights[i]));
@@ -167,17 +290,17 @@ mod tests {
     fn a_queue_that_was_idle_gets_no_credit() {
         let mut fair = Wf2q::default();
         fair.resize(2);
-        fair.enter(0, 100, BUDGET_MAX);
+        fair.enter(0, 100, BUDGET_MAX, None);
         for _ in 0..100 {
             assert_eq!(fair.serve_next(), Some(0));
-            fair.serve(BUDGET_MAX);
+            fair.serve(0, BUDGET_MAX);
             fair.end_service(Some((100, BUDGET_MAX)));
         }
-        fair.enter(1, 100, BUDGET_MAX);
+        fair.enter(1, 100, BUDGET_MAX, None);
         let mut turns = [0; 2];
         for _ in 0..20 {
             let place = fair.serve_next().expect("both wait");
-            fair.serve(BUDGET_MAX);
+            fair.serve(place, BUDGET_MAX);
             fair.end_service(Some((100, BUDGET_MAX)));
             turns[place as usize] += 1;
         }

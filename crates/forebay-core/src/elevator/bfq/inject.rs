@@ -1,0 +1,210 @@
+//! Injection: while the active queue has no requests and is waited for, others may be given as many as do not delay
+//! its next one by much.
+//!
+//! The limit of requests at the device is found by trial: the time that the first request after a gap takes with
+//! injected ones about is held against what it takes without; half as much again is too long.
+//!
+//! A queue whose requests regularly follow the end of another one's waits for that, its *waker*: its requests are
+//! injected without a limit.
+
+use super::{ASYNC, Bfq};
+use crate::contract::time::Nanos;
+use crate::elevator::queue::{Queue, QueuedId};
+
+/// The limit begins anew after this.
+const RENEWED_AFTER: Nanos = Nanos::from_secs(1);
+/// It is not tried again so soon after it was lowered.
+const TRIED_AFTER: Nanos = Nanos::from_millis(10);
+/// A short think time counts for the limit only so long after that was changed.
+const SETTLED_AFTER: Nanos = Nanos::from_millis(100);
+/// Who asks so soon after the end of another's request may have waited for it.
+const WOKEN_WITHIN: Nanos = Nanos::from_millis(4);
+/// So often in a row makes the other a waker, within this many idle times.
+const WOKEN_TIMES: u32 = 3;
+const WOKEN_IDLES: u64 = 128;
+
+/// What is known of a queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Injection {
+    /// Requests at the device up to which others are injected.
+    limit: u32,
+    /// What a first request takes without any; none before that is known.
+    alone: Option<Nanos>,
+    /// When the limit was lowered or begun anew.
+    pub(super) changed: Nanos,
+    /// The queue that it waits for.
+    waker: Option<u32>,
+    /// One that may be, how often in a row it seemed so, and since when.
+    suspect: Option<u32>,
+    times: u32,
+    since: Nanos,
+    /// Queues that wait for it, the latest last.
+    woken: Vec<u32>,
+}
+
+/// The trial under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trial {
+    /// When the request came that is timed, and which one it is, once it is given.
+    came: Nanos,
+    awaited: bool,
+    timed: Option<QueuedId>,
+    /// Something was injected.
+    injected: bool,
+}
+
+impl Bfq {
+    /// Begins the limit of a queue anew.
+    fn renew_limit(&mut self, now: Nanos, place: u32) {
+        self.trial.timed = None;
+        let queue = self.queue(place);
+        let limit = u32::from(!queue.thinks_briefly);
+        queue.injection =
+            Injection { limit, alone: None, changed: now, ..std::mem::take(&mut queue.injection) };
+    }
+
+    /// Whether queue `place`, which gets a request, thinks briefly now.
+    pub(super) fn update_think(&mut self, now: Nanos, place: u32) {
+        let idle = self.config.slice_idle;
+        let queue = self.queue(place);
+        let is_new = queue.split.is_some_and(|at| now <= at + super::raise::PAUSE_MIN);
+        if place == ASYNC || idle == Nanos::ZERO || is_new {
+            return;
+        }
+        let briefly = !queue.think.exceeds(Nanos(idle.0 / 2));
+        let before = std::mem::replace(&mut queue.thinks_briefly, briefly);
+        let is_settled = now >= queue.injection.changed + SETTLED_AFTER;
+        if before != briefly && queue.injection.alone.is_none() && (is_settled || !briefly) {
+            self.renew_limit(now, place);
+        }
+    }
+
+    /// A waited-for request comes for `place`, whose stream has no other.
+    pub(super) fn first_comes(&mut self, now: Nanos, place: u32) {
+        self.look_for_waker(now, place);
+        if now >= self.queues[place as usize].injection.changed + RENEWED_AFTER {
+            self.renew_limit(now, place);
+        }
+        let known = &self.queues[place as usize].injection;
+        let tells = self.in_flight == 0 || known.alone.is_some() && self.trial.injected;
+        if self.active == Some(place) && tells && now >= known.changed + TRIED_AFTER {
+            (self.trial.came, self.trial.awaited) = (now, true);
+            self.trial.injected &= self.in_flight > 0;
+        }
+    }
+
+    /// Whether `place` gets requests because another's have ended.
+    fn look_for_waker(&mut self, now: Nanos, place: u32) {
+        let Some((last, at)) = self.last_ended else { return };
+        let idle = self.config.slice_idle.0;
+        let queue = &mut self.queues[place as usize];
+        if last == place || queue.thinks_briefly || now - at >= WOKEN_WITHIN {
+            return;
+        }
+        let known = &mut queue.injection;
+        if known.suspect == Some(last) && now <= known.since + Nanos(WOKEN_IDLES * idle) {
+            known.times += 1;
+        } else {
+            (known.suspect, known.times, known.since) = (Some(last), 1, now);
+        }
+        if known.times == WOKEN_TIMES {
+            known.suspect = None;
+            if let Some(before) = known.waker.replace(last) {
+                self.queue(before).injection.woken.retain(|&woken| woken != place);
+            }
+            self.queue(last).injection.woken.push(place);
+        }
+    }
+
+    /// A request of the active queue is given: it may be the one to time.
+    #[inline]
+    pub(super) fn time(&mut self, id: QueuedId) {
+        if std::mem::take(&mut self.trial.awaited) {
+            self.trial.timed = Some(id);
+        }
+    }
+
+    /// A request of `place` has ended, which the count of those at the device has not noted yet.
+    pub(super) fn timed(&mut self, now: Nanos, place: u32, id: QueuedId) {
+        if self.trial.timed != Some(id) {
+            return;
+        }
+        let (took, is_last) = (now - self.trial.came, self.in_flight == 1);
+        let (injected, deepest) = (self.trial.injected, self.device.deepest);
+        let known = &mut self.queue(place).injection;
+        if let Some(alone) = known.alone.filter(|_| injected) {
+            let is_long = took.0 >= alone.0 * 3 / 2;
+            if is_long && known.limit > 0 {
+                known.limit -= 1;
+                known.changed = now;
+            } else if !is_long && known.limit <= deepest {
+                known.limit += 1;
+            }
+        }
+        match known.alone {
+            None if is_last => {
+                known.limit = known.limit.max(1);
+                known.alone = Some(took);
+            }
+            Some(alone) if took < alone || !injected && is_last => known.alone = Some(took),
+            _ => {}
+        }
+        (self.trial.timed, self.trial.injected) = (None, false);
+    }
+
+    /// The active queue's turn is over, and with it the trial.
+    pub(super) fn end_trial(&mut self) {
+        self.trial = Trial::default();
+    }
+
+    /// The queue to give a request of while `place`, which is active, has none.
+    pub(super) fn injected(&mut self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
+        let active = &self.queues[place as usize];
+        if !active.is_shared()
+            && let Some((_, id)) = self.queues[ASYNC as usize].order.next()
+            && queue[id].stream.checked_add(1) == Some(place)
+            && self.can_afford(ASYNC, queue)
+        {
+            return Some(ASYNC);
+        }
+        let known = &active.injection;
+        let [waker, woken] = [known.waker, known.woken.last().copied()]
+            .map(|other| other.filter(|&other| self.can_afford(other, queue)));
+        if let Some(other) = waker.or(woken) {
+            return Some(other);
+        }
+        let raised = active.raised.is_raised() && self.raised_busy() <= 1;
+        if self.idling_boosts(place) || raised && active.thinks_briefly {
+            return None;
+        }
+        let other = self.choose(now, place, queue)?;
+        self.trial.injected = true;
+        Some(other)
+    }
+
+    /// Whether queue `other` has a request within what is left of its budget.
+    fn can_afford(&self, other: u32, queue: &Queue) -> bool {
+        let next = self.queues[other as usize].order.next();
+        next.is_some_and(|(_, id)| {
+            !self.fair.is_idle(other) && self.charge(other, queue[id].len) <= self.fair.left(other)
+        })
+    }
+
+    /// The queue to inject from, if the limit allows.
+    fn choose(&self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
+        let active = &self.queues[place as usize];
+        let Injection { limit, alone, .. } = active.injection;
+        // It has been waited for in vain for so long that the device is wasted.
+        let waits_long = self.turn.idle_since.is_some_and(|since| {
+            self.idle_timer.is_some() && now >= since + self.config.slice_idle
+        });
+        let limit = if limit == 0 && alone.is_none() && waits_long { 1 } else { limit };
+        if self.in_flight >= limit {
+            return None;
+        }
+        let anybody = !active.raised.is_raised() || !active.thinks_briefly;
+        let may = |other: &u32| anybody || self.queues[*other as usize].raised.is_raised();
+        let mut others = self.fair.each_busy().filter(|&other| other != place);
+        others.find(|other| may(other) && self.can_afford(*other, queue))
+    }
+}
