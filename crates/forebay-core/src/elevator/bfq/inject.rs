@@ -102,7 +102,9 @@ impl Bfq {
             return;
         }
         let known = &mut queue.injection;
-        if known.suspect == Some(last) && now <= known.since + Nanos(WOKEN_IDLES * idle) {
+        if known.suspect == Some(last)
+            && now <= known.since + Nanos(idle.saturating_mul(WOKEN_IDLES))
+        {
             known.times += 1;
         } else {
             (known.suspect, known.times, known.since) = (Some(last), 1, now);

@@ -263,7 +263,8 @@ impl Raised {
 
     /// Finds out from when on it would keep to a steady pace.
     fn look(&mut self, now: Nanos, slice_idle: Nanos) {
-        let spread = Nanos(self.busy_bytes * 1_000_000_000 / STEADY_RATE);
+        let spread_ns = u128::from(self.busy_bytes) * 1_000_000_000 / u128::from(STEADY_RATE);
+        let spread = Nanos(spread_ns as u64);
         self.steady_from =
             self.steady_from.max(self.busy_since + spread).max(now + slice_idle + STEADY_GAP);
     }
@@ -292,6 +293,15 @@ mod tests {
         raised.give(RAISED_BYTES_MAX + 1);
         raised.expire(at(12), &burst);
         assert!(!raised.is_raised(), "no person asks for so much");
+    }
+
+    #[test]
+    fn a_stream_may_read_more_than_nanoseconds_can_count() {
+        let at = Nanos::from_secs;
+        let mut raised = Raised::new(at(0), None);
+        raised.busy_bytes = 20_000_000_000;
+        raised.dry(at(10), 0, Nanos::from_millis(8));
+        assert_eq!(raised.steady_from.as_secs_f64().round(), 5580.0);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn hold_to(config: &Config) {
 fn every_promised_byte_can_be_written_and_written_over() {
     let configs = match std::env::var("FOREBAY_LAWS") {
         Ok(_) => every(),
-        Err(_) => drawn(24),
+        Err(_) => drawn(60),
     };
     configs.iter().for_each(hold_to);
 }
