@@ -157,6 +157,7 @@ impl Simulate {
                 let moved = defragmentation.iter().flat_map(|d| d.told());
                 let moved: Vec<String> = moved.map(|said| output::wrapped(&said)).collect();
                 parts.extend((!moved.is_empty()).then(|| moved.join("\n")));
+                parts.extend((!input.names_submitters).then(|| output::wrapped(told::ONE_LINE)));
                 output::print(&parts.join("\n\n"))?;
             }
         }

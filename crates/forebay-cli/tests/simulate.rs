@@ -351,3 +351,25 @@ fn a_report_holds_every_run_and_says_when_it_replaces_a_file() {
     assert!(said.contains("t.csv"), "{said}");
     assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
 }
+
+/// An overloaded disk is told so, and a trace whose requests nobody signs.
+#[test]
+fn what_open_replay_cannot_tell_is_said() {
+    let folder = Folder::new();
+    let row = |n: u64, thread: &str| {
+        format!("{},read,{},4096,0,,,,{thread},,\n", n * 1000, n * 7919 % 200_000 * 4096)
+    };
+    let told = |thread: &str, requests: u64| {
+        let head = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+        let rows: String = (0..requests).map(|n| row(n, thread)).collect();
+        let trace = folder.file("trace.csv", &format!("{head}{rows}"));
+        let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "none"]);
+        let output = command.arg(&trace).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap().replace("\n  ", " ");
+        ["does not say who submitted requests", "With --replay dependent requests wait"]
+            .map(|said| text.contains(said))
+    };
+    assert_eq!(told("7", 20), [false, false]);
+    assert_eq!(told("7", 3000), [false, true]);
+    assert_eq!(told("", 3000), [true, true]);
+}

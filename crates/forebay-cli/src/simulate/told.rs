@@ -11,6 +11,10 @@ use forebay_trace::quantities::{
 
 use crate::output;
 
+/// What is different where a trace names no submitters.
+pub(super) const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait for a place in the \
+                                   queue in one line. In Linux one request of each task does.";
+
 /// A figure's name and how a run shows it.
 type Row = (&'static str, fn(&RunResult) -> String);
 
