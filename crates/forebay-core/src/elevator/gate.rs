@@ -104,7 +104,6 @@ pub(crate) struct Held {
 /// A stream that sleeps, and what it has yet to submit.
 #[derive(Clone, Copy, Debug)]
 struct Task {
-    stream: u32,
     first: u32,
     last: u32,
     /// How many tags of a word the bio that it sleeps for may use: that is found out once, before it sleeps.
@@ -113,6 +112,51 @@ struct Task {
     is_throttled: bool,
     /// Where it sleeps again if it is woken in vain.
     line: usize,
+}
+
+/// Streams that sleep, by number.
+#[derive(Clone, Debug, Default)]
+struct Tasks {
+    tasks: Slab<Task>,
+    /// The task of each stream; [`NIL`] of one that does not sleep.
+    keys: Vec<u32>,
+}
+
+impl Tasks {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    #[inline]
+    fn key(&self, stream: u32) -> Option<u32> {
+        self.keys.get(stream as usize).copied().filter(|key| *key != NIL)
+    }
+
+    #[inline]
+    fn of(&self, stream: u32) -> Option<&Task> {
+        self.key(stream).map(|key| &self.tasks[key])
+    }
+
+    #[inline]
+    fn of_mut(&mut self, stream: u32) -> Option<&mut Task> {
+        self.key(stream).map(|key| &mut self.tasks[key])
+    }
+
+    fn insert(&mut self, stream: u32, task: Task) {
+        let at = stream as usize;
+        if at >= self.keys.len() {
+            self.keys.resize(at + 1, NIL);
+        }
+        self.keys[at] = self.tasks.insert(task);
+    }
+
+    fn remove(&mut self, stream: u32) {
+        if let Some(key) = self.key(stream) {
+            self.tasks.remove(key);
+            self.keys[stream as usize] = NIL;
+        }
+    }
 }
 
 /// A stream that may exceed a list of the legacy queue.
@@ -136,8 +180,7 @@ pub(crate) struct Gate {
     /// What the last bio lacked that could not enter.
     lack: Lack,
     held: Slab<Held>,
-    /// Streams that sleep, by number.
-    tasks: Vec<Task>,
+    tasks: Tasks,
     /// The same in the order in which they fell asleep: for tags in [`WAIT_QUEUES`] lines, for batches by list.
     sleepers: [VecDeque<u32>; WAIT_QUEUES],
     /// The line for the next task that sleeps, and the one from which the next is woken.
@@ -164,7 +207,7 @@ impl Gate {
                 .then(|| Writeback::new(limits.read_target, limits.requests_max)),
             lack: Lack::default(),
             held: Slab::default(),
-            tasks: Vec::new(),
+            tasks: Tasks::default(),
             sleepers: Default::default(),
             sleeps_in: 0,
             wakes_from: 0,
@@ -199,11 +242,7 @@ impl Gate {
     /// Whether `stream` is asleep.
     #[inline]
     pub(crate) fn sleeps(&self, stream: u32) -> bool {
-        !self.tasks.is_empty() && self.place(stream).is_ok()
-    }
-
-    fn place(&self, stream: u32) -> Result<usize, usize> {
-        self.tasks.binary_search_by_key(&stream, |task| task.stream)
+        self.tasks.key(stream).is_some()
     }
 
     /// Whether a bio of this kind may enter now, whoever submits it.
@@ -251,7 +290,7 @@ impl Gate {
             return None;
         };
         self.counts[kind as usize] += 1;
-        if let Some(task) = self.task(bio.stream) {
+        if let Some(task) = self.tasks.of_mut(bio.stream) {
             (task.first_tags, task.is_throttled) = (0, false);
         }
         Some(Place { kind, tag, is_throttled })
@@ -260,7 +299,7 @@ impl Gate {
     /// Takes a place for write-back, unless `stream` has one for what it sleeps for.
     #[cold]
     fn throttles(&mut self, now: Nanos, stream: u32) -> Option<bool> {
-        let has = self.task(stream).is_some_and(|task| task.is_throttled);
+        let has = self.tasks.of(stream).is_some_and(|task| task.is_throttled);
         let took = has || self.throttle.as_mut().is_some_and(|throttle| throttle.take(now));
         self.lack = Lack::Throttle;
         took.then_some(true)
@@ -294,23 +333,11 @@ impl Gate {
         Place { kind, tag, is_throttled: false }
     }
 
-    #[inline]
-    fn task(&mut self, stream: u32) -> Option<&mut Task> {
-        if self.tasks.is_empty() {
-            return None;
-        }
-        let at = self.place(stream).ok()?;
-        Some(&mut self.tasks[at])
-    }
-
     /// How many tags of a word the bio may use that `stream` sleeps for.
     #[inline]
     pub(crate) fn slept_for(&self, stream: u32) -> Option<u32> {
-        if self.tasks.is_empty() || self.tags.is_none() {
-            return None;
-        }
-        let at = self.place(stream).ok()?;
-        Some(self.tasks[at].first_tags).filter(|&first_tags| first_tags > 0)
+        self.tags.as_ref()?;
+        Some(self.tasks.of(stream)?.first_tags).filter(|&first_tags| first_tags > 0)
     }
 
     fn list_admits(&mut self, now: Nanos, list: usize, stream: u32) -> bool {
@@ -406,7 +433,7 @@ impl Gate {
                 && let Some(stream) = self.sleepers[line].pop_front()
             {
                 let line = self.next_line();
-                if let Some(task) = self.task(stream) {
+                if let Some(task) = self.tasks.of_mut(stream) {
                     task.line = line;
                 }
                 self.awake.push_back(stream);
@@ -455,22 +482,15 @@ impl Gate {
         entered: u32,
     ) {
         let id = self.held.insert(Held { request, bytes, client, entered, next: NIL });
-        match self.place(request.stream) {
-            Ok(at) => {
-                let last = std::mem::replace(&mut self.tasks[at].last, id);
+        match self.tasks.of_mut(request.stream) {
+            Some(task) => {
+                let last = std::mem::replace(&mut task.last, id);
                 self.held[last].next = id;
             }
-            Err(at) => {
-                let stream = request.stream;
-                let task = Task {
-                    stream,
-                    first: id,
-                    last: id,
-                    first_tags: 0,
-                    is_throttled: false,
-                    line: 0,
-                };
-                self.tasks.insert(at, task);
+            None => {
+                let task =
+                    Task { first: id, last: id, first_tags: 0, is_throttled: false, line: 0 };
+                self.tasks.insert(request.stream, task);
             }
         }
     }
@@ -480,7 +500,7 @@ impl Gate {
     pub(crate) fn sleep(&mut self, stream: u32, kind: Kind, first_tags: u32) {
         let lack = std::mem::take(&mut self.lack);
         let mut again = None;
-        if let Some(task) = self.task(stream) {
+        if let Some(task) = self.tasks.of_mut(stream) {
             again = Some(task.line).filter(|_| task.first_tags > 0);
             task.first_tags = first_tags;
             task.is_throttled |= lack == Lack::TagAlone;
@@ -499,21 +519,20 @@ impl Gate {
 
     /// What `stream` holds first.
     pub(crate) fn first(&self, stream: u32) -> Option<&Held> {
-        let at = self.place(stream).ok()?;
-        Some(&self.held[self.tasks[at].first])
+        Some(&self.held[self.tasks.of(stream)?.first])
     }
 
     /// Notes of what `stream` holds first that it is named `client`, and how many of its bytes have entered.
     pub(crate) fn keep_first(&mut self, stream: u32, client: u32, entered: u32) {
-        let Ok(at) = self.place(stream) else { return };
-        let first = &mut self.held[self.tasks[at].first];
+        let Some(task) = self.tasks.of(stream) else { return };
+        let first = &mut self.held[task.first];
         (first.client, first.entered) = (Some(client), entered);
     }
 
     /// The next stream that is woken because it has got a place for write-back.
     pub(crate) fn wake_throttled(&mut self, now: Nanos) -> Option<u32> {
         let stream = self.throttle.as_mut()?.wake(now)?;
-        if let Some(task) = self.task(stream) {
+        if let Some(task) = self.tasks.of_mut(stream) {
             task.is_throttled = true;
         }
         Some(stream)
@@ -521,11 +540,10 @@ impl Gate {
 
     /// What `stream` held first has entered completely.
     pub(crate) fn release_first(&mut self, stream: u32) {
-        let Ok(at) = self.place(stream) else { return };
-        let Task { first, .. } = self.tasks[at];
-        match self.held.remove(first).next {
-            NIL => _ = self.tasks.remove(at),
-            next => self.tasks[at].first = next,
+        let Some(task) = self.tasks.of_mut(stream) else { return };
+        match self.held.remove(task.first).next {
+            NIL => self.tasks.remove(stream),
+            next => task.first = next,
         }
     }
 }
