@@ -13,7 +13,7 @@ use forebay::model::open::open_any;
 pub(crate) use forebay::plan::amount::span;
 use forebay::progress::untold;
 use forebay::sample;
-use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+use forebay::simulate::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
@@ -157,7 +157,8 @@ pub(crate) fn say_once(path: &Path, sentences: &[String]) {
 #[derive(Args)]
 pub(crate) struct Replaying {
     /// When requests arrive. open: at their recorded times. closed: each its recorded pause after the answer before
-    /// it. dependent: likewise, but only where the recording has that answer's time [default: open]
+    /// it. dependent: its recorded pause after the answer that its task can have waited for; write-back waits for none
+    /// [default: open; advise tries open and dependent]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
     /// Let requests arrive this many times as fast as recorded
@@ -201,6 +202,13 @@ impl Replaying {
     /// The setup, saying on standard error when closed replay stands on thin ground.
     pub(crate) fn setup(&self, input: &Input) -> anyhow::Result<Setup> {
         let replay = self.replay.unwrap_or(Replay::Open);
+        if replay == Replay::Dependent && input.known_latency_share() < DEPENDENT_KNOWN_SHARE {
+            say!(
+                "{}: the latencies of {} of the requests are known; nothing follows the others, as in open replay",
+                input.path.display(),
+                percent(input.known_latency_share())
+            );
+        }
         if replay == Replay::Closed {
             let share = imputed_share(input)?;
             if share > 0.0 {

@@ -4,8 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use forebay_core::catalog::{POLICIES, build};
+use forebay_core::device::fixed::Fixed;
+use forebay_core::replay::{Intensity, Open};
 use forebay_core::{
-    Bytes, Completion, Cx, Done, Finished, Flags, Mechanics, Nanos, Null, Op, Policy, Request,
+    Bytes, Completion, Cx, Done, Finished, Flags, Mechanics, Nanos, Null, Observer, Op, Policy,
+    Request, simulate,
 };
 use proptest::prelude::*;
 
@@ -190,6 +193,53 @@ proptest! {
                 let spec = format!("{}:{tags}=999:merge={merge}{line}", listed.name);
                 check(&spec, &requests, &steps);
             }
+        }
+    }
+}
+
+/// Counts answers.
+#[derive(Default)]
+struct Answers(u64);
+
+impl Observer for Answers {
+    fn finished(&mut self, _now: Nanos, _done: &Done) {
+        self.0 += 1;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    /// Whoever sleeps for a place is woken, whatever became of the place: a throttled write that merges gives it back.
+    #[test]
+    fn all_is_answered_where_many_sleep(
+        rows in prop::collection::vec(
+            (0u64..4_000, 0u64..40, 1u32..3, 0u32..20, 0usize..6), 30..200),
+        tags in prop_oneof![Just(1u64), Just(8), Just(64)],
+    ) {
+        let mut at = 0;
+        let requests: Vec<Request> = (0..).zip(&rows).map(|(id, &(gap_us, place, pages, stream, kind))| {
+            at += if gap_us < 3_000 { 0 } else { gap_us };
+            let (op, flags) = [
+                (Op::Read, Flags::NONE),
+                (Op::Write, Flags::SYNC),
+                (Op::Write, Flags::NONE),
+                (Op::Write, Flags::WRITE_BACK),
+                (Op::Write, Flags::WRITE_BACK),
+                (Op::Write, Flags::WRITE_BACK.with(Flags::PREFLUSH)),
+            ][kind];
+            let (at, offset, len, lane) = (Nanos::from_micros(at), place * 4096, pages * 4096, 0);
+            Request { at, offset, id, len, stream, lane, op, flags }
+        }).collect();
+        for listed in POLICIES {
+            let has_tags = listed.parameters().any(|parameter| parameter.key == "requests-max");
+            let limits = if has_tags { format!(":requests-max={tags}") } else { String::new() };
+            let spec = format!("{}{limits}", listed.name);
+            let mut policy = build(&spec, LEN_MAX).unwrap();
+            let mut devices = [Fixed::new(500.0).unwrap()];
+            let mut workload = Open::new(requests.iter().copied(), Intensity::RECORDED);
+            let mut answers = Answers::default();
+            simulate::run(&mut policy, &mut devices, &mut workload, &mut answers);
+            prop_assert_eq!(answers.0, requests.len() as u64, "{}", spec);
         }
     }
 }

@@ -88,6 +88,9 @@ impl Default for Setup {
 /// Requests that closed replay takes: it holds all of them, in about 150 bytes each at its peak.
 pub const CLOSED_REQUESTS_MAX: u64 = 16 << 20;
 
+/// With latencies of less than this share of its requests a recording says only roughly what waits for what.
+pub const DEPENDENT_KNOWN_SHARE: f64 = 0.8;
+
 /// Above this share of requests without a measured latency, closed replay says little.
 pub const IMPUTED_SHARE_MAX: f64 = 0.1;
 

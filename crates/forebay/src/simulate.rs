@@ -29,7 +29,9 @@ mod order_bound;
 mod stretch;
 mod watch;
 
-pub use crate::replayed::{CLOSED_REQUESTS_MAX, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+pub use crate::replayed::{
+    CLOSED_REQUESTS_MAX, DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share,
+};
 pub use bed::Bed;
 pub use devices::DeviceFigures;
 use devices::{device_figures, wear};

@@ -291,7 +291,8 @@ impl Gate {
         };
         self.counts[kind as usize] += 1;
         if let Some(task) = self.tasks.of_mut(bio.stream) {
-            (task.first_tags, task.is_throttled) = (0, false);
+            task.first_tags = 0;
+            task.is_throttled &= !is_throttled;
         }
         Some(Place { kind, tag, is_throttled })
     }
@@ -541,6 +542,12 @@ impl Gate {
     /// What `stream` held first has entered completely.
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Some(task) = self.tasks.of_mut(stream) else { return };
+        // What it had a place for became part of another request.
+        if std::mem::take(&mut task.is_throttled)
+            && let Some(throttle) = &mut self.throttle
+        {
+            throttle.leave();
+        }
         match self.held.remove(task.first).next {
             NIL => self.tasks.remove(stream),
             next => task.first = next,

@@ -311,8 +311,9 @@ impl<'a> Choice<'a> {
     }
 
     fn can_be_had(&self, run: usize) -> bool {
-        let falls_behind =
-            !self.baseline().figures.is_overloaded() && self.runs[run].figures.is_overloaded();
+        let figures = &self.runs[run].figures;
+        let falls_behind = figures.unfinished > 0
+            || !self.baseline().figures.is_overloaded() && figures.is_overloaded();
         let from = From::of(self.policy(run));
         let may = from.is_to_be_had() && (self.own || from != From::Forebay);
         run == self.baseline || may && !falls_behind

@@ -153,9 +153,9 @@ impl Case<'_> {
                 verb(baseline.figures.requests, "tells", "tell"),
             ),
             Verdict::NothingToGain => format!(
-                "Nothing to gain from scheduling: every scheduler that can be had comes within {} of the same {}. {}",
-                percent(self.spread()),
+                "Nothing to gain from scheduling: {} differs by at most {} among all schedulers that can be had. {}",
                 self.total_words(),
+                percent(self.spread()),
                 self.stay(),
             ),
         }

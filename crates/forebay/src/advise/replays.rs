@@ -15,11 +15,8 @@ use super::{BASELINE, resampled};
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{Telling, Told};
-use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
+use crate::simulate::{Bed, DEPENDENT_KNOWN_SHARE, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
-
-/// With latencies of less than this share of its requests a recording says only roughly what waits for what.
-const KNOWN_SHARE: f64 = 0.8;
 
 /// Every scheduler's run under one replay.
 pub(super) struct Tryout {
@@ -100,8 +97,9 @@ impl Tryouts {
         let dependent = Tryout::of(input, bed, setup, jobs, &mut |told: &Told| {
             progress(&Told { done_share: share + told.done_share * share, ..told.clone() })
         })?;
-        // A backlog's length is nobody's latency.
-        let (leading, other) = match leading.is_overloaded() || dependent.is_overloaded() {
+        // A backlog's length is nobody's latency. Where there is none, requests that wait for answers may still add up to a
+        // lag, as on any device that is slower than the recorded one: that is no overload.
+        let (leading, other) = match leading.is_overloaded() {
             true => (dependent, leading),
             false => (leading, dependent),
         };
@@ -145,7 +143,7 @@ impl OtherReplay {
 pub(super) fn is_rough(input: &Input, replays: [Option<Replay>; 2]) -> Option<String> {
     let share = input.known_latency_share();
     let is_used = replays.contains(&Some(Replay::Dependent));
-    (is_used && share < KNOWN_SHARE).then(|| {
+    (is_used && share < DEPENDENT_KNOWN_SHARE).then(|| {
         format!(
             "Dependent replay is rough here: the latencies of only {} of the requests are known, and nothing follows \
              the others.",

@@ -65,7 +65,8 @@ const LESS_LEAST: f64 = 5e-4;
 
 /// The run with the least total time; the first of all where that takes no less that can be seen.
 fn best(results: &[RunResult]) -> Option<&RunResult> {
-    let least = results.iter().min_by(|a, b| a.total_s().total_cmp(&b.total_s()))?;
+    let whole = results.iter().filter(|run| run.figures.unfinished == 0);
+    let least = whole.min_by(|a, b| a.total_s().total_cmp(&b.total_s()))?;
     let first = results.first()?;
     let less = 1.0 - ratio(least.total_s(), first.total_s());
     Some(if less < LESS_LEAST { first } else { least })
