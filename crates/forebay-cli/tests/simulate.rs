@@ -362,7 +362,7 @@ fn what_open_replay_cannot_tell_is_said() {
     let told = |thread: &str, requests: u64| {
         let head = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
         let rows: String = (0..requests).map(|n| row(n, thread)).collect();
-        let trace = folder.file("trace.csv", &format!("{head}{rows}"));
+        let trace = folder.file("trace.csv", format!("{head}{rows}"));
         let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "none"]);
         let output = command.arg(&trace).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap().replace("\n  ", " ");
