@@ -204,7 +204,7 @@ impl Replaying {
         let replay = self.replay.unwrap_or(Replay::Open);
         if replay == Replay::Dependent && input.known_latency_share() < DEPENDENT_KNOWN_SHARE {
             say!(
-                "{}: the latencies of {} of the requests are known; nothing follows the others, as in open replay",
+                "{}: only {} of the requests have a recorded latency; dependent replay cannot tell what waited for the others",
                 input.path.display(),
                 percent(input.known_latency_share())
             );

@@ -75,7 +75,7 @@ fn what_both_replays_gain_is_recommended() {
     let other = advice.other_replay.as_ref().unwrap();
     assert!(gains(&advice.ranking) > 0.03 && gains(&other.ranking) > 0.03);
     assert_eq!(other.disputed, None);
-    let said = format!("If requests come as recorded {best} is better too: ");
+    let said = format!("{best} is also better if requests come as recorded: ");
     assert!(advice.findings.iter().any(|it| it.starts_with(&said)), "{:?}", advice.findings);
 }
 

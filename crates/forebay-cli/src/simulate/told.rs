@@ -89,7 +89,7 @@ fn figures(runs: &[RunResult]) -> String {
         ("held before: mean", |run| or_none(run.figures.held_mean_ms, millis)),
         ("held before: longest", |run| millis(run.figures.longest_held_ms)),
         ("late: mean", |run| or_none(run.figures.lag_mean_ms, millis)),
-        ("late: most", |run| millis(run.figures.longest_lag_ms)),
+        ("late: longest", |run| millis(run.figures.longest_lag_ms)),
         ("more than 1 s late", |run| percent(run.figures.lagging_share)),
         ("energy", |run| joules(run.figures.energy_j)),
         ("requests moved to fit", |run| run.changed.requests_moved.to_string()),
@@ -265,7 +265,7 @@ fn streams(runs: &[RunResult]) -> String {
     const ROWS: [Row; 3] = [
         ("under way", |of| significant(of.busy_share)),
         ("p99", |of| or_none(of.p99_ms, millis)),
-        ("late: most", |of| millis(of.longest_lag_ms)),
+        ("late: longest", |of| millis(of.longest_lag_ms)),
     ];
     let Some(first) = runs.first() else { return String::new() };
     let policies = runs.iter().map(|run| output::in_lines(&run.policy));

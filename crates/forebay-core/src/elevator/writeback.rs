@@ -7,8 +7,8 @@
 //! are woken when all are free. In every window of a tenth of a second the quickest read is held against a target: where it
 //! is slower the depth is halved, else doubled up to 16, and further while nobody reads.
 //!
-//! Where a trace does not say which writes are those of the page cache, none is throttled. That is `O_DIRECT`'s lot in Linux, and
-//! writes of the page cache that somebody waits for (`fsync`) have the whole depth there; here they have no limit.
+//! Where a trace does not say which writes are those of the page cache, none is throttled. Linux does not throttle `O_DIRECT` writes
+//! either; writes of the page cache that somebody waits for (`fsync`) have the whole depth there; here they have no limit.
 //!
 //! Departures: a window is looked at when something happens after its end; nobody is known to be slowed down for making
 //! too many pages dirty, or to be short of memory; trims are not throttled; the disk is taken to have a write cache.

@@ -4,7 +4,7 @@ use forebay_trace::plural::verb;
 
 use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
-use super::replays::is_rough;
+use super::replays::rough_caution;
 use super::{Remedy, RemedyKind, Verdict, source};
 use crate::devices;
 use crate::quantities::{counted, millis, percent};
@@ -37,7 +37,7 @@ impl Case<'_> {
             }
         )];
         let replays = [Some(self.setup.replay), self.other.map(|other| other.replay)];
-        cautions.extend(is_rough(self.input, replays));
+        cautions.extend(rough_caution(self.input, replays));
         let description = &self.input.description;
         let volumes = self.input.extents.len();
         if volumes > 1 {

@@ -161,44 +161,6 @@ impl Case<'_> {
         }
     }
 
-    /// What one replay alone would have, with what it comes to in both.
-    fn disputed(&self) -> String {
-        let told = self.other.and_then(|other| {
-            let policy = other.disputed.as_deref()?;
-            let here = self.results.iter().find(|run| run.policy == policy)?;
-            let (first, second) = (self.falls(here), self.in_other(other, policy)?);
-            let (ours, theirs) = (self.setup.replay.as_told(), other.replay.as_told());
-            Some(format!("{policy}: {ours}, {first}; {theirs}, {second}."))
-        });
-        format!(
-            "It depends on whether requests wait for one another. {} {}",
-            told.unwrap_or_default(),
-            self.stay()
-        )
-    }
-
-    /// What a scheduler changes under the other replay, against the baseline there.
-    fn in_other(&self, other: &OtherReplay, policy: &str) -> Option<String> {
-        let (is, was) = (other.ranked(policy)?, other.ranked(&self.baseline.policy)?);
-        let tails = [(is.read_p99_ms, was.read_p99_ms), (is.write_p99_ms, was.write_p99_ms)];
-        let [(reads, reads_was), (writes, writes_was)] = tails;
-        let total = self.total_change(other.total_is, was.total_s, is.total_s);
-        Some(self.with_tails(total, [reads, writes], [reads_was, writes_was]))
-    }
-
-    /// What comes of what is chosen under the other replay; nothing where that is the baseline.
-    fn under_other(&self) -> Option<String> {
-        let other = self.other.filter(|_| self.chosen.policy != self.baseline.policy)?;
-        let how = other.replay.as_told();
-        let (first, rest) = how.split_at(1);
-        let change = self.in_other(other, &self.chosen.policy)?;
-        Some(format!(
-            "{}{rest} {} is better too: {change}.",
-            first.to_uppercase(),
-            self.chosen.policy
-        ))
-    }
-
     /// What a device that is mostly idle leaves to gain: nothing, or in bursts what chance may be all of.
     fn mostly_idle(&self) -> String {
         let busy = match self.share_busy() {
@@ -243,7 +205,7 @@ impl Case<'_> {
     }
 
     /// What to do where no scheduler is better than the baseline.
-    fn stay(&self) -> String {
+    pub(super) fn stay(&self) -> String {
         match self.today {
             None => "Leave the scheduler as it is.".to_string(),
             Some(today) => {
@@ -330,7 +292,7 @@ impl Case<'_> {
     }
 
     /// What a run changes against the baseline.
-    fn falls(&self, run: &RunResult) -> String {
+    pub(super) fn falls(&self, run: &RunResult) -> String {
         self.falls_to(run.total_s(), [run.figures.read_p99_ms, run.figures.write_p99_ms])
     }
 
@@ -341,7 +303,7 @@ impl Case<'_> {
         self.with_tails(total, tails_ms, [figures.read_p99_ms, figures.write_p99_ms])
     }
 
-    fn total_change(&self, what: &str, before: f64, now: f64) -> String {
+    pub(super) fn total_change(&self, what: &str, before: f64, now: f64) -> String {
         match 1.0 - now / before.max(1e-9) {
             gain if gain.abs() < 0.005 => format!("{what} stays the same ({})", seconds(now)),
             gain => format!(
@@ -355,7 +317,12 @@ impl Case<'_> {
     }
 
     /// A change, and that of the 99th percentiles, of reads and of writes, beside it.
-    fn with_tails(&self, total: String, now: [Option<f64>; 2], before: [Option<f64>; 2]) -> String {
+    pub(super) fn with_tails(
+        &self,
+        total: String,
+        now: [Option<f64>; 2],
+        before: [Option<f64>; 2],
+    ) -> String {
         let tails = self.tail_changes(now, before);
         if tails.is_empty() { total } else { format!("{total}; 99 % of {}", tails.join(", of ")) }
     }

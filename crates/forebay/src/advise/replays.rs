@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::available::{EQUAL_SLOTS, EQUAL_SLOTS_SPEC};
 use super::choice::{Choice, Prefer};
+use super::findings::Case;
 use super::ranking::{Ranked, rank};
 use super::{BASELINE, resampled};
 use crate::error::Error;
@@ -139,14 +140,49 @@ impl OtherReplay {
     }
 }
 
+impl Case<'_> {
+    /// What one replay alone would have, with what it comes to in both.
+    pub(super) fn disputed(&self) -> String {
+        let told = self.other.and_then(|other| {
+            let policy = other.disputed.as_deref()?;
+            let here = self.results.iter().find(|run| run.policy == policy)?;
+            let (first, second) = (self.falls(here), self.in_other(other, policy)?);
+            let (ours, theirs) = (self.setup.replay.as_told(), other.replay.as_told());
+            Some(format!("{policy}: {ours}, {first}; {theirs}, {second}."))
+        });
+        format!(
+            "It depends on whether requests wait for one another. {} {}",
+            told.unwrap_or_default(),
+            self.stay()
+        )
+    }
+
+    /// What a scheduler changes under the other replay, against the baseline there.
+    fn in_other(&self, other: &OtherReplay, policy: &str) -> Option<String> {
+        let (is, was) = (other.ranked(policy)?, other.ranked(&self.baseline.policy)?);
+        let tails = [(is.read_p99_ms, was.read_p99_ms), (is.write_p99_ms, was.write_p99_ms)];
+        let [(reads, reads_was), (writes, writes_was)] = tails;
+        let total = self.total_change(other.total_is, was.total_s, is.total_s);
+        Some(self.with_tails(total, [reads, writes], [reads_was, writes_was]))
+    }
+
+    /// What comes of what is chosen under the other replay; nothing where that is the baseline.
+    pub(super) fn under_other(&self) -> Option<String> {
+        let other = self.other.filter(|_| self.chosen.policy != self.baseline.policy)?;
+        let change = self.in_other(other, &self.chosen.policy)?;
+        let (chosen, how) = (&self.chosen.policy, other.replay.as_told());
+        Some(format!("{chosen} is also better {how}: {change}."))
+    }
+}
+
 /// A caution where dependent replay has few latencies to go by.
-pub(super) fn is_rough(input: &Input, replays: [Option<Replay>; 2]) -> Option<String> {
+pub(super) fn rough_caution(input: &Input, replays: [Option<Replay>; 2]) -> Option<String> {
     let share = input.known_latency_share();
     let is_used = replays.contains(&Some(Replay::Dependent));
     (is_used && share < DEPENDENT_KNOWN_SHARE).then(|| {
         format!(
-            "Dependent replay is rough here: the latencies of only {} of the requests are known, and nothing follows \
-             the others.",
+            "Dependent replay is rough here: only {} of the requests have a recorded latency, so it cannot tell what waited \
+             for the others.",
             crate::quantities::percent(share)
         )
     })

@@ -42,7 +42,7 @@ const FIGURES: &[Figure] = &[
     ("held before, mean", |f| millis_or_none(f.held_mean_ms)),
     ("held before, longest", |f| millis(f.longest_held_ms)),
     ("late, mean", |f| millis_or_none(f.lag_mean_ms)),
-    ("late, most", |f| millis(f.longest_lag_ms)),
+    ("late, longest", |f| millis(f.longest_lag_ms)),
     ("more than 1 s late", |f| percent(f.lagging_share)),
     ("device time per I/O, mean", |f| millis_or_none(f.service_mean_ms)),
     ("energy", |f| joules(f.energy_j)),
