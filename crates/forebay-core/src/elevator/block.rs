@@ -382,6 +382,13 @@ impl<E: Elevator> BlockLayer<E> {
         bytes: Bytes,
         entered: u32,
     ) -> Result<(), u32> {
+        if entered == 0 && request.len <= self.limits.bio_len_max.min(self.limits.request_len_max) {
+            return if self.submit_bio(now, request, Owner { client, bytes }) {
+                Ok(())
+            } else {
+                Err(0)
+            };
+        }
         for bio in bios_from(request, &self.limits, entered) {
             let at = (bio.offset - request.offset) as u32;
             if !self.submit_bio(now, &bio, Owner { client, bytes: bytes.on(at) }) {
@@ -392,7 +399,6 @@ impl<E: Elevator> BlockLayer<E> {
     }
 
     /// There is no room for the rest of `request`, of which so many bytes have entered: its stream falls asleep.
-    #[cold]
     fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
         let first_tags = self.first_tags(request);
         self.gate.hold(*request, bytes, Some(client), entered);
@@ -400,7 +406,6 @@ impl<E: Elevator> BlockLayer<E> {
     }
 
     /// Wakes the tasks whose turn it is, a request of `kind` having left the queue.
-    #[cold]
     fn wake_tasks(&mut self, now: Nanos, kind: Kind) {
         while let Some(stream) = self.gate.wake_throttled(now) {
             self.run_task(now, stream, u32::MAX);

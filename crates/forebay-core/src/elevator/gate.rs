@@ -173,8 +173,10 @@ pub(crate) struct Gate {
     limits: Limits,
     /// Requests in the queue, by [`Kind`].
     counts: [u32; 3],
-    /// Their tags, where they have any.
+    /// Their tags, where they have any,
     tags: Option<Tags>,
+    /// and how many of each word a kind may use.
+    tags_of: [u32; 3],
     /// Places for write-back, where it is throttled.
     throttle: Option<Writeback>,
     /// What the last bio lacked that could not enter.
@@ -186,6 +188,8 @@ pub(crate) struct Gate {
     /// The line for the next task that sleeps, and the one from which the next is woken.
     sleeps_in: usize,
     wakes_from: usize,
+    /// How many there are in all lines.
+    asleep: usize,
     /// Those that were woken and go on.
     awake: VecDeque<u32>,
     /// Requests that ended since sleepers were last woken.
@@ -199,10 +203,15 @@ impl Gate {
     pub(crate) fn new(limits: Limits) -> Gate {
         let has_tags =
             matches!(limits.waiting, Waiting::Tags { .. }) && limits.requests_max <= TAGS_MAX;
+        let tags = has_tags.then(|| Tags::new(limits.requests_max));
+        let Limits { reads_max, writes_max, sync_writes_max, .. } = limits;
+        let of_kinds = [reads_max, sync_writes_max.unwrap_or(writes_max), writes_max];
+        let in_word = |part| tags.as_ref().map_or(0, |tags| tags.in_word(part));
         Gate {
             limits,
             counts: [0; 3],
-            tags: has_tags.then(|| Tags::new(limits.requests_max)),
+            tags_of: of_kinds.map(in_word),
+            tags,
             throttle: (has_tags && limits.read_target > Nanos::ZERO)
                 .then(|| Writeback::new(limits.read_target, limits.requests_max)),
             lack: Lack::default(),
@@ -211,6 +220,7 @@ impl Gate {
             sleepers: Default::default(),
             sleeps_in: 0,
             wakes_from: 0,
+            asleep: 0,
             awake: VecDeque::new(),
             ended: 0,
             batchers: Vec::new(),
@@ -317,13 +327,7 @@ impl Gate {
             return None;
         }
         let Some(tags) = &mut self.tags else { return Some(None) };
-        let Limits { reads_max, writes_max, sync_writes_max, .. } = self.limits;
-        let of_kind = match kind {
-            Kind::Read => reads_max,
-            Kind::SyncWrite => sync_writes_max.unwrap_or(writes_max),
-            Kind::AsyncWrite => writes_max,
-        };
-        tags.take(first_tags.min(tags.in_word(of_kind))).map(Some)
+        tags.take(first_tags.min(self.tags_of[kind as usize])).map(Some)
     }
 
     /// Lets a bio of a kind that has room enter, for which nobody sleeps: any tag will do.
@@ -361,6 +365,7 @@ impl Gate {
     }
 
     /// Requests in the queue.
+    #[inline]
     pub(crate) fn total(&self) -> u32 {
         self.counts.iter().sum()
     }
@@ -414,18 +419,19 @@ impl Gate {
     }
 
     /// How many streams are to be woken now.
+    #[inline]
     pub(crate) fn due(&mut self) -> usize {
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
-        let sleeping: usize = self.sleepers.iter().map(VecDeque::len).sum();
         if self.ended >= wake_batch {
             self.ended -= wake_batch;
-            return sleeping.min(wake_batch as usize);
+            return self.asleep.min(wake_batch as usize);
         }
         // With a limit below the batch, nothing would ever wake them.
-        usize::from(sleeping > 0 && self.total() == 0)
+        usize::from(self.asleep > 0 && self.total() == 0)
     }
 
     /// Wakes so many streams, from one line after the other.
+    #[inline]
     pub(crate) fn wake(&mut self, mut count: usize) {
         for _ in 0..WAIT_QUEUES {
             let line = self.wakes_from;
@@ -438,7 +444,7 @@ impl Gate {
                     task.line = line;
                 }
                 self.awake.push_back(stream);
-                count -= 1;
+                (self.asleep, count) = (self.asleep - 1, count - 1);
             }
             if count == 0 {
                 return;
@@ -453,16 +459,19 @@ impl Gate {
     }
 
     /// The next of the streams that are awake.
+    #[inline]
     pub(crate) fn next_awake(&mut self) -> Option<u32> {
         self.awake.pop_front()
     }
 
     /// `stream` has not fallen asleep: it is to go on after the others that are awake.
+    #[inline]
     pub(crate) fn stay_awake(&mut self, stream: u32) {
         self.awake.push_back(stream);
     }
 
     /// The stream to wake now that a request of this kind has left the legacy queue.
+    #[inline]
     pub(crate) fn wake_for(&mut self, now: Nanos, kind: Kind) -> Option<u32> {
         let list = list(kind);
         if self.limits.waiting != Waiting::Batches || self.list_count(list) >= self.list_max(list) {
@@ -470,11 +479,13 @@ impl Gate {
         }
         self.full[list] = false;
         let stream = self.sleepers[list].pop_front()?;
+        self.asleep -= 1;
         self.begin_batch(now, stream);
         Some(stream)
     }
 
     /// Holds `request` behind whatever its stream holds already.
+    #[inline]
     pub(crate) fn hold(
         &mut self,
         request: Request,
@@ -498,6 +509,7 @@ impl Gate {
 
     /// `stream`, which holds something, falls asleep for want of a place for this kind; of each word it may use the
     /// `first_tags` first.
+    #[inline]
     pub(crate) fn sleep(&mut self, stream: u32, kind: Kind, first_tags: u32) {
         let lack = std::mem::take(&mut self.lack);
         let mut again = None;
@@ -516,14 +528,17 @@ impl Gate {
             _ => again.unwrap_or_else(|| self.next_line()),
         };
         self.sleepers[line].push_back(stream);
+        self.asleep += 1;
     }
 
     /// What `stream` holds first.
+    #[inline]
     pub(crate) fn first(&self, stream: u32) -> Option<&Held> {
         Some(&self.held[self.tasks.of(stream)?.first])
     }
 
     /// Notes of what `stream` holds first that it is named `client`, and how many of its bytes have entered.
+    #[inline]
     pub(crate) fn keep_first(&mut self, stream: u32, client: u32, entered: u32) {
         let Some(task) = self.tasks.of(stream) else { return };
         let first = &mut self.held[task.first];
@@ -531,6 +546,7 @@ impl Gate {
     }
 
     /// The next stream that is woken because it has got a place for write-back.
+    #[inline]
     pub(crate) fn wake_throttled(&mut self, now: Nanos) -> Option<u32> {
         let stream = self.throttle.as_mut()?.wake(now)?;
         if let Some(task) = self.tasks.of_mut(stream) {
@@ -540,6 +556,7 @@ impl Gate {
     }
 
     /// What `stream` held first has entered completely.
+    #[inline]
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Some(task) = self.tasks.of_mut(stream) else { return };
         // What it had a place for became part of another request.

@@ -48,6 +48,7 @@ impl Tags {
     }
 
     /// A free tag among the first `first` of each word.
+    #[inline]
     pub(crate) fn take(&mut self, first: u32) -> Option<u32> {
         let hint = if self.hint < self.depth { self.hint } else { 0 };
         let is_shallow = first < self.word();
@@ -81,6 +82,7 @@ impl Tags {
 
 impl Word {
     /// Takes one of the first `first`, at first from bit `from` on.
+    #[inline]
     fn take(&mut self, first: u32, from: u32) -> Option<u32> {
         let within = if first == WORD_BITS { u64::MAX } else { (1 << first) - 1 };
         let find = |used: u64| {
