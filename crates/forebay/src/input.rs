@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use forebay_core::{Flags, Op};
+use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
@@ -107,7 +107,7 @@ impl Input {
             path: name.to_path_buf(),
             description: describer.finish(dictionary, &notes),
             notes,
-            latencies: reach.latencies,
+            latencies: reach.known_latencies(),
             write_back: WriteBack { by_flag: reach.sync_writes, workers: workers(&labels) },
             labels,
             names_submitters: dictionary.streams.iter().any(is_named),
@@ -143,7 +143,7 @@ impl Input {
             path: PathBuf::from("(memory)"),
             description: describer.finish(&dictionary, &notes),
             notes,
-            latencies: reach.latencies,
+            latencies: reach.known_latencies(),
             write_back: WriteBack { by_flag: reach.sync_writes, workers: workers(&labels) },
             labels,
             names_submitters: true,
@@ -313,6 +313,8 @@ struct Reach {
     extents: Vec<u64>,
     touched: Touched,
     latencies: u64,
+    /// Whether any of them is more than nothing.
+    measured: bool,
     /// Whether any write is marked as one that somebody waits for.
     sync_writes: bool,
 }
@@ -338,9 +340,15 @@ fn workers(labels: &[String]) -> Vec<bool> {
 }
 
 impl Reach {
+    /// How many requests have a latency. A column of zeros is none.
+    fn known_latencies(&self) -> u64 {
+        if self.measured { self.latencies } else { 0 }
+    }
+
     /// Takes a request. One without length, such as a flush, reaches nothing, whatever offset it has.
     fn add(&mut self, record: &Record) {
         self.latencies += u64::from(record.latency.is_some());
+        self.measured |= record.latency.is_some_and(|latency| latency > Nanos::ZERO);
         self.sync_writes |= record.op == Op::Write && record.flags.has(Flags::SYNC);
         let volume = record.volume as usize;
         if volume >= self.extents.len() {

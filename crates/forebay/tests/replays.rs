@@ -56,7 +56,10 @@ fn what_open_replay_alone_gains_is_not_recommended() {
     for said in [disputed, "if requests wait for answers, ", "if requests come as recorded, "] {
         assert!(told.contains(said), "{told}");
     }
-    assert!(told.starts_with("This disk cannot keep up with the recording: under none"), "{told}");
+    assert!(
+        told.starts_with("This disk cannot keep up with the recording: without a scheduler (none)"),
+        "{told}"
+    );
     let other = both.other_replay.unwrap();
     assert_eq!((other.replay, other.total_is), (Replay::Open, "busy time"));
     assert_eq!(other.ranking.len(), both.ranking.len());
@@ -91,6 +94,38 @@ fn few_latencies_make_it_rough_and_none_leave_open_replay_alone() {
         (advice.other_replay.is_some(), rough)
     };
     assert_eq!([0, 7, 8].map(with), [(false, false), (true, true), (true, false)]);
+}
+
+fn with_latency(mut records: Vec<Record>, latency: Option<Nanos>) -> Vec<Record> {
+    records.iter_mut().for_each(|record| record.latency = latency);
+    records
+}
+
+/// In open replay of a disk that cannot keep up a latency is how long the backlog is.
+#[test]
+fn a_backlogs_length_is_told_as_nobodys_latency() {
+    let said = |advice: &Advice| {
+        let all = [std::slice::from_ref(&advice.headline), &advice.findings, &advice.cautions];
+        all.concat().join(" ")
+    };
+    let open = advised(with_latency(synchronous(2), None), true);
+    assert!(open.headline.starts_with("This disk cannot keep up"), "{}", open.headline);
+    assert!(open.other_replay.is_none() && open.ranking.iter().all(|one| one.total_s > 0.0));
+    let both = advised(synchronous(2), true);
+    let other = both.other_replay.as_ref().unwrap();
+    for ranking in [&open.ranking, &other.ranking] {
+        assert!(ranking.iter().all(|one| one.read_p99_ms.is_none() && one.longest_ms.is_none()));
+    }
+    for p99 in ["99 %", "p99", "mean read", "median read"] {
+        assert!(!said(&open).contains(p99), "{}", said(&open));
+    }
+    assert!(both.ranking.iter().all(|one| one.read_p99_ms.is_some()));
+}
+
+#[test]
+fn a_column_of_zeros_is_no_latency() {
+    let advice = advised(with_latency(synchronous(2), Some(Nanos::ZERO)), true);
+    assert!(advice.other_replay.is_none(), "{}", advice.headline);
 }
 
 /// A stream that reads all the time falls behind; one that reads three times, far apart, does not.

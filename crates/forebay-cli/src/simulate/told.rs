@@ -35,7 +35,7 @@ pub(super) fn parts(runs: &[RunResult], least: Option<&LeastTime>) -> Vec<String
 }
 
 /// What is not shown where it did not happen, or is of an arm that the device does not have.
-const UNUSUAL: [&str; 14] = [
+const UNUSUAL: [&str; 15] = [
     "flushes",
     "trims",
     "seek",
@@ -45,12 +45,16 @@ const UNUSUAL: [&str; 14] = [
     "mean seek",
     "seek deviation",
     "latencies imputed",
+    "never answered",
     "requests failed",
     "I/Os failed",
     "requests moved to fit",
     "requests cut to fit",
     "requests left out",
 ];
+
+/// What closed replay has none of: there a request comes when those before it are answered.
+const OF_RECORDED_TIMES: [&str; 3] = ["late: mean", "late: longest", "more than 1 s late"];
 
 /// Figures down, policies across.
 fn figures(runs: &[RunResult]) -> String {
@@ -62,6 +66,7 @@ fn figures(runs: &[RunResult]) -> String {
         ("flushes", |run| run.figures.flushes.to_string()),
         ("trims", |run| run.figures.trims.to_string()),
         ("I/Os", |run| run.figures.ios.to_string()),
+        ("never answered", |run| run.figures.unfinished.to_string()),
         ("requests failed", |run| run.figures.failed.to_string()),
         ("I/Os failed", |run| run.figures.ios_failed.to_string()),
         ("makespan", |run| seconds(run.figures.makespan_s)),
@@ -101,14 +106,22 @@ fn figures(runs: &[RunResult]) -> String {
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
     let policies = runs.iter().map(|run| output::in_lines(&run.policy));
     let mut table = output::table([device].into_iter().chain(policies));
+    let is_closed = is_closed(runs);
     for (name, show) in rows {
         let figures: Vec<String> = runs.iter().map(show).collect();
         let is_none = |figure: &String| figure.split(' ').next() == Some("0");
+        if is_closed && OF_RECORDED_TIMES.contains(name) {
+            continue;
+        }
         if !UNUSUAL.contains(name) || !figures.iter().all(is_none) {
             table.add_row(std::iter::once(Cell::new(name)).chain(figures.into_iter().map(right)));
         }
     }
     table.to_string()
+}
+
+fn is_closed(runs: &[RunResult]) -> bool {
+    runs.iter().all(|run| run.replay == Replay::Closed)
 }
 
 fn tracks(tracks: f64) -> String {
@@ -268,10 +281,12 @@ fn streams(runs: &[RunResult]) -> String {
         ("late: longest", |of| millis(of.longest_lag_ms)),
     ];
     let Some(first) = runs.first() else { return String::new() };
+    let is_closed = is_closed(runs);
     let policies = runs.iter().map(|run| output::in_lines(&run.policy));
     let mut table = output::table(["stream".into(), String::new()].into_iter().chain(policies));
     for share in first.figures.streams.iter().take(SHOWN) {
-        for (index, (what, show)) in ROWS.iter().enumerate() {
+        let rows = ROWS.iter().filter(|(what, _)| !is_closed || !OF_RECORDED_TIMES.contains(what));
+        for (index, (what, show)) in rows.enumerate() {
             let name = if index == 0 { share.stream.as_str() } else { "" };
             let cells = runs.iter().map(|run| {
                 let same = run.figures.streams.iter().find(|other| other.stream == share.stream);

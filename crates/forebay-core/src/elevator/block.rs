@@ -11,6 +11,7 @@
 //!
 //! Departures: no plugging, but all that a task submits at one instant merges before any of it is dispatched; requests with FUA do not merge, otherwise they are ordinary.
 
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -371,107 +372,6 @@ impl<E: Elevator> BlockLayer<E> {
         if !is_whole {
             self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1);
         }
-    }
-
-    /// Submits the bios of `request` from byte `entered` on; where there is no room, up to which byte they went.
-    fn go_on(
-        &mut self,
-        now: Nanos,
-        client: u32,
-        request: &Request,
-        bytes: Bytes,
-        entered: u32,
-    ) -> Result<(), u32> {
-        if entered == 0 && request.len <= self.limits.bio_len_max.min(self.limits.request_len_max) {
-            return if self.submit_bio(now, request, Owner { client, bytes }) {
-                Ok(())
-            } else {
-                Err(0)
-            };
-        }
-        for bio in bios_from(request, &self.limits, entered) {
-            let at = (bio.offset - request.offset) as u32;
-            if !self.submit_bio(now, &bio, Owner { client, bytes: bytes.on(at) }) {
-                return Err(at);
-            }
-        }
-        Ok(())
-    }
-
-    /// There is no room for the rest of `request`, of which so many bytes have entered: its stream falls asleep.
-    fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
-        let first_tags = self.first_tags(request);
-        self.gate.hold(*request, bytes, Some(client), entered);
-        self.gate.sleep(request.stream, Kind::of(request.op, request.flags), first_tags);
-    }
-
-    /// Wakes the tasks whose turn it is, a request of `kind` having left the queue.
-    fn wake_tasks(&mut self, now: Nanos, kind: Kind) {
-        while let Some(stream) = self.gate.wake_throttled(now) {
-            self.run_task(now, stream, u32::MAX);
-        }
-        // One whose bios all merge leaves the place that it was woken for to the next one.
-        while let Some(stream) = self.gate.wake_for(now, kind) {
-            let before = self.gate.count(kind);
-            self.run_task(now, stream, u32::MAX);
-            if self.gate.count(kind) > before {
-                return;
-            }
-        }
-        loop {
-            let count = self.gate.due();
-            if count == 0 {
-                return;
-            }
-            self.gate.wake(count);
-            let (before, mut has_submitted) = (self.gate.total(), false);
-            // They run side by side: each takes a tag in turn.
-            while let Some(stream) = self.gate.next_awake() {
-                let (ran, stays) = self.run_task(now, stream, self.gate.total() + 1);
-                has_submitted |= ran;
-                if stays {
-                    self.gate.stay_awake(stream);
-                }
-            }
-            if has_submitted && self.gate.total() <= before {
-                self.gate.pass_on();
-            }
-        }
-    }
-
-    /// `stream` submits what it holds, until there is no room or `total_max` requests are in the queue. Answers whether
-    /// it submitted anything, and whether it could go on.
-    fn run_task(&mut self, now: Nanos, stream: u32, total_max: u32) -> (bool, bool) {
-        let mut has_submitted = false;
-        while let Some(first) = self.gate.first(stream).copied() {
-            let Held { request, bytes, client, entered, .. } = first;
-            let client = client.unwrap_or_else(|| self.turn(now, request, bytes));
-            if !is_data(&request) || is_parted(&request) {
-                self.enter_past(now, client, &request, bytes);
-            } else if let Err(entered) = self.go_on(now, client, &request, bytes, entered) {
-                has_submitted |= entered > first.entered;
-                self.gate.keep_first(stream, client, entered);
-                let first_tags = self.first_tags(&request);
-                self.gate.sleep(stream, Kind::of(request.op, request.flags), first_tags);
-                return (has_submitted, false);
-            }
-            has_submitted = true;
-            self.gate.release_first(stream);
-            if self.gate.total() >= total_max && self.gate.sleeps(stream) {
-                return (true, true);
-            }
-        }
-        (has_submitted, false)
-    }
-
-    /// The turn of a request that was held has come: names it.
-    fn turn(&mut self, now: Nanos, request: Request, bytes: Bytes) -> u32 {
-        let client = self.clients.open(request, bytes);
-        self.clients.held(client, now - request.at);
-        if is_data(&request) && !is_parted(&request) {
-            self.expect_bios(client, &request, false);
-        }
-        client
     }
 
     /// A flush, a trim, or a write's preflush goes past the elevator.

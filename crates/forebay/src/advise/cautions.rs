@@ -3,7 +3,7 @@
 use forebay_trace::plural::verb;
 
 use super::findings::Case;
-use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
+use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW, tells_latencies};
 use super::replays::rough_caution;
 use super::{Remedy, RemedyKind, Verdict, source};
 use crate::devices;
@@ -60,7 +60,8 @@ impl Case<'_> {
             ("write", counts(now.write_p99_ms, now.writes), before.write_p99_ms),
             ("longest", now.longest_ms(), before.longest_ms()),
         ] {
-            if let (true, Some(now), Some(before)) = (worse(now, before), now, before) {
+            let is_told = worse(now, before) && tells_latencies(baseline);
+            if let (true, Some(now), Some(before)) = (is_told, now, before) {
                 let what = if kind == "longest" {
                     "the longest latency".to_string()
                 } else {

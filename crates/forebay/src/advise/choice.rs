@@ -26,9 +26,9 @@ mod passed_over;
 use serde::Serialize;
 
 use super::available::From;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up};
+use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
 use crate::quantities::{millis, seconds};
-use crate::simulate::{Replay, RunResult};
+use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
 
 pub use passed_over::PassedOver;
@@ -159,8 +159,7 @@ impl<'a> Choice<'a> {
         let at = runs.iter().position(|run| run.policy == baseline).unwrap_or(0);
         let baseline = &runs[at];
         let total = !keeps_up(baseline) || prefer == Prefer::Total;
-        // Where arrivals do not wait for answers, those of an overloaded disk are the length of its backlog.
-        let tails = baseline.replay != Replay::Open || !baseline.figures.is_overloaded();
+        let tails = tells_latencies(baseline);
         let counts = [
             (Figure::Total, total),
             (Figure::Reads, tails && baseline.figures.reads >= TOO_FEW),
@@ -312,11 +311,15 @@ impl<'a> Choice<'a> {
 
     fn can_be_had(&self, run: usize) -> bool {
         let figures = &self.runs[run].figures;
-        let falls_behind = figures.unfinished > 0
-            || !self.baseline().figures.is_overloaded() && figures.is_overloaded();
+        let falls_behind = figures.unfinished > 0 || self.falls_behind(&self.runs[run]);
         let from = From::of(self.policy(run));
         let may = from.is_to_be_had() && (self.own || from != From::Forebay);
         run == self.baseline || may && !falls_behind
+    }
+
+    /// Whether the device is overloaded in `run`, and not in the baseline's.
+    pub(super) fn falls_behind(&self, run: &RunResult) -> bool {
+        !self.baseline().figures.is_overloaded() && run.figures.is_overloaded()
     }
 
     /// Whether no other replay has anything against it.

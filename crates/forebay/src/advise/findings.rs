@@ -7,7 +7,9 @@ use forebay_trace::plural::{listed, verb};
 
 use super::available::{EQUAL_SLOTS, served};
 use super::choice::Choice;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
+use super::judge::{
+    SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy, tells_latencies,
+};
 use super::sensitivity::{self, Sensitivity};
 use super::{
     From, OtherReplay, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict,
@@ -75,9 +77,10 @@ impl Case<'_> {
             return String::new();
         }
         format!(
-            "This {} cannot keep up with the recording: under {policy} it falls up to {} behind, and is done after {} \
+            "This {} cannot keep up with the recording: {} it falls up to {} behind, and is done after {} \
              instead of {}. ",
             self.drive(),
+            under(policy),
             millis(figures.longest_lag_ms),
             seconds(figures.makespan_s),
             seconds(self.span_s),
@@ -103,15 +106,12 @@ impl Case<'_> {
         let Some(remedy) = recommended().find(|remedy| remedy.flash_bytes > 0) else { return free };
         let first = free.chars().next().map(|first| first.to_ascii_lowercase());
         let free: String = first.into_iter().chain(free.chars().skip(1)).collect();
-        let counts = &self.baseline.figures;
-        let tails = [
-            (remedy.read_p99_ms.filter(|_| counts.reads >= TOO_FEW), "reads"),
-            (remedy.write_p99_ms.filter(|_| counts.writes >= TOO_FEW), "writes"),
-        ];
-        let tails = tails
-            .iter()
-            .filter_map(|(tail, kind)| Some(format!("{kind} within {}", millis((*tail)?))));
-        let tails = tails.collect::<Vec<_>>().join(" and of ");
+        let tails = self.told_tails([remedy.read_p99_ms, remedy.write_p99_ms]).into_iter();
+        let tails = tails.map(|(kind, ms)| format!("{kind} within {}", millis(ms)));
+        let tails = match tails.collect::<Vec<_>>().join(" and of ") {
+            tails if tails.is_empty() => tails,
+            tails => format!(", and answers 99 % of {tails}"),
+        };
         let (baseline, chosen) = (self.baseline(), self.chosen);
         let over_free = match chosen.policy == baseline.policy {
             true => String::new(),
@@ -122,7 +122,7 @@ impl Case<'_> {
             ),
         };
         format!(
-            "Free: {free} With {} of flash: {} brings {} to {} ({over_free}{} than {}), and answers 99 % of {tails}.",
+            "Free: {free} With {} of flash: {} brings {} to {} ({over_free}{} than {}){tails}.",
             bytes(remedy.flash_bytes as f64),
             match remedy.kind {
                 RemedyKind::Caching => "a write-back cache",
@@ -170,9 +170,13 @@ impl Case<'_> {
         let (drive, kind) = (self.drive(), self.tail().name());
         let (baseline, within) = (self.baseline(), millis(self.tail().ms(self.baseline())));
         if is_at_ease(baseline, self.span_s) || self.device.model.cylinders() == 0 {
+            let tail = match self.baseline().figures.longest_ms() {
+                Some(_) => format!("; 99 % of {kind} are answered within {within}"),
+                None => String::new(),
+            };
             return format!(
                 "Nothing to gain: the trace keeps the {drive} busy for {busy} of the time, so requests seldom meet \
-                 and there is little to reorder; 99 % of {kind} are answered within {within}. {}",
+                 and there is little to reorder{tail}. {}",
                 self.stay(),
             );
         }
@@ -187,8 +191,8 @@ impl Case<'_> {
         });
         format!(
             "Nothing is sure to be gained: the trace keeps the {drive} busy for {busy} of the time, in bursts: 99 % of \
-             {kind} are answered within {within} under {}.{chance} {}",
-            baseline.policy,
+             {kind} are answered within {within} {}.{chance} {}",
+            under(&baseline.policy),
             self.stay(),
         )
     }
@@ -225,6 +229,10 @@ impl Case<'_> {
             return String::new();
         }
         let Some(worst) = self.to_be_had().last() else { return String::new() };
+        // Chance may be all of it.
+        if worst.gain_high_share.is_none_or(|gain| gain >= 0.0) {
+            return String::new();
+        }
         match -worst.gain_share.unwrap_or(0.0) {
             loss if loss < 0.005 => String::new(),
             loss => {
@@ -339,6 +347,9 @@ impl Case<'_> {
     /// The 99th percentiles, of reads and of writes, that are of enough requests to be told.
     fn told_tails(&self, [reads, writes]: [Option<f64>; 2]) -> Vec<(&'static str, f64)> {
         let counts = &self.baseline.figures;
+        if !tells_latencies(self.baseline) {
+            return Vec::new();
+        }
         let reads = reads.filter(|_| counts.reads >= TOO_FEW).map(|ms| ("reads", ms));
         let writes = writes.filter(|_| counts.writes >= TOO_FEW).map(|ms| ("writes", ms));
         reads.into_iter().chain(writes).collect()
@@ -412,6 +423,9 @@ impl Case<'_> {
 
     /// What the chosen scheduler makes worse that the rule does not look at: the mean and the median.
     fn price(&self) -> Option<String> {
+        if !tells_latencies(self.baseline) {
+            return None;
+        }
         let (was, is) = (&self.baseline().figures, &self.chosen.figures);
         let pairs = [
             ("mean read", was.reads, was.read_mean_ms, is.read_mean_ms),
@@ -460,11 +474,11 @@ impl Case<'_> {
                 _ => "at media rate",
             }
         );
-        let (drive, policy, busy) =
-            (self.drive(), &self.baseline().policy, seconds(figures.busy_s));
+        let (drive, busy) = (self.drive(), seconds(figures.busy_s));
+        let under = capitalised(&under(&self.baseline().policy));
         if figures.is_overloaded() {
             return format!(
-                "Under {policy} {} of the requests come more than 1 s later than in the recording, which takes {}; the \
+                "{under} {} of the requests come more than 1 s later than in the recording, which takes {}; the \
                  {drive} is busy for {busy} of {}. {floor}.",
                 percent(figures.lagging_share),
                 seconds(duration_s),
@@ -477,12 +491,12 @@ impl Case<'_> {
         };
         if figures.busy_s > over_s {
             return format!(
-                "Under {policy} the {drive} is busy for {busy}, longer than the {} in which requests come. {floor}.",
+                "{under} the {drive} is busy for {busy}, longer than the {} in which requests come. {floor}.",
                 seconds(over_s),
             );
         }
         format!(
-            "Under {policy} the {drive} is busy {busy} of {} ({}). {floor}.",
+            "{under} the {drive} is busy {busy} of {} ({}). {floor}.",
             seconds(over_s),
             percent(self.share_busy()),
         )
@@ -500,9 +514,9 @@ impl Case<'_> {
             s => format!(" Emptying the drive's write cache takes {} of it.", seconds(s)),
         };
         format!(
-            "Under {} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {} full sweeps): \
+            "{} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {} full sweeps): \
              order can change the first two, {} of the busy time.{written_back}",
-            self.baseline().policy,
+            capitalised(&under(&self.baseline().policy)),
             seconds(figures.seek_s),
             seconds(figures.rotation_s),
             seconds(figures.transfer_s),
@@ -577,6 +591,19 @@ impl Case<'_> {
         let why = why.filter_map(|(policy, why)| Some((policy.as_str(), why.as_ref()?)));
         PassedOver::all_told(&why.collect::<Vec<_>>())
     }
+}
+
+/// "under bfq"; the name of no scheduler would be read as a pronoun.
+fn under(policy: &str) -> String {
+    match policy {
+        "none" => "without a scheduler (none)".to_string(),
+        _ => format!("under {policy}"),
+    }
+}
+
+fn capitalised(sentence: &str) -> String {
+    let (first, rest) = sentence.split_at(sentence.chars().next().map_or(0, char::len_utf8));
+    first.to_uppercase() + rest
 }
 
 /// "12 % less" or "3.4 % more".

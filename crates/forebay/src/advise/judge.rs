@@ -58,6 +58,12 @@ pub(super) fn keeps_up(run: &RunResult) -> bool {
     run.replay != Replay::Closed && !run.figures.is_overloaded()
 }
 
+/// Whether latencies of runs like `baseline` are those of requests. In open replay those of an overloaded disk are the
+/// length of its backlog.
+pub(super) fn tells_latencies(baseline: &RunResult) -> bool {
+    baseline.replay != Replay::Open || !baseline.figures.is_overloaded()
+}
+
 /// Whether the disk is mostly idle and answers as fast as it can: then there is nothing to gain.
 pub(super) fn is_at_ease(baseline: &RunResult, span_s: f64) -> bool {
     share_busy(baseline, span_s) < MOSTLY_IDLE && tail_of(baseline) <= TAIL_FINE_MS

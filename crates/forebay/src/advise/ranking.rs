@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::available::From;
 use super::choice::{Choice, PassedOver, total_scale};
-use super::judge::TOO_FEW;
+use super::judge::{TOO_FEW, tells_latencies};
 use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
 
@@ -54,7 +54,7 @@ pub struct Ranked {
     pub passed_over: Option<PassedOver>,
 }
 
-/// By total time; equal ones keep the order of the list, which is simplest first. So do all where
+/// By total time, those last with which the device falls behind though it does not under the baseline; equal ones keep the order of the list, which is simplest first. So do all where
 /// there are too few requests to compare.
 pub(super) fn rank(
     results: &[RunResult],
@@ -101,9 +101,37 @@ pub(super) fn rank(
             ..one
         }
     };
-    let mut ranking: Vec<Ranked> = results.iter().enumerate().map(with_interval).collect();
-    ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
-    ranking
+    let place = |(_, run): &(usize, &RunResult)| (choice.falls_behind(run), run.total_s());
+    let mut placed: Vec<(usize, &RunResult)> = results.iter().enumerate().collect();
+    placed.sort_by(|a, b| {
+        let ((behind, a_s), (other_behind, b_s)) = (place(a), place(b));
+        behind.cmp(&other_behind).then(a_s.total_cmp(&b_s))
+    });
+    let ranking = placed.into_iter().map(with_interval);
+    match tells_latencies(baseline) {
+        true => ranking.collect(),
+        false => ranking.map(Ranked::without_latencies).collect(),
+    }
+}
+
+impl Ranked {
+    /// The same where latencies are the length of a backlog.
+    fn without_latencies(self) -> Ranked {
+        Ranked {
+            read_p99_gain_low_share: None,
+            read_p99_gain_high_share: None,
+            write_p99_gain_low_share: None,
+            write_p99_gain_high_share: None,
+            read_p99_ms: None,
+            write_p99_ms: None,
+            longest_ms: None,
+            read_p99_low_ms: None,
+            read_p99_high_ms: None,
+            write_p99_low_ms: None,
+            write_p99_high_ms: None,
+            ..self
+        }
+    }
 }
 
 /// The lower end of an interval, the figure itself where that lies lower: resamples are counted in steps of 1 %.

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::judge::tells_latencies;
 use super::queues::QueueSizes;
 use crate::quantities::bytes;
 use crate::simulate::RunResult;
@@ -50,10 +51,11 @@ pub struct Before {
 
 impl Before {
     pub(super) fn of(run: &RunResult) -> Before {
+        let tails = tells_latencies(run);
         Before {
             total_s: run.total_s(),
-            read_p99_ms: run.figures.read_p99_ms,
-            write_p99_ms: run.figures.write_p99_ms,
+            read_p99_ms: run.figures.read_p99_ms.filter(|_| tails),
+            write_p99_ms: run.figures.write_p99_ms.filter(|_| tails),
         }
     }
 }
@@ -137,14 +139,15 @@ impl Remedy {
     /// The figures of `run`, held against `baseline` on the same requests.
     pub(super) fn outcome(kind: RemedyKind, run: &RunResult, baseline: &RunResult) -> Remedy {
         let before = Before::of(baseline);
+        let tails = tells_latencies(baseline);
         Remedy {
             requests: run.figures.requests,
             before: Some(before),
             total_s: Some(run.total_s()),
             // Adding zero turns -0.0 into 0.0.
             gain_share: Some(1.0 - run.total_s() / before.total_s.max(1e-9) + 0.0),
-            read_p99_ms: run.figures.read_p99_ms,
-            write_p99_ms: run.figures.write_p99_ms,
+            read_p99_ms: run.figures.read_p99_ms.filter(|_| tails),
+            write_p99_ms: run.figures.write_p99_ms.filter(|_| tails),
             ..Remedy::untried(kind, &run.policy, String::new())
         }
     }

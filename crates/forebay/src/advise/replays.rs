@@ -160,10 +160,9 @@ impl Case<'_> {
     /// What a scheduler changes under the other replay, against the baseline there.
     fn in_other(&self, other: &OtherReplay, policy: &str) -> Option<String> {
         let (is, was) = (other.ranked(policy)?, other.ranked(&self.baseline.policy)?);
-        let tails = [(is.read_p99_ms, was.read_p99_ms), (is.write_p99_ms, was.write_p99_ms)];
-        let [(reads, reads_was), (writes, writes_was)] = tails;
+        let tails = |of: &Ranked| [of.read_p99_ms, of.write_p99_ms];
         let total = self.total_change(other.total_is, was.total_s, is.total_s);
-        Some(self.with_tails(total, [reads, writes], [reads_was, writes_was]))
+        Some(self.with_tails(total, tails(is), tails(was)))
     }
 
     /// What comes of what is chosen under the other replay; nothing where that is the baseline.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use forebay_core::Device;
 
 use super::choice::{Choice, Prefer};
-use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease};
+use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::replays::Tryout;
 use super::resampled;
@@ -174,7 +174,8 @@ impl Trial<'_> {
     fn offloading(&self, progress: Progress<'_>) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, policy) = (RemedyKind::Offloading, "bid-hybrid");
         if self.baseline.figures.writes == 0 {
-            let why = "Not tried: the trace only reads, and BID-Hybrid moves only writes to flash.";
+            let why =
+                "Not tried: the trace writes nothing, and BID-Hybrid moves only writes to flash.";
             return Ok((Remedy::untried(kind, policy, why.to_string()), None));
         }
         let ran = run_on(self.input, self.bed(), policy, self.setup, progress)?;
@@ -347,8 +348,8 @@ impl Trial<'_> {
         let before = match *scheduler == self.baseline.policy {
             true => Before {
                 total_s: effect.total_before_s,
-                read_p99_ms: effect.read_p99_before_ms,
-                write_p99_ms: effect.write_p99_before_ms,
+                read_p99_ms: effect.read_p99_before_ms.filter(|_| tells_latencies(self.baseline)),
+                write_p99_ms: effect.write_p99_before_ms.filter(|_| tells_latencies(self.baseline)),
             },
             false => {
                 let rest = Stretch::of(studied.learnt_requests..u64::MAX);
@@ -375,8 +376,8 @@ impl Trial<'_> {
             total_s: Some(effect.total_after_s),
             gain_share: Some(1.0 - effect.total_after_s / before.total_s.max(1e-9) + 0.0),
             gain_over_free_share: Some(effect.gain_share),
-            read_p99_ms: effect.read_p99_after_ms,
-            write_p99_ms: effect.write_p99_after_ms,
+            read_p99_ms: effect.read_p99_after_ms.filter(|_| tells_latencies(self.baseline)),
+            write_p99_ms: effect.write_p99_after_ms.filter(|_| tells_latencies(self.baseline)),
             recommended: worth_while && !at_ease,
             reason: format!("{}{idle}", untried.reason),
             ..untried

@@ -2,6 +2,7 @@ use forebay_core::{Done, Flags, Nanos, Observer, Op, Request};
 
 use super::*;
 use crate::advise::sample;
+use crate::simulate::Replay;
 use crate::slices::Slices;
 
 /// A run of so much work and such tails, and its slices, where the `id`th request, which is a read if that is even,
