@@ -14,6 +14,7 @@ mod log;
 mod robust;
 mod rotation;
 mod seek;
+pub mod sweep;
 mod write;
 mod zones;
 
@@ -48,6 +49,16 @@ pub enum FitError {
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
+    },
+    /// A file is none of fio's results.
+    #[error("{}: got {got}, expected {expected}; run fio with --output-format=json", path.display())]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// What stands there.
+        got: String,
+        /// What should.
+        expected: &'static str,
     },
     /// The measurements do not suffice.
     #[error("{what}: got {got}, expected {expected}; docs/measure-a-drive.md has the fio jobs")]

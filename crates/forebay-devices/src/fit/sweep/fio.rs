@@ -1,0 +1,352 @@
+//! One file of fio's results: the jobs in it, and what each measured.
+//!
+//! fio prints warnings before and after the JSON, and appends where a file is given twice. Options stand
+//! with the job or for all jobs, as strings; before fio 2.14 they are not there at all, and the name of
+//! the file (`randread-32-1.json`: mode, depth, jobs) says what was run. Before fio 3 latencies are `clat`
+//! in microseconds, since then `clat_ns`.
+
+use std::path::Path;
+
+use forebay_core::Op;
+use serde_json::{Map, Value};
+
+use super::super::FitError;
+use super::{MixedJob, SweepRow};
+
+/// Engines that have one I/O outstanding whatever `iodepth` says.
+const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
+
+/// How far the I/Os outstanding, by Little's law, may be from what the options say.
+const OUTSTANDING: std::ops::RangeInclusive<f64> = 0.4..=1.6;
+
+/// A mean read quicker than this comes from memory, not from a drive.
+const MEMORY_US: f64 = 3.0;
+
+/// The jobs of the file at `path`, those that ran at the same time together.
+pub(super) fn groups(
+    path: &Path,
+    bytes: &[u8],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Vec<MixedJob>>, FitError> {
+    let refused = |got: String| FitError::Results {
+        path: path.to_path_buf(),
+        got,
+        expected: "a JSON object with fio's \"jobs\"",
+    };
+    let text = text(bytes).ok_or_else(|| refused("bytes that are no text".to_string()))?;
+    let mut groups = Vec::new();
+    for run in runs(&text).map_err(&refused)? {
+        let jobs = run.get("jobs").and_then(Value::as_array);
+        let jobs = jobs.ok_or_else(|| refused("JSON without \"jobs\"".to_string()))?;
+        let global = run.get("global options").and_then(Value::as_object);
+        let mut of_run: Vec<(u64, Vec<MixedJob>)> = Vec::new();
+        for job in jobs {
+            let job = Job::of(path, job, global, jobs).map_err(&refused)?;
+            let group = job.number("groupid").map_or(0, |number| number as u64);
+            match job.measured() {
+                Ok(measured) => match of_run.iter_mut().find(|(number, _)| *number == group) {
+                    Some((_, members)) => members.push(measured),
+                    None => of_run.push((group, vec![measured])),
+                },
+                Err(why) => notes.push(format!("{}: {why}; left out", job.place())),
+            }
+        }
+        groups.extend(of_run.into_iter().map(|(_, members)| members));
+    }
+    Ok(groups)
+}
+
+/// The text of a file: UTF-8, or what PowerShell's `>` makes of it.
+fn text(bytes: &[u8]) -> Option<String> {
+    let wide = |unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> =
+            bytes.chunks_exact(2).skip(1).map(|two| unit([two[0], two[1]])).collect();
+        String::from_utf16(&units).ok()
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8(rest.to_vec()).ok(),
+        _ => String::from_utf8(bytes.to_vec()).ok(),
+    }
+}
+
+/// The JSON objects in `text`, each of which begins a line; lines outside of them are fio's warnings.
+fn runs(text: &str) -> Result<Vec<Value>, String> {
+    let mut runs = Vec::new();
+    let mut rest = text;
+    while let Some(at) = object_start(rest) {
+        let from = &rest[at..];
+        let mut values = serde_json::Deserializer::from_str(from).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(value)) => runs.push(value),
+            Some(Err(fault)) => {
+                let line = text[..text.len() - from.len()].matches('\n').count() + fault.line();
+                let fault = fault.to_string();
+                let what = fault.split(" at line").next().unwrap_or_default();
+                let cut = if fault.contains("EOF") { " (the file is cut short)" } else { "" };
+                return Err(format!("broken JSON in line {line}: {what}{cut}"));
+            }
+            None => break,
+        }
+        rest = &from[values.byte_offset().max(1)..];
+    }
+    if runs.is_empty() {
+        let first: String = text.trim_start().chars().take_while(|c| *c != '\n').take(60).collect();
+        return Err(if first.is_empty() { "an empty file".into() } else { format!("'{first}'") });
+    }
+    Ok(runs)
+}
+
+/// Where the next line that begins with a brace does.
+fn object_start(text: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start().len();
+        if line[indent..].starts_with('{') {
+            return Some(at + indent);
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// A job as fio reports it.
+struct Job<'a> {
+    path: &'a Path,
+    report: &'a Map<String, Value>,
+    global: Option<&'a Map<String, Value>>,
+    /// Reports of this job's clones, itself included: without `group_reporting` each has its own.
+    reports: u32,
+}
+
+impl<'a> Job<'a> {
+    fn of(
+        path: &'a Path,
+        report: &'a Value,
+        global: Option<&'a Map<String, Value>>,
+        all: &[Value],
+    ) -> Result<Job<'a>, String> {
+        let report = report.as_object().ok_or("a job that is no JSON object")?;
+        let same = |other: &&Value| {
+            ["jobname", "groupid"].iter().all(|key| other.get(*key) == report.get(*key))
+        };
+        let reports = all.iter().filter(same).count() as u32;
+        Ok(Job { path, report, global, reports })
+    }
+
+    fn place(&self) -> String {
+        format!("{}, job {}", self.path.display(), self.name())
+    }
+
+    fn name(&self) -> String {
+        let name = self.report.get("jobname").and_then(Value::as_str).unwrap_or("without a name");
+        name.chars().take(60).collect()
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        self.report.get(key).and_then(number)
+    }
+
+    /// An option of the job, or of all jobs.
+    fn option(&self, key: &str) -> Option<String> {
+        let of_job = self.report.get("job options").and_then(Value::as_object);
+        let value = of_job.and_then(|options| options.get(key));
+        match value.or_else(|| self.global?.get(key))? {
+            Value::String(text) => Some(text.trim().to_string()),
+            other => Some(other.to_string()),
+        }
+    }
+
+    /// The parts of a file's name as fio-plot's bench script gives it: mode, depth, jobs.
+    fn named(&self) -> Option<(String, u32, u32)> {
+        let stem = self.path.file_stem()?.to_str()?;
+        let mut parts = stem.rsplitn(3, '-');
+        let jobs = parts.next()?.parse().ok()?;
+        let depth = parts.next()?.parse().ok()?;
+        Some((parts.next()?.to_string(), depth, jobs))
+    }
+
+    /// The word for what the job does: `randread`.
+    fn mode(&self) -> Option<String> {
+        let option = self.option("rw").or_else(|| self.option("readwrite"));
+        option.or_else(|| self.named().map(|(mode, _, _)| mode))
+    }
+
+    /// Clones that this report speaks of.
+    fn clones(&self) -> Result<u32, String> {
+        let named = || self.named().map(|(_, _, jobs)| jobs);
+        let asked = match self.option("numjobs") {
+            Some(text) => {
+                Some(count(&text).ok_or(format!("got numjobs={text}, expected a number"))?)
+            }
+            None => named().filter(|_| self.option("iodepth").is_none()),
+        };
+        // Each clone has a report of its own, or one speaks of all.
+        Ok(if self.reports > 1 { 1 } else { asked.unwrap_or(1).max(1) })
+    }
+
+    /// I/Os that each clone has outstanding.
+    fn depth(&self) -> Result<u32, String> {
+        let asked = match self.option("iodepth") {
+            Some(text) => count(&text).ok_or(format!("got iodepth={text}, expected a number"))?,
+            None if self.report.contains_key("job options") => 1,
+            None => self.named().map_or(1, |(_, depth, _)| depth),
+        };
+        let engine = self.option("ioengine").unwrap_or_default();
+        let share_at_1 = self.report.get("iodepth_level").and_then(|levels| levels.get("1"));
+        let alone = share_at_1.and_then(number).is_some_and(|percent| percent > 90.0);
+        let synchronous = SYNCHRONOUS.contains(&engine.as_str()) || alone;
+        Ok(if synchronous { 1 } else { asked.max(1) })
+    }
+
+    /// What the job measured, or why that is of no use.
+    fn measured(&self) -> Result<MixedJob, String> {
+        if let Some(error) = self.number("error").filter(|error| *error != 0.0) {
+            return Err(format!("fio ended with error {error}"));
+        }
+        for held in ["rate", "rate_iops", "thinktime"] {
+            if self.option(held).is_some_and(|text| count(&text) != Some(0)) {
+                return Err(format!("its option {held} holds it back"));
+            }
+        }
+        let mode = self.mode().ok_or("neither its options nor the file's name say what it did")?;
+        let clones = self.clones()?;
+        let depth = self.depth()?.saturating_mul(clones);
+        let mut rows = Vec::new();
+        for (op, key) in [(Op::Read, "read"), (Op::Write, "write")] {
+            let Some(side) = self.report.get(key).and_then(Value::as_object) else { continue };
+            if side.get("iops").and_then(number).is_some_and(|iops| iops > 0.0) {
+                rows.push(self.row(op, side, depth)?);
+            }
+        }
+        if rows.is_empty() {
+            return Err("it did no I/O".to_string());
+        }
+        self.check_outstanding(depth, &rows)?;
+        Ok(MixedJob { name: self.name(), random: mode.starts_with("rand"), clones, rows })
+    }
+
+    /// Refuses figures that cannot be of this depth: rate times latency is what was outstanding.
+    fn check_outstanding(&self, depth: u32, rows: &[SweepRow]) -> Result<(), String> {
+        let each = rows.iter().map(|row| row.mean_us.map(|mean| row.iops * mean / 1e6));
+        let Some(outstanding) = each.sum::<Option<f64>>() else { return Ok(()) };
+        let read = rows.iter().find(|row| row.op == Op::Read);
+        if read.and_then(|row| row.mean_us).is_some_and(|mean| mean < MEMORY_US) {
+            return Err("its reads came from memory: set direct=1".to_string());
+        }
+        if OUTSTANDING.contains(&(outstanding / f64::from(depth))) {
+            return Ok(());
+        }
+        Err(format!(
+            "its options say {depth} I/Os outstanding, its rate and latency {outstanding:.1}"
+        ))
+    }
+
+    fn row(&self, op: Op, side: &Map<String, Value>, depth: u32) -> Result<SweepRow, String> {
+        // `clat_ns` since fio 3; where percentiles are asked of the whole latency, they are there.
+        let nanos =
+            ["clat_ns", "lat_ns"].iter().filter_map(|key| side.get(*key)).map(|of| (of, 1e-3));
+        let micros = ["clat", "lat"].iter().filter_map(|key| side.get(*key)).map(|of| (of, 1.0));
+        let latencies: Vec<(&Value, f64)> = nanos.chain(micros).collect();
+        let first = |key: &str| {
+            let found =
+                latencies.iter().find_map(|(of, us)| Some(of.get(key).and_then(number)? * us));
+            found.filter(|us| *us > 0.0)
+        };
+        let percent = |percent: f64| {
+            let found = latencies.iter().find_map(|(of, us)| Some(percentile(of, percent)? * us));
+            found.filter(|us| *us > 0.0)
+        };
+        let iops = side.get("iops").and_then(number).unwrap_or(0.0);
+        let row = SweepRow {
+            op,
+            block_bytes: self.block_bytes(op, side)?,
+            depth,
+            iops,
+            mean_us: first("mean"),
+            p50_us: percent(50.0),
+            p99_us: percent(99.0),
+            p999_us: percent(99.9),
+            max_us: first("max"),
+        };
+        let figures =
+            [Some(row.iops), row.mean_us, row.p50_us, row.p99_us, row.p999_us, row.max_us];
+        match figures.into_iter().flatten().find(|figure| !(1e-3..=1e12).contains(figure)) {
+            Some(figure) => Err(format!("a figure of its {op:?}s is {figure}")),
+            None => Ok(row),
+        }
+    }
+
+    /// The size of an I/O: as asked, or as counted.
+    fn block_bytes(&self, op: Op, side: &Map<String, Value>) -> Result<u32, String> {
+        let asked = ["bs", "blocksize"].iter().find_map(|key| self.option(key));
+        let varies =
+            ["bsrange", "blocksize_range", "bssplit"].iter().find(|key| self.option(key).is_some());
+        if let Some(varies) = varies {
+            return Err(format!("its option {varies} makes I/Os of many sizes"));
+        }
+        if let Some(asked) = asked {
+            let mut sizes = asked.split(',');
+            let read = sizes.next().unwrap_or_default();
+            let size = if op == Op::Write { sizes.next().unwrap_or(read) } else { read };
+            return size_bytes(size).ok_or(format!("got bs={asked}, expected a size such as 4k"));
+        }
+        // `io_bytes` is bytes only where `io_kbytes` stands beside it.
+        let counted = side.get("io_kbytes").and(side.get("io_bytes")).and_then(number);
+        let ios = side.get("total_ios").and_then(number).filter(|ios| *ios > 0.0);
+        let size =
+            counted.zip(ios).map_or(4096.0, |(bytes, ios)| (bytes / ios / 512.0).round() * 512.0);
+        Ok(if (512.0..=1e9).contains(&size) { size as u32 } else { 4096 })
+    }
+}
+
+/// A finite number, which fio writes as one or as a string.
+fn number(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        other => other.as_f64(),
+    };
+    number.filter(|number: &f64| number.is_finite())
+}
+
+fn count(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|count| *count <= 1 << 20)
+}
+
+/// fio's sizes are powers of 1024: `4k`, `4096`, `1m`, `64KiB`.
+fn size_bytes(text: &str) -> Option<u32> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let unit = match text[digits..].trim_end_matches('b').trim_end_matches('i') {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        _ => return None,
+    };
+    let bytes = text[..digits].parse::<u64>().ok()?.checked_mul(unit)?;
+    u32::try_from(bytes).ok().filter(|bytes| *bytes > 0)
+}
+
+/// A percentile that fio lists, or that follows from the bins of `json+`, in the latency's own unit.
+fn percentile(latency: &Value, percent: f64) -> Option<f64> {
+    let listed = latency.get("percentile").and_then(Value::as_object);
+    let at = |(key, value): (&String, &Value)| {
+        let key: f64 = key.parse().ok()?;
+        ((key - percent).abs() < 1e-6).then(|| number(value)).flatten()
+    };
+    if let Some(found) = listed.and_then(|listed| listed.iter().find_map(at)) {
+        return Some(found);
+    }
+    let bins = latency.get("bins").and_then(Value::as_object)?;
+    let pair = |(key, value): (&String, &Value)| Some((key.parse().ok()?, number(value)?));
+    let mut counts: Vec<(f64, f64)> = bins.iter().filter_map(pair).collect();
+    counts.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let all: f64 = counts.iter().map(|(_, count)| count).sum();
+    let mut below = 0.0;
+    counts.into_iter().find_map(|(latency, count)| {
+        below += count;
+        (below >= all * percent / 100.0).then_some(latency)
+    })
+}

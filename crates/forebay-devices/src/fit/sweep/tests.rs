@@ -1,0 +1,250 @@
+//! Results as fio writes them, of several versions, and what is none.
+
+use super::*;
+
+/// A folder of files with these contents, gone at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn with(name: &str, files: &[(&str, &str)]) -> Folder {
+        let folder =
+            std::env::temp_dir().join(format!("forebay-sweep-{name}-{}", std::process::id()));
+        for (file, text) in files {
+            let path = folder.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        Folder(folder)
+    }
+
+    fn read(&self) -> Result<Sweep, String> {
+        Sweep::read(std::slice::from_ref(&self.0)).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A side of a job: its rate and its mean, p99 and longest latency in microseconds.
+fn side(iops: f64, mean: f64, p99: f64, max: f64) -> String {
+    format!(
+        r#"{{"io_bytes": 409600, "io_kbytes": 400, "iops": {iops}, "total_ios": 100, "clat_ns": {{"min": 1,
+        "max": {}, "mean": {}, "percentile": {{"1.000000": 1, "50.000000": {}, "99.000000": {},
+        "99.900000": {}, "0.00": 0, "0.00": 0}}}}}}"#,
+        max * 1e3,
+        mean * 1e3,
+        mean * 0.9e3,
+        p99 * 1e3,
+        p99 * 1.2e3
+    )
+}
+
+fn none() -> String {
+    r#"{"io_bytes": 0, "iops": 0.0, "clat_ns": {"min": 0, "max": 0, "mean": 0.0}}"#.to_string()
+}
+
+fn job(name: &str, group: u32, options: &str, read: &str, write: &str) -> String {
+    format!(
+        r#"{{"jobname": "{name}", "groupid": {group}, "error": 0, "job options": {{{options}}},
+        "read": {read}, "write": {write}}}"#
+    )
+}
+
+fn run(global: &str, jobs: &[String]) -> String {
+    format!(
+        "{{\n\"fio version\": \"fio-3.33\", \"global options\": {{{global}}}, \"jobs\": [{}]}}\n",
+        jobs.join(",")
+    )
+}
+
+#[test]
+fn options_of_all_jobs_and_of_one_name_the_rows() {
+    let text = run(
+        r#""ioengine": "libaio", "rw": "randread", "bs": "4k", "direct": "1""#,
+        &[
+            job("d4", 0, r#""iodepth": "4""#, &side(20e3, 200.0, 400.0, 900.0), &none()),
+            job("d1", 1, "", &side(8e3, 125.0, 150.0, 300.0), &none()),
+            job(
+                "w",
+                2,
+                r#""rw": "randwrite", "iodepth": "2", "bs": "8k""#,
+                &none(),
+                &side(10e3, 190.0, 300.0, 400.0),
+            ),
+            job(
+                "s",
+                3,
+                r#""rw": "read", "bs": "1m""#,
+                &side(500.0, 1990.0, 3000.0, 4000.0),
+                &none(),
+            ),
+        ],
+    );
+    // Warnings stand before the results, and other output after.
+    let warned = format!(
+        "fio: {{this}} is a warning\nnote: queue depth will be capped\n{text}\nRun status {{x}}\n"
+    );
+    let sweep = Folder::with("options", &[("all.json", &warned)]).read().unwrap();
+    let expected = SweepRow {
+        op: Op::Read,
+        block_bytes: 4096,
+        depth: 1,
+        iops: 8e3,
+        mean_us: Some(125.0),
+        p50_us: Some(112.5),
+        p99_us: Some(150.0),
+        p999_us: Some(180.0),
+        max_us: Some(300.0),
+    };
+    assert_eq!(sweep.rows[0], expected);
+    let rows: Vec<_> = sweep.rows.iter().map(|row| (row.op, row.block_bytes, row.depth)).collect();
+    assert_eq!(rows, [(Op::Read, 4096, 1), (Op::Read, 4096, 4), (Op::Write, 8192, 2)]);
+    assert_eq!((sweep.sequential.len(), sweep.sequential[0].block_bytes), (1, 1 << 20));
+    assert_eq!((sweep.mixed.len(), sweep.notes.len()), (0, 0));
+    let reads: Vec<u32> = sweep.random(Op::Read).iter().map(|row| row.depth).collect();
+    assert_eq!(reads, [1, 4]);
+}
+
+#[test]
+fn clones_add_their_depths_with_one_report_or_with_many() {
+    let options = r#""rw": "randread", "bs": "4096", "iodepth": "4", "numjobs": "3""#;
+    let one = job("a", 0, options, &side(15e3, 790.0, 900.0, 999.0), &none());
+    let each = job("a", 0, options, &side(5e3, 790.0, 900.0, 999.0), &none());
+    for jobs in [vec![one], vec![each; 3]] {
+        let sweep = Folder::with("clones", &[("x.json", &run("", &jobs))]).read().unwrap();
+        let row = &sweep.rows[0];
+        assert_eq!((sweep.rows.len(), row.depth, row.iops.round()), (1, 12, 15_000.0));
+        assert!((row.p99_us.unwrap() - 900.0).abs() < 1e-6, "{row:?}");
+    }
+}
+
+#[test]
+fn of_repeated_rows_those_of_one_job_are_taken_and_averaged() {
+    let row = |jobs: u32, depth: u32, iops: f64| {
+        let options =
+            format!(r#""rw": "randread", "bs": "4k", "iodepth": "{depth}", "numjobs": "{jobs}""#);
+        run(
+            "",
+            &[job("a", 0, &options, &side(iops, 8e6 / iops, 9.9e6 / iops, 1e7 / iops), &none())],
+        )
+    };
+    let files = [
+        ("1.json", row(4, 2, 100.0)),
+        ("2.json", row(1, 8, 200.0)),
+        ("a/b/3.json", row(1, 8, 300.0)),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let sweep = Folder::with("repeated", &files).read().unwrap();
+    assert_eq!((sweep.rows.len(), sweep.rows[0].depth, sweep.rows[0].iops), (1, 8, 250.0));
+}
+
+#[test]
+fn old_files_have_microseconds_and_their_names_say_what_ran() {
+    let text = r#"{"fio version": "fio-2.2.10", "jobs": [{"jobname": "fio", "groupid": 0, "error": 0,
+        "read": {"io_bytes": 4000, "iops": 100.5, "total_ios": 1000,
+            "clat": {"min": 5, "max": 900000, "mean": 318000.5, "percentile": {"50.000000": 300000, "99.000000": 700000}},
+            "lat": {"min": 5, "max": 900001, "mean": 318001.5}},
+        "write": {"iops": 0, "clat": {"mean": 0.0}}}]}"#;
+    let sweep = Folder::with("old", &[("sda/4k/randread-32-1.json", text)]).read().unwrap();
+    let row = &sweep.rows[0];
+    assert_eq!((row.op, row.block_bytes, row.depth), (Op::Read, 4096, 32));
+    assert_eq!((row.mean_us, row.p99_us, row.p999_us), (Some(318_000.5), Some(700_000.0), None));
+}
+
+#[test]
+fn bins_stand_in_for_percentiles() {
+    let read = r#"{"iops": 10000, "clat_ns": {"max": 300000, "mean": 99000, "bins": {"90000": 990, "200000": 9, "300000": 1}}}"#;
+    let text = run("", &[job("a", 0, r#""rw": "randread""#, read, &none())]);
+    let sweep = Folder::with("bins", &[("x.json", &text)]).read().unwrap();
+    let row = &sweep.rows[0];
+    assert_eq!((row.p50_us, row.p99_us, row.p999_us), (Some(90.0), Some(90.0), Some(200.0)));
+}
+
+#[test]
+fn jobs_beside_each_other_and_both_ways_are_mixed() {
+    let seq = job(
+        "seq",
+        4,
+        r#""rw": "read", "bs": "128k", "numjobs": "4""#,
+        &side(100.0, 38e3, 60e3, 70e3),
+        &none(),
+    );
+    let random =
+        job("random", 4, r#""rw": "randread", "bs": "4k""#, &side(30.0, 33e3, 90e3, 95e3), &none());
+    let both = job(
+        "both",
+        5,
+        r#""rw": "randrw", "iodepth": "2""#,
+        &side(100.0, 9e3, 2e4, 3e4),
+        &side(50.0, 18e3, 3e4, 4e4),
+    );
+    let text = run(r#""ioengine": "libaio""#, &[seq, random, both]);
+    let sweep = Folder::with("mixed", &[("x.json", &text)]).read().unwrap();
+    assert_eq!((sweep.rows.len(), sweep.mixed.len()), (0, 2));
+    let jobs = &sweep.mixed[0].jobs;
+    assert_eq!((jobs[0].random, jobs[0].clones, jobs[0].depth()), (false, 4, 4));
+    assert_eq!((jobs[1].random, jobs[1].clones, jobs[1].depth()), (true, 1, 1));
+    assert_eq!(sweep.mixed[1].jobs[0].rows.len(), 2);
+}
+
+#[test]
+fn rows_that_say_nothing_of_the_drive_are_left_out_with_a_note() {
+    let good = job("good", 0, r#""rw": "randread""#, &side(8e3, 120.0, 150.0, 300.0), &none());
+    let options = |extra: &str| format!(r#""rw": "randread", {extra}"#);
+    let slow = job(
+        "slow",
+        1,
+        &options(r#""rate_iops": "100""#),
+        &side(100.0, 120.0, 150.0, 300.0),
+        &none(),
+    );
+    let alone =
+        job("alone", 2, &options(r#""iodepth": "32""#), &side(8e3, 120.0, 150.0, 300.0), &none());
+    let cached =
+        job("cached", 3, &options(r#""direct": "0""#), &side(5e5, 1.9, 2.5, 30.0), &none());
+    let sizes = job(
+        "sizes",
+        4,
+        &options(r#""bsrange": "4k-64k""#),
+        &side(8e3, 120.0, 150.0, 300.0),
+        &none(),
+    );
+    let broken = good.replace("\"error\": 0", "\"error\": 5").replace("good", "broken");
+    let idle =
+        job("idle", 6, &options(r#""iodepth": "x""#), &side(8e3, 120.0, 150.0, 300.0), &none());
+    let text = run("", &[good, slow, alone, cached, sizes, broken, idle]);
+    let sweep = Folder::with("notes", &[("x.json", &text)]).read().unwrap();
+    assert_eq!(sweep.rows.len(), 1);
+    for said in
+        ["rate_iops", "32 I/Os outstanding", "from memory", "bsrange", "error 5", "iodepth=x"]
+    {
+        assert!(sweep.notes.iter().any(|note| note.contains(said)), "{said}: {:?}", sweep.notes);
+    }
+}
+
+#[test]
+fn what_is_none_of_fios_results_is_refused_in_one_line() {
+    for (text, said) in [
+        ("", "an empty file"),
+        ("hello\nthere", "got 'hello'"),
+        ("{\"jobs\": [", "cut short"),
+        ("warning\n{\"jobs\": [}", "broken JSON in line 2"),
+        ("{\"a\": 1}", "without \"jobs\""),
+        ("{\"jobs\": [7]}", "no JSON object"),
+        ("{\"jobs\": []}", "no I/O by any job"),
+    ] {
+        let got = Folder::with("bad", &[("x.json", text)]).read().unwrap_err();
+        assert!(got.contains(said) && !got.contains('\n'), "{text}: {got}");
+    }
+    let deep = "[".repeat(100_000);
+    let got =
+        Folder::with("deep", &[("x.json", &format!("{{\"jobs\":{deep}"))]).read().unwrap_err();
+    assert!(got.contains("broken JSON"), "{got}");
+    let nothing = Folder::with("nothing", &[("x.txt", "{}")]).read().unwrap_err();
+    assert!(nothing.contains("no I/O by any job"), "{nothing}");
+    let none = Sweep::read(&[PathBuf::from("/nowhere/x.json")]).unwrap_err().to_string();
+    assert!(none.contains("/nowhere/x.json"), "{none}");
+}
