@@ -109,6 +109,11 @@ fn main() {
             with_policy(policy, u32::MAX, timed).unwrap()
         });
     }
+    // Half of what the plain disk does.
+    row("drive", "noop", 1.5e6, || {
+        let timed = Timed(load::drive(), load::Streams::new(REQUESTS));
+        with_policy("noop", u32::MAX, timed).unwrap()
+    });
     row("ssd", "none", 2e6, || {
         with_policy("none", u32::MAX, Timed(load::ssd(), load::Small::new(REQUESTS))).unwrap()
     });

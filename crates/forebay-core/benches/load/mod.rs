@@ -4,6 +4,9 @@
 
 use std::collections::VecDeque;
 
+use forebay_core::device::drive::{
+    Admits, BufferSpec, Bus, Controller, Drive, DriveSpec, QueueSpec, ReadAhead, WriteCacheSpec,
+};
 use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, zones,
 };
@@ -20,6 +23,42 @@ const RUN: u64 = 64;
 
 /// The disk of `devices/st1000nm0011.toml`.
 pub(crate) fn disk() -> Hdd {
+    Hdd::new(disk_spec()).unwrap()
+}
+
+/// The same as it ships: with its queue, buffer and write cache.
+pub(crate) fn drive() -> Drive {
+    let ns = 1700.0;
+    let buffer = BufferSpec {
+        segments: 16,
+        segment_sectors: 4096,
+        read_ahead: ReadAhead::Limit,
+        read_ahead_sectors: 4096,
+        hits_on_written: true,
+        almost_hits: true,
+        read_ahead_replaces: false,
+        read_ahead_on_hit: true,
+        read_before: false,
+        stop_in_sector: false,
+        watermark_share: 0.0,
+    };
+    let cache = WriteCacheSpec {
+        extents: 64,
+        extent_sectors: 1024,
+        sectors: 65536,
+        admits: Admits::Oldest,
+    };
+    let controller = Controller {
+        bus: Bus { read_ns_per_sector: ns, write_ns_per_sector: ns },
+        buffer: Some(buffer),
+        write_cache: Some(cache),
+        queue: QueueSpec { depth: 32, ..QueueSpec::default() },
+        ..Controller::default()
+    };
+    Drive::new(&DriveSpec { disk: disk_spec(), format: None, controller }).unwrap()
+}
+
+fn disk_spec() -> HddSpec {
     let revolution = Nanos::from_secs_f64(60.0 / 7200.0);
     let switch = Nanos::from_millis(1);
     let layout = Layout {
@@ -38,7 +77,7 @@ pub(crate) fn disk() -> Hdd {
         full_stroke: Nanos::from_millis(17),
         knee_share: KNEE_SHARE,
     };
-    Hdd::new(HddSpec {
+    HddSpec {
         heads: 4,
         zones: zones(&layout).unwrap(),
         revolution,
@@ -52,8 +91,7 @@ pub(crate) fn disk() -> Hdd {
         overhead: Nanos::from_millis_f64(0.1),
         len_max: LEN_MAX,
         power: Power { idle_w: 6.0, seek_w: 10.0, transfer_w: 8.0, standby: None },
-    })
-    .unwrap()
+    }
 }
 
 /// A drive like `devices/samsung-830.toml`, of 64 GB.

@@ -34,6 +34,7 @@ mod reconsider;
 mod search;
 mod service;
 mod sparing;
+mod spots;
 mod surface;
 mod turns;
 mod write_cache;
@@ -49,12 +50,12 @@ use crate::contract::device::{Completion, Device, Mechanics, WriteBack};
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
-use crate::device::hdd::geometry::Place;
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
 use buffer::Buffer;
 use busy::Busy;
 use mechanism::Mechanism;
 use reconsider::Choice;
+use spots::{Spot, Spots};
 use turns::{Pick, Turns};
 use write_cache::WriteCache;
 
@@ -76,6 +77,12 @@ struct Command {
     arrived: u64,
     first: u64,
     count: u64,
+    /// Where its first sector lies.
+    spot: Spot,
+    /// Whether the cache does not take it: it has to wait for the arm.
+    needs_arm: bool,
+    /// Whether the buffer or the cache may have its first sector, as far as was looked. Always true of what is no read.
+    may_hit: bool,
     /// Controller time of a command of its kind at the media.
     overhead: u64,
     /// The command before it wrote,
@@ -103,6 +110,12 @@ pub struct Drive {
     cache: Option<WriteCache>,
     /// In the order they came, which is that in which the cache takes them.
     waiting: Vec<Command>,
+    /// Where those lie that the arm has to go to.
+    spots: Spots,
+    /// How many of them may hit.
+    hopeful: usize,
+    /// Commands so far.
+    commands: u64,
     served: Vec<Served>,
     turns: Turns,
     /// The last choice, where it may be taken back.
@@ -131,6 +144,9 @@ impl Drive {
             buffer: spec.controller.buffer.map(Buffer::new),
             cache: spec.controller.write_cache.map(WriteCache::new),
             waiting: Vec::with_capacity(depth),
+            spots: Spots::default(),
+            hopeful: 0,
+            commands: 0,
             served: Vec::with_capacity(depth),
             turns: Turns::default(),
             choice: None,
@@ -193,7 +209,23 @@ impl Drive {
         };
         let overhead = kind.after(self.wrote);
         let apart = self.wrote && first != self.next_sector;
-        Command { io, arrived: now, first, count, overhead, after_write: self.wrote, apart }
+        let place = self.mechanism.surface.place(first);
+        let mut command = Command {
+            io,
+            arrived: now,
+            first,
+            count,
+            spot: self.mechanism.spot(place, now + overhead, io.op == Op::Write),
+            needs_arm: true,
+            may_hit: true,
+            overhead,
+            after_write: self.wrote,
+            apart,
+        };
+        self.commands += 1;
+        command.spot.key = self.commands;
+        command.needs_arm = !self.is_cached(&command);
+        command
     }
 
     /// Serves all that need not wait for the arm, and then of those that do as many as the drive
@@ -211,7 +243,7 @@ impl Drive {
                 Some(pick) => {
                     self.remember(now, pick);
                     self.turns.count(pick.forced);
-                    let command = self.waiting.remove(pick.index);
+                    let command = self.remove(pick.index);
                     let served = self.at_media(now, &command);
                     self.served.push(served);
                     if self.is_committed() {
@@ -235,6 +267,10 @@ impl Drive {
 
     /// Serves what needs no arm in the order in which the cache admits writes.
     fn serve_without_arm(&mut self, now: u64) {
+        self.notice();
+        if self.hopeful == 0 {
+            return;
+        }
         let starvation = self.controller.queue.starvation.0;
         let in_order = match self.controller.write_cache.map(|cache| cache.admits) {
             Some(Admits::Newest) => {
@@ -253,23 +289,73 @@ impl Drive {
 
     /// Serves the waiting command at `index` if it needs no arm, and says whether it did.
     fn serve_at(&mut self, index: usize, now: u64) -> bool {
+        if !self.waiting[index].may_hit {
+            return false;
+        }
         let command = self.waiting[index];
         let served = self.without_arm(now, &command);
-        if let Some(served) = served {
-            self.waiting.remove(index);
-            self.served.push(served);
+        match served {
+            Some(served) => {
+                self.remove(index);
+                self.served.push(served);
+                self.notice();
+            }
+            None if command.io.op == Op::Read => {
+                let may_hit = self.reaches(&command);
+                self.waiting[index].may_hit = may_hit;
+                self.hopeful -= usize::from(!may_hit);
+            }
+            None => (),
         }
         served.is_some()
+    }
+
+    fn insert(&mut self, index: usize, command: Command) {
+        if command.is_sought() {
+            self.spots.insert(command.spot);
+        }
+        self.hopeful += usize::from(command.may_hit);
+        self.waiting.insert(index, command);
+    }
+
+    fn remove(&mut self, index: usize) -> Command {
+        let command = self.waiting.remove(index);
+        if command.is_sought() {
+            self.spots.remove(&command.spot);
+        }
+        self.hopeful -= usize::from(command.may_hit);
+        command
+    }
+
+    /// Whether the first sector of `command` is in the buffer or the cache, or on its way into the buffer.
+    fn reaches(&self, command: &Command) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.reaches(command.first))
+            || self.cache.as_ref().is_some_and(|cache| cache.reaches(command.first))
+    }
+
+    /// Marks reads that the buffer may answer by what it has come to hold.
+    fn notice(&mut self) {
+        while let Some((from, to)) = self.buffer.as_mut().and_then(Buffer::grown) {
+            self.noticed(from, to);
+        }
+    }
+
+    /// The sectors from `from` to `to` may be had without the arm now.
+    fn noticed(&mut self, from: u64, to: u64) {
+        for command in &mut self.waiting {
+            if !command.may_hit && from <= command.first && command.first < to {
+                command.may_hit = true;
+                self.hopeful += 1;
+            }
+        }
     }
 
     /// The waiting command that has the arm next: the oldest if it has waited too long and it is its turn,
     /// else that which the head reaches first; `None` where a run of the cache that is to be written
     /// goes before it.
     fn choose(&self, now: u64) -> Option<Pick> {
-        let age = |&index: &usize| (self.waiting[index].arrived, self.waiting[index].io.id);
-        let needs_arm = |&index: &usize| !self.is_cached(&self.waiting[index]);
-        let waiting = || (0..self.waiting.len()).filter(needs_arm);
-        let oldest = waiting().min_by_key(age)?;
+        let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);
+        let oldest = self.oldest()?;
         let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
         // As with commands, the arm moved on when its last access had ended.
         let run = drains.then(|| self.nearest_run(0)).flatten();
@@ -277,37 +363,47 @@ impl Drive {
         if self.is_due(now - arrived) && run.is_none_or(|run| !run.forced || arrived <= run.since) {
             return Some(Pick { index: oldest, forced: true, at: 0, since: arrived });
         }
-        let reached = |&index: &usize| {
-            let command = &self.waiting[index];
-            let start = self.mechanism.motion.free_at.max(command.arrived + command.overhead);
-            if !command.io.op.moves_data() || command.count == 0 {
-                return (start, age(&index));
-            }
-            let place = self.mechanism.surface.place(command.first);
-            let write = command.io.op == Op::Write;
-            (self.rank(start, place, write), age(&index))
-        };
         if !drains && self.waiting.len() == 1 {
             return Some(Pick { index: oldest, forced: false, at: 0, since: arrived });
         }
-        let (index, (at, (since, _))) =
-            waiting().map(|index| (index, reached(&index))).min_by_key(|c| c.1)?;
+        let free_at = self.mechanism.motion.free_at;
+        let margin = self.controller.queue.catch_margin.0;
+        let named = |key| self.waiting.iter().position(|command| command.spot.key == key);
+        let is_before = |a, b| named(a).map(age) < named(b).map(age);
+        let sought = self.spots.nearest(&self.mechanism, (free_at, margin), is_before);
+        let sought = sought.and_then(|(at, key)| Some((at, named(key)?)));
+        // What moves no data waits for the arm to be free.
+        let still = (0..self.waiting.len()).filter(|&index| self.waiting[index].is_still());
+        let still = still.map(|index| (free_at.max(self.waiting[index].spot.from), index));
+        let (at, index) = still.chain(sought).min_by_key(|(at, index)| (*at, age(*index)))?;
         let goes = run.is_none_or(|run| !run.forced && at <= run.at);
-        goes.then_some(Pick { index, forced: false, at, since })
+        goes.then_some(Pick { index, forced: false, at, since: self.waiting[index].arrived })
     }
 
-    /// When the head reaches `place` if it starts at `start`, as the drive counts when it ranks: no
-    /// sooner than the seek and the margin after that.
-    fn rank(&self, start: u64, place: Place, write: bool) -> u64 {
-        let margin = self.controller.queue.catch_margin.0;
-        let [seek, rotation] =
-            self.mechanism.approach(start.saturating_add(margin), place, write, 0);
-        start.saturating_add(margin + seek + rotation)
+    /// The command that has waited longest for the arm.
+    fn oldest(&self) -> Option<usize> {
+        let first = self.waiting.iter().position(|command| command.needs_arm)?;
+        let arrived = self.waiting[first].arrived;
+        let as_old = self.waiting[first..].iter().take_while(|command| command.arrived == arrived);
+        let as_old = as_old.enumerate().filter(|(_, command)| command.needs_arm);
+        as_old.min_by_key(|(_, command)| command.io.id).map(|(at, _)| first + at)
     }
 
     /// Whether something that has waited so long goes next, wherever the head is.
     fn is_due(&self, waited: u64) -> bool {
         self.turns.may_force() && waited >= self.controller.queue.starvation.0
+    }
+}
+
+impl Command {
+    /// Whether the arm has to go to its first sector.
+    fn is_sought(&self) -> bool {
+        self.needs_arm && self.io.op.moves_data() && self.count > 0
+    }
+
+    /// Whether it waits for the arm, which need not go anywhere.
+    fn is_still(&self) -> bool {
+        self.needs_arm && !self.is_sought()
     }
 }
 
@@ -338,7 +434,7 @@ impl Device for Drive {
             self.wrote = io.op == Op::Write;
             self.next_sector = command.first + command.count;
         }
-        self.waiting.push(command);
+        self.insert(self.waiting.len(), command);
         self.dispatch(now);
     }
 

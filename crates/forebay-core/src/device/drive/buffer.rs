@@ -62,16 +62,35 @@ pub(super) struct Buffer {
     segments: Vec<Segment>,
     stream: Option<Stream>,
     uses: u64,
+    /// Segments that may have come to hold more since [`Buffer::grown`] was asked last.
+    changed: Vec<usize>,
 }
 
 impl Buffer {
     pub(super) fn new(spec: BufferSpec) -> Buffer {
         let segments = vec![Segment::default(); spec.segments as usize];
-        Buffer { spec, segments, stream: None, uses: 0 }
+        Buffer { spec, segments, stream: None, uses: 0, changed: Vec::new() }
     }
 
     pub(super) fn spec(&self) -> &BufferSpec {
         &self.spec
+    }
+
+    /// From which sector to which it may have come to hold or read ahead more since this was asked last.
+    pub(super) fn grown(&mut self) -> Option<(u64, u64)> {
+        self.changed.pop().map(|segment| self.reach(segment))
+    }
+
+    /// Whether `sector` is in a segment, or is being read ahead into one.
+    pub(super) fn reaches(&self, sector: u64) -> bool {
+        let reach = |segment| self.reach(segment);
+        (0..self.segments.len()).map(reach).any(|(from, to)| from <= sector && sector < to)
+    }
+
+    fn reach(&self, index: usize) -> (u64, u64) {
+        let segment = &self.segments[index];
+        let stream = self.stream.filter(|stream| stream.segment == index);
+        (segment.start, stream.map_or(segment.end, |stream| stream.limit.max(segment.end)))
     }
 
     /// What is there at `now` of `count` sectors from `first` on.
@@ -149,6 +168,9 @@ impl Buffer {
     fn touch(&mut self, segment: usize) {
         self.uses += 1;
         self.segments[segment].used = self.uses;
+        if !self.changed.contains(&segment) {
+            self.changed.push(segment);
+        }
     }
 
     /// The sector up to which a read of `count` from `first` on has the drive read ahead.

@@ -10,6 +10,7 @@ use crate::device::hdd::power::Meter;
 use crate::device::hdd::seek::SeekCurve;
 use crate::device::hdd::{HddSpec, Power};
 
+use super::spots::Spot;
 use super::surface::{Format, Surface};
 
 /// What an access is to do.
@@ -127,17 +128,36 @@ impl Mechanism {
         })
     }
 
-    /// Seek and rotation of an access that starts at `start`.
+    /// What waits at `place` from `from` on.
+    pub(super) fn spot(&self, place: Place, from: u64, write: bool) -> Spot {
+        let Place { cylinder, head, begins, .. } = place;
+        Spot { cylinder, head, angle: self.turn.divide(begins).1, from, write, key: 0 }
+    }
+
+    /// When the head reaches `spot`, to which a seek takes so long, if the arm starts at `start`.
     #[inline]
-    pub(super) fn approach(&self, start: u64, place: Place, write: bool, least: u64) -> [u64; 2] {
-        let seek = self.move_time(place, write).max(least);
-        [seek, self.wait(start.saturating_add(seek), place.begins)]
+    pub(super) fn reach(&self, spot: &Spot, start: u64, seek: u64) -> u64 {
+        let arrived = start.saturating_add(self.settled(seek, spot.head, spot.write));
+        arrived.saturating_add(self.turn_to(arrived, spot.angle))
+    }
+
+    /// The time to move the arm over `distance` cylinders before a read.
+    #[inline]
+    pub(super) fn seek_time(&self, distance: u32) -> u64 {
+        self.curve.time(distance)
     }
 
     #[inline]
     fn move_time(&self, place: Place, write: bool) -> u64 {
-        let switch = if place.head == self.motion.head { 0 } else { self.head_switch };
-        let time = self.curve.time(place.cylinder.abs_diff(self.motion.cylinder)).max(switch);
+        let seek = self.curve.time(place.cylinder.abs_diff(self.motion.cylinder));
+        self.settled(seek, place.head, write)
+    }
+
+    /// The time of a seek until the head can work.
+    #[inline]
+    fn settled(&self, seek: u64, head: u32, write: bool) -> u64 {
+        let switch = if head == self.motion.head { 0 } else { self.head_switch };
+        let time = seek.max(switch);
         time + if write && time > 0 { self.write_settle } else { 0 }
     }
 
@@ -148,7 +168,12 @@ impl Mechanism {
 
     #[inline]
     fn wait(&self, now: u64, begins: u64) -> u64 {
-        let (turned, angle) = (self.angle(now), self.turn.divide(begins).1);
+        self.turn_to(now, self.turn.divide(begins).1)
+    }
+
+    #[inline]
+    fn turn_to(&self, now: u64, angle: u64) -> u64 {
+        let turned = self.angle(now);
         if angle >= turned { angle - turned } else { angle + self.surface.revolution - turned }
     }
 

@@ -46,7 +46,9 @@ impl Drive {
     pub(super) fn take_back(&mut self, now: u64) {
         let Some(choice) = self.choice.take().filter(|choice| choice.at == now) else { return };
         self.served.retain(|served| !served.at_media);
-        self.waiting.insert(choice.index, choice.command);
+        self.insert(choice.index, choice.command);
+        self.waiting.iter_mut().for_each(|command| command.may_hit = true);
+        self.hopeful = self.waiting.len();
         self.turns = choice.turns;
         self.mechanism.motion = choice.motion;
         self.buffer = choice.buffer;

@@ -122,8 +122,10 @@ impl Drive {
         let over = begins + (ns * count as f64) as u64;
         self.bus_free_at = over;
         if let Some(cache) = &mut self.cache {
-            cache.put(Dirty { first, count, ready, data: (begins, ns) });
+            let data = (begins, ns);
+            cache.put(Dirty { first, spot: command.spot, count, ready, data });
         }
+        self.noticed(first, first + count);
         self.stop_reading(now, ready);
         if let Some(buffer) = &mut self.buffer {
             buffer.write(first, count, true);
@@ -269,21 +271,18 @@ impl Drive {
     /// bus. (One that comes as the head passes loses a turn, and leaves those behind the head where
     /// they are, until they fill the cache.)
     pub(super) fn nearest_run(&self, start: u64) -> Option<Pick> {
-        let runs = self.cache.as_ref()?.runs();
+        let cache = self.cache.as_ref()?;
+        let runs = cache.runs();
         let begin = |run: &Dirty| run.ready.max(start).max(self.mechanism.motion.free_at);
         let oldest = (0..runs.len()).min_by_key(|&index| (runs[index].ready, index))?;
         let since = runs[oldest].ready;
         if self.is_due(begin(&runs[oldest]) - since) {
             return Some(Pick { index: oldest, forced: true, at: 0, since });
         }
-        let reached = |run: &Dirty| {
-            let place = self.mechanism.surface.place(run.first);
-            self.rank(begin(run).max(run.there()), place, true)
-        };
-        let nearest = runs.iter().enumerate().map(|(index, run)| (reached(run), index)).min();
-        let pick =
-            |(at, index): (u64, usize)| Pick { index, forced: false, at, since: runs[index].ready };
-        nearest.map(pick)
+        let start = start.max(self.mechanism.motion.free_at);
+        let margin = self.controller.queue.catch_margin.0;
+        let (at, index) = cache.nearest(&self.mechanism, (start, margin))?;
+        Some(Pick { index, forced: false, at, since: runs[index].ready })
     }
 
     /// Writes the run of the cache that goes next; says when it is on the media.

@@ -26,7 +26,7 @@ fn buffer() -> BufferSpec {
     }
 }
 
-fn spec() -> DriveSpec {
+pub(super) fn spec() -> DriveSpec {
     let ms = Nanos::from_millis(1);
     DriveSpec {
         disk: HddSpec {

@@ -9,11 +9,15 @@
 use std::collections::VecDeque;
 
 use super::controller::WriteCacheSpec;
+use super::mechanism::Mechanism;
+use super::spots::{Spot, Spots};
 
 /// A run of sectors to write.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Dirty {
     pub(super) first: u64,
+    /// Where that one lies. The arm does not start for it before all data are over the bus.
+    pub(super) spot: Spot,
     pub(super) count: u64,
     /// When the arm may go there.
     pub(super) ready: u64,
@@ -25,6 +29,10 @@ pub(super) struct Dirty {
 pub(super) struct WriteCache {
     spec: WriteCacheSpec,
     runs: Vec<Dirty>,
+    /// Where they lie.
+    spots: Spots,
+    /// Runs so far.
+    count: u64,
     /// When each run that was taken is on the media, in order, and its sectors; until then it has
     /// its place.
     writing: VecDeque<(u64, u64)>,
@@ -37,7 +45,8 @@ impl WriteCache {
     pub(super) fn new(spec: WriteCacheSpec) -> WriteCache {
         let places = spec.extents as usize;
         let (runs, writing) = (Vec::with_capacity(places), VecDeque::with_capacity(places));
-        WriteCache { spec, runs, writing, sectors: 0, drains: false }
+        let spots = Spots::default();
+        WriteCache { spec, runs, spots, count: 0, writing, sectors: 0, drains: false }
     }
 
     /// Whether a write could ever be taken.
@@ -68,6 +77,11 @@ impl WriteCache {
         self.runs.iter().any(|run| run.first <= first && first + count <= run.first + run.count)
     }
 
+    /// Whether `sector` is in one of the runs that the arm has yet to write.
+    pub(super) fn reaches(&self, sector: u64) -> bool {
+        self.runs.iter().any(|run| run.first <= sector && sector - run.first < run.count)
+    }
+
     /// Takes a write for which there is room.
     pub(super) fn put(&mut self, write: Dirty) {
         let limit = self.spec.extent_sectors;
@@ -77,10 +91,14 @@ impl WriteCache {
                 let count = run.count.max(end - run.first);
                 self.sectors += count - run.count;
                 run.count = count;
+                self.spots.delay(&run.spot, run.from());
             }
             None => {
                 self.sectors += write.count;
-                self.runs.push(write);
+                self.count += 1;
+                let spot = Spot { from: write.from(), key: self.count, ..write.spot };
+                self.spots.insert(spot);
+                self.runs.push(Dirty { spot, ..write });
             }
         }
         let places = self.spec.extents as usize;
@@ -92,8 +110,21 @@ impl WriteCache {
         &self.runs
     }
 
+    /// The run that the head reaches first, and when, as [`Spots::nearest`] has it.
+    pub(super) fn nearest(
+        &self,
+        mechanism: &Mechanism,
+        start_and_margin: (u64, u64),
+    ) -> Option<(u64, usize)> {
+        let named = |key: u64| self.runs.iter().position(|run| run.spot.key == key);
+        let is_before = |a: u64, b: u64| named(a) < named(b);
+        let (at, key) = self.spots.nearest(mechanism, start_and_margin, is_before)?;
+        Some((at, named(key)?))
+    }
+
     pub(super) fn take(&mut self, index: usize) -> Dirty {
         let run = self.runs.swap_remove(index);
+        self.spots.remove(&run.spot);
         self.sectors -= run.count;
         let half = |whole: u64| whole / 2;
         let places_taken = self.runs.len() as u64 > half(self.spec.extents.into());
@@ -123,10 +154,10 @@ impl WriteCache {
 }
 
 impl Dirty {
-    /// When all its data are over the bus.
-    pub(super) fn there(&self) -> u64 {
+    /// When the arm may start for it: when all its data are over the bus.
+    fn from(&self) -> u64 {
         let (begins, ns) = self.data;
-        begins + (ns * self.count as f64) as u64
+        self.ready.max(begins + (ns * self.count as f64) as u64)
     }
 
     fn joined(&self, first: u64, count: u64, limit: u64) -> bool {
@@ -142,7 +173,7 @@ mod tests {
     use super::*;
 
     fn run(first: u64, count: u64) -> Dirty {
-        Dirty { first, count, ready: 0, data: (0, 0.0) }
+        Dirty { first, spot: Spot::default(), count, ready: 0, data: (0, 0.0) }
     }
 
     /// Places for `extents` runs of 16 sectors, and memory for them all.
@@ -163,7 +194,8 @@ mod tests {
             assert_eq!(cache.room_at(5, write.first, write.count), Some(5));
             cache.put(write);
         }
-        assert_eq!(cache.runs(), [run(100, 12), run(50, 8)]);
+        let runs: Vec<_> = cache.runs().iter().map(|run| (run.first, run.count)).collect();
+        assert_eq!(runs, [(100, 12), (50, 8)]);
         let room = |cache: &WriteCache, now, first, count| cache.room_at(now, first, count);
         assert_eq!(room(&cache, 0, 112, 4), Some(0));
         assert_eq!([room(&cache, 0, 112, 5), room(&cache, 0, 30, 1)], [None, None]);

@@ -34,7 +34,7 @@ const MAX_TRACK: u32 = (1 << PLACES) - 1;
 const MAX_ZONES: usize = 1 << 12;
 
 /// Where one sector is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::device) struct Place {
     pub(in crate::device) cylinder: u32,
     pub(in crate::device) head: u32,

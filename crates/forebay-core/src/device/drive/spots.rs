@@ -1,0 +1,143 @@
+//! What waits for the arm, in the order of cylinders, and which of it the head reaches first.
+//!
+//! The search begins at the arm's cylinder and goes outward on both sides. It ends where the seek alone takes as long
+//! as the best access found: few of many are looked at, and what is found is what looking at all would find.
+
+use super::mechanism::Mechanism;
+
+/// Something that waits for the arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+    /// The platters' angle at which it begins, in ns.
+    pub(super) angle: u64,
+    /// The arm does not start for it sooner.
+    pub(super) from: u64,
+    pub(super) write: bool,
+    /// Its name, which no other of the same spots has.
+    pub(super) key: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spots(Vec<Spot>);
+
+impl Spots {
+    pub(super) fn insert(&mut self, spot: Spot) {
+        let at = self.0.partition_point(|other| other.cylinder < spot.cylinder);
+        self.0.insert(at, spot);
+    }
+
+    pub(super) fn remove(&mut self, spot: &Spot) {
+        if let Some(at) = self.find(spot) {
+            self.0.remove(at);
+        }
+    }
+
+    /// `spot` cannot be started for before `from`.
+    pub(super) fn delay(&mut self, spot: &Spot, from: u64) {
+        if let Some(at) = self.find(spot) {
+            self.0[at].from = from;
+        }
+    }
+
+    fn find(&self, spot: &Spot) -> Option<usize> {
+        let from = self.0.partition_point(|other| other.cylinder < spot.cylinder);
+        let found = self.0[from..].iter().position(|other| other.key == spot.key);
+        found.map(|at| from + at)
+    }
+
+    /// When the head reaches the one that it reaches first, and which that is. The arm starts at `start` or later, and is
+    /// counted on only where it is there by `margin` earlier. Of those that are reached at the same time it is one that
+    /// `is_before` the other.
+    pub(super) fn nearest(
+        &self,
+        mechanism: &Mechanism,
+        (start, margin): (u64, u64),
+        is_before: impl Fn(u64, u64) -> bool,
+    ) -> Option<(u64, u64)> {
+        let here = mechanism.motion.cylinder;
+        let mut right = self.0.partition_point(|spot| spot.cylinder < here);
+        let mut left = right;
+        let mut best: Option<(u64, u64)> = None;
+        loop {
+            let before = left.checked_sub(1).map(|at| (here - self.0[at].cylinder, at));
+            let after = self.0.get(right).map(|spot| (spot.cylinder - here, right));
+            let (distance, at) = match (before, after) {
+                (Some(before), Some(after)) => before.min(after),
+                (before, after) => before.or(after)?,
+            };
+            if at == right {
+                right += 1
+            } else {
+                left -= 1
+            }
+            let spot = &self.0[at];
+            let seek = mechanism.seek_time(distance);
+            let least = start.saturating_add(margin).saturating_add(seek);
+            if best.is_some_and(|(reached, _)| reached < least) {
+                return best;
+            }
+            let start = start.max(spot.from).saturating_add(margin);
+            let reached = mechanism.reach(spot, start, seek);
+            let is_better = best.is_none_or(|(other, key)| {
+                reached < other || reached == other && is_before(spot.key, key)
+            });
+            if is_better {
+                best = Some((reached, spot.key));
+            }
+            if left == 0 && right == self.0.len() {
+                return best;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::spec;
+    use super::*;
+    use crate::contract::time::Nanos;
+    use crate::device::hdd::{HddSpec, SeekSpec};
+
+    /// What is found is what looking at all finds, wherever the arm is, with a margin and without.
+    #[test]
+    fn the_nearest_of_few_is_the_nearest_of_all() {
+        let curve = [(1, 1), (20, 4), (99, 20)].map(|(by, ms)| (by, Nanos::from_millis(ms)));
+        let disk = HddSpec {
+            seek: SeekSpec::Table(curve.to_vec()),
+            write_settle: Nanos::from_millis(1),
+            ..spec().disk
+        };
+        let mut mechanism = Mechanism::new(&disk, None).unwrap();
+        let (sectors, mut state) = (mechanism.surface.sectors, 1_u64);
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let (mut spots, mut all) = (Spots::default(), Vec::new());
+        for key in 0..4000 {
+            let place = mechanism.surface.place(random(sectors));
+            let from = random(2) * random(30_000_000);
+            let spot = Spot { key, ..mechanism.spot(place, from, random(2) == 0) };
+            spots.insert(spot);
+            all.push(spot);
+            if all.len() > 40 {
+                let gone = all.swap_remove(random(40) as usize);
+                spots.remove(&gone);
+                let late = &mut all[random(40) as usize];
+                late.from += 1_000_000;
+                spots.delay(late, late.from);
+            }
+            let start = random(20_000_000);
+            let margin = random(2) * 3_000_000;
+            mechanism.motion.cylinder = mechanism.surface.place(random(sectors)).cylinder;
+            let of_all = all.iter().map(|spot| {
+                let seek = mechanism.seek_time(spot.cylinder.abs_diff(mechanism.motion.cylinder));
+                (mechanism.reach(spot, start.max(spot.from) + margin, seek), spot.key)
+            });
+            let found = spots.nearest(&mechanism, (start, margin), |a, b| a < b);
+            assert_eq!(found, of_all.min());
+        }
+    }
+}
