@@ -29,6 +29,9 @@ pub(super) struct DeviceFile {
     kind: Kind,
     pub(super) name: String,
     pub(super) description: String,
+    /// Tracks overlap, so that a write in place moves what follows it.
+    #[serde(default)]
+    pub(super) shingled: bool,
     pub(super) geometry: Spanned<GeometryTable>,
     zones: Option<Spanned<ZonesTable>>,
     pub(super) zone: Option<Vec<Spanned<ZoneTable>>>,
