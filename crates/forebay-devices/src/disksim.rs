@@ -430,6 +430,24 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("by 0.050 ms at most")), "{notes:?}");
         let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
         assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
+        // One of twenty points may be off by as much as it likes, in either direction: it is left out.
+        let line = |cylinders: u32, ms: f64| format!("{cylinders}, {ms}\n");
+        let curve = |off: &[(u32, f64)]| {
+            let ms = |at: u32| {
+                off.iter().find(|(of, _)| *of == at).map_or(f64::from(at) * 0.25, |off| off.1)
+            };
+            (1..40).fold("h\n".to_string(), |text, at| text + &line(at, ms(at)))
+        };
+        for ms in [0.5, 3.0, 90.0] {
+            let imported = import(&curve(&[(30, ms)])).unwrap();
+            let SeekSpec::Table(points) = &imported.drive.disk.seek else { panic!("no table") };
+            assert_eq!(points.len(), 38);
+            assert!(points.iter().all(|(at, time)| time.as_millis_f64() == f64::from(*at) * 0.25));
+            let part = format!("c.seek, line 31: {ms} ms over 30 cylinders is left out");
+            assert!(imported.notes.iter().any(|note| note.contains(&part)), "{:?}", imported.notes);
+        }
+        let said = import(&curve(&[(10, 9.0), (20, 0.5)])).unwrap_err().to_string();
+        assert!(said.contains("too far from a curve that rises"), "{said}");
     }
 
     #[test]

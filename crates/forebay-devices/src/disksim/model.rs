@@ -4,8 +4,8 @@
 //! curve it knows. DiskSim asks less of a drive file than a model of ours: what real drives' files get
 //! slightly wrong is repaired and noted, a line each, what they get grossly wrong is refused. A curve
 //! that falls by no more than [`NOISE_SHARE`] of a time or [`NOISE_MS`], as measurements do and equations
-//! fitted to them at their knee, is made to rise by the least change (pool adjacent violators). A
-//! negative settling time, which DiskSim takes off a write's seek, is 0.
+//! fitted to them at their knee, is made to rise by the least change (pool adjacent violators). Few
+//! measured points that are farther off are left out, which DiskSim takes as they are. A negative settling time, which DiskSim takes off a write's seek, is 0.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::Format;
@@ -33,6 +33,11 @@ pub(super) struct SeekPoint {
 /// The measured curve of DiskSim's own atlas10k has a point that is 23 % off.
 const NOISE_SHARE: f64 = 0.25;
 const NOISE_MS: f64 = 1.0;
+
+/// Of so many measured points one may be farther off than noise, and is left out.
+const OUTLIERS_ONE_IN: usize = 20;
+/// One may be of so many already.
+const POINTS_FOR_ONE: usize = 8;
 
 /// A settling time below zero by up to this is a correction of measured writes, beyond it a fault.
 const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
@@ -150,26 +155,12 @@ fn seek_of(
                 ));
             };
             let points = curve(file).map_err(|what| (line, what))?;
-            let mut times: Vec<f64> = points.iter().map(|point| point.ms).collect();
-            let rise = made_to_rise(&mut times);
-            if let Some(point) = rise.beyond_noise.and_then(|index| points.get(index)) {
-                let what = format!(
-                    "{file}, line {}: {} ms over {}",
-                    point.line, point.ms, point.cylinders
-                );
-                return Err((
-                    line,
-                    format!("{what} cylinders is too far from a curve that rises, {FALLS}"),
-                ));
-            }
-            rise.note("the seek curve", line, notes);
-            let distances = points.iter().map(|point| point.cylinders);
+            let points = measured(file, line, points, notes)?;
             for key in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
                 mechanics.number(key)?;
             }
-            Ok(SeekSpec::Table(
-                distances.zip(times.into_iter().map(Nanos::from_millis_f64)).collect(),
-            ))
+            let point = |point: SeekPoint| (point.cylinders, Nanos::from_millis_f64(point.ms));
+            Ok(SeekSpec::Table(points.into_iter().map(point).collect()))
         }
         "hpl" | "hplplus10" => equation(kind, mechanics, cylinders, line, notes),
         "linear" | "curve" => three_times(kind, mechanics, cylinders, line, notes),
@@ -188,6 +179,51 @@ fn seek_of(
             ),
         )),
     }
+}
+
+/// The measured curve in `file`, which `line` names, without its outliers and made to rise.
+fn measured(
+    file: &str,
+    line: usize,
+    mut points: Vec<SeekPoint>,
+    notes: &mut Notes,
+) -> Result<Vec<SeekPoint>, Fault> {
+    let said = |point: &SeekPoint| {
+        format!("{file}, line {}: {} ms over {} cylinders", point.line, point.ms, point.cylinders)
+    };
+    let mut left =
+        (points.len() / OUTLIERS_ONE_IN).max(usize::from(points.len() >= POINTS_FOR_ONE));
+    loop {
+        let mut times: Vec<f64> = points.iter().map(|point| point.ms).collect();
+        let rise = made_to_rise(&mut times);
+        let Some(index) = rise.beyond_noise else {
+            rise.note("the seek curve", line, notes);
+            points.iter_mut().zip(times).for_each(|(point, ms)| point.ms = ms);
+            return Ok(points);
+        };
+        let Some(outlier) = outlier(&points).filter(|_| left > 0) else {
+            let what = said(&points[index]);
+            return Err((line, format!("{what} is too far from a curve that rises, {FALLS}")));
+        };
+        left -= 1;
+        let what = said(&points.remove(outlier));
+        notes.push((line, format!("{what} is left out: it is far from the points beside it")));
+    }
+}
+
+/// The point farthest from the median of itself and two on each side, if that is more than half of
+/// what counts as noise.
+fn outlier(points: &[SeekPoint]) -> Option<usize> {
+    let distance = |index: usize| {
+        let beside = &points[index.saturating_sub(2)..(index + 3).min(points.len())];
+        let mut times: Vec<f64> = beside.iter().map(|point| point.ms).collect();
+        times.sort_by(f64::total_cmp);
+        let median = times[times.len() / 2];
+        ((points[index].ms - median).abs(), median)
+    };
+    let far = (0..points.len()).map(|index| (distance(index), index));
+    let ((distance, median), index) = far.max_by(|one, other| one.0.0.total_cmp(&other.0.0))?;
+    (2.0 * distance > (median * NOISE_SHARE).max(NOISE_MS)).then_some(index)
 }
 
 /// Hewlett-Packard's equation: a root before the knee, a line from there on; before it there may be
