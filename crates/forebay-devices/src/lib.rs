@@ -47,15 +47,18 @@ const BUNDLED: &[(&str, &str)] = &[
     ("d7-p5520", include_str!("../devices/d7-p5520.toml")),
     ("exos-x18", include_str!("../devices/exos-x18.toml")),
     ("hc550", include_str!("../devices/hc550.toml")),
+    ("hdd-500gb", include_str!("../devices/hdd-500gb.toml")),
     ("mg08", include_str!("../devices/mg08.toml")),
     ("samsung-830", include_str!("../devices/samsung-830.toml")),
     ("sata250", include_str!("../devices/sata250.toml")),
     ("st1000lm035", include_str!("../devices/st1000lm035.toml")),
     ("st1000nm0011", include_str!("../devices/st1000nm0011.toml")),
+    ("st2000dm006", include_str!("../devices/st2000dm006.toml")),
     ("st2000dm008", include_str!("../devices/st2000dm008.toml")),
     ("st91000640ss", include_str!("../devices/st91000640ss.toml")),
     ("travelstar-5k320", include_str!("../devices/travelstar-5k320.toml")),
     ("ultrastar-36z15", include_str!("../devices/ultrastar-36z15.toml")),
+    ("wd-raptor-73gb-10k", include_str!("../devices/wd-raptor-73gb-10k.toml")),
     ("wd10ezex", include_str!("../devices/wd10ezex.toml")),
 ];
 

@@ -62,6 +62,9 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
         ("cheetah-15k7", 300e9, "15000 rpm"),
         ("sata250", 250e9, "7200 rpm"),
         ("ultrastar-36z15", 36.7e9, "15000 rpm"),
+        ("hdd-500gb", 500e9, "7200 rpm"),
+        ("st2000dm006", 2e12, "7200 rpm"),
+        ("wd-raptor-73gb-10k", 74e9, "10000 rpm"),
     ];
     for (name, bytes, rpm) in capacities {
         let device = open(name).unwrap();

@@ -44,7 +44,7 @@ fn reads_of_a_disk_are_met_where_the_fit_did_not_see_them() {
     assert_eq!(fit.figures.ahead, 0);
     assert!(fit.notes.iter().any(|note| note.contains("no random writes")), "{:?}", fit.notes);
     // The file says the same disk.
-    let (_, spec) = crate::read_spec(std::path::Path::new("fit.toml"), &fit.toml(&checks)).unwrap();
+    let (_, spec) = crate::read_spec(std::path::Path::new("fit.toml"), &fit.toml()).unwrap();
     let crate::DiskSpec::Drive(drive) = spec else { panic!("a plain disk") };
     let again = check(&Drive::new(&drive).unwrap(), &rows(&reads)[2..4]);
     for (again, check) in again.iter().zip(&checks[2..4]) {
@@ -78,6 +78,43 @@ fn a_disk_that_waits_for_the_answer_is_met() {
     judge(&checks, Op::Read, 0.05, 1);
     judge(&checks, Op::Write, 0.10, u32::MAX);
     assert_eq!(fit.figures.ahead, -1);
+}
+
+/// What the files of measured disks claim.
+#[test]
+fn bundled_files_meet_what_was_measured() {
+    let checked = |name: &str, table: &str| {
+        let (_, spec) = crate::open_spec(name).unwrap();
+        let crate::DiskSpec::Drive(drive) = spec else { panic!("{name} is a plain disk") };
+        check(&Drive::new(&drive).unwrap(), &rows(table))
+    };
+    let checks = checked("hdd-500gb", HDD_500GB);
+    judge(&checks, Op::Read, 0.05, 1);
+    judge(&checks, Op::Write, 0.05, 8);
+    for (name, table) in [("wd-raptor-73gb-10k", RAPTOR), ("st2000dm006", ST2000DM006)] {
+        let checks = checked(name, table);
+        judge(&checks, Op::Read, 0.05, 1);
+        judge(&checks, Op::Write, 0.10, u32::MAX);
+    }
+}
+
+/// No drive gains more by depth than a maker claims, and those without a claim no more than was measured.
+#[test]
+fn bundled_disks_gain_a_plausible_share_by_depth() {
+    for device in crate::list().unwrap() {
+        let crate::list::DeviceModel::Drive(drive) = &device.model else { continue };
+        let rate = |depth| play(&mut drive.clone(), Op::Read, 4096, depth).iops;
+        let gain = rate(32) / rate(1);
+        let [least, most] = match &device.name[..] {
+            "hdd-500gb" | "st2000dm006" | "wd-raptor-73gb-10k" => [1.44, 1.68],
+            "sata250" | "wd10ezex" | "st2000dm008" | "travelstar-5k320" | "st1000lm035" => {
+                [1.4, 1.7]
+            }
+            "exos-x18" | "hc550" | "mg08" => [2.2, 2.5],
+            _ => [1.7, 2.1],
+        };
+        assert!((least..most).contains(&gain), "{}: {gain:.2}", device.name);
+    }
 }
 
 fn row(op: Op, depth: u32, iops: f64) -> SweepRow {
@@ -150,7 +187,7 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     assert!((fit.figures.catch_margin_ms - 4.0).abs() < 0.01, "{:?}", fit.figures);
     assert!(fit.notes.iter().any(|note| note.contains("5400 turns a minute are assumed")));
     assert!(fit.notes.iter().any(|note| note.contains("of 4 or more")), "{:?}", fit.notes);
-    let text = fit.toml(&[]);
+    let text = fit.toml();
     assert!(text.contains("# assumed: 0.36 of a revolution"), "{text}");
     // Writes alone, as fast as their cache makes them.
     let fit = super::fit(&[row(Op::Write, 1, 150.0)], unknown).unwrap();
