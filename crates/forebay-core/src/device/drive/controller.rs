@@ -144,7 +144,7 @@ pub struct QueueSpec {
     /// eight does.
     pub starvation: Nanos,
     /// When it ranks commands, the drive counts on a sector only if the head would be on its track so
-    /// much earlier. The access itself takes as long as it takes.
+    /// much earlier, or is about to pass it. The access itself takes as long as it takes.
     pub catch_margin: Nanos,
     /// Commands already committed when the next one is chosen, beside the one at the media. -1: the
     /// drive chooses only when the host has answered the completion, among all that has come by then.

@@ -81,6 +81,8 @@ impl Window {
 pub(super) struct Motion {
     pub(super) cylinder: u32,
     pub(super) head: u32,
+    /// The sector that the head comes to if it goes on.
+    pub(super) next: u64,
     /// When it is done with what it does.
     pub(super) free_at: u64,
     seeking: Window,
@@ -187,6 +189,7 @@ impl Mechanism {
         self.note(start, arrived, arrived + rotation, ends);
         (self.motion.cylinder, self.motion.head, self.motion.free_at) =
             (last.cylinder, last.head, ends);
+        self.motion.next = task.first + task.count;
         let first_begins = first_ends.saturating_sub(from.ends - from.begins);
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }

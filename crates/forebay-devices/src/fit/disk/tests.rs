@@ -111,7 +111,7 @@ fn bundled_disks_gain_a_plausible_share_by_depth() {
                 [1.4, 1.7]
             }
             "exos-x18" | "hc550" | "mg08" => [2.2, 2.5],
-            _ => [1.7, 2.1],
+            _ => [1.7, 2.2],
         };
         assert!((least..most).contains(&gain), "{}: {gain:.2}", device.name);
     }
