@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use forebay_core::device::drive::DriveSpec;
+use forebay_core::device::drive::{Controller, DriveSpec};
 use forebay_trace::whole;
 use forebay_trace::write::Kept;
 
@@ -133,8 +133,9 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     let curve =
         |name: &str| seek_curve(&beside(name).map_err(|error| format!("{name}: {error}"))?, name);
     let layout = layout_block(&model, &model_path, beside)?;
-    let (hdd, format) =
+    let (hdd, format, write_seek_less) =
         model::read(&model, &layout, &curve, &mut notes).map_err(malformed(&model_path))?;
+    let controller = Controller { write_seek_less, ..controller };
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
     check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
@@ -463,7 +464,8 @@ mod tests {
         let settle = |ms: &str| with("settling delay = 0.4", &format!("settling delay = {ms}"));
         let repaired = settle("-0.7").unwrap();
         assert_eq!(repaired.drive.disk.write_settle, Nanos::ZERO);
-        noted(&repaired, "line 22: Add. write settling delay: got -0.7 ms, taken as 0");
+        assert_eq!(repaired.drive.controller.write_seek_less, Nanos::from_micros(700));
+        noted(&repaired, "line 22: Add. write settling delay: got -0.7 ms; a write seeks shorter");
         assert!(settle("-10.1").unwrap_err().to_string().contains("got -10.1, expected a time"));
         let last = |cylinder: &str| {
             with("Last cylinder number = 39", &format!("Last cylinder number = {cylinder}"))

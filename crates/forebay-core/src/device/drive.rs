@@ -124,8 +124,10 @@ impl Drive {
         check_rest(&spec.disk)?;
         spec.controller.check()?;
         let depth = spec.controller.queue.depth as usize;
+        let mut mechanism = Mechanism::new(&spec.disk, spec.format.as_ref())?;
+        mechanism.write_less = spec.controller.write_seek_less.0;
         Ok(Drive {
-            mechanism: Mechanism::new(&spec.disk, spec.format.as_ref())?,
+            mechanism,
             controller: spec.controller,
             buffer: spec.controller.buffer.map(Buffer::new),
             cache: spec.controller.write_cache.map(WriteCache::new),

@@ -5,11 +5,14 @@
 //! slightly wrong is repaired and noted, a line each, what they get grossly wrong is refused. A curve
 //! that falls by no more than [`NOISE_SHARE`] of a time or [`NOISE_MS`], as measurements do and equations
 //! fitted to them at their knee, is made to rise by the least change (pool adjacent violators). Few
-//! measured points that are farther off are left out, which DiskSim takes as they are. A negative settling time, which DiskSim takes off a write's seek, is 0.
+//! measured points that are farther off are left out, which DiskSim takes as they are. A negative settling
+//! time makes a write's seek shorter than a read's, as it does in DiskSim.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::Format;
 use forebay_core::device::hdd::{HddSpec, LEN_MAX, Power, SeekSpec};
+
+use crate::file::SETTLE_NEGATIVE_MS_MAX;
 
 use super::layout::{self, Layout, MAX_CYLINDERS, MAX_HEADS};
 use super::libparam::{Block, Entry, Fault, Value};
@@ -39,16 +42,13 @@ const OUTLIERS_ONE_IN: usize = 20;
 /// One may be of so many already.
 const POINTS_FOR_ONE: usize = 8;
 
-/// A settling time below zero by up to this is a correction of measured writes, beyond it a fault.
-const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
-
-/// Arm, platters and format of the `dm_disk` in `block`.
+/// Arm, platters and format of the `dm_disk` in `block`, and by how much its writes seek shorter than its reads.
 pub(super) fn read(
     block: &Block,
     from: &Layout,
     curve: Curve<'_>,
     notes: &mut Notes,
-) -> Result<(HddSpec, Format), Fault> {
+) -> Result<(HddSpec, Format, Nanos), Fault> {
     let disk = Params::new(block);
     let heads = disk.needed_count("Number of data surfaces", 1..=MAX_HEADS)?;
     let cylinders = disk.needed_count("Number of cylinders", 1..=MAX_CYLINDERS)?;
@@ -64,6 +64,7 @@ pub(super) fn read(
     let seek = seek_of(&mechanics, cylinders, curve, notes)?;
     let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.time(key)?));
     let head_switch = millis("Head switch time")?;
+    let [write_settle, write_less] = settle(&mechanics, notes)?;
     let spec = HddSpec {
         heads,
         zones,
@@ -71,7 +72,7 @@ pub(super) fn read(
         start_phase: Nanos::ZERO,
         cylinder_switch: head_switch.max(first_time(&seek)),
         seek,
-        write_settle: settle(&mechanics, notes)?,
+        write_settle,
         head_switch,
         track_skew: None,
         cylinder_skew: None,
@@ -90,19 +91,20 @@ pub(super) fn read(
     for params in [&disk, &mechanics] {
         list_unknown(params, &["Access time type", "Skew units"], notes);
     }
-    Ok((spec, format))
+    Ok((spec, format, write_less))
 }
 
-/// What a write waits longer than a read until the head has settled.
-fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<Nanos, Fault> {
+/// What a write waits longer than a read until the head has settled, and by how much it seeks shorter;
+/// one of them is nothing.
+fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Fault> {
     let key = "Add. write settling delay";
     let ms = mechanics.or_zero(key)?;
     if (-SETTLE_NEGATIVE_MS_MAX..0.0).contains(&ms) {
-        let what = format!("{key}: got {ms} ms, taken as 0: no write settles before a read does");
+        let what = format!("{key}: got {ms} ms; a write seeks shorter by that, as in DiskSim");
         notes.push((mechanics.line_of(key), what));
-        return Ok(Nanos::ZERO);
+        return Ok([Nanos::ZERO, Nanos::from_millis_f64(-ms)]);
     }
-    Ok(Nanos::from_millis_f64(mechanics.time(key)?))
+    Ok([Nanos::from_millis_f64(mechanics.time(key)?), Nanos::ZERO])
 }
 
 pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: &mut Notes) {

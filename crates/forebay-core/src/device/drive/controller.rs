@@ -174,6 +174,11 @@ pub struct Controller {
     pub zero_latency_reads: bool,
     /// The same of writes.
     pub zero_latency_writes: bool,
+    /// By how much a write seeks shorter than a read, beside what [`HddSpec::write_settle`] adds: drives were measured
+    /// of which writes seek shorter.
+    ///
+    /// [`HddSpec::write_settle`]: crate::device::hdd::HddSpec::write_settle
+    pub write_seek_less: Nanos,
     /// What share of a write's data must have come before its first sector is written ("Low
     /// (write) water mark"); one sector at least.
     pub write_watermark_share: f64,
