@@ -469,6 +469,7 @@ fn read_changed(
     let price = price::checked(file.price).map_err(malformed)?;
     let catch_margin_range = range.filter(|_| drive.is_some());
     let shingled = file.shingled;
+    let summary = if shingled { format!("{summary}, shingled") } else { summary };
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;
     let mechanics = Some((disk, Sources::of(text, sources::CONTROLLER)));

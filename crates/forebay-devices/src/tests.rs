@@ -72,6 +72,11 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
         assert!((1.0..1.01).contains(&share), "{name}: {share}");
         assert!(device.name.eq_ignore_ascii_case(name) && !device.description.is_empty());
         assert!(device.summary.contains(rpm), "{}", device.summary);
+        let is_shingled = ["st2000dm008", "st1000lm035"].contains(&name);
+        assert_eq!(
+            (device.shingled, device.summary.ends_with(", shingled")),
+            (is_shingled, is_shingled)
+        );
     }
     let flash = [("samsung-830", 256e9), ("990-PRO", 2e12), ("d7-p5520", 3.84e12)];
     for (name, bytes) in flash {
