@@ -154,6 +154,8 @@ pub(super) struct QueueTable {
     depth: u32,
     starvation_ms: Option<f64>,
     catch_margin_ms: Option<f64>,
+    /// Between what margins the true one lies, where `catch_margin_ms` is a guess.
+    catch_margin_range_ms: Option<[f64; 2]>,
     ahead: Option<i32>,
 }
 
@@ -161,6 +163,21 @@ pub(super) struct QueueTable {
 const STARVATION_MS_MAX: f64 = 10_000.0;
 
 impl QueueTable {
+    /// The least and the greatest catch margin that the drive may have.
+    pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, String> {
+        let Some([least, greatest]) = self.catch_margin_range_ms else { return Ok(None) };
+        let key = "catch_margin_range_ms";
+        let range = [millis(key, least)?, millis(key, greatest)?];
+        let margin = self.catch_margin_ms.unwrap_or(0.0);
+        if (least..=greatest).contains(&margin) {
+            return Ok(Some(range));
+        }
+        Err(format!(
+            "{key}: got [{least}, {greatest}], expected a range from the least to the greatest with \
+             catch_margin_ms, which is {margin}, in it"
+        ))
+    }
+
     fn queue(&self) -> Result<QueueSpec, String> {
         let default = QueueSpec::default();
         let starvation = |ms| millis_to("starvation_ms", ms, STARVATION_MS_MAX);
@@ -213,8 +230,10 @@ impl Tables<'_> {
             write_ns_per_sector: bus.write_us_per_sector * 1e3,
         });
         let queue = self.queue.map_or(Ok(QueueSpec::default()), |table| {
-            table.get_ref().queue().map_err(|what| fault(table.span(), what))
+            let queue = table.get_ref().queue();
+            queue.map_err(|what| fault(table.span(), what))
         })?;
+        self.catch_margin_range()?;
         let flags = self.buffer.map(Spanned::get_ref);
         let buffer = self
             .buffer
@@ -237,7 +256,14 @@ impl Tables<'_> {
             zero_latency_reads: flags.is_some_and(|buffer| buffer.zero_latency_reads),
             zero_latency_writes: flags.is_some_and(|buffer| buffer.zero_latency_writes),
             write_watermark_share: flags.map_or(0.0, |buffer| buffer.write_watermark_share),
+            write_seek_less: Nanos::ZERO,
         })
+    }
+
+    /// The least and the greatest catch margin that the drive may have, if the file says so.
+    pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, Fault> {
+        let Some(table) = self.queue else { return Ok(None) };
+        table.get_ref().catch_margin_range().map_err(|what| fault(table.span(), what))
     }
 
     /// How `zones` are formatted, if the file says so.

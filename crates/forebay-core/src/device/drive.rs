@@ -138,8 +138,10 @@ impl Drive {
         check_rest(&spec.disk)?;
         spec.controller.check()?;
         let depth = spec.controller.queue.depth as usize;
+        let mut mechanism = Mechanism::new(&spec.disk, spec.format.as_ref())?;
+        mechanism.write_less = spec.controller.write_seek_less.0;
         Ok(Drive {
-            mechanism: Mechanism::new(&spec.disk, spec.format.as_ref())?,
+            mechanism,
             controller: spec.controller,
             buffer: spec.controller.buffer.map(Buffer::new),
             cache: spec.controller.write_cache.map(WriteCache::new),
@@ -209,13 +211,12 @@ impl Drive {
         };
         let overhead = kind.after(self.wrote);
         let apart = self.wrote && first != self.next_sector;
-        let place = self.mechanism.surface.place(first);
         let mut command = Command {
             io,
             arrived: now,
             first,
             count,
-            spot: self.mechanism.spot(place, now + overhead, io.op == Op::Write),
+            spot: self.mechanism.spot(first, now + overhead, io.op == Op::Write),
             needs_arm: true,
             may_hit: true,
             overhead,

@@ -221,6 +221,7 @@ impl Drive {
         if let Some(stopped) = buffer.stop(&self.mechanism.surface, at) {
             self.mechanism.motion.cylinder = stopped.place.cylinder;
             self.mechanism.motion.head = stopped.place.head;
+            self.mechanism.motion.next = stopped.next;
             self.mechanism.motion.free_at = self.mechanism.motion.free_at.max(stopped.free_at);
             self.mechanism.note_stopped(stopped.free_at.max(now));
         }

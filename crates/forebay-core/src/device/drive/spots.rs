@@ -10,6 +10,7 @@ use super::mechanism::Mechanism;
 pub(super) struct Spot {
     pub(super) cylinder: u32,
     pub(super) head: u32,
+    pub(super) first: u64,
     /// The platters' angle at which it begins, in ns.
     pub(super) angle: u64,
     /// The arm does not start for it sooner.
@@ -48,48 +49,57 @@ impl Spots {
     }
 
     /// When the head reaches the one that it reaches first, and which that is. The arm starts at `start` or later, and is
-    /// counted on only where it is there by `margin` earlier. Of those that are reached at the same time it is one that
-    /// `is_before` the other.
+    /// counted on only where it is there by `margin` earlier or only has to go on. Of those that are reached at the same
+    /// time it is one that `is_before` the other.
     pub(super) fn nearest(
         &self,
         mechanism: &Mechanism,
         (start, margin): (u64, u64),
         is_before: impl Fn(u64, u64) -> bool,
     ) -> Option<(u64, u64)> {
-        let here = mechanism.motion.cylinder;
-        let mut right = self.0.partition_point(|spot| spot.cylinder < here);
-        let mut left = right;
+        let (here, next) = (mechanism.motion.cylinder, mechanism.motion.next);
         let mut best: Option<(u64, u64)> = None;
-        loop {
-            let before = left.checked_sub(1).map(|at| (here - self.0[at].cylinder, at));
-            let after = self.0.get(right).map(|spot| (spot.cylinder - here, right));
-            let (distance, at) = match (before, after) {
-                (Some(before), Some(after)) => before.min(after),
-                (before, after) => before.or(after)?,
-            };
-            if at == right {
-                right += 1
-            } else {
-                left -= 1
-            }
-            let spot = &self.0[at];
-            let seek = mechanism.seek_time(distance);
-            let least = start.saturating_add(margin).saturating_add(seek);
-            if best.is_some_and(|(reached, _)| reached < least) {
-                return best;
-            }
-            let start = start.max(spot.from).saturating_add(margin);
-            let reached = mechanism.reach(spot, start, seek);
-            let is_better = best.is_none_or(|(other, key)| {
+        let mut look_at = |spot: &Spot, seek: u64, margin: u64| {
+            let from = start.max(spot.from).saturating_add(margin);
+            let reached = mechanism.reach(spot, from, seek);
+            let is_better = |(other, key): (u64, u64)| {
                 reached < other || reached == other && is_before(spot.key, key)
-            });
-            if is_better {
+            };
+            if best.is_none_or(is_better) {
                 best = Some((reached, spot.key));
             }
-            if left == 0 && right == self.0.len() {
-                return best;
+            best
+        };
+        let mut found = None;
+        for spot in self.0.iter().filter(|spot| spot.first == next) {
+            let seek = mechanism.seek_time(spot.cylinder.abs_diff(here));
+            found = look_at(spot, seek, 0);
+        }
+        for (distance, spot) in self.outward(here) {
+            let seek = mechanism.seek_time(distance);
+            let least = start.saturating_add(margin + seek).saturating_sub(mechanism.write_less);
+            if found.is_some_and(|(reached, _)| reached < least) {
+                break;
+            }
+            if spot.first != next {
+                found = look_at(spot, seek, margin);
             }
         }
+        found
+    }
+
+    /// All, the nearest to cylinder `here` first, and how far they are.
+    fn outward(&self, here: u32) -> impl Iterator<Item = (u32, &Spot)> {
+        let (below, above) = self.0.split_at(self.0.partition_point(|spot| spot.cylinder < here));
+        let (mut below, mut above) = (below.iter().rev().peekable(), above.iter().peekable());
+        std::iter::from_fn(move || {
+            let down = below.peek().map(|spot| here - spot.cylinder);
+            let up = above.peek().map(|spot| spot.cylinder - here);
+            match (down, up) {
+                (Some(down), up) if up.is_none_or(|up| down < up) => Some((down, below.next()?)),
+                (_, up) => Some((up?, above.next()?)),
+            }
+        })
     }
 }
 
@@ -117,9 +127,8 @@ mod tests {
         };
         let (mut spots, mut all) = (Spots::default(), Vec::new());
         for key in 0..4000 {
-            let place = mechanism.surface.place(random(sectors));
-            let from = random(2) * random(30_000_000);
-            let spot = Spot { key, ..mechanism.spot(place, from, random(2) == 0) };
+            let (first, from) = (random(sectors), random(2) * random(30_000_000));
+            let spot = Spot { key, ..mechanism.spot(first, from, random(2) == 0) };
             spots.insert(spot);
             all.push(spot);
             if all.len() > 40 {
@@ -131,9 +140,15 @@ mod tests {
             }
             let start = random(20_000_000);
             let margin = random(2) * 3_000_000;
-            mechanism.motion.cylinder = mechanism.surface.place(random(sectors)).cylinder;
+            mechanism.motion.next = random(sectors);
+            mechanism.motion.cylinder = mechanism.surface.place(mechanism.motion.next).cylinder;
+            if random(2) == 0 {
+                mechanism.motion.next = all[random(all.len() as u64) as usize].first;
+            }
+            mechanism.write_less = random(2) * 2_000_000;
             let of_all = all.iter().map(|spot| {
                 let seek = mechanism.seek_time(spot.cylinder.abs_diff(mechanism.motion.cylinder));
+                let margin = if spot.first == mechanism.motion.next { 0 } else { margin };
                 (mechanism.reach(spot, start.max(spot.from) + margin, seek), spot.key)
             });
             let found = spots.nearest(&mechanism, (start, margin), |a, b| a < b);

@@ -44,6 +44,15 @@ fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
 }
 
 #[test]
+fn what_the_head_comes_to_next_needs_no_margin() {
+    let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(3));
+    drive.start(Nanos::ZERO, io(Op::Read, 10, 4));
+    start(&mut drive, 0, &[60, 15, 14]);
+    // 14 goes on; 15 does then; 60 lies beyond the margin.
+    assert_eq!(drain(&mut drive), [(10, 1_410), (14, 1_510), (15, 1_610), (60, 6_110)]);
+}
+
+#[test]
 fn runs_of_the_cache_are_ranked_with_the_margin_too() {
     let order = |margin_us: u64| {
         let mut drive = with(|controller| {
