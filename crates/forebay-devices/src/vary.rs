@@ -1,7 +1,7 @@
-//! A drive with what is assumed of its controller halved or doubled: how far an answer hangs on it. Data sheets tell the
-//! size of a drive's memory and the depth of its queue, not how these are used.
+//! A drive that is not quite as its file says: how far an answer hangs on what is assumed. Data sheets tell the size of
+//! a drive's memory and the depth of its queue, not how these are used. What has a range is put at both of its ends,
+//! other parts of the controller are halved and doubled.
 
-use forebay_core::Nanos;
 use forebay_core::device::drive::{Controller, Drive};
 use forebay_core::device::list::DeviceModel;
 
@@ -11,7 +11,7 @@ use super::OpenDevice;
 /// large.
 type Part = (&'static str, &'static [&'static str], fn(&mut Controller, f64));
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 2] = [
     ("memory for reads", &["segments", "segment_sectors"], |controller, times| {
         if let Some(buffer) = &mut controller.buffer {
             buffer.segments = scaled(buffer.segments.into(), times) as u32;
@@ -23,9 +23,6 @@ const PARTS: [Part; 3] = [
             cache.sectors = scaled(cache.sectors, times).max(cache.extent_sectors);
         }
     }),
-    ("time that its queue passes a command over", &["starvation_ms"], |controller, times| {
-        controller.queue.starvation = Nanos(scaled(controller.queue.starvation.0, times));
-    }),
 ];
 
 /// A drive that is as its file says but for one part of its controller.
@@ -33,13 +30,22 @@ const PARTS: [Part; 3] = [
 pub struct Varied {
     /// The part.
     pub part: &'static str,
-    /// So many times as large as the file says.
-    pub times: f64,
+    /// What is put in its place: "half the memory for reads", "a catch margin of 2.1 ms".
+    pub with: String,
     /// The drive.
     pub device: OpenDevice,
 }
 
 impl OpenDevice {
+    /// The drive with the least and the greatest catch margin that it may have; nothing where that is known.
+    pub fn at_margins(&self) -> Vec<Varied> {
+        let at = |margin| {
+            let with = format!("a catch margin of {margin}");
+            Some(Varied { part: "catch margin", with, device: self.at_catch_margin(margin)? })
+        };
+        self.catch_margin_range().into_iter().flatten().filter_map(at).collect()
+    }
+
     /// The drive with each part of its controller of which a figure is assumed halved and doubled; nothing of what has
     /// no such part.
     pub fn varied(&self) -> Vec<Varied> {
@@ -58,7 +64,8 @@ impl OpenDevice {
             let model = Drive::new(&spec).ok().filter(|_| changed)?;
             let name = format!("{} with its {part} times {times}", self.name);
             let (model, drive) = (DeviceModel::Drive(Box::new(model)), Some(spec));
-            Some(Varied { part, times, device: OpenDevice { name, model, drive, ..self.clone() } })
+            let with = format!("{} the {part}", if times < 1.0 { "half" } else { "twice" });
+            Some(Varied { part, with, device: OpenDevice { name, model, drive, ..self.clone() } })
         };
         each.filter_map(varied).collect()
     }
@@ -78,22 +85,34 @@ mod tests {
         let drive = open("st1000nm0011").unwrap();
         let whole = drive.drive.clone().unwrap().controller;
         let varied = drive.varied();
-        assert_eq!(varied.len(), 6);
-        for Varied { part, times, device } in varied {
+        assert_eq!(varied.len(), 4);
+        for Varied { part, with, device } in varied {
+            let times = if with.starts_with("half the ") { 0.5 } else { 2.0 };
+            assert!(with.ends_with(part), "{with}");
             let mut expected = whole;
             match part {
                 "memory for reads" => {
                     expected.buffer.as_mut().unwrap().segments = (16.0 * times) as u32
                 }
-                "memory for writes" => {
+                _ => {
                     let cache = expected.write_cache.as_mut().unwrap();
                     (cache.extents, cache.sectors) =
                         ((64.0 * times) as u32, (65536.0 * times) as u64);
                 }
-                _ => expected.queue.starvation = Nanos((1e9 * times) as u64),
             }
-            assert_eq!(device.drive.unwrap().controller, expected, "{part} times {times}");
+            assert_eq!(device.drive.unwrap().controller, expected, "{with}");
         }
+    }
+
+    #[test]
+    fn a_margin_that_is_a_guess_has_two_ends() {
+        let drive = open("sata250").unwrap();
+        let margins = drive.at_margins().into_iter();
+        let margins =
+            margins.map(|varied| varied.device.drive.unwrap().controller.queue.catch_margin);
+        assert_eq!(Some(margins.collect::<Vec<_>>()), drive.catch_margin_range().map(Into::into));
+        assert!(open("sata250:plain").unwrap().at_margins().is_empty());
+        assert!(open("fixed:100").unwrap().at_margins().is_empty());
     }
 
     #[test]

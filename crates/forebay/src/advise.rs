@@ -83,6 +83,8 @@ pub enum Verdict {
     NothingToGain,
     /// It depends on whether requests wait for one another: open and dependent replay do not agree.
     Depends,
+    /// It depends on figures of the drive that nobody tells: what is better at one end of their range is not at the other.
+    DependsOnDrive,
     /// There are too few requests to tell.
     TooShort,
     /// The trace does not say when requests came.
@@ -277,6 +279,10 @@ pub fn advise(
         Some(other) => leading.choice(prefer).agreeing(other),
         None => leading.choice(prefer),
     };
+    let (choice, unsure) =
+        sensitivity::on_every_drive(input, device, choice, setup, jobs, &mut |told: &Told| {
+            progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() })
+        })?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice);
     let ranking = leading.ranking(&choice, recommended.as_deref());
@@ -289,9 +295,10 @@ pub fn advise(
         let share = PLAIN_SHARE - SCHEDULERS_SHARE;
         progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
     })?;
+    let varied = [device.at_margins(), device.varied()].concat();
     let sensitivity = sensitivity::sensitivity(
         input,
-        device,
+        varied,
         [baseline, free],
         setup,
         jobs,
@@ -347,6 +354,7 @@ pub fn advise(
         choice: &choice,
         plain: plain.as_ref(),
         sensitivity: &sensitivity,
+        unsure: &unsure,
         span_s,
     };
     let (headline, findings) = (case.headline(), case.findings());
@@ -510,9 +518,10 @@ fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<T
     let policy = match verdict {
         Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
         // Flash may have another set: then the baseline is as good and takes less of the processor.
-        Verdict::LoadTooLow | Verdict::NothingToGain | Verdict::Depends => {
-            choice.today().filter(|_| !rotates || choice.differs_today())
-        }
+        Verdict::LoadTooLow
+        | Verdict::NothingToGain
+        | Verdict::Depends
+        | Verdict::DependsOnDrive => choice.today().filter(|_| !rotates || choice.differs_today()),
         Verdict::TooShort | Verdict::NoTimes => None,
     };
     policy.map(|policy| Today::of(policy, rotates))

@@ -25,6 +25,7 @@ mod passed_over;
 
 use serde::Serialize;
 
+use super::Sensitivity;
 use super::available::From;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
 use crate::quantities::{millis, seconds};
@@ -146,6 +147,8 @@ pub(super) struct Choice<'a> {
     other_moves: bool,
     /// Whether Forebay's own may be chosen.
     own: bool,
+    /// Runs that are not better than the baseline on every drive that it may be.
+    unsure: Vec<usize>,
 }
 
 impl<'a> Choice<'a> {
@@ -176,6 +179,7 @@ impl<'a> Choice<'a> {
             agreed: None,
             other_moves: false,
             own: true,
+            unsure: Vec::new(),
         }
     }
 
@@ -204,7 +208,38 @@ impl<'a> Choice<'a> {
 
     /// By this replay alone.
     pub(super) fn alone(&self) -> Choice<'a> {
-        Choice { agreed: None, figures: self.figures.clone(), ..*self }
+        let (figures, unsure) = (self.figures.clone(), self.unsure.clone());
+        Choice { agreed: None, figures, unsure, ..*self }
+    }
+
+    /// Whether `policy` is still better than the baseline on a drive that is not quite as assumed: in the figure that
+    /// speaks for it most, and by more than 3 % worse in none.
+    pub(super) fn holds(&self, policy: &str, elsewhere: &Sensitivity) -> bool {
+        let Some(run) = self.runs.iter().position(|run| run.policy == policy) else { return true };
+        let gain = |figure: Figure| match figure {
+            Figure::Total => Some(elsewhere.gain_share),
+            Figure::Reads => elsewhere.read_p99_gain_share,
+            Figure::Writes => elsewhere.write_p99_gain_share,
+        };
+        let best = self.beats(run, self.baseline).and_then(gain);
+        let mut gains = self.figures.iter().filter_map(|figure| gain(*figure));
+        best.is_none_or(|gain| gain > 0.0) && gains.all(|gain| gain >= -SHARE_THAT_MATTERS)
+    }
+
+    /// The run of `policy`.
+    pub(super) fn run(&self, policy: &str) -> Option<&'a RunResult> {
+        self.runs.iter().find(|run| run.policy == policy)
+    }
+
+    /// Whether something was passed over since it is not better on every drive.
+    pub(super) fn is_unsure(&self) -> bool {
+        !self.unsure.is_empty()
+    }
+
+    /// The same without `policy`, which is not better on every drive that this one may be.
+    pub(super) fn without(mut self, policy: &str) -> Self {
+        self.unsure.extend(self.runs.iter().position(|run| run.policy == policy));
+        self
     }
 
     /// The run that gains are measured against.
@@ -322,9 +357,10 @@ impl<'a> Choice<'a> {
         !self.baseline().figures.is_overloaded() && run.figures.is_overloaded()
     }
 
-    /// Whether no other replay has anything against it.
+    /// Whether no other replay, and no other drive that it may be, has anything against it.
     fn is_agreed(&self, run: usize) -> bool {
-        run == self.baseline || self.agreed.as_ref().is_none_or(|agreed| agreed[run])
+        let agreed = self.agreed.as_ref().is_none_or(|agreed| agreed[run]);
+        run == self.baseline || agreed && !self.unsure.contains(&run)
     }
 
     /// Those that may be chosen: of what can be had, what both replays agree on.

@@ -38,6 +38,8 @@ pub(super) struct Case<'a> {
     pub(super) choice: &'a Choice<'a>,
     pub(super) plain: Option<&'a Plain>,
     pub(super) sensitivity: &'a [Sensitivity],
+    /// What is not recommended since it is not better on every drive, and what it saves on these.
+    pub(super) unsure: &'a [(String, Vec<Sensitivity>)],
     /// How long requests come.
     pub(super) span_s: f64,
 }
@@ -145,6 +147,7 @@ impl Case<'_> {
             }
             Verdict::LoadTooLow => self.mostly_idle(),
             Verdict::Depends => self.disputed(),
+            Verdict::DependsOnDrive => self.unsure(),
             Verdict::TooShort | Verdict::NoTimes => format!(
                 "Too short to advise: {} in {} {} nothing of schedulers or other remedies; {TOO_FEW} \
                  are the least that do.",
@@ -159,6 +162,24 @@ impl Case<'_> {
                 self.stay(),
             ),
         }
+    }
+
+    /// What would be recommended if the drive were known.
+    fn unsure(&self) -> String {
+        let told = self.unsure.first().map(|(policy, drives)| {
+            let assumed = self.results.iter().find(|run| run.policy == *policy);
+            let on =
+                |one: &Sensitivity| format!("with {}, {}", one.with, one.saved(self.total_words()));
+            let on: Vec<String> = drives.iter().map(on).collect();
+            let assumed = assumed.map_or(String::new(), |run| self.falls(run));
+            format!("{policy}: as assumed, {assumed}; it saves {}.", on.join("; "))
+        });
+        format!(
+            "It depends on how the drive chooses among its commands, which no data sheet tells. {} {} Measure the drive to \
+             know: docs/measure-a-drive.md.",
+            told.unwrap_or_default(),
+            self.stay()
+        )
     }
 
     /// What a device that is mostly idle leaves to gain: nothing, or in bursts what chance may be all of.

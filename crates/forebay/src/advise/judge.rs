@@ -87,6 +87,7 @@ pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<St
     let best = choice.best().unwrap_or(&baseline.policy);
     let verdict = match () {
         () if best != baseline.policy => Verdict::Recommended,
+        () if choice.is_unsure() => Verdict::DependsOnDrive,
         () if choice.is_disputed() => Verdict::Depends,
         () if is_at_ease(baseline, span_s) => Verdict::LoadTooLow,
         // On an idle disk too a burst is put in order by some scheduler, to somebody's cost.

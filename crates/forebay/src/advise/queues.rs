@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::choice::Choice;
 use super::remedies::{Remedy, RemedyKind};
 use super::trial::Trial;
-use super::{Today, resampled};
-use crate::devices::OpenDevice;
+use super::{Sensitivity, Today, resampled};
+use crate::devices::{OpenDevice, Varied};
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::simulate::{Bed, Run, RunResult, run_on};
@@ -110,7 +110,10 @@ impl Trial<'_> {
         let chosen =
             best.and_then(|best| tried.iter().find(|one| one.run.result.policy == best.policy));
         let elsewhere = match chosen {
-            Some(one) => self.queues_elsewhere(one, &today.policy, progress)?,
+            Some(one) => match self.queues_elsewhere(one, &today.policy, progress)? {
+                None => self.queues_on_every_drive(one, &choice, progress)?,
+                why => why,
+            },
             None => None,
         };
         let best = best.filter(|_| elsewhere.is_none());
@@ -162,6 +165,27 @@ impl Trial<'_> {
             let (how, held) = (other.setup.replay.as_told(), choice.against_baseline(&runs[1]));
             format!("{how}, nothing is sure to be gained ({held})")
         }))
+    }
+
+    /// Why they are not to be set all the same: they are not better on every drive that this one may be. None if they are.
+    fn queues_on_every_drive(
+        &self,
+        one: &Tried,
+        choice: &Choice<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, Error> {
+        let today = &choice.baseline().policy;
+        for Varied { part, with, device } in self.device.at_margins() {
+            let Some(resized) = one.queues.device(&device) else { continue };
+            let ships = run_on(self.input, Bed::of(&device), today, self.setup, progress)?.result;
+            let ran = run_on(self.input, Bed::of(&resized), &one.policy, self.setup, progress)?;
+            let there = Sensitivity::of(part, with, &ships, &ran.result);
+            if !choice.holds(&one.run.result.policy, &there) {
+                let saved = there.saved(self.setup.replay.total_name());
+                return Ok(Some(format!("with {} it saves {saved}", there.with)));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -1,8 +1,10 @@
 //! How far an answer hangs on what is assumed of a drive's controller: the recommended scheduler and the baseline again,
-//! with one part of it at a time halved and doubled.
+//! with one part of it at a time at both ends of its range, or halved and doubled. What is not better at both ends of a
+//! range is not recommended ([`super::choice::Choice::holds`]).
 
 use serde::Serialize;
 
+use super::choice::Choice;
 use super::judge::TOO_FEW;
 use crate::devices::{OpenDevice, Varied};
 use crate::error::Error;
@@ -10,14 +12,15 @@ use crate::input::Input;
 use crate::progress::{Telling, Told};
 use crate::quantities::percent;
 use crate::simulate::{Bed, RunResult, Setup, run_all};
+use forebay_trace::plural::listed;
 
 /// What the recommended scheduler saves on a drive that is not quite as assumed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sensitivity {
     /// The part of the controller that differs.
     pub part: String,
-    /// So many times as large as assumed.
-    pub times: f64,
+    /// What is put in its place.
+    pub with: String,
     /// The baseline's total time there.
     pub baseline_total_s: f64,
     /// The recommended scheduler's.
@@ -30,10 +33,10 @@ pub struct Sensitivity {
     pub write_p99_gain_share: Option<f64>,
 }
 
-/// `chosen` against `baseline` on every drive that `device` may be, by what is assumed of it; nothing where they are one.
+/// `chosen` against `baseline` on each of the drives that are `varied`; nothing where they are one.
 pub(super) fn sensitivity(
     input: &Input,
-    device: &OpenDevice,
+    varied: Vec<Varied>,
     [baseline, chosen]: [&RunResult; 2],
     setup: Setup,
     jobs: usize,
@@ -43,21 +46,65 @@ pub(super) fn sensitivity(
         return Ok(Vec::new());
     }
     let names = [&baseline.policy[..], &chosen.policy[..]];
-    let varied = device.varied();
     let count = varied.len() as f64;
-    let on = |(at, Varied { part, times, device }): (usize, Varied)| {
+    let on = |(at, Varied { part, with, device }): (usize, Varied)| {
         let runs = run_all(input, Bed::of(&device), &names, setup, jobs, &mut |told: &Told| {
             let done_share = (at as f64 + told.done_share) / count;
-            progress(&Told { doing: format!("with {times} times the {part}"), done_share })
+            progress(&Told { doing: format!("with {with}"), done_share })
         })?;
         let [baseline, chosen] = &runs[..] else { return Err(Error::Unfit(device.name)) };
-        Ok(Sensitivity::of(part, times, &baseline.result, &chosen.result))
+        Ok(Sensitivity::of(part, with, &baseline.result, &chosen.result))
     };
     varied.into_iter().enumerate().map(on).collect()
 }
 
+/// `choice` without what is not better than the baseline on every drive that `device` may be: what it would use, and
+/// what it would have Linux use. And what was passed over for that, with what it saves on these drives.
+pub(super) fn on_every_drive<'a>(
+    input: &Input,
+    device: &OpenDevice,
+    mut choice: Choice<'a>,
+    setup: Setup,
+    jobs: usize,
+    progress: Telling<'_>,
+) -> Result<(Choice<'a>, Vec<(String, Vec<Sensitivity>)>), Error> {
+    let (mut sure, mut unsure): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
+    let margins = device.at_margins();
+    loop {
+        let used = [choice.best(), choice.today()].into_iter().flatten();
+        let unknown = |policy: &&str| !sure.iter().any(|known| known == policy);
+        let run = used.filter(unknown).find_map(|policy| choice.run(policy));
+        let Some(run) = run.filter(|_| !margins.is_empty()) else { return Ok((choice, unsure)) };
+        let runs = [choice.baseline(), run];
+        let drives = sensitivity(input, margins.clone(), runs, setup, jobs, progress)?;
+        match drives.iter().all(|one| choice.holds(&run.policy, one)) {
+            true => sure.push(run.policy.clone()),
+            false => {
+                choice = choice.without(&run.policy);
+                unsure.push((run.policy.clone(), drives));
+            }
+        }
+    }
+}
+
 impl Sensitivity {
-    fn of(part: &str, times: f64, baseline: &RunResult, chosen: &RunResult) -> Sensitivity {
+    /// What is saved: "3 % of disk busy time and 12 % of read p99".
+    pub(super) fn saved(&self, total: &str) -> String {
+        let shares = [
+            (Some(self.gain_share), total),
+            (self.read_p99_gain_share, "read p99"),
+            (self.write_p99_gain_share, "write p99"),
+        ];
+        let told = |(share, of): (Option<f64>, &str)| Some(format!("{} of {of}", percent(share?)));
+        listed(&shares.into_iter().filter_map(told).collect::<Vec<_>>())
+    }
+
+    pub(super) fn of(
+        part: &str,
+        with: String,
+        baseline: &RunResult,
+        chosen: &RunResult,
+    ) -> Sensitivity {
         let saved = |is: f64, was: f64| 1.0 - is / was.max(1e-9) + 0.0;
         let tail = |is: Option<f64>, was: Option<f64>, count: u64| {
             is.zip(was).filter(|_| count >= TOO_FEW).map(|(is, was)| saved(is, was))
@@ -65,7 +112,7 @@ impl Sensitivity {
         let (now, before) = (&chosen.figures, &baseline.figures);
         Sensitivity {
             part: part.to_string(),
-            times,
+            with,
             baseline_total_s: baseline.total_s(),
             total_s: chosen.total_s(),
             gain_share: saved(chosen.total_s(), baseline.total_s()),
@@ -82,7 +129,7 @@ pub(super) fn told(
     total: &str,
 ) -> Option<String> {
     let first = all.first()?;
-    let assumed = Sensitivity::of("", 1.0, baseline, chosen);
+    let assumed = Sensitivity::of("", String::new(), baseline, chosen);
     let range = |of: fn(&Sensitivity) -> Option<f64>| {
         let least = all.iter().filter_map(of).fold(f64::MAX, f64::min);
         let most = all.iter().filter_map(of).fold(f64::MIN, f64::max);
@@ -103,14 +150,14 @@ pub(super) fn told(
     parts.dedup();
     let loses = |one: &&Sensitivity| (one.gain_share < 0.0) != (assumed.gain_share < 0.0);
     let turns = all.iter().find(loses).map(|one| {
-        let size = if one.times < 1.0 { "half" } else { "twice" };
         format!(
-            " With {size} the {} it turns round: measure the drive (docs/measure-a-drive.md) before you rely on it.",
-            one.part
+            " With {} it turns round: measure the drive (docs/measure-a-drive.md) before you rely on it.",
+            one.with
         )
     });
     Some(format!(
-        "What is assumed of the drive, halved and doubled one by one ({}): {} saves {} against {}.{}",
+        "What is assumed of the drive, at both ends of its range or halved and doubled, one by one ({}): {} saves {} \
+         against {}.{}",
         parts.join(", "),
         chosen.policy,
         figures.join(", "),
@@ -132,17 +179,27 @@ mod tests {
         chosen.policy = "clook".to_string();
         (baseline.figures.busy_s, chosen.figures.busy_s) = (100.0, 88.0);
         let runs = [&baseline, &chosen];
-        let one = |times: f64, busy_s: f64| {
+        let one = |with: &str, busy_s: f64| {
             let other = RunResult {
                 figures: Figures { busy_s, ..chosen.figures.clone() },
                 ..chosen.clone()
             };
-            Sensitivity::of("memory for reads", times, &baseline, &other)
+            Sensitivity::of("memory for reads", with.to_string(), &baseline, &other)
         };
-        let calm = told(&[one(0.5, 92.0), one(2.0, 85.0)], runs, "disk busy time").unwrap();
+        let calm = told(
+            &[one("half the memory for reads", 92.0), one("twice the memory for reads", 85.0)],
+            runs,
+            "disk busy time",
+        )
+        .unwrap();
         assert!(calm.contains("one by one (memory for reads): clook saves 8 % to 15 % of disk busy time (12 % as assumed)"), "{calm}");
         assert!(calm.ends_with(&format!(" against {}.", baseline.policy)), "{calm}");
-        let turned = told(&[one(0.5, 92.0), one(2.0, 103.0)], runs, "disk busy time").unwrap();
+        let turned = told(
+            &[one("half the memory for reads", 92.0), one("twice the memory for reads", 103.0)],
+            runs,
+            "disk busy time",
+        )
+        .unwrap();
         assert!(
             turned.contains("-3 % to 8 %")
                 && turned.contains("With twice the memory for reads it turns round"),

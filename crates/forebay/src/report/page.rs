@@ -156,6 +156,7 @@ fn head(advice: &Advice) -> String {
     let (class, verdict) = match advice.verdict {
         Verdict::Recommended => ("good", "A scheduler helps"),
         Verdict::Depends => ("calm", "It depends"),
+        Verdict::DependsOnDrive => ("calm", "It depends on the drive"),
         Verdict::BaselineIsBest => ("calm", "The baseline is best"),
         Verdict::LoadTooLow => ("calm", "Nothing to gain: the device is mostly idle"),
         Verdict::NothingToGain => ("calm", "Nothing to gain"),

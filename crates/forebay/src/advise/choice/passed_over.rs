@@ -30,6 +30,8 @@ pub enum PassedOver {
     WayNotCounted,
     /// It is not better than the baseline under the other replay.
     Disputed,
+    /// It is not better than the baseline on every drive that this one may be.
+    Unsure,
     /// Nothing beats it, and the one to use is better in a figure.
     Worse {
         /// The one to use.
@@ -61,6 +63,7 @@ impl fmt::Display for PassedOver {
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::WayNotCounted => to.write_str("the way through a server is not counted"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),
+            PassedOver::Unsure => to.write_str("not better on every drive that this may be"),
             PassedOver::Worse { than, figure } => {
                 write!(to, "better than {than} in one figure, worse in another: {figure}")
             }
@@ -144,6 +147,9 @@ impl<'a> Reason<'a> {
             Reason::Other(PassedOver::Disputed) => {
                 format!("{policies} {is} not better under the other replay")
             }
+            Reason::Other(PassedOver::Unsure) => {
+                format!("{policies} {is} not better on every drive that this may be")
+            }
             Reason::Other(_) => format!("{policies} {is} no longer to be had"),
         }
     }
@@ -180,7 +186,8 @@ impl Choice<'_> {
             return Some(beaten);
         }
         if !self.is_agreed(run) && self.beats(run, self.baseline).is_some() {
-            return Some(PassedOver::Disputed);
+            let is_unsure = self.unsure.contains(&run);
+            return Some(if is_unsure { PassedOver::Unsure } else { PassedOver::Disputed });
         }
         let than = name(chosen);
         Some(match self.figures.iter().find(|figure| self.is_less(**figure, chosen, run)) {
