@@ -297,12 +297,14 @@ impl Drive {
     }
 
     /// When the head reaches sector `first` if it starts at `start`, as the drive counts when it ranks: no
-    /// sooner than the seek and the margin after that, unless it only has to go on.
+    /// sooner than the seek and the margin after that. What is uncertain is a seek, so there is no margin
+    /// where the arm stays on its cylinder or only has to go on to the next.
     fn rank(&self, start: u64, first: u64, write: bool) -> u64 {
-        let goes_on = first == self.mechanism.motion.next;
-        let margin = if goes_on { 0 } else { self.controller.queue.catch_margin.0 };
-        let start = start.saturating_add(margin);
+        let motion = &self.mechanism.motion;
         let place = self.mechanism.surface.place(first);
+        let is_sure = place.cylinder == motion.cylinder || first == motion.next;
+        let margin = if is_sure { 0 } else { self.controller.queue.catch_margin.0 };
+        let start = start.saturating_add(margin);
         let [seek, rotation] = self.mechanism.approach(start, place, write, 0);
         start.saturating_add(seek + rotation)
     }
