@@ -48,10 +48,10 @@ fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
 fn an_arm_that_stays_or_goes_on_needs_no_margin() {
     let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(3));
     drive.start(Nanos::ZERO, io(Op::Read, 96, 4));
-    start(&mut drive, 0, &[150, 5, 100]);
-    // 99 has passed at 10 ms. 100 goes on, as the arm is at cylinder 1 when it begins at 11 ms; then the
-    // arm stays for 150; 5 is the last, though it was reached sooner than with a margin 100 was.
-    assert_eq!(drain(&mut drive), [(96, 10_010), (100, 11_110), (150, 16_110), (5, 20_610)]);
+    start(&mut drive, 0, &[230, 115, 100]);
+    // 99 has passed at 10 ms, and 100 begins as the arm comes to cylinder 1, at 11 ms; there it stays for
+    // 115. 230 would be reached at 15 ms with the margin at first, and is so at last.
+    assert_eq!(drain(&mut drive), [(96, 10_010), (100, 11_110), (115, 12_610), (230, 15_110)]);
 }
 
 #[test]
