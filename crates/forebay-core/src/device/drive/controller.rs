@@ -143,8 +143,8 @@ pub struct QueueSpec {
     /// A command that has waited so long in the drive goes next, however far away, but at most one in
     /// eight does.
     pub starvation: Nanos,
-    /// When it ranks commands, the drive counts on a sector only if the head would be on its track so
-    /// much earlier, or is about to pass it. The access itself takes as long as it takes.
+    /// When it ranks commands, the drive counts on a sector of another cylinder only if the head would
+    /// be there so much earlier. The access itself takes as long as it takes.
     pub catch_margin: Nanos,
     /// Commands already committed when the next one is chosen, beside the one at the media. -1: the
     /// drive chooses only when the host has answered the completion, among all that has come by then.

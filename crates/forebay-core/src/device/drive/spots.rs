@@ -49,8 +49,8 @@ impl Spots {
     }
 
     /// When the head reaches the one that it reaches first, and which that is. The arm starts at `start` or later, and is
-    /// counted on only where it is there by `margin` earlier or only has to go on. Of those that are reached at the same
-    /// time it is one that `is_before` the other.
+    /// counted on only where it is there by `margin` earlier, stays on its cylinder or only has to go on. Of those that are
+    /// reached at the same time it is one that `is_before` the other.
     pub(super) fn nearest(
         &self,
         mechanism: &Mechanism,
@@ -76,7 +76,7 @@ impl Spots {
             found = look_at(spot, seek, 0);
         }
         for (distance, spot) in self.outward(here) {
-            let seek = mechanism.seek_time(distance);
+            let (seek, margin) = (mechanism.seek_time(distance), margin * u64::from(distance > 0));
             let least = start.saturating_add(margin + seek).saturating_sub(mechanism.write_less);
             if found.is_some_and(|(reached, _)| reached < least) {
                 break;
@@ -148,7 +148,11 @@ mod tests {
             mechanism.write_less = random(2) * 2_000_000;
             let of_all = all.iter().map(|spot| {
                 let seek = mechanism.seek_time(spot.cylinder.abs_diff(mechanism.motion.cylinder));
-                let margin = if spot.first == mechanism.motion.next { 0 } else { margin };
+                let margin = match spot.cylinder == mechanism.motion.cylinder {
+                    true => 0,
+                    false if spot.first == mechanism.motion.next => 0,
+                    false => margin,
+                };
                 (mechanism.reach(spot, start.max(spot.from) + margin, seek), spot.key)
             });
             let found = spots.nearest(&mechanism, (start, margin), |a, b| a < b);
