@@ -31,10 +31,14 @@ fn synchronous(readers: u64) -> Vec<Record> {
 }
 
 fn advised(records: Vec<Record>, both_replays: bool) -> Advice {
+    advised_on("st1000nm0011:plain", records, both_replays)
+}
+
+fn advised_on(device: &str, records: Vec<Record>, both_replays: bool) -> Advice {
     let streams = records.iter().map(|record| record.stream).max().unwrap() + 1;
     let labels = (0..streams).map(|stream| format!("reader-{stream}")).collect();
     let input = Input::from_records(records, labels);
-    let device = devices::open("st1000nm0011:plain").unwrap();
+    let device = devices::open(device).unwrap();
     let flash = default_flash().unwrap();
     let asked = Asked { both_replays, ..Asked::default() };
     advise(&input, &device, String::new(), &flash, Setup::default(), asked, &mut unheard).unwrap()
@@ -94,6 +98,21 @@ fn few_latencies_make_it_rough_and_none_leave_open_replay_alone() {
         (advice.other_replay.is_some(), rough)
     };
     assert_eq!([0, 7, 8].map(with), [(false, false), (true, true), (true, false)]);
+}
+
+/// What is recommended on a drive of which nobody says how it chooses is better at both ends of what it may be.
+#[test]
+fn what_is_recommended_holds_however_the_drive_chooses() {
+    let advice = advised_on("st1000nm0011", synchronous(24), true);
+    let margins: Vec<_> =
+        advice.sensitivity.iter().filter(|one| one.part == "catch margin").collect();
+    match advice.verdict {
+        Verdict::Recommended => {
+            assert_eq!(margins.len(), 2, "{}", advice.headline);
+            assert!(margins.iter().all(|one| one.gain_share > 0.0), "{margins:?}");
+        }
+        _ => assert!(margins.is_empty(), "{}", advice.headline),
+    }
 }
 
 fn with_latency(mut records: Vec<Record>, latency: Option<Nanos>) -> Vec<Record> {

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::choice::Choice;
-use super::judge::TOO_FEW;
+use super::judge::{TOO_FEW, tells_latencies};
 use crate::devices::{OpenDevice, Varied};
 use crate::error::Error;
 use crate::input::Input;
@@ -107,7 +107,9 @@ impl Sensitivity {
     ) -> Sensitivity {
         let saved = |is: f64, was: f64| 1.0 - is / was.max(1e-9) + 0.0;
         let tail = |is: Option<f64>, was: Option<f64>, count: u64| {
-            is.zip(was).filter(|_| count >= TOO_FEW).map(|(is, was)| saved(is, was))
+            is.zip(was)
+                .filter(|_| count >= TOO_FEW && tells_latencies(baseline))
+                .map(|(is, was)| saved(is, was))
         };
         let (now, before) = (&chosen.figures, &baseline.figures);
         Sensitivity {

@@ -1,7 +1,7 @@
 use forebay_core::{Done, Flags, Nanos, Observer, Op, Request};
 
 use super::*;
-use crate::advise::sample;
+use crate::advise::{Verdict, sample};
 use crate::simulate::Replay;
 use crate::slices::Slices;
 
@@ -359,6 +359,40 @@ fn what_is_simple_has_to_be_within_a_tenth() {
     };
     assert_eq!(chosen_at(3500.0), "mq-deadline");
     assert_eq!(chosen_at(3900.0), "own");
+}
+
+/// What the drive may be decides: another is chosen, or nothing, and it is said why.
+#[test]
+fn what_is_not_better_on_every_drive_is_not_chosen() {
+    let runs = Runs::of(&[
+        run("none", 100.0, 100.0, 100.0),
+        run("mq-deadline", 100.0, 50.0, 100.0),
+        run("kyber", 100.0, 70.0, 100.0),
+    ]);
+    let there = |total: f64, reads: f64, writes: f64| Sensitivity {
+        part: String::new(),
+        with: "a catch margin of 0 ms".to_string(),
+        baseline_total_s: 1.0,
+        total_s: 1.0,
+        gain_share: total,
+        read_p99_gain_share: Some(reads),
+        write_p99_gain_share: Some(writes),
+    };
+    let choice = runs.choice(Prefer::Balance);
+    assert_eq!(choice.best(), Some("mq-deadline"));
+    assert!(choice.holds("mq-deadline", &there(0.0, 0.01, -0.02)));
+    // Its gain turns round, or another figure pays for it.
+    assert!(!choice.holds("mq-deadline", &there(0.0, -0.01, 0.0)));
+    assert!(!choice.holds("mq-deadline", &there(0.0, 0.4, -0.04)));
+    assert!(choice.holds("none", &there(0.0, 0.0, 0.0)));
+    let choice = choice.without("mq-deadline");
+    assert_eq!((choice.best(), choice.is_unsure()), (Some("kyber"), true));
+    let why = |choice: &Choice<'_>, policy| choice.passed_over(policy, "kyber").unwrap();
+    assert_eq!(why(&choice, "mq-deadline"), PassedOver::Unsure);
+    let choice = choice.without("kyber");
+    assert_eq!((choice.best(), choice.today()), (Some("none"), Some("none")));
+    let (verdict, recommended) = crate::advise::judge::scheduler(&choice, 100.0);
+    assert_eq!((verdict, recommended.as_deref()), (Verdict::DependsOnDrive, Some("none")));
 }
 
 #[test]
