@@ -153,6 +153,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
         head,
         idle: Default::default(),
         slices: None,
+        judged: None,
         read_distribution: distribution(tail_ms),
         write_distribution: distribution(tail_ms * 1.3),
     }
