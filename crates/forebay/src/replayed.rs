@@ -27,6 +27,15 @@ pub enum Replay {
 }
 
 impl Replay {
+    /// Its name: `open`, `closed` or `dependent`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Replay::Open => "open",
+            Replay::Closed => "closed",
+            Replay::Dependent => "dependent",
+        }
+    }
+
     /// What a run's total time is called: below saturation open replay has no time of completion that order could change, so
     /// it is the time that devices work.
     pub fn total_name(self) -> &'static str {

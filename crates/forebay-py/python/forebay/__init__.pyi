@@ -236,6 +236,8 @@ class Advice:
     @property
     def findings(self) -> list[str]: ...
     @property
+    def trust(self) -> dict[str, Any]: ...
+    @property
     def remedies(self) -> list[dict[str, Any]]: ...
     @property
     def cautions(self) -> list[str]: ...
@@ -530,6 +532,7 @@ def advise(
     from_: str | None = None,
     names: Trace | None = None,
     prefer: Literal["total", "reads", "writes", "balance"] = "balance",
+    fit_device: bool = False,
 ) -> Advice:
     """Tries every scheduler on a trace, ranks them, explains and recommends."""
 
