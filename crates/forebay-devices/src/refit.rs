@@ -1,5 +1,6 @@
-//! A disk with another media rate: what is unknown of a user's own disk, to be fitted to how it did.
+//! A disk with another media rate or catch margin: what is unknown of a user's own disk, to be fitted to how it did.
 
+use forebay_core::Nanos;
 use forebay_core::device::drive::{Drive, DriveSpec};
 use forebay_core::device::hdd::{Hdd, HddSpec, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
@@ -28,6 +29,24 @@ impl OpenDevice {
             mechanics: Some((disk, sources.clone())),
             ..self.clone()
         })
+    }
+}
+
+impl OpenDevice {
+    /// How much earlier than a sector the head has to be there for the drive to count on it when it ranks commands; none
+    /// of what ranks none.
+    pub fn catch_margin(&self) -> Option<Nanos> {
+        let queue = self.drive.as_ref()?.controller.queue;
+        (queue.depth > 1).then_some(queue.catch_margin)
+    }
+
+    /// The same drive with another such margin; none of what ranks no commands.
+    pub fn at_catch_margin(&self, margin: Nanos) -> Option<OpenDevice> {
+        self.catch_margin()?;
+        let drive = self.changed(|controller| controller.queue.catch_margin = margin)?;
+        let model = DeviceModel::Drive(Box::new(Drive::new(&drive).ok()?));
+        let name = format!("{} with a catch margin of {} ms", self.name, margin.as_millis_f64());
+        Some(OpenDevice { name, model, drive: Some(drive), ..self.clone() })
     }
 }
 
@@ -71,6 +90,20 @@ mod tests {
             assert!((cylinders - 0.8).abs() < 0.01, "{name}: {cylinders}");
             let plain = faster.plain().map(|plain| plain.model.cylinders());
             assert!(plain.is_none_or(|plain| plain == faster.model.cylinders()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_margin_is_the_queue_s() {
+        let drive = open("st1000nm0011").unwrap();
+        let margin = Nanos::from_micros(3210);
+        let changed = drive.at_catch_margin(margin).unwrap();
+        assert_eq!(changed.catch_margin(), Some(margin));
+        let was = drive.drive.as_ref().unwrap().controller.queue;
+        let is = changed.drive.as_ref().unwrap().controller.queue;
+        assert_eq!((is.depth, is.starvation), (was.depth, was.starvation));
+        for name in ["st1000nm0011:plain", "st1000nm0011:queue-depth=1", "d7-p5520", "fixed:9"] {
+            assert!(open(name).unwrap().at_catch_margin(margin).is_none(), "{name}");
         }
     }
 

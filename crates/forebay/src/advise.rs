@@ -41,6 +41,8 @@ mod sizing;
 mod source;
 mod trial;
 mod trust;
+#[cfg(test)]
+mod trust_tests;
 
 pub use available::{From, Today};
 use choice::Choice;

@@ -216,4 +216,4 @@ pub(crate) fn retrodict_part(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -48,6 +48,7 @@ __all__ = [
     "laws",
     "least_time",
     "offline",
+    "retrodict",
     "plan_buy",
     "plan_capacity",
     "plan_consolidate",
@@ -504,6 +505,20 @@ def offline(
     names: Trace | None = None,
 ) -> list[dict[str, Any]]:
     """The best order of the I/Os of small windows beside what schedulers make of them."""
+
+def retrodict(
+    trace: _Source,
+    *,
+    device: _Path,
+    policy: str = "mq-deadline",
+    disks: int = 1,
+    replay: _Replay = "open",
+    map: _Map = "scale",
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Simulates the system that recorded a trace, and holds its latencies against the recorded ones."""
 
 def least_time(
     trace: _Source,

@@ -5,7 +5,7 @@
 //! the model comes nearest to the recording, all others as they are, twice over. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and
 //! writes, of the logarithm of modelled over recorded, without its sign.
 
-use forebay_core::Device;
+use forebay_core::{Device, Nanos};
 use forebay_core::device::list::DeviceModel;
 use serde::Serialize;
 
@@ -29,6 +29,8 @@ const JUDGED_MOST: u64 = 200_000;
 const ROUNDS: usize = 2;
 /// Media rates that are tried, over what the file says.
 const RATES: [f64; 7] = [1.0, 0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
+/// Catch margins that are tried, in revolutions: from a drive that counts on every sector to one that gains least.
+const MARGINS: [f64; 7] = [0.0, 0.08, 0.16, 0.25, 0.33, 0.4, 0.45];
 
 /// A device that was fitted to the first half of a trace.
 #[derive(Clone, Debug, Serialize)]
@@ -39,6 +41,9 @@ pub struct DeviceFit {
     pub write_cache: Option<bool>,
     /// The media rate over what the file says.
     pub media_rate_times: f64,
+    /// How much earlier than a sector the head has to be there for the drive to count on it; none of a disk that queues no
+    /// commands.
+    pub catch_margin_ms: Option<f64>,
     /// Requests of the first half that it was fitted to.
     pub fitted_requests: u64,
     /// Runs of the search.
@@ -61,10 +66,13 @@ struct Figures {
     /// Off where the file has it on.
     write_cache_off: bool,
     rate_times: f64,
+    /// In revolutions; none as the file says.
+    catch_margin: Option<f64>,
 }
 
 impl Figures {
-    const AS_SAID: Figures = Figures { write_cache_off: false, rate_times: 1.0 };
+    const AS_SAID: Figures =
+        Figures { write_cache_off: false, rate_times: 1.0, catch_margin: None };
 
     /// The device with these; none of what cannot be changed so.
     fn of(self, device: &OpenDevice) -> Option<OpenDevice> {
@@ -76,6 +84,10 @@ impl Figures {
         if self.rate_times != 1.0 {
             device = device.at_media_rate(self.rate_times)?;
         }
+        if let Some(turns) = self.catch_margin {
+            let margin = device.revolution()?.as_secs_f64() * turns;
+            device = device.at_catch_margin(Nanos::from_secs_f64(margin))?;
+        }
         device.name = format!("{name} as fitted");
         Some(device)
     }
@@ -84,15 +96,20 @@ impl Figures {
     fn alternatives(self) -> Vec<Vec<Figures>> {
         let caches = [false, true].map(|write_cache_off| Figures { write_cache_off, ..self });
         let rates = RATES.map(|rate_times| Figures { rate_times, ..self });
-        vec![caches.to_vec(), rates.to_vec()]
+        let margins = MARGINS.map(|margin| Figures { catch_margin: Some(margin), ..self });
+        vec![caches.to_vec(), rates.to_vec(), margins.to_vec()]
     }
 
-    fn told(self, device: &OpenDevice) -> String {
+    /// In words, as the figures of `fitted`, which `device` was made into.
+    fn told(self, device: &OpenDevice, fitted: &OpenDevice) -> String {
         let cache = match (device.without_write_cache().is_some(), self.write_cache_off) {
             (false, _) => String::new(),
             (true, off) => format!("write cache {}, ", if off { "off" } else { "on" }),
         };
-        format!("{cache}media rate times {}", significant(self.rate_times))
+        let margin = fitted.catch_margin().map_or(String::new(), |margin| {
+            format!(", catch_margin_ms = {}", significant(margin.as_millis_f64()))
+        });
+        format!("{cache}media rate times {}{margin}", significant(self.rate_times))
     }
 }
 
@@ -138,6 +155,7 @@ pub(super) fn fit(
         said: String::new(),
         write_cache: device.without_write_cache().map(|_| !best.write_cache_off),
         media_rate_times: best.rate_times,
+        catch_margin_ms: fitted.catch_margin().map(Nanos::as_millis_f64),
         fitted_requests: requests,
         runs: search.tried.len() as u64,
         unfitted: unfitted.clone(),
@@ -146,22 +164,21 @@ pub(super) fn fit(
         fitted_error_share,
         is_used,
     };
-    fit.said = fit.told(device, best);
+    fit.said = fit.told(device, &best.told(device, &fitted));
     Ok((fit, is_used.then_some(fitted)))
 }
 
 impl DeviceFit {
-    fn told(&self, device: &OpenDevice, best: Figures) -> String {
+    fn told(&self, device: &OpenDevice, figures: &str) -> String {
         let of = |one: &Retrodiction| off(one).unwrap_or_default();
         let used = match self.is_used {
             true => "The answer is about the fitted model.",
             false => "The fit is not nearer there, so the answer is about the model as its file says.",
         };
         format!(
-            "Fitted to {} of the first half: {}. On the second half, which the fit has not seen, the fitted {}: {} on \
+            "Fitted to {} of the first half: {figures}. On the second half, which the fit has not seen, the fitted {}: {} on \
              average. As its file says, the {}: {} on average. Your disk is taken for {} under {}, in {} replay. {used}",
             counted(self.fitted_requests, "request"),
-            best.told(device),
             of(&self.fitted),
             percent(self.fitted_error_share),
             of(&self.unfitted),

@@ -20,7 +20,7 @@ impl Observer for Took {
 }
 
 /// So many requests, one every `gap_us` on average, three reads to a write, all over 100 GB.
-fn records(count: u64, gap_us: u64) -> Vec<Record> {
+pub(crate) fn records(count: u64, gap_us: u64) -> Vec<Record> {
     let mut state = 7u64;
     let mut draw = |below: u64| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -44,7 +44,7 @@ fn records(count: u64, gap_us: u64) -> Vec<Record> {
     (0..count).map(one).collect()
 }
 
-fn input_of(records: Vec<Record>) -> Input {
+pub(crate) fn input_of(records: Vec<Record>) -> Input {
     Input::from_records(records, (0..8).map(|stream| format!("task {stream}")).collect())
 }
 
