@@ -1,9 +1,10 @@
 //! `--fit-device`: the few figures of a disk that its data sheet does not tell, fitted to the first half of the trace
 //! and judged on the second.
 //!
-//! The search is deterministic: from what the device file says, one figure after another takes the value under which
-//! the model comes nearest to the recording, all others as they are, twice over. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and
-//! writes, of the logarithm of modelled over recorded, without its sign.
+//! The search is deterministic: first a coarse grid of all three figures, because a slower medium and a larger margin make
+//! up for one another; then, from the best of it, one figure after another takes the value under which the model comes
+//! nearest to the recording. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and writes, of the
+//! logarithm of modelled over recorded, without its sign.
 
 use forebay_core::{Device, Nanos};
 use forebay_core::device::list::DeviceModel;
@@ -25,7 +26,7 @@ use crate::simulate::{Bed, Setup};
 const FITTED_MOST: u64 = 20_000;
 /// Requests that the fit is judged on at most: the first of the second half.
 const JUDGED_MOST: u64 = 200_000;
-/// How often each figure is tried in turn.
+/// How often each figure is refined in turn.
 const ROUNDS: usize = 2;
 /// Media rates that are tried, over what the file says.
 const RATES: [f64; 7] = [1.0, 0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
@@ -92,12 +93,25 @@ impl Figures {
         Some(device)
     }
 
-    /// What each figure may be instead, one after another.
-    fn alternatives(self) -> Vec<Vec<Figures>> {
-        let caches = [false, true].map(|write_cache_off| Figures { write_cache_off, ..self });
-        let rates = RATES.map(|rate_times| Figures { rate_times, ..self });
-        let margins = MARGINS.map(|margin| Figures { catch_margin: Some(margin), ..self });
-        vec![caches.to_vec(), rates.to_vec(), margins.to_vec()]
+    /// Where the search begins.
+    fn grid() -> Vec<Figures> {
+        let mut grid = Vec::new();
+        for write_cache_off in [false, true] {
+            for rate_times in [1.0, 0.8, 1.25] {
+                for catch_margin in [None, Some(0.0), Some(0.16), Some(0.33)] {
+                    grid.push(Figures { write_cache_off, rate_times, catch_margin });
+                }
+            }
+        }
+        grid
+    }
+
+    /// What one figure may be instead: the margin, or the rate.
+    fn refined(self, step: usize) -> Vec<Figures> {
+        if step.is_multiple_of(2) {
+            return MARGINS.map(|margin| Figures { catch_margin: Some(margin), ..self }).to_vec();
+        }
+        RATES.map(|rate_times| Figures { rate_times, ..self }).to_vec()
     }
 
     /// In words, as the figures of `fitted`, which `device` was made into.
@@ -210,11 +224,10 @@ impl Search<'_> {
     /// The figures with the least misfit.
     fn best(&mut self, progress: Telling<'_>) -> Result<Figures, Error> {
         let mut best = Figures::AS_SAID;
-        self.tries(&[best], 0.0, progress)?;
-        let kinds = best.alternatives().len();
-        for step in 0..ROUNDS * kinds {
-            let candidates = best.alternatives().swap_remove(step % kinds);
-            self.tries(&candidates, step as f64 / (ROUNDS * kinds) as f64, progress)?;
+        let steps = std::iter::once(None).chain((0..2 * ROUNDS).map(Some));
+        for step in steps {
+            let candidates = step.map_or_else(Figures::grid, |step| best.refined(step));
+            self.tries(&candidates, progress)?;
             // What the search has already wins where another is not nearer.
             let of = |figures: Figures| {
                 let found = self.tried.iter().find(|(tried, _)| *tried == figures);
@@ -231,12 +244,7 @@ impl Search<'_> {
     }
 
     /// Runs those of `candidates` that were not tried yet.
-    fn tries(
-        &mut self,
-        candidates: &[Figures],
-        done_share: f64,
-        progress: Telling<'_>,
-    ) -> Result<(), Error> {
+    fn tries(&mut self, candidates: &[Figures], progress: Telling<'_>) -> Result<(), Error> {
         let is_new = |one: &&Figures| !self.tried.iter().any(|(tried, _)| tried == *one);
         let devices: Vec<(Figures, OpenDevice)> = candidates
             .iter()
@@ -247,7 +255,7 @@ impl Search<'_> {
         let misfits = side_by_side(
             &names,
             (self.jobs, 1),
-            done_share..done_share,
+            0.0..0.0,
             |part, _| Ok(misfit(&self.run(&devices[part].1)?).unwrap_or(f64::MAX)),
             progress,
         )?;
