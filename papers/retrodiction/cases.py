@@ -22,7 +22,7 @@ class Case:
     policy: str
     #: What is known of the device and the scheduler, and what is guessed.
     why: str
-    #: "known" if the device is, else "guessed".
+    #: Whether the device is known.
     basis: str = "guessed"
     disks: int = 1
 
@@ -42,6 +42,7 @@ LOOPED = (
     "known: our own capture, on a loop device that is held to 120 MB/s each way and has no seeks, scheduler none. There is no "
     "model of that throttle, which lets bursts pass and then stops them; the device file paces each byte instead"
 )
+NO_MODEL = "known, not modelled"
 NODE = (
     "known: a Hadoop node's `/dev/sdb` with XFS, in May 2020; the drive is not stated. {scheduler}. Latencies run from when a request is queued; some "
     "are missing with the CPU files that are missing. "
@@ -57,10 +58,10 @@ SERVER = (
 
 #: In the order of the traces' own list.
 CASES = [
-    Case("Hadoop terasort", "traces/terasort.parquet", LOOP, "none", LOOPED, "known"),
-    Case("Hadoop wordcount", "hadoop/wordcount.parquet", LOOP, "none", LOOPED, "known"),
-    Case("Hadoop grep", "hadoop/grep.parquet", LOOP, "none", LOOPED, "known"),
-    Case("Hadoop text", "hadoop/randomtextwriter.parquet", LOOP, "none", LOOPED, "known"),
+    Case("Hadoop terasort", "traces/terasort.parquet", LOOP, "none", LOOPED, NO_MODEL),
+    Case("Hadoop wordcount", "hadoop/wordcount.parquet", LOOP, "none", LOOPED, NO_MODEL),
+    Case("Hadoop grep", "hadoop/grep.parquet", LOOP, "none", LOOPED, NO_MODEL),
+    Case("Hadoop text", "hadoop/randomtextwriter.parquet", LOOP, "none", LOOPED, NO_MODEL),
     Case("Hadoop node 10", "blktrace-bin/hadoop-eternity10.sdb.tar.xz", "samsung-830", "deadline",
          f"{NODE.format(scheduler=DEADLINE)}{SCATTERED}; samsung-830 is the one SATA solid-state drive of before 2020 among ours"),
     Case("Hadoop node 10", "blktrace-bin/hadoop-eternity10.sdb.tar.xz", "st1000nm0011", "deadline",

@@ -41,8 +41,8 @@ page does that for every trace we have with recorded latencies. `forebay advise 
 """
 
 LEGEND = """\
-Each cell has recorded / modelled in ms, and in brackets the error: modelled over recorded, less 1. `!` marks twice or half of what
-was recorded, and beyond. A quantile of fewer than {least} requests is in brackets and not judged. *Open*: requests come when
+Each cell has recorded / modelled in ms, and in brackets the error: modelled over recorded, less 1, or from ten times on so many
+times. `!` marks twice or half of what was recorded, and beyond. A quantile of fewer than {least} requests is in brackets and not judged. *Open*: requests come when
 they were recorded, however late the model answers. *Dependent*: each comes its recorded think time after the answer that it can
 have waited for. *Overloaded*: the model cannot keep up, so that its times are the length of a backlog. *Outstanding*: mean
 requests outstanding in the seconds in which any is, recorded / modelled; then the mean absolute error by second, and the correlation over
@@ -64,6 +64,13 @@ TAIL = """
 
 Written by `python papers/retrodiction/table.py{short}` with forebay {version}; nothing here is typed in but words.
 """
+
+
+WHY = (
+    "Nearly every device here had to be guessed, and a guess that is wrong cannot be told from a model that is. Where device and "
+    "geometry are known (hplajw), the table says what the model itself is worth. So a figure of ours on a guessed device says how schedulers "
+    "compare there, and not what your disk does: name your disk, and read the line of trust."
+)
 
 
 def judged(case: cases.Case, folder: Path) -> list[Outcome]:
@@ -136,8 +143,10 @@ def cell(answer: dict, way: str, quantile: str) -> str:
 
 
 def percent(share: float) -> str:
-    """With its sign."""
+    """With its sign; what is ten times as much, as so many times."""
     value = 100 * share
+    if share >= 9:
+        return f"{reproduce.number(1 + share)} times"
     return f"{'+' if value > 0.5 else ''}{value:,.0f} %".replace("-0 %", "0 %")
 
 
@@ -170,16 +179,17 @@ def failures(runs: list[list[Outcome]]) -> str:
     for outcomes in runs:
         by[verdict(leading(outcomes).answer)].append(leading(outcomes))
     many = len(runs) - len(by["too few"])
-    said = [f"Of {many} systems that can be judged, in the replay that `advise` tells: {len(by['fails'])} are wrong by twice or more "
-            f"in some figure, {len(by['off'])} by more than a quarter, {len(by['near'])} are within a quarter in all. "
-            f"{len(by['too few'])} more have too few requests.\n"]
+    said = [f"Systems that can be judged: {many}, in the replay that `advise` tells. Wrong by twice or more in some figure: "
+            f"{len(by['fails'])}. By more than a quarter in some: {len(by['off'])}. Within a quarter in all: {len(by['near'])}. "
+            f"Too few requests to say: {len(by['too few'])}.\n",
+            f"{WHY}\n"]
     for outcome in by["fails"]:
         found = errors(outcome.answer)
         wrong = [f"{way[:-1]} {quantile} {percent(found[way, quantile] - 1)}" for way, quantile in found
                  if off(found[way, quantile]) >= TWICE]
         case = outcome.case
         backlog = ", overloaded" if outcome.answer["is_overloaded"] else ""
-        said.append(f"- **{case.trace}** on {case.device_name}, which is {case.basis} ({outcome.replay}{backlog}): {', '.join(wrong)}.")
+        said.append(f"- **{case.trace}** on {case.device_name} (device {case.basis}; {outcome.replay}{backlog}): {', '.join(wrong)}.")
     return "\n".join(wrapped(each) for each in said)
 
 

@@ -229,7 +229,7 @@ pub(crate) fn least_time<'py>(
 #[pyo3(signature = (
     trace=None, *, device=None, flash=None, array=None, report=None, replay=None,
     intensity=1.0, map="scale", stream_by="thread", from_=None, names=None, prefer="balance",
-    fit_device=False,
+    fit_device=false,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn advise(
