@@ -284,8 +284,7 @@ pub(crate) fn advise(
         };
         let flash = flash.map_or_else(default_flash, Ok)?;
         let mut go_on = |_: &Told| signals.go_on();
-        let asked =
-            Asked { prefer, both_replays, device_named, fit_device, ..Asked::default() };
+        let asked = Asked { prefer, both_replays, device_named, fit_device, ..Asked::default() };
         let mut advice =
             forebay::advise::advise(&input, &device, reason, &flash, setup, asked, &mut go_on)?;
         if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {

@@ -6,13 +6,13 @@
 //! nearest to the recording. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and writes, of the
 //! logarithm of modelled over recorded, without its sign.
 
-use forebay_core::{Device, Nanos};
 use forebay_core::device::list::DeviceModel;
+use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
+use super::Setting;
 use super::judge::TOO_FEW;
 use super::trust::{off, recorded_under};
-use super::Setting;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::jobs::{self, side_by_side};
@@ -187,7 +187,9 @@ impl DeviceFit {
         let of = |one: &Retrodiction| off(one).unwrap_or_default();
         let used = match self.is_used {
             true => "The answer is about the fitted model.",
-            false => "The fit is not nearer there, so the answer is about the model as its file says.",
+            false => {
+                "The fit is not nearer there, so the answer is about the model as its file says."
+            }
         };
         format!(
             "Fitted to {} of the first half: {figures}. On the second half, which the fit has not seen, the fitted {}: {} on \

@@ -102,7 +102,9 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
         requests => format!(", {requests} without a latency left out"),
     };
     let backlog = match of.is_overloaded {
-        true => " The model cannot keep up with the recording, so its times are the length of a backlog.",
+        true => {
+            " The model cannot keep up with the recording, so its times are the length of a backlog."
+        }
         false => "",
     };
     Some(format!(

@@ -41,7 +41,8 @@ fn what_is_not_checked_says_why() {
     let bare = records(300, 9_000);
     let input = recorded(bare.clone(), &device, "mq-deadline");
     let twice = Setup { intensity: Intensity::new(2.0).unwrap(), ..Setup::default() };
-    let mut few = recorded(bare.clone(), &device, "mq-deadline").records().unwrap().collect::<Vec<_>>();
+    let mut few =
+        recorded(bare.clone(), &device, "mq-deadline").records().unwrap().collect::<Vec<_>>();
     few.iter_mut().skip(90).for_each(|record| record.latency = None);
     for (input, setup, is_named, why) in [
         (&input, Setup::default(), false, "not checked: the recording's device is unknown"),
