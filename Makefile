@@ -3,6 +3,7 @@
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
 # make reproduce-short  all of it on the bundled trace alone      make reproduce-check  compared, nothing written
+# make reproduce-retrodiction  docs/retrodiction.md: the models held against what was recorded
 # make reproduce-traces  papers/raid/traces.md, half an hour
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
@@ -35,7 +36,7 @@ FUZZ_SHORT_RUNS ?= 20000
 
 .PHONY: guest dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test test-full quick proptest-long mutants needs py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
+  reproduce-short reproduce-traces reproduce-retrodiction model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
 
 all: build
 
@@ -413,9 +414,15 @@ reproduce-build:
 
 reproduce: reproduce-build
 	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --pictures $(REPRODUCE)/figures
+	$(if $(PAPER),,$(REPRODUCE)/venv/bin/python papers/retrodiction/table.py --traces $(TRACES))
 
 reproduce-check: reproduce-build
 	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --check
+	$(if $(PAPER),,$(REPRODUCE)/venv/bin/python papers/retrodiction/table.py --traces $(TRACES) --check)
+
+# The models held against every trace with recorded latencies: docs/retrodiction.md.
+reproduce-retrodiction: reproduce-build
+	$(REPRODUCE)/venv/bin/python papers/retrodiction/table.py --traces $(TRACES)
 
 # Adaptive RAID on recorded traces: papers/raid/traces.md.
 reproduce-traces: reproduce-build

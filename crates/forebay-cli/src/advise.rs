@@ -31,6 +31,10 @@ pub(crate) struct Advise {
     /// A bundled device, a device file, or fixed:RATE [default: a drive that holds the trace]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    /// Fit the few figures of the disk that no data sheet tells to the first half of the trace, judge them on the second, and
+    /// use them if they are nearer to it
+    #[arg(long, requires = "device")]
+    fit_device: bool,
     /// A solid-state drive to try offloading and caching with [default: d7-p5520]
     #[arg(long, value_name = "DEVICE")]
     flash: Option<String>,
@@ -96,7 +100,13 @@ impl Advise {
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
         let both_replays = !self.replaying.is_named();
-        let asked = Asked { prefer: self.prefer.into(), jobs: self.jobs.count(), both_replays };
+        let asked = Asked {
+            prefer: self.prefer.into(),
+            jobs: self.jobs.count(),
+            both_replays,
+            device_named: self.device.is_some(),
+            fit_device: self.fit_device,
+        };
         let mut advice =
             advise(&input, &device, reason, &flash, setup, asked, &mut |told| progress.tell(told))?;
         drop(progress);
@@ -139,7 +149,7 @@ fn text(advice: &Advice) -> String {
         ]);
     }
     lines.extend(advice.findings.iter().map(|finding| paragraph(finding)));
-    lines.push(String::new());
+    lines.extend([String::new(), wrapped(&advice.trust.said)]);
     lines.push(output::cautions(&advice.cautions));
     lines.join("\n")
 }

@@ -1,6 +1,7 @@
 //! Options, help and listings, on the real binary: what is asked for wrongly or in vain is told.
 
 use std::fs;
+use std::path::Path;
 
 use crate::command::{Folder, SPC, ends, fails, forebay, json};
 
@@ -164,6 +165,43 @@ fn listings_name_everything_that_can_be_asked_for() {
     {
         assert!(policies.contains(name), "{policies}");
     }
+}
+
+#[test]
+fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
+    let folder = Folder::new();
+    let bare = folder.file("bare.spc", "0,1000,4096,R,0.1\n0,90000,4096,W,0.2\n");
+    let rows: String =
+        (0..400).map(|n| format!("{n}0000000,read,{},4096,5000000\n", n << 20)).collect();
+    let measured = folder.file("m.csv", format!("at_ns,op,offset,len,latency_ns\n{rows}"));
+    let advise = |trace: &Path, options: &[&str]| {
+        let mut command = forebay(&["advise", "-o"]);
+        command.arg(folder.path("r.html")).arg(trace).args(options);
+        command
+    };
+    let refused = |trace: &Path, options: &[&str], said: &[&str]| {
+        let (_, err) = ends(&mut advise(trace, options), 2);
+        said.iter().for_each(|part| assert!(err.contains(part), "no {part:?} in: {err}"));
+    };
+    refused(&measured, &["--fit-device"], &["--device <DEVICE>"]);
+    let on = |device| ["--fit-device", "--device", device];
+    refused(&measured, &on("d7-p5520"), &["--fit-device on d7-p5520", "without moving parts"]);
+    refused(
+        &bare,
+        &on("sata250"),
+        &["--fit-device", "records no latencies", "leave --fit-device out"],
+    );
+    let (said, _) = ends(&mut advise(&measured, &["--device", "fixed:100"]), 0);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("model's read p50 is 100 % and its p99 100 % off what your disk did"),
+        "{said}"
+    );
+    let (said, _) = ends(&mut advise(&measured, &[]), 0);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("not checked: the recording's device is unknown"), "{said}");
+    let (said, _) = ends(&mut advise(&measured, &on("sata250")), 0);
+    assert!(said.contains("Fitted to 200 requests of the first half: write cache"), "{said}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub mod fit;
 mod locate;
 mod plausible;
 mod price;
+mod refit;
 mod sources;
 mod ssd;
 mod summary;

@@ -22,6 +22,7 @@ mod page;
 mod plan;
 mod policy;
 mod results;
+mod retrodict;
 mod signals;
 mod simulate;
 mod source;
@@ -64,6 +65,8 @@ mod _forebay {
     use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
+    #[pymodule_export]
+    use super::retrodict::retrodict;
     #[pymodule_export]
     use super::simulate::simulate;
     #[pymodule_export]

@@ -255,6 +255,13 @@ impl Advice {
         self.get(py, "findings")
     }
 
+    /// How far the model is off what the recorded device did, a dict: `said`, `is_checked`, `retrodiction`,
+    /// `other_replay`, `fit`.
+    #[getter]
+    fn trust<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "trust")
+    }
+
     /// Every kind of remedy, free ones first, a list of dicts.
     #[getter]
     fn remedies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -66,6 +66,7 @@ pub(crate) fn simulate(
         flash: flash.as_ref(),
         failures: &failures,
         slices: false,
+        judged: None,
     };
     let wanted = Wanted::each(policies, bed)?;
     let setup = options::setup(replay, intensity, map)?;

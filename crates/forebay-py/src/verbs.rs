@@ -229,6 +229,7 @@ pub(crate) fn least_time<'py>(
 #[pyo3(signature = (
     trace=None, *, device=None, flash=None, array=None, report=None, replay=None,
     intensity=1.0, map="scale", stream_by="thread", from_=None, names=None, prefer="balance",
+    fit_device=false,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn advise(
@@ -245,6 +246,7 @@ pub(crate) fn advise(
     #[pyo3(from_py_with = given)] from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
     #[pyo3(from_py_with = given)] prefer: &str,
+    #[pyo3(from_py_with = given)] fit_device: bool,
 ) -> PyResult<Advice> {
     let prefer = Prefer::named(prefer).ok_or_else(|| {
         let names: Vec<&str> = Prefer::ALL.map(Prefer::name).into();
@@ -259,6 +261,11 @@ pub(crate) fn advise(
     let kept = devices::and_kept(kept, named.iter().map(|name| &**name));
     let device = device.as_deref().map(options::device).transpose()?;
     let flash = flash.as_deref().map(options::device).transpose()?;
+    let device_named = device.is_some();
+    if fit_device && !device_named {
+        let expected = "expected a device too: the disk that the trace was recorded on";
+        return Err(argument("fit_device", format!("got True without a device, {expected}")));
+    }
     let both_replays = replay.is_none();
     let setup = options::setup(replay.as_deref().unwrap_or("open"), intensity, map)?;
     let by = options::stream_by(stream_by)?;
@@ -277,7 +284,7 @@ pub(crate) fn advise(
         };
         let flash = flash.map_or_else(default_flash, Ok)?;
         let mut go_on = |_: &Told| signals.go_on();
-        let asked = Asked { prefer, both_replays, ..Asked::default() };
+        let asked = Asked { prefer, both_replays, device_named, fit_device, ..Asked::default() };
         let mut advice =
             forebay::advise::advise(&input, &device, reason, &flash, setup, asked, &mut go_on)?;
         if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {

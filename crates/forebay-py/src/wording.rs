@@ -2,7 +2,7 @@
 //! `--replay open` is `replay=open`. Whatever else begins with two dashes stays as it is.
 
 /// Options that messages name, and what stands in their place: an argument, or one with its value where an option has none.
-const ARGUMENTS: [(&str, &str); 28] = [
+const ARGUMENTS: [(&str, &str); 29] = [
     ("buffered", "buffered=True"),
     ("check-tape", "check_tape"),
     ("columns", "columns"),
@@ -14,6 +14,7 @@ const ARGUMENTS: [(&str, &str); 28] = [
     ("driver", "driver"),
     ("emulate", "emulate"),
     ("fail", "fail"),
+    ("fit-device", "fit_device=True"),
     ("flash", "flash"),
     ("from", "from_"),
     ("growth", "growth"),

@@ -68,6 +68,7 @@ def words(tmp_path_factory):
         "fit": {"trace": trace},
         "generate": {"model": model, "output": folder / "drawn.csv"},
         "least_time": {"trace": trace, "device": "sata250"},
+        "retrodict": {"trace": trace, "device": "sata250"},
         "offline": {"trace": trace, "device": "sata250", "policies": "noop", "windows": 1, "ios": 3},
         "plan_buy": {"within": "50ms", "fraction": 0.9, "traces": trace, "devices": ["hc550"], "layouts": ["single"],
                      "devices_max": 2},

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::jobs;
 use crate::layout::{Map, VolumeLayout};
-use crate::progress::{Progress, Telling, Told};
+use crate::progress::{Progress, Telling, Told, untold};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 
@@ -26,6 +26,7 @@ mod available;
 mod cautions;
 mod choice;
 mod findings;
+mod fit;
 mod judge;
 mod plain;
 mod queues;
@@ -39,10 +40,14 @@ mod sensitivity;
 mod sizing;
 mod source;
 mod trial;
+mod trust;
+#[cfg(test)]
+mod trust_tests;
 
 pub use available::{From, Today};
 use choice::Choice;
 pub use choice::{PassedOver, Prefer};
+pub use fit::DeviceFit;
 pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
@@ -54,6 +59,7 @@ use replays::Tryouts;
 pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
 use trial::{Trial, Tried, none_tried};
+pub use trust::Trust;
 
 /// The flash that is tried unless another is named: a present-day drive for servers.
 const FLASH: &str = "d7-p5520";
@@ -133,6 +139,8 @@ pub struct Advice {
     pub findings: Vec<String>,
     /// What to keep in mind when believing it.
     pub cautions: Vec<String>,
+    /// How far the model is off what the recorded device did.
+    pub trust: Trust,
     /// Every scheduler, that with the least total time first; as they are listed where there are too few requests to compare.
     pub ranking: Vec<Ranked>,
     /// The same under the other replay, where there is one.
@@ -231,11 +239,22 @@ pub struct Asked {
     /// Whether schedulers are tried both in open and in dependent replay, where open replay is asked for and the trace
     /// has latencies.
     pub both_replays: bool,
+    /// Whether the device is the one that the trace was recorded on, as far as whoever asks knows: then the model is held
+    /// against the recording.
+    pub device_named: bool,
+    /// Whether the device is fitted to the first half of the trace, and judged on the second.
+    pub fit_device: bool,
 }
 
 impl Default for Asked {
     fn default() -> Asked {
-        Asked { prefer: Prefer::default(), jobs: jobs::all(), both_replays: true }
+        Asked {
+            prefer: Prefer::default(),
+            jobs: jobs::all(),
+            both_replays: true,
+            device_named: false,
+            fit_device: false,
+        }
     }
 }
 
@@ -258,16 +277,29 @@ pub fn advise(
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
     let times = Times::of(input)?;
+    let setting = Setting { input, device, flash, setup };
     if let Some(why) = times.why_not() {
-        let setting = Setting { input, device, flash, setup };
+        if asked.fit_device {
+            return Err(Error::Unfit(format!("--fit-device: {why}; leave --fit-device out")));
+        }
         let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
         return untimed(setting, &why, &mut |_| progress(&told));
     }
-    let Asked { prefer, jobs, both_replays } = asked;
-    let bed = Bed { slices: true, ..Bed::of(device) };
+    let Asked { prefer, jobs, both_replays, device_named, fit_device } = asked;
+    let fit = fit_device.then(|| fit::fit(&setting, jobs, progress)).transpose()?;
+    let (fit, fitted) = fit.map_or((None, None), |(fit, fitted)| (Some(fit), fitted));
+    let device = fitted.as_ref().unwrap_or(device);
+    let setting = Setting { device, ..setting };
+    let unchecked = trust::why_not(&setting, device_named || fit_device);
+    let judged = unchecked.is_none().then(|| trust::recorded_under(device));
+    let bed = Bed { slices: true, judged, ..Bed::of(device) };
     let tried = Tryouts::of(input, bed, setup, (both_replays, jobs), &mut |told: &Told| {
         progress(&Told { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
     })?;
+    let trust = match &unchecked {
+        Some(why) => Trust::unchecked(why),
+        None => Trust::of(&setting, &tried, fit, &mut untold)?,
+    };
     let Tryouts { leading, other } = &tried;
     let (setup, runs, results) = (leading.setup, &leading.runs, &leading.results);
     let waiting_max = results.iter().map(|run| run.figures.outstanding_max).max();
@@ -370,6 +402,7 @@ pub fn advise(
         headline,
         findings,
         cautions,
+        trust,
         flash_device: flash.name.clone(),
         cache_sizing: sizing,
         defragmentation,
@@ -470,6 +503,7 @@ fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Ad
         ),
         findings: vec![sizing.told(input.notes.own_block_bytes.is_some())],
         cautions,
+        trust: Trust::unchecked("the trace does not tell when its requests came"),
         ranking: Vec::new(),
         other_replay: None,
         flash_device: flash.name.clone(),

@@ -31,6 +31,7 @@ pub mod quantities;
 pub mod refusal;
 pub mod replayed;
 pub mod report;
+pub mod retrodict;
 pub mod sample;
 mod shingled;
 pub mod simulate;

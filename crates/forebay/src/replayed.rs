@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use forebay_core::replay::{Closed, Dependent, Intensity, Open};
-use forebay_core::{Done, Nanos, Op, Request, Slots, Workload};
+use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
 use serde::Serialize;
 
@@ -27,6 +27,15 @@ pub enum Replay {
 }
 
 impl Replay {
+    /// Its name: `open`, `closed` or `dependent`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Replay::Open => "open",
+            Replay::Closed => "closed",
+            Replay::Dependent => "dependent",
+        }
+    }
+
     /// What a run's total time is called: below saturation open replay has no time of completion that order could change, so
     /// it is the time that devices work.
     pub fn total_name(self) -> &'static str {
@@ -140,14 +149,18 @@ impl<'a> DeviceRequests<'a> {
         DeviceRequests { records, layout, before: Changed::default(), next: 0, wanted, begins }
     }
 
+    /// The next request, and the latency it had if that was recorded.
     #[inline]
-    fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
+    pub(crate) fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
         while self.next < self.wanted.end {
             let record = self.records.next()?;
             self.before = self.layout.changed();
             let Some(mut request) = self.layout.place(&record, self.next) else { continue };
             self.next += 1;
             if self.next > self.wanted.start {
+                if record.latency.is_some() && request.op.moves_data() {
+                    request.flags = request.flags.with(Flags::MEASURED);
+                }
                 request.at = request.at - *self.begins.get_or_insert(request.at);
                 return Some((request, record.latency));
             }

@@ -20,6 +20,7 @@ use crate::jobs::{self, Tell, side_by_side};
 use crate::layout::{Changed, VolumeLayout};
 use crate::progress::{Meter, Metered, Progress, Telling, untold};
 use crate::replayed::{DeviceRequests, Replayed};
+use crate::retrodict::Judged;
 use crate::shingled;
 use crate::slices::Slices;
 use crate::statistics::{Figures, Statistics};
@@ -54,6 +55,8 @@ pub struct Run {
     pub write_distribution: Vec<(f64, f64)>,
     /// The run in slices, if that was asked for.
     pub slices: Option<Slices>,
+    /// Latencies of what was measured in the recording, if that was asked for.
+    pub judged: Option<Judged>,
 }
 
 /// A policy's run as it is reported.
@@ -284,6 +287,7 @@ impl<'a> Visit<'a> {
             head: HeadTrace::default(),
             idle: Idle::new(self.stretch.idle_needed),
             slices: self.bed.slices.then(Slices::default),
+            judged: (self.bed.judged == Some(self.policy)).then(Judged::default),
         };
         let workload = Metered::new(replayed, self.meter);
         let visited =
@@ -376,6 +380,7 @@ impl Visited<'_> {
             read_distribution: watch.statistics.reads().distribution(400),
             write_distribution: watch.statistics.writes().distribution(400),
             slices: watch.slices,
+            judged: watch.judged,
         })
     }
 

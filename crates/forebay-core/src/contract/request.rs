@@ -72,6 +72,8 @@ impl Flags {
     pub const ANONYMOUS: Flags = Flags(32);
     /// A write of the page cache, for whose answer nobody waits. Not in traces.
     pub const WRITE_BACK: Flags = Flags(64);
+    /// How long it took was recorded, so that a run can be held against the recording. Policies ignore it. Not in traces.
+    pub const MEASURED: Flags = Flags(128);
 
     /// Whether every flag of `other` is in this set.
     #[inline]

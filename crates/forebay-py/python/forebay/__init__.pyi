@@ -48,6 +48,7 @@ __all__ = [
     "laws",
     "least_time",
     "offline",
+    "retrodict",
     "plan_buy",
     "plan_capacity",
     "plan_consolidate",
@@ -235,6 +236,8 @@ class Advice:
     def headline(self) -> str: ...
     @property
     def findings(self) -> list[str]: ...
+    @property
+    def trust(self) -> dict[str, Any]: ...
     @property
     def remedies(self) -> list[dict[str, Any]]: ...
     @property
@@ -503,6 +506,20 @@ def offline(
 ) -> list[dict[str, Any]]:
     """The best order of the I/Os of small windows beside what schedulers make of them."""
 
+def retrodict(
+    trace: _Source,
+    *,
+    device: _Path,
+    policy: str = "mq-deadline",
+    disks: int = 1,
+    replay: _Replay = "open",
+    map: _Map = "scale",
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Simulates the system that recorded a trace, and holds its latencies against the recorded ones."""
+
 def least_time(
     trace: _Source,
     *,
@@ -530,6 +547,7 @@ def advise(
     from_: str | None = None,
     names: Trace | None = None,
     prefer: Literal["total", "reads", "writes", "balance"] = "balance",
+    fit_device: bool = False,
 ) -> Advice:
     """Tries every scheduler on a trace, ranks them, explains and recommends."""
 

@@ -60,6 +60,8 @@ pub(super) fn page(advice: &Advice) -> String {
         _ => "What happens",
     };
     body += &paragraphs(findings, "findings", &advice.findings);
+    let trust = std::slice::from_ref(&advice.trust.said);
+    body += &paragraphs("How far to trust it", "trust", trust);
     body += &paragraphs("Keep in mind", "cautions", &advice.cautions);
     let runs = &advice.pictures.runs;
     if let Some(pair) = &pair {

@@ -29,12 +29,14 @@ pub struct Bed<'a> {
     pub failures: &'a [Failure],
     /// Whether runs are cut into slices, so that it can be told how far figures differ by chance.
     pub slices: bool,
+    /// The policy whose run is held against the recording, if any is: see [`crate::retrodict`].
+    pub judged: Option<&'a str>,
 }
 
 impl<'a> Bed<'a> {
     /// One device alone.
     pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
-        Bed { disk, disks: 1, flash: None, failures: &[], slices: false }
+        Bed { disk, disks: 1, flash: None, failures: &[], slices: false, judged: None }
     }
 
     /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.

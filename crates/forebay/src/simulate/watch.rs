@@ -6,6 +6,7 @@ use forebay_core::{Completion, Done, Nanos, Observer, Request};
 use crate::contention::Contention;
 use crate::head::HeadTrace;
 use crate::idle::Idle;
+use crate::retrodict::Judged;
 use crate::slices::Slices;
 use crate::statistics::Statistics;
 
@@ -17,6 +18,7 @@ pub(super) struct Watch {
     pub(super) head: HeadTrace,
     pub(super) idle: Idle,
     pub(super) slices: Option<Slices>,
+    pub(super) judged: Option<Judged>,
 }
 
 impl Observer for Watch {
@@ -46,6 +48,9 @@ impl Observer for Watch {
         self.idle.finished(now);
         if let Some(slices) = &mut self.slices {
             slices.finished(now, done);
+        }
+        if let Some(judged) = &mut self.judged {
+            judged.finished(now, done);
         }
     }
 }

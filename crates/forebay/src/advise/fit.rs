@@ -1,0 +1,317 @@
+//! `--fit-device`: the few figures of a disk that its data sheet does not tell, fitted to the first half of the trace
+//! and judged on the second.
+//!
+//! The search is deterministic: first a coarse grid of all three figures, because a slower medium and a larger margin make
+//! up for one another; then, from the best of it, one figure after another takes the value under which the model comes
+//! nearest to the recording. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and writes, of the
+//! logarithm of modelled over recorded, without its sign.
+
+use forebay_core::device::list::DeviceModel;
+use forebay_core::{Device, Nanos};
+use serde::Serialize;
+
+use super::Setting;
+use super::judge::TOO_FEW;
+use super::trust::{off, recorded_under};
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::jobs::{self, side_by_side};
+use crate::progress::Telling;
+use crate::quantities::{counted, percent, significant};
+use crate::replayed::Replay;
+use crate::retrodict::{DirectionAnswer, Retrodiction, retrodict_part};
+use crate::simulate::{Bed, Setup};
+
+/// Requests that a run of the search has at most: the first of the trace.
+const FITTED_MOST: u64 = 20_000;
+/// Requests that the fit is judged on at most: the first of the second half.
+const JUDGED_MOST: u64 = 200_000;
+/// How often each figure is refined in turn.
+const ROUNDS: usize = 2;
+/// Media rates that are tried, over what the file says.
+const RATES: [f64; 7] = [1.0, 0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
+/// Catch margins that are tried, in revolutions: from a drive that counts on every sector to one that gains least.
+const MARGINS: [f64; 7] = [0.0, 0.08, 0.16, 0.25, 0.33, 0.4, 0.45];
+
+/// A device that was fitted to the first half of a trace.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceFit {
+    /// In a few sentences.
+    pub said: String,
+    /// Whether the write cache is on after the fit; none of a disk without one.
+    pub write_cache: Option<bool>,
+    /// The media rate over what the file says.
+    pub media_rate_times: f64,
+    /// How much earlier than a sector the head has to be there for the drive to count on it; none of a disk that queues no
+    /// commands.
+    pub catch_margin_ms: Option<f64>,
+    /// Requests of the first half that it was fitted to.
+    pub fitted_requests: u64,
+    /// Runs of the search.
+    pub runs: u64,
+    /// The model as its file says, held against the second half.
+    pub unfitted: Retrodiction,
+    /// The fitted one.
+    pub fitted: Retrodiction,
+    /// The misfit of the former on the second half: by how much its figures are off on average (geometric mean).
+    pub unfitted_error_share: f64,
+    /// Likewise of the fitted one.
+    pub fitted_error_share: f64,
+    /// Whether the answer is about the fitted model: where that is nearer on the second half.
+    pub is_used: bool,
+}
+
+/// What is fitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Figures {
+    /// Off where the file has it on.
+    write_cache_off: bool,
+    rate_times: f64,
+    /// In revolutions; none as the file says.
+    catch_margin: Option<f64>,
+}
+
+impl Figures {
+    const AS_SAID: Figures =
+        Figures { write_cache_off: false, rate_times: 1.0, catch_margin: None };
+
+    /// The device with these; none of what cannot be changed so.
+    fn of(self, device: &OpenDevice) -> Option<OpenDevice> {
+        let mut device = device.clone();
+        let name = device.name.clone();
+        if self.write_cache_off {
+            device = device.without_write_cache()?;
+        }
+        if self.rate_times != 1.0 {
+            device = device.at_media_rate(self.rate_times)?;
+        }
+        if let Some(turns) = self.catch_margin {
+            let margin = device.revolution()?.as_secs_f64() * turns;
+            device = device.at_catch_margin(Nanos::from_secs_f64(margin))?;
+        }
+        device.name = format!("{name} as fitted");
+        Some(device)
+    }
+
+    /// Where the search begins.
+    fn grid() -> Vec<Figures> {
+        let mut grid = Vec::new();
+        for write_cache_off in [false, true] {
+            for rate_times in [1.0, 0.8, 1.25] {
+                for catch_margin in [None, Some(0.0), Some(0.16), Some(0.33)] {
+                    grid.push(Figures { write_cache_off, rate_times, catch_margin });
+                }
+            }
+        }
+        grid
+    }
+
+    /// What one figure may be instead: the margin, or the rate.
+    fn refined(self, step: usize) -> Vec<Figures> {
+        if step.is_multiple_of(2) {
+            return MARGINS.map(|margin| Figures { catch_margin: Some(margin), ..self }).to_vec();
+        }
+        RATES.map(|rate_times| Figures { rate_times, ..self }).to_vec()
+    }
+
+    /// In words, as the figures of `fitted`, which `device` was made into.
+    fn told(self, device: &OpenDevice, fitted: &OpenDevice) -> String {
+        let cache = match (device.without_write_cache().is_some(), self.write_cache_off) {
+            (false, _) => String::new(),
+            (true, off) => format!("write cache {}, ", if off { "off" } else { "on" }),
+        };
+        let margin = fitted.catch_margin().map_or(String::new(), |margin| {
+            format!(", catch_margin_ms = {}", significant(margin.as_millis_f64()))
+        });
+        format!("{cache}media rate times {}{margin}", significant(self.rate_times))
+    }
+}
+
+/// The search, and what it is held against.
+struct Search<'a> {
+    setting: &'a Setting<'a>,
+    setup: Setup,
+    jobs: usize,
+    requests: u64,
+    /// Every one that was tried, with its misfit.
+    tried: Vec<(Figures, f64)>,
+}
+
+/// Fits the device, and gives it back where it is nearer to the second half than the unfitted one.
+///
+/// # Errors
+/// Nothing to fit: no disk, no latencies, another speed than the recorded one, too few requests.
+pub(super) fn fit(
+    setting: &Setting<'_>,
+    jobs: usize,
+    progress: Telling<'_>,
+) -> Result<(DeviceFit, Option<OpenDevice>), Error> {
+    refuse(setting)?;
+    let Setting { input, device, setup, .. } = setting;
+    let half = input.description.records / 2;
+    let requests = half.min(FITTED_MOST);
+    let mut search = Search { setting, setup: *setup, jobs, requests, tried: Vec::new() };
+    search.choose_replay()?;
+    let best = search.best(progress)?;
+    let fitted = best.of(device).unwrap_or_else(|| (*device).clone());
+    let judge = |device: &OpenDevice| {
+        let wanted = half..half.saturating_add(JUDGED_MOST);
+        let (bed, policy) = (Bed::of(device), recorded_under(device));
+        let mut quiet = crate::progress::untold;
+        retrodict_part(input, bed, policy, search.setup, wanted, &mut quiet)
+    };
+    let judged = jobs::on_all_cores(&[*device, &fitted], |device| judge(device))?;
+    let [unfitted, of_fitted] = &judged[..] else { return Err(too_few(setting)) };
+    let errors = misfit(unfitted).zip(misfit(of_fitted)).ok_or_else(|| too_few(setting))?;
+    let is_used = best != Figures::AS_SAID && errors.1 < errors.0;
+    let [unfitted_error_share, fitted_error_share] = [errors.0, errors.1].map(|of| of.exp() - 1.0);
+    let mut fit = DeviceFit {
+        said: String::new(),
+        write_cache: device.without_write_cache().map(|_| !best.write_cache_off),
+        media_rate_times: best.rate_times,
+        catch_margin_ms: fitted.catch_margin().map(Nanos::as_millis_f64),
+        fitted_requests: requests,
+        runs: search.tried.len() as u64,
+        unfitted: unfitted.clone(),
+        fitted: of_fitted.clone(),
+        unfitted_error_share,
+        fitted_error_share,
+        is_used,
+    };
+    fit.said = fit.told(device, &best.told(device, &fitted));
+    Ok((fit, is_used.then_some(fitted)))
+}
+
+impl DeviceFit {
+    fn told(&self, device: &OpenDevice, figures: &str) -> String {
+        let of = |one: &Retrodiction| off(one).unwrap_or_default();
+        let used = match self.is_used {
+            true => "The answer is about the fitted model.",
+            false => {
+                "The fit is not nearer there, so the answer is about the model as its file says."
+            }
+        };
+        format!(
+            "Fitted to {} of the first half: {figures}. On the second half, which the fit has not seen, the fitted {}: {} on \
+             average. As its file says, the {}: {} on average. Your disk is taken for {} under {}, in {} replay. {used}",
+            counted(self.fitted_requests, "request"),
+            of(&self.fitted),
+            percent(self.fitted_error_share),
+            of(&self.unfitted),
+            percent(self.unfitted_error_share),
+            device.name,
+            self.fitted.policy,
+            self.fitted.replay.name(),
+        )
+    }
+}
+
+impl Search<'_> {
+    /// Open replay, or dependent where the unfitted model cannot keep up in open replay; the one that was named, where one was.
+    fn choose_replay(&mut self) -> Result<(), Error> {
+        let first = self.run(self.setting.device)?;
+        if first.is_overloaded && self.setup.replay == Replay::Open {
+            self.setup.replay = Replay::Dependent;
+        }
+        Ok(())
+    }
+
+    fn run(&self, device: &OpenDevice) -> Result<Retrodiction, Error> {
+        let (bed, policy) = (Bed::of(device), recorded_under(device));
+        let mut quiet = crate::progress::untold;
+        let wanted = 0..self.requests;
+        retrodict_part(self.setting.input, bed, policy, self.setup, wanted, &mut quiet)
+    }
+
+    /// The figures with the least misfit.
+    fn best(&mut self, progress: Telling<'_>) -> Result<Figures, Error> {
+        let mut best = Figures::AS_SAID;
+        let steps = std::iter::once(None).chain((0..2 * ROUNDS).map(Some));
+        for step in steps {
+            let candidates = step.map_or_else(Figures::grid, |step| best.refined(step));
+            self.tries(&candidates, progress)?;
+            // What the search has already wins where another is not nearer.
+            let of = |figures: Figures| {
+                let found = self.tried.iter().find(|(tried, _)| *tried == figures);
+                found.map_or(f64::MAX, |(_, misfit)| *misfit)
+            };
+            for candidate in candidates {
+                best = if of(candidate) < of(best) { candidate } else { best };
+            }
+        }
+        match self.tried.iter().any(|(_, misfit)| *misfit < f64::MAX) {
+            true => Ok(best),
+            false => Err(too_few(self.setting)),
+        }
+    }
+
+    /// Runs those of `candidates` that were not tried yet.
+    fn tries(&mut self, candidates: &[Figures], progress: Telling<'_>) -> Result<(), Error> {
+        let is_new = |one: &&Figures| !self.tried.iter().any(|(tried, _)| tried == *one);
+        let devices: Vec<(Figures, OpenDevice)> = candidates
+            .iter()
+            .filter(is_new)
+            .filter_map(|figures| Some((*figures, figures.of(self.setting.device)?)))
+            .collect();
+        let names = vec!["fitting the device"; devices.len()];
+        let misfits = side_by_side(
+            &names,
+            (self.jobs, 1),
+            0.0..0.0,
+            |part, _| Ok(misfit(&self.run(&devices[part].1)?).unwrap_or(f64::MAX)),
+            progress,
+        )?;
+        self.tried.extend(devices.into_iter().map(|(figures, _)| figures).zip(misfits));
+        Ok(())
+    }
+}
+
+/// How far a model is from the recording; none where too few requests are judged.
+fn misfit(of: &Retrodiction) -> Option<f64> {
+    let judged = [&of.reads, &of.writes].into_iter().flatten();
+    let judged = judged.filter(|one| one.requests >= TOO_FEW);
+    let logs = |one: &DirectionAnswer| {
+        let pairs = [
+            (one.modelled_p50_ms, one.recorded_p50_ms),
+            (one.modelled_p99_ms, one.recorded_p99_ms),
+        ];
+        pairs.into_iter().filter(|(_, was)| *was > 0.0).map(|(is, was)| (is.max(1e-6) / was).ln())
+    };
+    let logs: Vec<f64> = judged.flat_map(logs).map(f64::abs).collect();
+    (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
+}
+
+/// Fails where there is nothing to fit, or nothing to fit it to.
+fn refuse(setting: &Setting<'_>) -> Result<(), Error> {
+    let Setting { input, device, setup, .. } = setting;
+    let trace = input.path.display();
+    if !matches!(device.model, DeviceModel::Drive(_) | DeviceModel::Hdd(_)) {
+        return Err(Error::Unfit(format!(
+            "--fit-device on {}: got a device without moving parts, expected the disk that the trace was recorded on, as \
+             in --device st1000nm0011",
+            device.name
+        )));
+    }
+    if input.known_latency_share() == 0.0 {
+        return Err(Error::Unfit(format!(
+            "--fit-device: {trace} records no latencies, so there is nothing to fit to; record completions too (blktrace, \
+             `forebay capture`), or leave --fit-device out"
+        )));
+    }
+    if setup.intensity.times() != 1.0 {
+        return Err(Error::Unfit(format!(
+            "--fit-device: got an intensity of {}, expected 1: a device is fitted to the recording at its own speed",
+            setup.intensity.times()
+        )));
+    }
+    debug_assert!(device.model.cylinders() > 0);
+    Ok(())
+}
+
+fn too_few(setting: &Setting<'_>) -> Error {
+    Error::Unfit(format!(
+        "--fit-device: in a half of {} fewer than {TOO_FEW} reads, and fewer than {TOO_FEW} writes, have a recorded latency: too \
+         few to fit to; leave --fit-device out",
+        setting.input.path.display()
+    ))
+}

@@ -1,0 +1,143 @@
+//! How far to trust an answer: what the model makes of the recording itself, beside what the user's disk did.
+//!
+//! Schedulers run in open and dependent replay anyway, so one of these runs is taken: that of the scheduler that Linux sets
+//! by default for such a device, which the recording is likely to have run under. Nothing is said of a device that the
+//! user did not name, because then nobody knows whether it is the recorded one.
+
+use forebay_core::Device;
+use serde::Serialize;
+
+use super::Setting;
+use super::fit::DeviceFit;
+use super::judge::TOO_FEW;
+use super::replays::Tryouts;
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::progress::{Meter, Progress};
+use crate::quantities::{counted, millis, percent, significant};
+use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
+use crate::simulate::Bed;
+
+/// The line of trust, and what it is taken from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trust {
+    /// How far the model was off what the recorded device did, or why that was not checked.
+    pub said: String,
+    /// Whether it was checked.
+    pub is_checked: bool,
+    /// The model's run held against the recording, under the replay that the answer is told by.
+    pub retrodiction: Option<Retrodiction>,
+    /// The same under the other replay, where there is one.
+    pub other_replay: Option<Retrodiction>,
+    /// What a fit of the device to the first half of the trace came to; none where none was asked for.
+    pub fit: Option<DeviceFit>,
+}
+
+/// The scheduler that Linux sets by default for such a device.
+pub(super) fn recorded_under(device: &OpenDevice) -> &'static str {
+    if device.model.cylinders() > 0 { "mq-deadline" } else { "none" }
+}
+
+/// Why nothing can be checked; none where something can.
+pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
+    if setting.input.known_latency_share() == 0.0 {
+        return Some("the trace records no latencies".to_string());
+    }
+    if !is_named {
+        return Some(
+            "the recording's device is unknown; if you know it, name it with --device".to_string(),
+        );
+    }
+    let times = setting.setup.intensity.times();
+    (times != 1.0).then(|| {
+        format!("requests come {} times as fast as they were recorded", significant(times))
+    })
+}
+
+impl Trust {
+    /// Nothing was checked, for the reason `why`.
+    pub(super) fn unchecked(why: &str) -> Trust {
+        Trust {
+            said: format!("The model is not checked: {why}."),
+            is_checked: false,
+            retrodiction: None,
+            other_replay: None,
+            fit: None,
+        }
+    }
+
+    /// By the runs of `tried`, of which that under [`recorded_under`] was to be judged.
+    pub(super) fn of(
+        setting: &Setting<'_>,
+        tried: &Tryouts,
+        fit: Option<DeviceFit>,
+        progress: Progress<'_>,
+    ) -> Result<Trust, Error> {
+        let Setting { input, device, setup, .. } = setting;
+        let policy = recorded_under(device);
+        let layout = Bed::of(device).placement(input, policy, *setup);
+        let recording = Recording::of(input, layout, 0..u64::MAX, &mut Meter::new(progress))?;
+        let of = |runs: &super::replays::Tryout| {
+            let run = runs.runs.iter().find(|(name, _)| name == policy);
+            run.and_then(|(_, run)| recording.against(run))
+        };
+        let retrodiction = of(&tried.leading);
+        let told = retrodiction.as_ref().and_then(told);
+        let few = "fewer than 100 reads, and fewer than 100 writes, have a recorded latency";
+        let trust = match told {
+            None => Trust::unchecked(few),
+            Some(said) => Trust { said, is_checked: true, ..Trust::unchecked("") },
+        };
+        let said = fit.as_ref().map_or(trust.said, |fit| fit.said.clone());
+        let other_replay = tried.other.as_ref().and_then(of);
+        Ok(Trust { said, retrodiction, other_replay, fit, ..trust })
+    }
+}
+
+/// How far off the model is, in words; none where too few are judged to say.
+pub(super) fn told(of: &Retrodiction) -> Option<String> {
+    let off = off(of)?;
+    let unmeasured = match of.requests_unmeasured {
+        0 => String::new(),
+        requests => format!(", {requests} without a latency left out"),
+    };
+    let backlog = match of.is_overloaded {
+        true => {
+            " The model cannot keep up with the recording, so its times are the length of a backlog."
+        }
+        false => "",
+    };
+    Some(format!(
+        "On this trace the {off}. That takes your disk for {} under {}, in {} replay, by {}{unmeasured}.{backlog}",
+        of.device,
+        of.policy,
+        of.replay.name(),
+        counted(of.requests, "request"),
+    ))
+}
+
+/// "model's read p50 is 8 % and its p99 22 % off what your disk did", with the times; none where too few are judged.
+pub(super) fn off(of: &Retrodiction) -> Option<String> {
+    let judged = [("read", &of.reads), ("write", &of.writes)];
+    let judged = judged.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));
+    let parts: Vec<String> = judged.filter_map(|(name, one)| direction(name, one)).collect();
+    let (first, rest) = parts.split_first()?;
+    let rest: String = rest.iter().map(|part| format!(", and its {part}")).collect();
+    Some(format!("model's {first}{rest}"))
+}
+
+fn direction(name: &str, of: &DirectionAnswer) -> Option<String> {
+    let (p50, p99) = (of.p50_error_share?, of.p99_error_share?);
+    let share = |error: f64| percent((error.abs() * 100.0).round() / 100.0);
+    (of.requests >= TOO_FEW).then(|| {
+        format!(
+            "{name} p50 is {} and its p99 {} off what your disk did ({} for {}, {} for {})",
+            share(p50),
+            share(p99),
+            millis(of.modelled_p50_ms),
+            millis(of.recorded_p50_ms),
+            millis(of.modelled_p99_ms),
+            millis(of.recorded_p99_ms),
+        )
+    })
+}

@@ -1,0 +1,247 @@
+"""How near do the models come to what was recorded? Every recorded trace with latencies, on the system it ran on.
+
+    make reproduce-retrodiction    # or: python papers/retrodiction/table.py --traces FOLDER
+    python papers/retrodiction/table.py --short -o t.md    # the bundled trace alone
+"""
+
+import sys
+import textwrap
+import warnings
+from collections import namedtuple
+from pathlib import Path
+
+import cases
+
+import forebay
+from forebay import reproduce
+
+HERE = Path(__file__).resolve().parent
+PAGE = cases.ROOT / "docs" / "retrodiction.md"
+#: Quantiles of fewer requests are shown and not judged.
+REQUESTS_LEAST = 100
+#: A figure is near within a quarter, and fails at twice or half of what was recorded.
+NEAR, TWICE = 1.25, 2.0
+FIGURES = [("reads", "p50"), ("reads", "p99"), ("writes", "p50"), ("writes", "p99")]
+
+Outcome = namedtuple("Outcome", "case replay answer")
+
+HEAD = """# What the models make of recordings
+
+A model is worth as much as it retrodicts: simulate the system that recorded a trace, and compare with what was recorded. This
+page does that for every trace we have with recorded latencies. `forebay advise TRACE --device DISK` does it for yours, and
+`--fit-device` fits the disk to it ([advise.md](advise.md)).
+
+## Where the models fail
+
+{failures}
+
+## The table
+
+{legend}
+"""
+
+LEGEND = """\
+Each cell has recorded / modelled in ms, and in brackets the error: modelled over recorded, less 1, or from ten times on so many
+times. `!` marks twice or half of what was recorded, and beyond. A quantile of fewer than {least} requests is in brackets and not judged. *Open*: requests come when
+they were recorded, however late the model answers. *Dependent*: each comes its recorded think time after the answer that it can
+have waited for. *Overloaded*: the model cannot keep up, so that its times are the length of a backlog. *Outstanding*: mean
+requests outstanding in the seconds in which any is, recorded / modelled; then the mean absolute error by second, and the correlation over
+seconds. Latencies run from when a request was submitted until it was answered, except where the last table says otherwise. Only
+requests with a recorded latency are judged.
+"""
+
+ASSUMED = """## What is assumed
+
+Devices and schedulers were chosen by what is known of each recording, before the first run, and stay whatever comes out. All
+figures of the bundled device files are at their defaults.
+
+"""
+
+TAIL = """
+## Not judged
+
+{left_out}
+
+Written by `python papers/retrodiction/table.py{short}` with forebay {version}; nothing here is typed in but words.
+"""
+
+
+WHY = (
+    "Nearly every device here had to be guessed, and a guess that is wrong cannot be told from a model that is. Where device and "
+    "geometry are known (hplajw), the table says what the model itself is worth. So a figure of ours on a guessed device says how schedulers "
+    "compare there, and not what your disk does: name your disk, and read the line of trust."
+)
+
+
+def judged(case: cases.Case, folder: Path) -> list[Outcome]:
+    """A case in open replay, and in dependent replay."""
+    trace = folder_of(case, folder)
+    device = case.device if not case.device.endswith(".toml") else cases.ROOT / case.device
+    with warnings.catch_warnings():
+        # What is missing of a trace is in its own description.
+        warnings.simplefilter("ignore", forebay.TraceWarning)
+        asked = {"device": device, "policy": case.policy, "disks": case.disks}
+        return [Outcome(case, replay, forebay.retrodict(trace, replay=replay, **asked)) for replay in ("open", "dependent")]
+
+
+def folder_of(case: cases.Case, folder: Path) -> Path:
+    """The trace, an archive as Parquet, which is read faster."""
+    path = case.file(folder)
+    if path.suffixes[-2:] != [".tar", ".xz"]:
+        return path
+    unpacked = WORK / f"{path.name.split('.')[0]}.parquet"
+    if not unpacked.exists():
+        unpacked.parent.mkdir(parents=True, exist_ok=True)
+        forebay.convert(path, unpacked)
+    return unpacked
+
+
+WORK = Path("target/reproduce/retrodiction")
+
+
+def errors(answer: dict) -> dict[tuple[str, str], float]:
+    """Of the figures that are judged: modelled over recorded."""
+    found = {}
+    for way, quantile in FIGURES:
+        one = answer[way]
+        if one and one["requests"] >= REQUESTS_LEAST and one[f"{quantile}_error_share"] is not None:
+            found[way, quantile] = 1 + one[f"{quantile}_error_share"]
+    return found
+
+
+def off(ratio: float) -> float:
+    """How many times too large or too small."""
+    return max(ratio, 1 / max(ratio, 1e-9))
+
+
+def verdict(answer: dict) -> str:
+    """Of all figures of a run together."""
+    worst = max(map(off, errors(answer).values()), default=None)
+    if worst is None:
+        return "too few"
+    return "near" if worst <= NEAR else "off" if worst < TWICE else "fails"
+
+
+def leading(outcomes: list[Outcome]) -> Outcome:
+    """The replay that `advise` would tell: open, unless the model is overloaded there."""
+    return outcomes[1] if outcomes[0].answer["is_overloaded"] else outcomes[0]
+
+
+def cell(answer: dict, way: str, quantile: str) -> str:
+    """Recorded, modelled, and the error."""
+    one = answer[way]
+    if not one:
+        return "-"
+    was, is_ = one[f"recorded_{quantile}_ms"], one[f"modelled_{quantile}_ms"]
+    told = f"{reproduce.number(was)} / {reproduce.number(is_)}"
+    if one["requests"] < REQUESTS_LEAST:
+        return f"({told})"
+    share = one[f"{quantile}_error_share"]
+    if share is None:
+        return told
+    return f"{told} ({percent(share)}){' !' if off(1 + share) >= TWICE else ''}"
+
+
+def percent(share: float) -> str:
+    """With its sign; what is ten times as much, as so many times."""
+    value = 100 * share
+    if share >= 9:
+        return f"{reproduce.number(1 + share)} times"
+    return f"{'+' if value > 0.5 else ''}{value:,.0f} %".replace("-0 %", "0 %")
+
+
+def outstanding(answer: dict) -> str:
+    """Requests outstanding in each second."""
+    one = answer["outstanding"]
+    if not one:
+        return "-"
+    alike = "-" if one["correlation"] is None else f"{one['correlation']:.2f}"
+    number = reproduce.number
+    return f"{number(one['recorded_mean'])} / {number(one['modelled_mean'])}; {number(one['mean_absolute_error'])}, {alike}"
+
+
+def row(outcome: Outcome) -> list[str]:
+    """A run."""
+    case, answer = outcome.case, outcome.answer
+    return [
+        case.trace,
+        f"{case.device_name} ({case.basis}), {case.policy}",
+        outcome.replay + (", overloaded" if answer["is_overloaded"] else ""),
+        f"{answer['requests']:,} of {answer['requests'] + answer['requests_unmeasured']:,}",
+        *(cell(answer, *figure) for figure in FIGURES),
+        outstanding(answer),
+    ]
+
+
+def failures(runs: list[list[Outcome]]) -> str:
+    """What fails, first and plainly; then how many do not."""
+    by = {"fails": [], "off": [], "near": [], "too few": []}
+    for outcomes in runs:
+        by[verdict(leading(outcomes).answer)].append(leading(outcomes))
+    many = len(runs) - len(by["too few"])
+    said = [f"Systems that can be judged: {many}, in the replay that `advise` tells. Wrong by twice or more in some figure: "
+            f"{len(by['fails'])}. By more than a quarter in some: {len(by['off'])}. Within a quarter in all: {len(by['near'])}. "
+            f"Too few requests to say: {len(by['too few'])}.\n",
+            f"{WHY}\n"]
+    for outcome in by["fails"]:
+        found = errors(outcome.answer)
+        wrong = [f"{way[:-1]} {quantile} {percent(found[way, quantile] - 1)}" for way, quantile in found
+                 if off(found[way, quantile]) >= TWICE]
+        case = outcome.case
+        backlog = ", overloaded" if outcome.answer["is_overloaded"] else ""
+        said.append(f"- **{case.trace}** on {case.device_name} (device {case.basis}; {outcome.replay}{backlog}): {', '.join(wrong)}.")
+    return "\n".join(wrapped(each) for each in said)
+
+
+def assumed(runs: list[list[Outcome]]) -> str:
+    """The device and the scheduler of each, and why."""
+    rows = [[one.case.trace, one.case.device_name, one.case.policy, one.case.why] for one, _ in runs]
+    return reproduce.table(["trace", "device", "scheduler", "known and guessed"], rows)
+
+
+def wrapped(text: str) -> str:
+    """Lines that fit."""
+    indent = "  " if text.startswith("- ") else ""
+    end = "\n" if text.endswith("\n") else ""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) + end
+
+
+def page(options) -> str:
+    """All of it."""
+    folder = options.traces or cases.ROOT.parent / "shared" / "traces"
+    listed = cases.CASES[:1] if options.short else cases.CASES
+    runs = []
+    for case in listed:
+        print(f"forebay: {case.trace} on {case.device_name}", file=sys.stderr)
+        runs.append(judged(case, folder))
+    order = ["fails", "off", "near", "too few"]
+    runs.sort(key=lambda outcomes: order.index(verdict(leading(outcomes).answer)))
+    header = ["trace", "device, scheduler", "replay", "judged", *(f"{way[:-1]} {quantile}" for way, quantile in FIGURES), "outstanding"]
+    legend = textwrap.fill(" ".join(LEGEND.format(least=REQUESTS_LEAST).split()), 120, break_on_hyphens=False)
+    left_out = "\n".join(wrapped(f"- {name}: {why}") for name, why in cases.LEFT_OUT)
+    return "".join([
+        HEAD.format(failures=failures(runs), legend=legend), "\n",
+        reproduce.table(header, [row(outcome) for outcomes in runs for outcome in outcomes]), "\n",
+        ASSUMED, assumed(runs),
+        TAIL.format(left_out=left_out, short=" --short" if options.short else "", version=forebay.__version__),
+    ])
+
+
+def main(words=None) -> int:
+    """Runs everything and writes the page, or compares it."""
+    options = reproduce.arguments([str(HERE), *(sys.argv[1:] if words is None else words)])
+    text = page(options)
+    output = options.output or (options.work / "retrodiction-part.md" if options.short else PAGE)
+    if options.check:
+        is_same = output.read_text() == text
+        if not is_same:
+            print(f"forebay: {output} is not what comes out", file=sys.stderr)
+        return 0 if is_same else 1
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text)
+    print(f"forebay: wrote {output}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
