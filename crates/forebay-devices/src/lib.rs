@@ -112,14 +112,6 @@ impl OpenDevice {
         self.catch_margin_range
     }
 
-    /// The same drive with this catch margin; none of what has no queue.
-    pub fn at_catch_margin(&self, margin: Nanos) -> Option<OpenDevice> {
-        let drive = self.changed(|controller| controller.queue.catch_margin = margin)?;
-        let model = DeviceModel::Drive(Box::new(Drive::new(&drive).ok()?));
-        let name = format!("{} with a catch margin of {margin}", self.name);
-        Some(OpenDevice { name, model, drive: Some(drive), ..self.clone() })
-    }
-
     /// The same drive with its write cache off; none of what has none.
     pub fn without_write_cache(&self) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };
