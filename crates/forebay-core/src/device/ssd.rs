@@ -9,7 +9,11 @@
 //!   unless it continues the part written before it;
 //! * a page in the read cache is read without a die: what was read or written since its place, one a page by
 //!   number, was taken by another;
-//! * garbage collection runs when a die runs out of blocks, and occupies that die.
+//! * garbage collection goes on in step with the host's writes to a die that runs out of blocks: some
+//!   pages a write, which occupy that die.
+//!
+//! One command after the other passes the controller, before the flash or behind it ([`Ceiling`]). A read
+//! takes the time of its page ([`Modes`]). A write may take time to get into the buffer ([`Entrance`]).
 //!
 //! Dies keep exact time. Links, channels and controller are kept by the work they were given, not
 //! slot by slot, so data that are ready never wait for data that are not.
@@ -22,6 +26,7 @@
 
 mod flash;
 mod ftl;
+mod modes;
 mod sparse;
 mod spec;
 
@@ -34,9 +39,11 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use flash::Flash;
 use ftl::Ftl;
+use modes::{Times, mixed};
 
 pub use ftl::{Collection, Shape, Wear};
-pub use spec::{Power, Precondition, SsdSpec};
+pub use modes::{Mode, Modes};
+pub use spec::{Ceiling, Entrance, Power, Precondition, SsdSpec};
 
 /// A command that was started.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +61,10 @@ pub struct Ssd {
     flash: Flash,
     /// When the controller can take the next command.
     controller_free: u64,
+    /// When the last command left, where they leave one after the other.
+    left: u64,
+    /// How long a write takes to get into the buffer, and when each lane to it is free.
+    entrance: Option<(Times, Vec<u64>)>,
     /// When each direction of the link has carried what it was given: in, out.
     link_free: [u64; 2],
     /// When each page of the write buffer is free again, oldest first from `oldest`.
@@ -67,7 +78,7 @@ pub struct Ssd {
     partial_end: Option<u64>,
     pending: Vec<Option<Pending>>,
     vacant: Vec<u16>,
-    /// When commands complete, in order; the number of the start decides between equals.
+    /// When commands are ready to leave, in order; the number of the start decides between equals.
     completions: BinaryHeap<Reverse<(u64, u64, u16)>>,
     started: u64,
     busy_ns: u64,
@@ -96,6 +107,9 @@ impl Ssd {
             ftl,
             page_bytes,
             controller_free: 0,
+            left: 0,
+            entrance: (spec.entrance.as_ref())
+                .map(|of| (Times::new(&of.times), vec![0; of.lanes as usize])),
             link_free: [0; 2],
             buffer: vec![0; buffer_pages],
             cached: vec![0; (spec.read_cache_bytes / page_bytes) as usize],
@@ -181,12 +195,24 @@ impl Ssd {
 
     #[inline]
     fn read_row(&mut self, ready: u64, row: Option<(u32, u32, u64)>) -> u64 {
-        row.map_or(ready, |(die, _, bytes)| self.flash.read(die, ready, bytes))
+        row.map_or(ready, |(die, row, bytes)| self.flash.read(die, row, ready, bytes))
+    }
+
+    /// When a write that is ready has passed the buffer's entrance.
+    #[inline]
+    fn enter(&mut self, ready: u64) -> u64 {
+        let number = mixed(self.started);
+        let Some((times, lanes)) = &mut self.entrance else { return ready };
+        let (before, busy) = times.of(number);
+        let lane = (number % lanes.len() as u64) as usize;
+        lanes[lane] = lanes[lane].max(ready + before) + busy;
+        lanes[lane]
     }
 
     /// When a write is in the buffer, and when it is programmed.
     fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
         let (from, to) = self.extent(io);
+        let ready = self.enter(ready);
         let arrived = self.pass(0, ready, to - from);
         let (mut accepted, mut programmed) = (arrived, arrived);
         for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
@@ -225,14 +251,36 @@ impl Ssd {
         }
     }
 
-    /// When the command is done.
+    /// How long a command occupies the controller.
+    #[inline]
+    fn passing(&self, op: Op) -> u64 {
+        match op {
+            Op::Write => self.spec.write_command.0,
+            Op::Read | Op::Flush | Op::Trim => self.spec.command.0,
+            Op::Park | Op::Open => 0,
+        }
+    }
+
+    /// When the command that is ready to leave at `ready` has done so.
+    #[inline]
+    fn leaving(&self, ready: u64, slot: u16) -> u64 {
+        let Some(Pending { io, .. }) = &self.pending[usize::from(slot)] else { return ready };
+        match self.spec.ceiling {
+            Ceiling::Arrival => ready,
+            Ceiling::Completion => ready.max(self.left).saturating_add(self.passing(io.op)),
+        }
+    }
+
+    /// When the command is done but for leaving.
     #[inline]
     fn serve(&mut self, now: u64, io: &Request) -> u64 {
         if matches!(io.op, Op::Park | Op::Open) {
             return now;
         }
         let begun = now.max(self.controller_free);
-        self.controller_free = begun.saturating_add(self.spec.command.0);
+        if self.spec.ceiling == Ceiling::Arrival {
+            self.controller_free = begun.saturating_add(self.passing(io.op));
+        }
         let ready = begun.saturating_add(self.spec.overhead.0);
         let covered = if self.spec.power_loss_protection { 0 } else { self.drained };
         let flushed = if io.flags.has(Flags::PREFLUSH) { covered } else { 0 };
@@ -282,7 +330,8 @@ impl Device for Ssd {
 
     #[inline]
     fn next(&self) -> Option<Nanos> {
-        self.completions.peek().map(|Reverse((done, _, _))| Nanos(*done))
+        // Those that are ready leave in the order of being ready; none that starts later is ready before.
+        self.completions.peek().map(|Reverse((ready, _, slot))| Nanos(self.leaving(*ready, *slot)))
     }
 
     /// # Panics
@@ -295,6 +344,7 @@ impl Device for Ssd {
             panic!("finish without start")
         };
         self.vacant.push(slot);
+        self.left = now.0;
         if self.completions.is_empty() {
             self.busy_ns += now.0 - self.busy_since;
         }

@@ -11,7 +11,7 @@ use forebay_core::device::hdd::{
 };
 use forebay_core::device::list::{DeviceModel, build};
 use forebay_core::device::ssd;
-use forebay_core::device::ssd::{Collection, Precondition, Ssd, SsdSpec};
+use forebay_core::device::ssd::{Ceiling, Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Nanos, Spec};
 
 fn disk(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nanos>) -> DeviceModel {
@@ -141,13 +141,16 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
         channels: 2,
         dies_per_channel: 2,
         over_provisioning_share: 0.5,
-        read: Nanos(50_000),
+        read: Nanos(50_000).into(),
         program: Nanos(600_000),
         erase: Nanos(3_000_000),
         channel_bytes_per_s: 300_000_000,
         link_bytes_per_s: 550_000_000,
         duplex: false,
         command: Nanos(10_000),
+        write_command: Nanos(10_000),
+        ceiling: Ceiling::Arrival,
+        entrance: None,
         overhead: Nanos(20_000),
         write_buffer_bytes: 64 << 10,
         read_cache_bytes: 0,
