@@ -75,6 +75,7 @@ pub(crate) fn ssd() -> Ssd {
         command: Nanos(12_500),
         write_command: Nanos(12_500),
         ceiling: Ceiling::Arrival,
+        write_ceiling: Ceiling::Arrival,
         entrance: None,
         overhead: Nanos::from_micros(20),
         write_buffer_bytes: 16 << 20,

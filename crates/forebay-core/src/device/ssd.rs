@@ -251,13 +251,13 @@ impl Ssd {
         }
     }
 
-    /// How long a command occupies the controller.
+    /// How long a command occupies the controller, and where.
     #[inline]
-    fn passing(&self, op: Op) -> u64 {
+    fn passing(&self, op: Op) -> (u64, Ceiling) {
         match op {
-            Op::Write => self.spec.write_command.0,
-            Op::Read | Op::Flush | Op::Trim => self.spec.command.0,
-            Op::Park | Op::Open => 0,
+            Op::Write => (self.spec.write_command.0, self.spec.write_ceiling),
+            Op::Read | Op::Flush | Op::Trim => (self.spec.command.0, self.spec.ceiling),
+            Op::Park | Op::Open => (0, Ceiling::Arrival),
         }
     }
 
@@ -265,9 +265,9 @@ impl Ssd {
     #[inline]
     fn leaving(&self, ready: u64, slot: u16) -> u64 {
         let Some(Pending { io, .. }) = &self.pending[usize::from(slot)] else { return ready };
-        match self.spec.ceiling {
-            Ceiling::Arrival => ready,
-            Ceiling::Completion => ready.max(self.left).saturating_add(self.passing(io.op)),
+        match self.passing(io.op) {
+            (_, Ceiling::Arrival) => ready,
+            (passing, Ceiling::Completion) => ready.max(self.left).saturating_add(passing),
         }
     }
 
@@ -278,8 +278,9 @@ impl Ssd {
             return now;
         }
         let begun = now.max(self.controller_free);
-        if self.spec.ceiling == Ceiling::Arrival {
-            self.controller_free = begun.saturating_add(self.passing(io.op));
+        let (passing, at) = self.passing(io.op);
+        if at == Ceiling::Arrival {
+            self.controller_free = begun.saturating_add(passing);
         }
         let ready = begun.saturating_add(self.spec.overhead.0);
         let covered = if self.spec.power_loss_protection { 0 } else { self.drained };

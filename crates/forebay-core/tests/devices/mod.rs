@@ -150,6 +150,7 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
         command: Nanos(10_000),
         write_command: Nanos(10_000),
         ceiling: Ceiling::Arrival,
+        write_ceiling: Ceiling::Arrival,
         entrance: None,
         overhead: Nanos(20_000),
         write_buffer_bytes: 64 << 10,

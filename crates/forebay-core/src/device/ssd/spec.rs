@@ -84,10 +84,12 @@ pub struct SsdSpec {
     pub duplex: bool,
     /// How long a command occupies the controller: the reciprocal of the most commands a second.
     pub command: Nanos,
-    /// The same of a write.
-    pub write_command: Nanos,
     /// Where it does.
     pub ceiling: Ceiling,
+    /// How long a write does.
+    pub write_command: Nanos,
+    /// Where a write does.
+    pub write_ceiling: Ceiling,
     /// What a command takes before its data move.
     pub overhead: Nanos,
     /// How a write gets into the buffer, if that takes more than the link.

@@ -21,6 +21,7 @@ fn spec() -> SsdSpec {
         command: Nanos(1_000),
         write_command: Nanos(1_000),
         ceiling: Ceiling::Arrival,
+        write_ceiling: Ceiling::Arrival,
         entrance: None,
         overhead: Nanos(5_000),
         write_buffer_bytes: 4 << 12,
