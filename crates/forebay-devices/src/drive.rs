@@ -5,14 +5,14 @@
 //! name.
 
 use forebay_core::device::drive::{
-    BufferSpec, Bus, Controller, Defects, ExtraDisconnect, Format, HeadOrder, Overhead, Overheads,
-    QueueSpec, ReadAhead, SpareRange, Sparing, WriteCacheSpec, ZoneFormat,
+    Admits, BufferSpec, Bus, Controller, Defects, ExtraDisconnect, Format, HeadOrder, Overhead,
+    Overheads, QueueSpec, ReadAhead, SpareRange, Sparing, WriteCacheSpec, ZoneFormat,
 };
 use forebay_core::{Nanos, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::file::{Fault, ZoneTable, fault, millis};
+use super::file::{Fault, ZoneTable, fault, millis, millis_to};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,6 +130,16 @@ pub(super) struct WriteCacheTable {
     extent_sectors: u64,
     /// All of them together; as much as they can hold, if left out.
     sectors: Option<u64>,
+    #[serde(default)]
+    admits: AdmitsName,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AdmitsName {
+    #[default]
+    Oldest,
+    Newest,
 }
 
 impl WriteCacheTable {
@@ -143,6 +153,42 @@ impl WriteCacheTable {
 pub(super) struct QueueTable {
     depth: u32,
     starvation_ms: Option<f64>,
+    catch_margin_ms: Option<f64>,
+    /// Between what margins the true one lies, where `catch_margin_ms` is a guess.
+    catch_margin_range_ms: Option<[f64; 2]>,
+    ahead: Option<i32>,
+}
+
+/// The longest patience that a file may give a queue: measured disks have 0.5 to 2 s.
+const STARVATION_MS_MAX: f64 = 10_000.0;
+
+impl QueueTable {
+    /// The least and the greatest catch margin that the drive may have.
+    pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, String> {
+        let Some([least, greatest]) = self.catch_margin_range_ms else { return Ok(None) };
+        let key = "catch_margin_range_ms";
+        let range = [millis(key, least)?, millis(key, greatest)?];
+        let margin = self.catch_margin_ms.unwrap_or(0.0);
+        if (least..=greatest).contains(&margin) {
+            return Ok(Some(range));
+        }
+        Err(format!(
+            "{key}: got [{least}, {greatest}], expected a range from the least to the greatest with \
+             catch_margin_ms, which is {margin}, in it"
+        ))
+    }
+
+    fn queue(&self) -> Result<QueueSpec, String> {
+        let default = QueueSpec::default();
+        let starvation = |ms| millis_to("starvation_ms", ms, STARVATION_MS_MAX);
+        let margin = |ms| millis("catch_margin_ms", ms);
+        Ok(QueueSpec {
+            depth: self.depth,
+            starvation: self.starvation_ms.map_or(Ok(default.starvation), starvation)?,
+            catch_margin: self.catch_margin_ms.map_or(Ok(default.catch_margin), margin)?,
+            ahead: self.ahead.unwrap_or(default.ahead),
+        })
+    }
 }
 
 /// The tables of a file that make a disk one with a controller.
@@ -183,14 +229,11 @@ impl Tables<'_> {
             read_ns_per_sector: bus.read_us_per_sector * 1e3,
             write_ns_per_sector: bus.write_us_per_sector * 1e3,
         });
-        let mut queue = QueueSpec::default();
-        if let Some(table) = self.queue {
-            queue.depth = table.get_ref().depth;
-            if let Some(ms) = table.get_ref().starvation_ms {
-                queue.starvation =
-                    millis("starvation_ms", ms).map_err(|what| fault(table.span(), what))?;
-            }
-        }
+        let queue = self.queue.map_or(Ok(QueueSpec::default()), |table| {
+            let queue = table.get_ref().queue();
+            queue.map_err(|what| fault(table.span(), what))
+        })?;
+        self.catch_margin_range()?;
         let flags = self.buffer.map(Spanned::get_ref);
         let buffer = self
             .buffer
@@ -204,12 +247,22 @@ impl Tables<'_> {
                 extents: cache.extents,
                 extent_sectors: cache.extent_sectors,
                 sectors: cache.sectors.unwrap_or_else(|| cache.whole()),
+                admits: match cache.admits {
+                    AdmitsName::Oldest => Admits::Oldest,
+                    AdmitsName::Newest => Admits::Newest,
+                },
             }),
             queue,
             zero_latency_reads: flags.is_some_and(|buffer| buffer.zero_latency_reads),
             zero_latency_writes: flags.is_some_and(|buffer| buffer.zero_latency_writes),
             write_watermark_share: flags.map_or(0.0, |buffer| buffer.write_watermark_share),
         })
+    }
+
+    /// The least and the greatest catch margin that the drive may have, if the file says so.
+    pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, Fault> {
+        let Some(table) = self.queue else { return Ok(None) };
+        table.get_ref().catch_margin_range().map_err(|what| fault(table.span(), what))
     }
 
     /// How `zones` are formatted, if the file says so.

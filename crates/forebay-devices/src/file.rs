@@ -29,6 +29,9 @@ pub(super) struct DeviceFile {
     kind: Kind,
     pub(super) name: String,
     pub(super) description: String,
+    /// Tracks overlap, so that a write in place moves what follows it.
+    #[serde(default)]
+    pub(super) shingled: bool,
     pub(super) geometry: Spanned<GeometryTable>,
     zones: Option<Spanned<ZonesTable>>,
     pub(super) zone: Option<Vec<Spanned<ZoneTable>>>,
@@ -443,9 +446,13 @@ impl PowerTable {
 }
 
 pub(super) fn millis(key: &str, ms: f64) -> Result<Nanos, String> {
-    if (0.0..=1_000.0).contains(&ms) {
+    millis_to(key, ms, 1_000.0)
+}
+
+pub(super) fn millis_to(key: &str, ms: f64, most_ms: f64) -> Result<Nanos, String> {
+    if (0.0..=most_ms).contains(&ms) {
         Ok(Nanos::from_millis_f64(ms))
     } else {
-        Err(format!("{key}: got {ms}, expected 0 to 1000 ms"))
+        Err(format!("{key}: got {ms}, expected 0 to {most_ms} ms"))
     }
 }

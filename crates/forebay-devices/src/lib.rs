@@ -78,12 +78,16 @@ pub struct OpenDevice {
     pub sources: Sources,
     /// What its file says that one cost, and when.
     pub price: Option<Price>,
+    /// Its tracks overlap: the model of random writes is not this drive's.
+    pub shingled: bool,
     /// The model itself, idle at the start of a run.
     pub model: DeviceModel,
     /// Arm and platters of a disk, and how far these are guesses.
     mechanics: Option<(HddSpec, Sources)>,
     /// Of a disk with a controller: all its figures.
     drive: Option<DriveSpec>,
+    /// Of a drive whose catch margin is a guess: the least and the greatest it may be.
+    catch_margin_range: Option<[Nanos; 2]>,
 }
 
 impl OpenDevice {
@@ -95,7 +99,21 @@ impl OpenDevice {
         let name = self.name.split(':').next().unwrap_or_default();
         let model = DeviceModel::Hdd(Hdd::new(disk.clone()).ok()?);
         let (name, sources) = (format!("{name}:{}", change::PLAIN), sources.clone());
-        Some(OpenDevice { name, sources, model, ..self.clone() })
+        Some(OpenDevice { name, sources, model, catch_margin_range: None, ..self.clone() })
+    }
+
+    /// The least and the greatest catch margin that the drive may have; none where it is known, or the drive ranks no
+    /// commands.
+    pub fn catch_margin_range(&self) -> Option<[Nanos; 2]> {
+        self.catch_margin_range
+    }
+
+    /// The same drive with this catch margin; none of what has no queue.
+    pub fn at_catch_margin(&self, margin: Nanos) -> Option<OpenDevice> {
+        let drive = self.changed(|controller| controller.queue.catch_margin = margin)?;
+        let model = DeviceModel::Drive(Box::new(Drive::new(&drive).ok()?));
+        let name = format!("{} with a catch margin of {margin}", self.name);
+        Some(OpenDevice { name, model, drive: Some(drive), ..self.clone() })
     }
 
     /// The same drive with its write cache off; none of what has none.
@@ -236,8 +254,10 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             notes: Vec::new(),
             sources: Sources::default(),
             price: None,
+            shingled: false,
             mechanics: None,
             drive: None,
+            catch_margin_range: None,
         });
     }
     let (name, changes) = name_and_changes(whole)?;
@@ -427,8 +447,10 @@ fn read_changed(
             sources,
             price,
             model,
+            shingled: false,
             mechanics,
             drive,
+            catch_margin_range: None,
         });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
@@ -440,11 +462,26 @@ fn read_changed(
         Some(_) => &[],
     };
     let (notes, sources) = (file.notes(), Sources::of(text, left_out));
+    let range = file.tables().catch_margin_range().map_err(malformed)?;
     let price = price::checked(file.price).map_err(malformed)?;
+    let catch_margin_range = range.filter(|_| drive.is_some());
+    let shingled = file.shingled;
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;
     let mechanics = Some((disk, Sources::of(text, sources::CONTROLLER)));
-    Ok(OpenDevice { name, description, summary, notes, sources, price, model, mechanics, drive })
+    Ok(OpenDevice {
+        name,
+        description,
+        summary,
+        notes,
+        sources,
+        price,
+        shingled,
+        model,
+        mechanics,
+        drive,
+        catch_margin_range,
+    })
 }
 
 /// A message of the parser, which speaks of its types, in the words of who writes the file.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{
-    BufferSpec, Controller, DriveSpec, Format, HeadOrder, Overheads, ReadAhead, SpareRange,
-    ZoneFormat,
+    Admits, BufferSpec, Controller, DriveSpec, Format, HeadOrder, Overheads, QueueSpec, ReadAhead,
+    SpareRange, ZoneFormat,
 };
 use forebay_core::device::hdd::{HddSpec, SeekSpec, Zone};
 use forebay_trace::TraceError;
@@ -139,9 +139,23 @@ fn write_controller(out: &mut String, controller: &Controller) -> fmt::Result {
         writeln!(out, "\n[write_cache]\nenabled = true\nextents = {}", cache.extents)?;
         writeln!(out, "extent_sectors = {}", cache.extent_sectors)?;
         writeln!(out, "sectors = {}", cache.sectors)?;
+        if cache.admits == Admits::Newest {
+            writeln!(out, "admits = \"newest\"")?;
+        }
     }
-    writeln!(out, "\n[queue]\ndepth = {}", controller.queue.depth)?;
-    writeln!(out, "starvation_ms = {}", ms(controller.queue.starvation))
+    write_queue(out, &controller.queue)
+}
+
+fn write_queue(out: &mut String, queue: &QueueSpec) -> fmt::Result {
+    writeln!(out, "\n[queue]\ndepth = {}", queue.depth)?;
+    writeln!(out, "starvation_ms = {}", ms(queue.starvation))?;
+    if queue.catch_margin > Nanos::ZERO {
+        writeln!(out, "catch_margin_ms = {}", ms(queue.catch_margin))?;
+    }
+    if queue.ahead != 0 {
+        writeln!(out, "ahead = {}", queue.ahead)?;
+    }
+    Ok(())
 }
 
 fn write_overheads(out: &mut String, overheads: &Overheads) -> fmt::Result {

@@ -11,7 +11,8 @@
 //! Commands are taken while fewer than the queue's depth are outstanding. What the buffer can
 //! answer or the write cache can take is served at once, beside the command at the media; of the
 //! others that one goes next which the head reaches first, or, at most every eighth time, the oldest
-//! if it has waited too long (see `turns`). The arm moves on to it when the last access has ended,
+//! if it has waited too long (see `turns`). A drive may leave itself a margin when it ranks them, and
+//! may choose some commands ahead of the arm ([`QueueSpec`]). The arm moves on to it when the last access has ended,
 //! even while its data is on the bus. Read-ahead
 //! goes on until the arm is wanted; what the cache holds is written as soon as nobody waits for
 //! the arm, and in line with those who do once most of its places are taken. A flush writes all of
@@ -29,6 +30,7 @@ mod buffer;
 mod busy;
 mod controller;
 mod mechanism;
+mod reconsider;
 mod search;
 mod service;
 mod sparing;
@@ -37,8 +39,8 @@ mod turns;
 mod write_cache;
 
 pub use controller::{
-    BufferSpec, Bus, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec, ReadAhead,
-    WriteCacheSpec,
+    Admits, BufferSpec, Bus, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec,
+    ReadAhead, WriteCacheSpec,
 };
 pub use sparing::{Defects, SpareRange, Sparing};
 pub use surface::{Format, HeadOrder, ZoneFormat};
@@ -47,10 +49,12 @@ use crate::contract::device::{Completion, Device, Mechanics, WriteBack};
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
+use crate::device::hdd::geometry::Place;
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
 use buffer::Buffer;
 use busy::Busy;
 use mechanism::Mechanism;
+use reconsider::Choice;
 use turns::{Pick, Turns};
 use write_cache::WriteCache;
 
@@ -101,6 +105,8 @@ pub struct Drive {
     waiting: Vec<Command>,
     served: Vec<Served>,
     turns: Turns,
+    /// The last choice, where it may be taken back.
+    choice: Option<Choice>,
     bus_free_at: u64,
     /// Whether the last command wrote, and the sector after it.
     wrote: bool,
@@ -127,6 +133,7 @@ impl Drive {
             waiting: Vec::with_capacity(depth),
             served: Vec::with_capacity(depth),
             turns: Turns::default(),
+            choice: None,
             bus_free_at: 0,
             wrote: false,
             next_sector: u64::MAX,
@@ -189,23 +196,30 @@ impl Drive {
         Command { io, arrived: now, first, count, overhead, after_write: self.wrote, apart }
     }
 
-    /// Serves all that need not wait for the arm, and then one that does if the arm is not taken.
-    /// Where the cache is drained, runs that the head reaches before that one come first.
+    /// Serves all that need not wait for the arm, and then of those that do as many as the drive
+    /// commits to. Where the cache is drained, runs that the head reaches before that one come first.
     fn dispatch(&mut self, now: u64) {
         loop {
             self.serve_without_arm(now);
-            let taken = self.served.iter().any(|served| served.at_media);
-            if taken || self.waiting.is_empty() {
+            if self.is_committed() || self.waiting.is_empty() {
                 return;
+            }
+            if self.waits_for_the_host() {
+                self.mechanism.motion.free_at = self.mechanism.motion.free_at.max(now);
             }
             match self.choose(now) {
                 Some(pick) => {
+                    self.remember(now, pick);
                     self.turns.count(pick.forced);
                     let command = self.waiting.remove(pick.index);
                     let served = self.at_media(now, &command);
                     self.served.push(served);
-                    return;
+                    if self.is_committed() {
+                        return;
+                    }
                 }
+                // While the arm is at one run no further one is chosen: what is done next asks again.
+                None if self.mechanism.motion.free_at > now && !self.served.is_empty() => return,
                 // All that waits may wait for room in the cache: then there are runs.
                 None if self.write_nearest(now, 0).is_none() => return,
                 None => (),
@@ -213,18 +227,39 @@ impl Drive {
         }
     }
 
+    /// Whether no further command is chosen before one of those at the media is done.
+    fn is_committed(&self) -> bool {
+        let at_media = self.served.iter().filter(|served| served.at_media).count();
+        at_media > self.controller.queue.ahead.max(0) as usize
+    }
+
+    /// Serves what needs no arm in the order in which the cache admits writes.
     fn serve_without_arm(&mut self, now: u64) {
-        let mut index = 0;
-        while index < self.waiting.len() {
-            let command = self.waiting[index];
-            match self.without_arm(now, &command) {
-                Some(served) => {
-                    self.waiting.remove(index);
-                    self.served.push(served);
-                }
-                None => index += 1,
+        let starvation = self.controller.queue.starvation.0;
+        let in_order = match self.controller.write_cache.map(|cache| cache.admits) {
+            Some(Admits::Newest) => {
+                self.waiting.partition_point(|command| now - command.arrived >= starvation)
             }
+            _ => self.waiting.len(),
+        };
+        let mut kept = 0;
+        for _ in 0..in_order {
+            kept += usize::from(!self.serve_at(kept, now));
         }
+        for index in (kept..self.waiting.len()).rev() {
+            self.serve_at(index, now);
+        }
+    }
+
+    /// Serves the waiting command at `index` if it needs no arm, and says whether it did.
+    fn serve_at(&mut self, index: usize, now: u64) -> bool {
+        let command = self.waiting[index];
+        let served = self.without_arm(now, &command);
+        if let Some(served) = served {
+            self.waiting.remove(index);
+            self.served.push(served);
+        }
+        served.is_some()
     }
 
     /// The waiting command that has the arm next: the oldest if it has waited too long and it is its turn,
@@ -244,14 +279,13 @@ impl Drive {
         }
         let reached = |&index: &usize| {
             let command = &self.waiting[index];
-            let start = self.mechanism.free_at.max(command.arrived + command.overhead);
+            let start = self.mechanism.motion.free_at.max(command.arrived + command.overhead);
             if !command.io.op.moves_data() || command.count == 0 {
                 return (start, age(&index));
             }
             let place = self.mechanism.surface.place(command.first);
             let write = command.io.op == Op::Write;
-            let [seek, rotation] = self.mechanism.approach(start, place, write, 0);
-            (start.saturating_add(seek + rotation), age(&index))
+            (self.rank(start, place, write), age(&index))
         };
         if !drains && self.waiting.len() == 1 {
             return Some(Pick { index: oldest, forced: false, at: 0, since: arrived });
@@ -260,6 +294,15 @@ impl Drive {
             waiting().map(|index| (index, reached(&index))).min_by_key(|c| c.1)?;
         let goes = run.is_none_or(|run| !run.forced && at <= run.at);
         goes.then_some(Pick { index, forced: false, at, since })
+    }
+
+    /// When the head reaches `place` if it starts at `start`, as the drive counts when it ranks: no
+    /// sooner than the seek and the margin after that.
+    fn rank(&self, start: u64, place: Place, write: bool) -> u64 {
+        let margin = self.controller.queue.catch_margin.0;
+        let [seek, rotation] =
+            self.mechanism.approach(start.saturating_add(margin), place, write, 0);
+        start.saturating_add(margin + seek + rotation)
     }
 
     /// Whether something that has waited so long goes next, wherever the head is.
@@ -285,6 +328,7 @@ impl Device for Drive {
         if self.outstanding() == 0 {
             self.busy.begin(now);
         }
+        self.take_back(now);
         self.parks = io.op == Op::Park;
         if !self.parks {
             self.mechanism.wake(now);
@@ -309,6 +353,7 @@ impl Device for Drive {
             (0..self.served.len()).min_by_key(|&i| (self.served[i].done, self.served[i].io.id));
         let Some(first) = first else { panic!("finish without start") };
         let served = self.served.swap_remove(first);
+        self.choice = self.choice.take().filter(|_| !served.at_media);
         if self.outstanding() == 0 {
             self.busy.end(served.done);
         }

@@ -3,8 +3,8 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test uses a part
 
 use forebay_core::device::drive::{
-    BufferSpec, Bus, Controller, Defects, Drive, DriveSpec, Format, HeadOrder, Overhead, Overheads,
-    QueueSpec, ReadAhead, SpareRange, Sparing, WriteCacheSpec, ZoneFormat,
+    Admits, BufferSpec, Bus, Controller, Defects, Drive, DriveSpec, Format, HeadOrder, Overhead,
+    Overheads, QueueSpec, ReadAhead, SpareRange, Sparing, WriteCacheSpec, ZoneFormat,
 };
 use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Standby, Zone,
@@ -71,8 +71,13 @@ fn controller(depth: u32, read_ahead: ReadAhead) -> Controller {
             read_ahead_replaces: true,
             watermark_share: 0.5,
         }),
-        write_cache: Some(WriteCacheSpec { extents: 2, extent_sectors: 512, sectors: 1024 }),
-        queue: QueueSpec { depth, starvation: Nanos::from_millis(50) },
+        write_cache: Some(WriteCacheSpec {
+            extents: 2,
+            extent_sectors: 512,
+            sectors: 1024,
+            admits: Admits::Oldest,
+        }),
+        queue: QueueSpec { depth, starvation: Nanos::from_millis(50), ..QueueSpec::default() },
         zero_latency_reads: true,
         zero_latency_writes: true,
         write_watermark_share: 0.5,
@@ -81,6 +86,16 @@ fn controller(depth: u32, read_ahead: ReadAhead) -> Controller {
 
 fn drive(spec: &DriveSpec) -> DeviceModel {
     DeviceModel::Drive(Box::new(Drive::new(spec).unwrap()))
+}
+
+/// `spec` with a margin, so many commands ahead, and a cache that admits what comes last.
+fn choosing(spec: &DriveSpec, ahead: i32) -> DeviceModel {
+    let mut spec = spec.clone();
+    let controller = &mut spec.controller;
+    (controller.queue.ahead, controller.queue.catch_margin) = (ahead, Nanos(3_000_000));
+    controller.write_cache =
+        controller.write_cache.map(|cache| WriteCacheSpec { admits: Admits::Newest, ..cache });
+    drive(&spec)
 }
 
 /// Drives with controllers, from one that has next to nothing to one that has it all.
@@ -128,6 +143,9 @@ pub(crate) fn drives(depth: u32) -> Vec<(&'static str, DeviceModel)> {
         ("bare", drive(&plain)),
         ("by zone", drive(&by_zone)),
         ("by cylinder", drive(&by_cylinder)),
+        ("by zone, ahead", choosing(&by_zone, 2)),
+        ("by cylinder, waiting", choosing(&by_cylinder, -1)),
+        ("bare, waiting", choosing(&plain, -1)),
     ]
 }
 

@@ -2,8 +2,8 @@
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{
-    BufferSpec, Bus, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec, ReadAhead,
-    WriteCacheSpec,
+    Admits, BufferSpec, Bus, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec,
+    ReadAhead, WriteCacheSpec,
 };
 
 use super::libparam::Fault;
@@ -51,7 +51,7 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
                 let extents = disk.count_of(extents, 0..=SEGMENTS, 1)?.max(1);
                 let extent_sectors = disk.count_of(SEGMENT, 0..=u32::MAX, 1)?.max(1).into();
                 let sectors = u64::from(extents) * extent_sectors;
-                Some(WriteCacheSpec { extents, extent_sectors, sectors })
+                Some(WriteCacheSpec { extents, extent_sectors, sectors, admits: Admits::Oldest })
             }
         },
         queue: QueueSpec {

@@ -112,6 +112,16 @@ pub struct BufferSpec {
     pub watermark_share: f64,
 }
 
+/// Which of the writes that wait for a place in the cache gets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admits {
+    /// The one that came first.
+    #[default]
+    Oldest,
+    /// The one that came last, unless one has waited as long as [`QueueSpec::starvation`].
+    Newest,
+}
+
 /// The write cache, volatile and written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteCacheSpec {
@@ -121,6 +131,8 @@ pub struct WriteCacheSpec {
     pub extent_sectors: u64,
     /// What all of them can hold together.
     pub sectors: u64,
+    /// Which write gets the next place.
+    pub admits: Admits,
 }
 
 /// The command queue.
@@ -128,13 +140,20 @@ pub struct WriteCacheSpec {
 pub struct QueueSpec {
     /// Commands the drive takes at a time.
     pub depth: u32,
-    /// A command that has waited so long goes next, however far away, but at most one in eight does.
+    /// A command that has waited so long in the drive goes next, however far away, but at most one in
+    /// eight does.
     pub starvation: Nanos,
+    /// When it ranks commands, the drive counts on a sector only if the head would be on its track so
+    /// much earlier. The access itself takes as long as it takes.
+    pub catch_margin: Nanos,
+    /// Commands already committed when the next one is chosen, beside the one at the media. -1: the
+    /// drive chooses only when the host has answered the completion, among all that has come by then.
+    pub ahead: i32,
 }
 
 impl Default for QueueSpec {
     fn default() -> QueueSpec {
-        QueueSpec { depth: 1, starvation: Nanos::from_secs(1) }
+        QueueSpec { depth: 1, starvation: Nanos::from_secs(1), catch_margin: Nanos::ZERO, ahead: 0 }
     }
 }
 
@@ -211,6 +230,10 @@ impl Controller {
         }
         if !(1..=4_096).contains(&self.queue.depth) {
             return refuse("queue depth", self.queue.depth.to_string(), "1 to 4096 commands");
+        }
+        if !(-1..=4_096).contains(&self.queue.ahead) {
+            let got = format!("{} commands ahead", self.queue.ahead);
+            return refuse("queue", got, "-1 to 4096");
         }
         Ok(())
     }

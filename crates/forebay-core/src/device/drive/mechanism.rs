@@ -76,6 +76,19 @@ impl Window {
     }
 }
 
+/// Where the arm is and what it has done: all that an access changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Motion {
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+    /// When it is done with what it does.
+    pub(super) free_at: u64,
+    seeking: Window,
+    moving: Window,
+    seek_ns: u64,
+    transfer_ns: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Mechanism {
     pub(super) surface: Surface,
@@ -84,17 +97,10 @@ pub(super) struct Mechanism {
     start_phase: u64,
     write_settle: u64,
     head_switch: u64,
-    pub(super) cylinder: u32,
-    pub(super) head: u32,
-    /// When it is done with what it does.
-    pub(super) free_at: u64,
+    pub(super) motion: Motion,
     meter: Meter,
     /// When the platters are to stand still, if nothing comes before.
     rests_at: Option<u64>,
-    seeking: Window,
-    moving: Window,
-    seek_ns: u64,
-    transfer_ns: u64,
 }
 
 impl Mechanism {
@@ -115,15 +121,9 @@ impl Mechanism {
             start_phase: disk.start_phase.0,
             write_settle: disk.write_settle.0,
             head_switch: disk.head_switch.0,
-            cylinder: 0,
-            head: 0,
-            free_at: 0,
+            motion: Motion::default(),
             meter: Meter::new(disk.power),
             rests_at: None,
-            seeking: Window::default(),
-            moving: Window::default(),
-            seek_ns: 0,
-            transfer_ns: 0,
         })
     }
 
@@ -136,8 +136,8 @@ impl Mechanism {
 
     #[inline]
     fn move_time(&self, place: Place, write: bool) -> u64 {
-        let switch = if place.head == self.head { 0 } else { self.head_switch };
-        let time = self.curve.time(place.cylinder.abs_diff(self.cylinder)).max(switch);
+        let switch = if place.head == self.motion.head { 0 } else { self.head_switch };
+        let time = self.curve.time(place.cylinder.abs_diff(self.motion.cylinder)).max(switch);
         time + if write && time > 0 { self.write_settle } else { 0 }
     }
 
@@ -160,7 +160,7 @@ impl Mechanism {
             count => self.surface.place(task.first + count - 1),
         };
         let turn = self.surface.revolution;
-        let start = task.start.max(self.free_at);
+        let start = task.start.max(self.motion.free_at);
         let mut seek = self.move_time(from, task.write).max(task.seek_least);
         if task.write {
             seek = seek.max(task.there(task.watermark).saturating_sub(start));
@@ -185,7 +185,8 @@ impl Mechanism {
         (first_ends, ends) = (first_ends + turns, ends + turns);
         let transfer = ends - arrived - rotation;
         self.note(start, arrived, arrived + rotation, ends);
-        (self.cylinder, self.head, self.free_at) = (last.cylinder, last.head, ends);
+        (self.motion.cylinder, self.motion.head, self.motion.free_at) =
+            (last.cylinder, last.head, ends);
         let first_begins = first_ends.saturating_sub(from.ends - from.begins);
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }
@@ -216,25 +217,25 @@ impl Mechanism {
 
     /// Counts what went before as done, and an access from `start` on.
     fn note(&mut self, start: u64, arrived: u64, found: u64, ends: u64) {
-        self.seek_ns += self.seeking.until(u64::MAX);
-        self.transfer_ns += self.moving.until(u64::MAX);
-        self.seeking = Window { from: start, to: arrived };
-        self.moving = Window { from: found, to: ends };
+        self.motion.seek_ns += self.motion.seeking.until(u64::MAX);
+        self.motion.transfer_ns += self.motion.moving.until(u64::MAX);
+        self.motion.seeking = Window { from: start, to: arrived };
+        self.motion.moving = Window { from: found, to: ends };
     }
 
     /// The head goes on over the track, until `to` at most.
     pub(super) fn note_streaming(&mut self, to: u64) {
-        self.moving.to = self.moving.to.max(to);
+        self.motion.moving.to = self.motion.moving.to.max(to);
     }
 
     /// It stopped to do so at `at`, which nobody has yet asked beyond.
     pub(super) fn note_stopped(&mut self, at: u64) {
-        self.moving.to = self.moving.to.min(at).max(self.moving.from);
+        self.motion.moving.to = self.motion.moving.to.min(at).max(self.motion.moving.from);
     }
 
     pub(super) fn joules(&self, now: u64) -> f64 {
-        let seek = self.seek_ns + self.seeking.until(now);
-        let transfer = self.transfer_ns + self.moving.until(now);
+        let seek = self.motion.seek_ns + self.motion.seeking.until(now);
+        let transfer = self.motion.transfer_ns + self.motion.moving.until(now);
         match self.rests_at.filter(|at| *at < now) {
             None => self.meter.joules(now, seek, transfer),
             Some(at) => {
@@ -247,14 +248,14 @@ impl Mechanism {
 
     /// Stops the platters once what is under way is done, unless they are woken before.
     pub(super) fn rest(&mut self, now: u64) {
-        self.rests_at = self.rests_at.or(Some(now.max(self.free_at)));
+        self.rests_at = self.rests_at.or(Some(now.max(self.motion.free_at)));
     }
 
     /// The arm is wanted from `now` on: it can move when the platters turn as they should.
     pub(super) fn wake(&mut self, now: u64) {
         if let Some(at) = self.rests_at.take().filter(|at| *at < now) {
             self.meter.park(at);
-            self.free_at = self.free_at.max(self.meter.wake(now));
+            self.motion.free_at = self.motion.free_at.max(self.meter.wake(now));
         }
     }
 

@@ -30,7 +30,7 @@ impl Drive {
         at_media: bool,
         access: Option<(Access, u32)>,
     ) -> Served {
-        let here = self.mechanism.cylinder;
+        let here = self.mechanism.motion.cylinder;
         let mut mechanics = Mechanics {
             cylinder_from: here,
             cylinder_first: here,
@@ -133,7 +133,7 @@ impl Drive {
 
     /// Serves `command`, for which the arm is free or soon will be.
     pub(super) fn at_media(&mut self, now: u64, command: &Command) -> Served {
-        let from = self.mechanism.cylinder;
+        let from = self.mechanism.motion.cylinder;
         let start = command.arrived + command.overhead;
         if command.io.op == Op::Read {
             let (done, access) = self.read_miss(now, command);
@@ -162,7 +162,7 @@ impl Drive {
 
     /// Writes what the cache holds and stops the platters.
     pub(super) fn park(&mut self, now: u64) {
-        self.stop_reading(now, now.max(self.mechanism.free_at));
+        self.stop_reading(now, now.max(self.mechanism.motion.free_at));
         self.write_back(now, now);
         self.mechanism.rest(now);
     }
@@ -171,7 +171,7 @@ impl Drive {
         let Command { first, count, .. } = *command;
         let overheads = self.controller.overheads;
         let start = command.arrived + command.overhead;
-        self.stop_reading(now, start.max(self.mechanism.free_at));
+        self.stop_reading(now, start.max(self.mechanism.motion.free_at));
         let surface = &self.mechanism.surface;
         let hit = self.buffer.as_ref().and_then(|b| b.find(surface, now, first, count));
         let held = hit.map_or(0, |hit| hit.sectors.min(count - 1));
@@ -217,9 +217,9 @@ impl Drive {
     fn stop_reading(&mut self, now: u64, at: u64) {
         let Some(buffer) = &mut self.buffer else { return };
         if let Some(stopped) = buffer.stop(&self.mechanism.surface, at) {
-            self.mechanism.cylinder = stopped.place.cylinder;
-            self.mechanism.head = stopped.place.head;
-            self.mechanism.free_at = self.mechanism.free_at.max(stopped.free_at);
+            self.mechanism.motion.cylinder = stopped.place.cylinder;
+            self.mechanism.motion.head = stopped.place.head;
+            self.mechanism.motion.free_at = self.mechanism.motion.free_at.max(stopped.free_at);
             self.mechanism.note_stopped(stopped.free_at.max(now));
         }
     }
@@ -237,7 +237,7 @@ impl Drive {
             (disconnect, reselect) = (extra.disconnect, overheads.reselect_again);
         }
         let begins = begins.max(self.bus_free_at) + overheads.data_preparation.0;
-        self.stop_reading(now, start.max(self.mechanism.free_at));
+        self.stop_reading(now, start.max(self.mechanism.motion.free_at));
         if let Some(buffer) = &mut self.buffer {
             buffer.write(first, count, false);
         }
@@ -270,7 +270,7 @@ impl Drive {
     /// they are, until they fill the cache.)
     pub(super) fn nearest_run(&self, start: u64) -> Option<Pick> {
         let runs = self.cache.as_ref()?.runs();
-        let begin = |run: &Dirty| run.ready.max(start).max(self.mechanism.free_at);
+        let begin = |run: &Dirty| run.ready.max(start).max(self.mechanism.motion.free_at);
         let oldest = (0..runs.len()).min_by_key(|&index| (runs[index].ready, index))?;
         let since = runs[oldest].ready;
         if self.is_due(begin(&runs[oldest]) - since) {
@@ -278,9 +278,7 @@ impl Drive {
         }
         let reached = |run: &Dirty| {
             let place = self.mechanism.surface.place(run.first);
-            let begin = begin(run).max(run.there());
-            let [seek, rotation] = self.mechanism.approach(begin, place, true, 0);
-            begin.saturating_add(seek + rotation)
+            self.rank(begin(run).max(run.there()), place, true)
         };
         let nearest = runs.iter().enumerate().map(|(index, run)| (reached(run), index)).min();
         let pick =
@@ -293,7 +291,7 @@ impl Drive {
         let pick = self.nearest_run(start)?;
         self.turns.count(pick.forced);
         let run = self.cache.as_mut()?.take(pick.index);
-        let start = run.ready.max(start).max(self.mechanism.free_at);
+        let start = run.ready.max(start).max(self.mechanism.motion.free_at);
         self.stop_reading(now, start);
         let task = Task {
             start,
@@ -305,7 +303,7 @@ impl Drive {
             data: run.data,
             watermark: self.controller.write_watermark(run.count),
         };
-        let here = self.mechanism.cylinder;
+        let here = self.mechanism.motion.cylinder;
         let access = self.mechanism.access(task);
         self.note_written_back(here, &access);
         self.busy.work(now, start, access.ends);
@@ -334,7 +332,7 @@ impl Drive {
             let Some(cache) = &self.cache else { return };
             let ready = cache.runs().iter().map(|run| run.ready).min();
             let Some(ready) = ready else { return };
-            let start = ready.max(self.mechanism.free_at);
+            let start = ready.max(self.mechanism.motion.free_at);
             if start > now || self.write_nearest(now, start).is_none() {
                 return;
             }

@@ -6,6 +6,8 @@
 use super::*;
 use crate::device::hdd::{LEN_MAX, Power, SeekSpec, Standby, Zone};
 
+mod queue;
+
 const OVERHEAD: Overhead = Overhead { after_read: Nanos(200_000), after_write: Nanos(200_000) };
 
 fn buffer() -> BufferSpec {
@@ -64,8 +66,18 @@ fn with(change: impl FnOnce(&mut Controller)) -> Drive {
     Drive::new(&spec).unwrap()
 }
 
+/// A write cache of so many runs, and memory for them all.
+fn places(extents: u32, extent_sectors: u64) -> WriteCacheSpec {
+    let sectors = u64::from(extents) * extent_sectors;
+    WriteCacheSpec { extents, extent_sectors, sectors, admits: Admits::Oldest }
+}
+
+fn queue(depth: u32, starvation_us: u64) -> QueueSpec {
+    QueueSpec { depth, starvation: Nanos::from_micros(starvation_us), ..QueueSpec::default() }
+}
+
 fn cached(controller: &mut Controller) {
-    controller.write_cache = Some(WriteCacheSpec { extents: 2, extent_sectors: 50, sectors: 100 });
+    controller.write_cache = Some(places(2, 50));
 }
 
 fn io(op: Op, sector: u64, count: u32) -> Request {
@@ -355,7 +367,7 @@ fn flush_and_fua_wait_for_the_media() {
 #[test]
 fn a_full_cache_makes_room_first() {
     let mut drive = with(|controller| {
-        controller.write_cache = Some(WriteCacheSpec { extents: 1, extent_sectors: 8, sectors: 8 });
+        controller.write_cache = Some(places(1, 8));
     });
     assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
     // The arm writes the first until 5400 us, and only then is there room.
@@ -366,10 +378,10 @@ fn a_full_cache_makes_room_first() {
 
 #[test]
 fn the_command_that_the_head_reaches_first_goes_first() {
-    let queue = |starvation_us: u64| {
+    let patient = |starvation_us: u64| {
         with(|controller| {
             controller.buffer = None;
-            controller.queue = QueueSpec { depth: 3, starvation: Nanos(starvation_us * 1_000) };
+            controller.queue = queue(3, starvation_us);
         })
     };
     let order = |mut drive: Drive| {
@@ -385,9 +397,9 @@ fn the_command_that_the_head_reaches_first_goes_first() {
         order
     };
     // Sector 10 was alone when it came. Then 40, which lies before the head, and 8 a turn later.
-    assert_eq!(order(queue(1_000_000)), [(10, 1_110), (40, 4_110), (8, 10_910)]);
+    assert_eq!(order(patient(1_000_000)), [(10, 1_110), (40, 4_110), (8, 10_910)]);
     // 8 came before 40 and has waited too long.
-    assert_eq!(order(queue(1_000)), [(10, 1_110), (8, 10_910), (40, 14_110)]);
+    assert_eq!(order(patient(1_000)), [(10, 1_110), (8, 10_910), (40, 14_110)]);
 }
 
 /// However long all have waited, seven of eight go as the head reaches them; then the oldest has its turn.
@@ -396,7 +408,7 @@ fn one_turn_in_eight_is_forced() {
     let mut drive = with(|controller| {
         controller.buffer = None;
         // Every command has waited too long as soon as it has come.
-        controller.queue = QueueSpec { depth: 16, starvation: Nanos::ZERO };
+        controller.queue = queue(16, 0);
     });
     for (ns, sector) in (0..).zip([95, 94, 5, 15, 25, 35, 45, 55, 65, 75, 85]) {
         drive.start(Nanos(ns), io(Op::Read, sector, 1));
@@ -413,9 +425,8 @@ fn one_turn_in_eight_is_forced() {
 #[test]
 fn runs_of_the_cache_share_these_turns() {
     let mut drive = with(|controller| {
-        let (extent_sectors, sectors) = (8, 8 * 8);
-        controller.write_cache = Some(WriteCacheSpec { extents: 8, extent_sectors, sectors });
-        controller.queue = QueueSpec { depth: 16, starvation: Nanos::ZERO };
+        controller.write_cache = Some(places(8, 8));
+        controller.queue = queue(16, 0);
         controller.buffer = None;
     });
     drive.start(Nanos::ZERO, io(Op::Read, 90, 1));
@@ -476,9 +487,8 @@ fn parked_it_writes_its_cache_and_stands_still_until_a_command_comes() {
 fn a_cache_that_is_drained_writes_what_the_head_reaches_first() {
     let drive = |extents| {
         let mut drive = with(|controller| {
-            let (extent_sectors, sectors) = (8, 8 * u64::from(extents));
-            controller.write_cache = Some(WriteCacheSpec { extents, extent_sectors, sectors });
-            controller.queue = QueueSpec { depth: 4, starvation: Nanos(1_000_000_000) };
+            controller.write_cache = Some(places(extents, 8));
+            controller.queue = queue(4, 1_000_000);
             controller.buffer = None;
         });
         // The arm is at a read until 9.1 ms while two writes come, at 30 and 80.

@@ -24,7 +24,7 @@ pub(super) struct Pick {
 }
 
 /// Counts turns since the last that was forced.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     since_forced: u32,
 }

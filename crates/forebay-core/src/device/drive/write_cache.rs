@@ -138,6 +138,7 @@ impl Dirty {
 
 #[cfg(test)]
 mod tests {
+    use super::super::controller::Admits;
     use super::*;
 
     fn run(first: u64, count: u64) -> Dirty {
@@ -147,7 +148,12 @@ mod tests {
     /// Places for `extents` runs of 16 sectors, and memory for them all.
     fn cache(extents: u32) -> WriteCache {
         let sectors = u64::from(extents) * 16;
-        WriteCache::new(WriteCacheSpec { extents, extent_sectors: 16, sectors })
+        WriteCache::new(WriteCacheSpec {
+            extents,
+            extent_sectors: 16,
+            sectors,
+            admits: Admits::Oldest,
+        })
     }
 
     #[test]
@@ -192,7 +198,8 @@ mod tests {
 
     #[test]
     fn memory_may_be_short_where_places_are_not() {
-        let spec = WriteCacheSpec { extents: 8, extent_sectors: 16, sectors: 40 };
+        let spec =
+            WriteCacheSpec { extents: 8, extent_sectors: 16, sectors: 40, admits: Admits::Oldest };
         let mut cache = WriteCache::new(spec);
         for first in [0, 100] {
             cache.put(run(first, 14));

@@ -1,0 +1,55 @@
+//! A choice that the host's answer may still change.
+//!
+//! Where the drive waits for the host's answer to a completion before it chooses, the command that the
+//! host sends in return is among those it chooses from. The model is not told whether one will come.
+//! So it chooses at once, with an arm that moves no sooner than that, and takes the choice back when
+//! a command comes at the same moment.
+
+use super::buffer::Buffer;
+use super::mechanism::Motion;
+use super::turns::{Pick, Turns};
+use super::{Command, Drive, Flags};
+
+/// The drive as it was before a choice.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    at: u64,
+    index: usize,
+    command: Command,
+    turns: Turns,
+    motion: Motion,
+    buffer: Option<Buffer>,
+    bus_free_at: u64,
+}
+
+impl Drive {
+    pub(super) fn waits_for_the_host(&self) -> bool {
+        self.controller.queue.ahead < 0
+    }
+
+    /// Keeps what `pick` is about to change. A command that empties the cache first stands.
+    pub(super) fn remember(&mut self, now: u64, pick: Pick) {
+        let command = self.waiting[pick.index];
+        let moves_one = command.io.op.moves_data() && !command.io.flags.has(Flags::PREFLUSH);
+        self.choice = (self.waits_for_the_host() && moves_one).then(|| Choice {
+            at: now,
+            index: pick.index,
+            command,
+            turns: self.turns,
+            motion: self.mechanism.motion,
+            buffer: self.buffer.clone(),
+            bus_free_at: self.bus_free_at,
+        });
+    }
+
+    /// Takes back a choice of this very moment.
+    pub(super) fn take_back(&mut self, now: u64) {
+        let Some(choice) = self.choice.take().filter(|choice| choice.at == now) else { return };
+        self.served.retain(|served| !served.at_media);
+        self.waiting.insert(choice.index, choice.command);
+        self.turns = choice.turns;
+        self.mechanism.motion = choice.motion;
+        self.buffer = choice.buffer;
+        self.bus_free_at = choice.bus_free_at;
+    }
+}

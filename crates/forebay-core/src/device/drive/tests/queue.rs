@@ -1,0 +1,121 @@
+//! Which command goes next: the catch margin, commands chosen ahead, the order of admission.
+
+use super::*;
+
+/// A drive without a buffer whose queue is as `change` leaves it.
+fn queued(change: impl FnOnce(&mut QueueSpec)) -> Drive {
+    with(|controller| {
+        controller.buffer = None;
+        controller.queue = queue(8, 1_000_000);
+        change(&mut controller.queue);
+    })
+}
+
+/// Completes all that is outstanding: what was done, and when, us.
+fn drain(drive: &mut Drive) -> Vec<(u64, u64)> {
+    let mut done = Vec::new();
+    while let Some(at) = drive.next() {
+        done.push((drive.finish(at).io.id, at.0 / 1_000));
+    }
+    done
+}
+
+fn start(drive: &mut Drive, us: u64, sectors: &[u64]) {
+    for &sector in sectors {
+        drive.start(Nanos::from_micros(us), io(Op::Read, sector, 1));
+    }
+}
+
+#[test]
+fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
+    let order = |margin_us: u64| {
+        let mut drive = queued(|queue| queue.catch_margin = Nanos::from_micros(margin_us));
+        start(&mut drive, 0, &[10, 13, 40]);
+        drain(&mut drive)
+    };
+    // Sector 10 has passed at 1100 us; 13 begins 200 us later.
+    assert_eq!(order(200), [(10, 1_110), (13, 1_410), (40, 4_110)]);
+    // It is not counted on, but once 40 is read it comes round as early as it can.
+    assert_eq!(order(201), [(10, 1_110), (40, 4_110), (13, 11_410)]);
+    // A margin does not delay an access: nothing else waits.
+    let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(9));
+    start(&mut drive, 0, &[10, 13]);
+    assert_eq!(drain(&mut drive), [(10, 1_110), (13, 1_410)]);
+}
+
+#[test]
+fn runs_of_the_cache_are_ranked_with_the_margin_too() {
+    let order = |margin_us: u64| {
+        let mut drive = with(|controller| {
+            controller.buffer = None;
+            controller.write_cache = Some(places(2, 8));
+            controller.queue =
+                QueueSpec { catch_margin: Nanos::from_micros(margin_us), ..queue(8, 1_000_000) };
+        });
+        drive.start(Nanos::ZERO, io(Op::Read, 10, 1));
+        for sector in [13, 60] {
+            drive.start(Nanos::ZERO, io(Op::Write, sector, 1));
+        }
+        drain(&mut drive);
+        serve(&mut drive, 1_200, io(Op::Flush, 0, 0))
+    };
+    assert_eq!(order(0), 6_100);
+    assert_eq!(order(300), 11_400);
+}
+
+#[test]
+fn commands_chosen_ahead_stand() {
+    let order = |ahead| {
+        let mut drive = queued(|queue| queue.ahead = ahead);
+        start(&mut drive, 0, &[10, 8, 6, 40]);
+        drain(&mut drive)
+    };
+    assert_eq!(order(0), [(10, 1_110), (40, 4_110), (6, 10_710), (8, 10_910)]);
+    // 8 was committed to when it came, as 10 was at the media.
+    assert_eq!(order(1), [(10, 1_110), (8, 10_910), (40, 14_110), (6, 20_710)]);
+    assert_eq!(order(2), [(10, 1_110), (8, 10_910), (6, 20_710), (40, 24_110)]);
+}
+
+#[test]
+fn a_drive_that_waits_for_the_answer_counts_with_it() {
+    let order = |ahead, answer_us| {
+        let mut drive = queued(|queue| queue.ahead = ahead);
+        start(&mut drive, 0, &[10, 5]);
+        let first = drive.next().unwrap();
+        let id = drive.finish(first).io.id;
+        start(&mut drive, answer_us, &[30, 20]);
+        (id, drain(&mut drive))
+    };
+    // 5 is chosen as 10 is done, though the answer would be reached sooner.
+    assert_eq!(order(0, 1_110), (10, vec![(5, 10_610), (20, 12_110), (30, 13_110)]));
+    // Of two at once the drive has the first; of the answers to it both.
+    assert_eq!(order(-1, 610), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
+    // An answer that comes later finds the choice made.
+    assert_eq!(order(-1, 611), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
+    let mut drive = queued(|queue| queue.ahead = -1);
+    start(&mut drive, 0, &[10]);
+    start(&mut drive, 100, &[5]);
+    drive.finish(drive.next().unwrap());
+    start(&mut drive, 1_111, &[30]);
+    assert_eq!(drain(&mut drive), [(5, 10_610), (30, 13_110)]);
+}
+
+#[test]
+fn the_last_write_may_get_the_next_place() {
+    let order = |admits, starvation_us| {
+        let mut drive = with(|controller| {
+            controller.buffer = None;
+            controller.write_cache = Some(WriteCacheSpec { admits, ..places(1, 8) });
+            controller.queue = queue(8, starvation_us);
+        });
+        for (ns, sector) in (0..).zip([50, 60, 70, 80, 90]) {
+            drive.start(Nanos(ns), io(Op::Write, sector, 1));
+        }
+        drain(&mut drive).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    // 50 has the place at once, 60 the one that is free when 50 is written.
+    assert_eq!(order(Admits::Oldest, 1_000_000), [50, 60, 70, 80, 90]);
+    assert_eq!(order(Admits::Newest, 1_000_000), [50, 60, 90, 80, 70]);
+    // Once 70 has waited too long it goes first.
+    assert_eq!(order(Admits::Newest, 6_000), [50, 60, 90, 70, 80]);
+}

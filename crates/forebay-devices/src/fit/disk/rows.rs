@@ -1,0 +1,120 @@
+//! Which rows of a sweep a fit goes by.
+
+use forebay_core::Op;
+
+use super::noun;
+use crate::fit::FitError;
+use crate::fit::sweep::SweepRow;
+
+/// Beyond so many I/Os a second at depth 1 nothing turns.
+const DISK_IOPS_MAX: f64 = 600.0;
+/// By how much outstanding I/Os may differ from rate times latency (Little's law).
+const LITTLE: f64 = 0.2;
+
+/// Rows of one operation each, by depth.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    pub(super) reads: Vec<SweepRow>,
+    pub(super) writes: Vec<SweepRow>,
+}
+
+/// The rows that go together, by operation and depth.
+pub(super) fn sorted(rows: &[SweepRow], notes: &mut Vec<String>) -> Result<Rows, FitError> {
+    let mut of = Rows::default();
+    let size = common_size(rows);
+    let mut of_other_size = 0;
+    for row in rows {
+        let list = match row.op {
+            Op::Read => &mut of.reads,
+            Op::Write => &mut of.writes,
+            _ => continue,
+        };
+        let name = format!("{} at depth {}", noun(row.op), row.depth);
+        if row.block_bytes != size {
+            of_other_size += 1;
+        } else if let Some(why) = nonsense(row) {
+            notes.push(format!("{name}: left out, {why}"));
+        } else if list.iter().any(|other| other.depth == row.depth) {
+            notes.push(format!("{name}: left out, as there is a row of them already"));
+        } else {
+            list.push(row.clone());
+        }
+    }
+    if of_other_size > 0 {
+        notes.push(format!("{of_other_size} rows of other sizes than {size} bytes are left out"));
+    }
+    for list in [&mut of.reads, &mut of.writes] {
+        list.sort_by_key(|row| row.depth);
+        falls(list, notes);
+    }
+    is_disk(&of)?;
+    Ok(of)
+}
+
+/// The size most rows have; of two the smaller.
+fn common_size(rows: &[SweepRow]) -> u32 {
+    let count = |size: u32| rows.iter().filter(|row| row.block_bytes == size).count();
+    let sizes = rows.iter().map(|row| row.block_bytes);
+    sizes.max_by_key(|&size| (count(size), u32::MAX - size)).unwrap_or(4096)
+}
+
+/// Why no drive measures such a row.
+fn nonsense(row: &SweepRow) -> Option<String> {
+    if !(row.iops.is_finite() && row.iops > 0.0) || row.depth == 0 || row.block_bytes == 0 {
+        return Some(format!("got {} IOPS", row.iops));
+    }
+    let times = [row.mean_us, row.p50_us, row.p99_us, row.p999_us, row.max_us];
+    if let Some(us) = times.into_iter().flatten().find(|us| !(us.is_finite() && *us > 0.0)) {
+        return Some(format!("got a latency of {us} us"));
+    }
+    let rising: Vec<f64> = times[1..].iter().copied().flatten().collect();
+    if rising.windows(2).any(|pair| pair[1] < pair[0] * 0.999) {
+        return Some("its percentiles fall".to_string());
+    }
+    let outstanding = row.iops * row.mean_us? / 1e6;
+    let share = outstanding / f64::from(row.depth);
+    (!(1.0 - LITTLE..=1.0 + LITTLE).contains(&share))
+        .then(|| format!("its rate times its mean latency is {outstanding:.1} I/Os outstanding"))
+}
+
+/// Notes rates that fall as depth grows.
+fn falls(rows: &[SweepRow], notes: &mut Vec<String>) {
+    for pair in rows.windows(2) {
+        if pair[1].iops < pair[0].iops * 0.93 {
+            notes.push(format!(
+                "{} fall from {:.1} IOPS at depth {} to {:.1} at depth {}; no disk of this model \
+                 does so",
+                noun(pair[0].op),
+                pair[0].iops,
+                pair[0].depth,
+                pair[1].iops,
+                pair[1].depth
+            ));
+        }
+    }
+}
+
+fn is_disk(rows: &Rows) -> Result<(), FitError> {
+    let Some(first) = rows.reads.first().or(rows.writes.first()) else {
+        return Err(FitError::TooLittle {
+            what: "the sweep of a disk",
+            got: "no usable row of random reads or writes".to_string(),
+            expected: "random reads at queue depths 1 to 32",
+        });
+    };
+    if first.depth > 2 {
+        return Err(FitError::TooLittle {
+            what: noun(first.op),
+            got: format!("rows from queue depth {} on", first.depth),
+            expected: "one at queue depth 1 or 2, which shows the seeks",
+        });
+    }
+    if first.op == Op::Read && first.iops > DISK_IOPS_MAX {
+        return Err(FitError::TooLittle {
+            what: "the sweep of a disk",
+            got: format!("{:.0} random reads a second at queue depth {}", first.iops, first.depth),
+            expected: "no more than 600: a faster drive is solid-state, or its cache answered",
+        });
+    }
+    Ok(())
+}

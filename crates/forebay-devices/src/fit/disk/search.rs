@@ -1,0 +1,424 @@
+//! One figure after another, each from the rows that show it.
+
+use forebay_core::device::drive::Drive;
+use forebay_core::{Op, SpecError};
+
+use super::figures::OVERHEAD_MS;
+use super::rows::Rows;
+use super::{DiskFigures, DiskKnown, noun, play};
+use crate::fit::FitError;
+use crate::fit::sweep::SweepRow;
+
+/// The share of a revolution that an unknown disk leaves itself.
+const MARGIN_TURNS: f64 = 0.36;
+/// More than this no margin explains.
+const MARGIN_TURNS_MAX: f64 = 0.75;
+/// Places of a write cache at most.
+const PLACES_MAX: u32 = 4096;
+
+/// The fit as far as it has come.
+pub(super) struct Search<'a> {
+    rows: &'a Rows,
+    capacity_bytes: u64,
+    known: &'a DiskKnown,
+    pub(super) figures: DiskFigures,
+    pub(super) sources: Vec<(&'static str, String)>,
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        rows: &'a Rows,
+        known: &'a DiskKnown,
+        notes: Vec<String>,
+    ) -> Result<Search<'a>, FitError> {
+        let figures = DiskFigures {
+            rpm: 7200.0,
+            heads: known.heads.unwrap_or(4),
+            sustained_mb_per_s: known.sustained_mb_per_s.unwrap_or([150.0, 75.0]),
+            track_to_track_ms: 0.8,
+            average_ms: 8.5,
+            full_stroke_ms: 17.0,
+            write_settle_ms: known.write_settle_ms.unwrap_or(0.5),
+            queue_depth: 32,
+            catch_margin_ms: 0.0,
+            ahead: 0,
+            starvation_ms: 2_000.0,
+            places: 0,
+            admits_newest: false,
+        };
+        let capacity_bytes = known.capacity_bytes;
+        let mut search =
+            Search { rows, capacity_bytes, known, figures, sources: Vec::new(), notes };
+        search.figures.rpm = search.speed();
+        search.figures.catch_margin_ms = MARGIN_TURNS * search.turn_ms();
+        for (key, is_known, why) in [
+            ("heads", known.heads.is_some(), "a sweep hardly depends on it"),
+            ("sustained", known.sustained_mb_per_s.is_some(), "random I/O hardly depends on it"),
+            ("settle", known.write_settle_ms.is_some(), "it trades against the cache's places"),
+        ] {
+            search.says(key, if is_known { "as given".into() } else { format!("assumed: {why}") });
+        }
+        search.drive().map_err(|error| FitError::TooLittle {
+            what: "the drive",
+            got: error.0,
+            expected: "figures that make a disk",
+        })?;
+        Ok(search)
+    }
+
+    /// The speed that was given, or else the usual one of disks that answer so fast.
+    fn speed(&mut self) -> f64 {
+        if let Some(rpm) = self.known.rpm {
+            self.says("rpm", "as given".to_string());
+            return rpm;
+        }
+        let first = self.rows.reads.first();
+        let rpm = first.map_or(7200.0, |row| match 1e3 * f64::from(row.depth) / row.iops {
+            ms if ms < 6.8 => 15_000.0,
+            ms if ms < 10.5 => 10_000.0,
+            ms if ms < 16.5 => 7_200.0,
+            _ => 5_400.0,
+        });
+        self.notes.push(format!(
+            "the sweep does not show how fast the disk turns: {rpm} turns a minute are assumed"
+        ));
+        self.says("rpm", "assumed: usual for a disk that answers so fast".to_string());
+        rpm
+    }
+
+    fn says(&mut self, key: &'static str, source: String) {
+        self.sources.retain(|(other, _)| *other != key);
+        self.sources.push((key, source));
+    }
+
+    fn turn_ms(&self) -> f64 {
+        60e3 / self.figures.rpm
+    }
+
+    /// The disk as it is fitted so far, without the buffer: random reads find nothing there, and
+    /// looking takes most of the time.
+    fn drive(&self) -> Result<Drive, SpecError> {
+        let mut spec = self.figures.spec(self.capacity_bytes);
+        spec.controller.buffer = None;
+        Drive::new(&spec)
+    }
+
+    /// `row` on the disk as it is fitted so far; none where there is no such disk.
+    fn model(&self, row: &SweepRow) -> Option<SweepRow> {
+        Some(play(&mut self.drive().ok()?, row.op, row.block_bytes, row.depth))
+    }
+
+    /// By how much more the disk does than was measured, as a logarithm: the mean over `rows`.
+    fn excess(&self, rows: &[SweepRow]) -> f64 {
+        let of = |row: &SweepRow| self.model(row).map_or(0.0, |model| (model.iops / row.iops).ln());
+        rows.iter().map(of).sum::<f64>() / rows.len().max(1) as f64
+    }
+
+    /// Average seek and full stroke, from the mean and the 99th percentile at the least depth.
+    pub(super) fn fit_seeks(&mut self) -> Result<(), FitError> {
+        let Some(row) = self.rows.reads.first() else {
+            self.notes.push(
+                "no random reads: seeks and queue are those of an ordinary disk of this speed"
+                    .to_string(),
+            );
+            self.assume_seeks();
+            return Ok(());
+        };
+        let mean_ms = 1e3 * f64::from(row.depth) / row.iops;
+        let each_ms = mean_ms / f64::from(row.depth);
+        let average = each_ms - self.turn_ms() / 2.0 - OVERHEAD_MS;
+        if average < 0.3 {
+            return Err(FitError::TooLittle {
+                what: "random reads",
+                got: format!(
+                    "{each_ms:.2} ms each at {} turns a minute, of which half a turn is {:.2} ms",
+                    self.figures.rpm,
+                    self.turn_ms() / 2.0
+                ),
+                expected: "more: reads over the whole disk, past its cache, and its true speed",
+            });
+        }
+        self.set_seeks(average, 1.9 * average);
+        for _ in 0..5 {
+            let Some(model) = self.model(row) else { break };
+            let model_mean_ms = 1e3 * f64::from(row.depth) / model.iops;
+            let DiskFigures { average_ms, full_stroke_ms, .. } = self.figures;
+            let average = average_ms + (mean_ms - model_mean_ms) / f64::from(row.depth);
+            let full = match (row.p99_us, model.p99_us) {
+                (Some(measured), Some(model)) => full_stroke_ms + (measured - model) / 1e3,
+                _ => 1.9 * average,
+            };
+            self.set_seeks(average.max(0.1), full);
+        }
+        self.says("average", format!("fitted: from the rate at queue depth {}", row.depth));
+        let full = match row.p99_us {
+            Some(_) => format!("fitted: from the 99th percentile at queue depth {}", row.depth),
+            None => "assumed: 1.9 times the average, as measured disks have it".to_string(),
+        };
+        self.says("full", full);
+        Ok(())
+    }
+
+    fn assume_seeks(&mut self) {
+        let average = match self.figures.rpm {
+            rpm if rpm > 12_000.0 => 3.5,
+            rpm if rpm > 8_000.0 => 4.7,
+            rpm if rpm > 6_000.0 => 8.5,
+            _ => 12.0,
+        };
+        self.set_seeks(average, 1.9 * average);
+        for key in ["average", "full"] {
+            self.says(key, "assumed: usual at this speed".to_string());
+        }
+        self.says("margin", format!("assumed: {MARGIN_TURNS} of a revolution"));
+    }
+
+    /// Sets seeks that make a curve: measured disks have a full stroke of 1.8 to 2.1 averages.
+    fn set_seeks(&mut self, average_ms: f64, full_ms: f64) {
+        self.figures.average_ms = average_ms;
+        self.figures.full_stroke_ms = full_ms.clamp(1.5 * average_ms, 2.6 * average_ms);
+        let (track, source) = match self.known.track_to_track_ms {
+            Some(track) => (track.min(0.5 * average_ms), "as given"),
+            None => (0.1 * average_ms, "assumed: a tenth of the average"),
+        };
+        self.figures.track_to_track_ms = track;
+        self.says("track", source.to_string());
+    }
+
+    /// How far ahead the drive chooses and with what margin, from the rates by depth.
+    pub(super) fn fit_queue(&mut self) -> Result<(), FitError> {
+        let rows = self.rows;
+        let Some(first) = rows.reads.first() else { return Ok(()) };
+        self.fit_queue_depth();
+        let held = |row: &&SweepRow| row.depth > first.depth;
+        let of = |from: u32, to: u32| {
+            let within = move |row: &&SweepRow| (from..=to).contains(&row.depth);
+            rows.reads.iter().filter(held).filter(within).cloned().collect::<Vec<_>>()
+        };
+        let shallow = of(2, 8);
+        let deep =
+            [16, 8, 4].map(|from| of(from, u32::MAX)).into_iter().find(|rows| !rows.is_empty());
+        let deep = deep.unwrap_or_default();
+        let Some(deepest) = deep.last() else {
+            self.notes.push(format!(
+                "no random reads at a queue depth of 4 or more: a catch margin of {MARGIN_TURNS} of a \
+                 revolution is assumed"
+            ));
+            self.says("margin", format!("assumed: {MARGIN_TURNS} of a revolution"));
+            self.says("ahead", "assumed".to_string());
+            return Ok(());
+        };
+        if deepest.depth >= 8 && deepest.iops < 1.05 * first.iops {
+            self.figures.queue_depth = 1;
+            self.figures.catch_margin_ms = 0.0;
+            let depth = deepest.depth;
+            self.says("depth", format!("fitted: reads gain nothing at queue depth {depth}"));
+            return Ok(());
+        }
+        self.fit_margin(&deep, 5);
+        if !shallow.is_empty() {
+            self.fit_ahead(&shallow);
+        }
+        self.fit_margin(&deep, 8);
+        self.fit_track(&deep);
+        let ahead = match shallow.is_empty() {
+            true => "assumed: no rows at queue depths 2 to 8".to_string(),
+            false => "fitted: from where depth begins to help".to_string(),
+        };
+        self.says("ahead", ahead);
+        Ok(())
+    }
+
+    /// 32 commands, unless reads gain from more.
+    fn fit_queue_depth(&mut self) {
+        let at = |depth: u32| self.rows.reads.iter().find(|row| row.depth == depth);
+        let mut depth = 32;
+        while depth < 256
+            && let (Some(row), Some(twice)) = (at(depth), at(2 * depth))
+            && twice.iops > 1.06 * row.iops
+        {
+            depth *= 2;
+        }
+        self.figures.queue_depth = depth;
+        let source = match depth {
+            32 => "assumed: what SATA drives take, and what Linux gives others".to_string(),
+            _ => "fitted: reads gain up to it".to_string(),
+        };
+        self.says("depth", source);
+    }
+
+    /// The margin with which the mean over `deep` is as measured, by so many halvings.
+    fn fit_margin(&mut self, deep: &[SweepRow], halvings: u32) {
+        let turn = self.turn_ms();
+        let depths: Vec<String> = deep.iter().map(|row| row.depth.to_string()).collect();
+        let from = format!("from the rates at queue depths {}", depths.join(", "));
+        self.figures.catch_margin_ms = 0.0;
+        let without = self.excess(deep);
+        if without <= 0.0 {
+            if without < -0.03 {
+                let percent = 100.0 * (1.0 - without.exp());
+                self.notes.push(format!(
+                    "{} gain more by depth than the model without a margin, which does {percent:.0} \
+                     % less",
+                    noun(Op::Read)
+                ));
+            }
+            self.says("margin", format!("fitted: {from}"));
+            return;
+        }
+        let (mut low, mut high) = (0.0, MARGIN_TURNS_MAX);
+        for _ in 0..halvings {
+            let middle = f64::midpoint(low, high);
+            self.figures.catch_margin_ms = middle * turn;
+            if self.excess(deep) > 0.0 { low = middle } else { high = middle }
+        }
+        self.figures.catch_margin_ms = f64::midpoint(low, high) * turn;
+        self.says("margin", format!("fitted: {from}"));
+    }
+
+    /// A longer shortest seek, where no margin explains how little depth helps.
+    fn fit_track(&mut self, deep: &[SweepRow]) {
+        let is_most = self.figures.catch_margin_ms > 0.98 * MARGIN_TURNS_MAX * self.turn_ms();
+        if !is_most || self.excess(deep) < 0.02 {
+            return;
+        }
+        if self.known.track_to_track_ms.is_some() {
+            let percent = 100.0 * (self.excess(deep).exp() - 1.0);
+            self.notes.push(format!(
+                "{} gain less by depth than the model with the given track-to-track seek, which does \
+                 {percent:.0} % more",
+                noun(Op::Read)
+            ));
+            return;
+        }
+        let longest = 0.4 * self.figures.average_ms;
+        while self.figures.track_to_track_ms < longest && self.excess(deep) > 0.0 {
+            self.figures.track_to_track_ms *= 1.2;
+        }
+        self.says("track", "fitted: no catch margin explains how little depth helps".to_string());
+    }
+
+    /// How many commands are committed when the next is chosen, from the rows of `shallow`.
+    fn fit_ahead(&mut self, shallow: &[SweepRow]) {
+        let deepest = shallow.iter().map(|row| row.depth).max().unwrap_or(0) as i32;
+        let mut best = (f64::INFINITY, 0);
+        for ahead in -1..=(deepest - 2).min(6) {
+            self.figures.ahead = ahead;
+            let square = |row: &SweepRow| self.excess(std::slice::from_ref(row)).powi(2);
+            let error: f64 = shallow.iter().map(square).sum();
+            if error < best.0 {
+                best = (error, ahead);
+            }
+        }
+        self.figures.ahead = best.1;
+    }
+
+    /// How long the drive passes a command over, from the longest latencies of reads near its depth.
+    pub(super) fn fit_patience(&mut self) -> Result<(), FitError> {
+        self.says("starvation", "assumed: measured disks have 0.5 to 2 s".to_string());
+        let depth = self.figures.queue_depth;
+        let rows = self.rows;
+        let tail = |row: &SweepRow| {
+            let tail: Vec<f64> = [row.p999_us, row.max_us].into_iter().flatten().collect();
+            let count = tail.len() as f64;
+            (count > 0.0).then(|| tail.iter().map(|us| us.ln()).sum::<f64>() / count)
+        };
+        let near = |row: &&SweepRow| (16..=depth).contains(&row.depth) && tail(row).is_some();
+        let Some(row) = rows.reads.iter().rev().find(near) else { return Ok(()) };
+        let Some(measured) = tail(row) else { return Ok(()) };
+        let (mut low, mut high) = (100f64.ln(), 10_000f64.ln());
+        for _ in 0..8 {
+            let middle = f64::midpoint(low, high);
+            self.figures.starvation_ms = middle.exp();
+            let model = self.model(row).and_then(|model| {
+                let has = |of: Option<f64>, model: Option<f64>| of.and(model);
+                tail(&SweepRow {
+                    p999_us: has(row.p999_us, model.p999_us),
+                    max_us: has(row.max_us, model.max_us),
+                    ..model
+                })
+            });
+            if model.is_some_and(|model| model < measured) { low = middle } else { high = middle }
+        }
+        self.figures.starvation_ms = f64::midpoint(low, high).exp();
+        let from = format!("fitted: from the longest reads at queue depth {}", row.depth);
+        self.says("starvation", from);
+        Ok(())
+    }
+
+    /// Write cache or none, its places and its order, from random writes.
+    pub(super) fn fit_writes(&mut self) -> Result<(), FitError> {
+        let rows = self.rows;
+        let Some(first) = rows.writes.first() else {
+            self.figures.places = 64;
+            self.notes.push("no random writes: a write cache of 64 runs is assumed".to_string());
+            self.says("places", "assumed: no random writes".to_string());
+            return Ok(());
+        };
+        if self.fit_write_through(first) {
+            return Ok(());
+        }
+        self.fit_admission();
+        let (mut low, mut high) = (1f64.ln(), f64::from(PLACES_MAX).ln());
+        for _ in 0..8 {
+            let middle = f64::midpoint(low, high);
+            self.figures.places = middle.exp().round() as u32;
+            // Depth does not change what a full cache takes, so one depth stands for all.
+            let mean = rows.writes.iter().map(|row| row.iops.ln()).sum::<f64>();
+            let row = SweepRow { iops: (mean / rows.writes.len() as f64).exp(), ..first.clone() };
+            if self.excess(std::slice::from_ref(&row)) < 0.0 { low = middle } else { high = middle }
+        }
+        self.figures.places = f64::midpoint(low, high).exp().round() as u32;
+        self.says("places", "fitted: from the rate of random writes".to_string());
+        if self.figures.places > PLACES_MAX / 2 {
+            self.notes.push(format!(
+                "{} are faster than a write cache explains; its places mean nothing",
+                noun(Op::Write)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether writes are as slow as without a write cache; then there is none.
+    fn fit_write_through(&mut self, first: &SweepRow) -> bool {
+        self.figures.places = 0;
+        let Some(through) = self.model(first) else { return false };
+        if first.iops > 1.12 * through.iops {
+            return false;
+        }
+        if self.known.write_settle_ms.is_none() {
+            let each = |row: &SweepRow| 1e3 / row.iops;
+            let settle = self.figures.write_settle_ms + each(first) - each(&through);
+            self.figures.write_settle_ms = settle.clamp(0.0, self.turn_ms());
+            let from = format!("fitted: from random writes at queue depth {}", first.depth);
+            self.says("settle", from);
+        }
+        self.says("places", "fitted: random writes are as slow as without a cache".to_string());
+        true
+    }
+
+    /// The last first, where most writes wait less than half the mean and a few for seconds.
+    fn fit_admission(&mut self) {
+        let deep = self.rows.writes.iter().filter(|row| (8..=32).contains(&row.depth));
+        let is_newest = |row: &SweepRow| {
+            let mean = row.mean_us.unwrap_or(1e6 * f64::from(row.depth) / row.iops);
+            row.p99_us.map(|p99| p99 > 5.0 * mean)
+        };
+        let votes: Vec<bool> = deep.clone().filter_map(is_newest).collect();
+        let newest = votes.iter().filter(|vote| **vote).count();
+        self.figures.admits_newest = 2 * newest > votes.len();
+        let source = match votes.is_empty() {
+            true => "assumed: no percentiles of random writes at queue depths 8 to 32",
+            false => "fitted: from the 99th percentile of random writes",
+        };
+        self.says("admits", source.to_string());
+        // The longest waits are the bound itself.
+        let longest = deep.clone().find_map(|row| row.p999_us.or(row.p99_us));
+        if let Some(us) = longest.filter(|_| self.figures.admits_newest) {
+            let each_ms = deep.map(|row| 1e3 / row.iops).fold(0.0, f64::max);
+            self.figures.starvation_ms = (us / 1e3 - 2.0 * each_ms).clamp(50.0, 10_000.0);
+            self.says("starvation", "fitted: from the longest random writes".to_string());
+        }
+    }
+}
