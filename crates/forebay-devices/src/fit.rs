@@ -10,11 +10,13 @@
 //! Every fitted figure has a standard error, those of the seek curve from a seeded bootstrap. What
 //! reads at depth 1 cannot show (heads, writes, cache, queue, power) is marked in the file.
 
+pub mod check;
 pub mod disk;
 mod log;
 mod robust;
 mod rotation;
 mod seek;
+pub mod ssd;
 pub mod sweep;
 mod write;
 mod zones;

@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod change;
+pub mod closed;
 pub mod disksim;
 mod drive;
+mod evidence;
 mod file;
 pub mod fit;
 mod locate;
@@ -34,6 +36,8 @@ use forebay_trace::whole;
 use forebay_trace::write::Kept;
 
 use change::Wrong;
+use closed::Host;
+pub use evidence::{Basis, Evidence};
 use file::{DeviceFile, Kind};
 pub use price::Price;
 pub use sources::Sources;
@@ -76,6 +80,10 @@ pub struct OpenDevice {
     pub notes: Vec<String>,
     /// Which of its figures are guesses.
     pub sources: Sources,
+    /// What its times rest on, and how far they are from the drive's.
+    pub evidence: Evidence,
+    /// What the host of its measurements added, of a solid-state drive that was fitted.
+    pub host: Host,
     /// What its file says that one cost, and when.
     pub price: Option<Price>,
     /// Its tracks overlap: the model of random writes is not this drive's.
@@ -253,6 +261,9 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
             notes: Vec::new(),
             sources: Sources::default(),
+            evidence: evidence::checked(None, &Sources::default())
+                .map_err(|(_, what)| SpecError(what))?,
+            host: Host::default(),
             price: None,
             shingled: false,
             mechanics: None,
@@ -434,8 +445,10 @@ fn read_changed(
     if file::kind(text) == Kind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
         let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
+        let host = file.host().map_err(malformed)?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
+        let evidence = evidence::checked(file.evidence, &sources).map_err(malformed)?;
         let price = price::checked(file.price).map_err(malformed)?;
         let description = file.description;
         let (mechanics, drive) = (None, None);
@@ -445,6 +458,8 @@ fn read_changed(
             summary,
             notes,
             sources,
+            evidence,
+            host,
             price,
             model,
             shingled: false,
@@ -463,6 +478,7 @@ fn read_changed(
     };
     let (notes, sources) = (file.notes(), Sources::of(text, left_out));
     let range = file.tables().catch_margin_range().map_err(malformed)?;
+    let evidence = evidence::checked(file.evidence, &sources).map_err(malformed)?;
     let price = price::checked(file.price).map_err(malformed)?;
     let catch_margin_range = range.filter(|_| drive.is_some());
     let shingled = file.shingled;
@@ -475,6 +491,8 @@ fn read_changed(
         summary,
         notes,
         sources,
+        evidence,
+        host: Host::default(),
         price,
         shingled,
         model,

@@ -73,6 +73,8 @@ pub struct Sweep {
     pub sequential: Vec<SweepRow>,
     /// Jobs that ran beside others.
     pub mixed: Vec<MixedRow>,
+    /// What was measured, as fio was told: `/dev/nvme0n1`.
+    pub targets: Vec<String>,
     /// What was left out, and what to doubt: a sentence each.
     pub notes: Vec<String>,
     /// The files that were read.
@@ -107,7 +109,7 @@ impl Sweep {
         for path in &sweep.paths {
             let bytes = whole::read(path, FILE_BYTES_MAX, WHAT)
                 .map_err(|source| FitError::Io { path: path.clone(), source })?;
-            let groups = fio::groups(path, &bytes, &mut sweep.notes)?;
+            let groups = fio::groups(path, &bytes, &mut sweep.notes, &mut sweep.targets)?;
             groups.into_iter().for_each(|group| found.add(group));
         }
         let folder = paths.first().cloned().unwrap_or_default();

@@ -27,6 +27,7 @@ pub(super) fn groups(
     path: &Path,
     bytes: &[u8],
     notes: &mut Vec<String>,
+    targets: &mut Vec<String>,
 ) -> Result<Vec<Vec<MixedJob>>, FitError> {
     let refused = |got: String| FitError::Results {
         path: path.to_path_buf(),
@@ -43,6 +44,9 @@ pub(super) fn groups(
         for job in jobs {
             let job = Job::of(path, job, global, jobs).map_err(&refused)?;
             let group = job.number("groupid").map_or(0, |number| number as u64);
+            if let Some(target) = job.option("filename").filter(|name| !targets.contains(name)) {
+                targets.push(target);
+            }
             match job.measured() {
                 Ok(measured) => match of_run.iter_mut().find(|(number, _)| *number == group) {
                     Some((_, members)) => members.push(measured),
