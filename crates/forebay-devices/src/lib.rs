@@ -47,11 +47,15 @@ pub use vary::Varied;
 /// The bundled device files by stem name.
 const BUNDLED: &[(&str, &str)] = &[
     ("990-pro", include_str!("../devices/990-pro.toml")),
+    ("990-pro-sustained", include_str!("../devices/990-pro-sustained.toml")),
     ("cheetah-15k7", include_str!("../devices/cheetah-15k7.toml")),
     ("d7-p5520", include_str!("../devices/d7-p5520.toml")),
     ("exos-x18", include_str!("../devices/exos-x18.toml")),
     ("hc550", include_str!("../devices/hc550.toml")),
+    ("kxg6aznv512g", include_str!("../devices/kxg6aznv512g.toml")),
     ("mg08", include_str!("../devices/mg08.toml")),
+    ("mtfdhba256tck", include_str!("../devices/mtfdhba256tck.toml")),
+    ("sa2000m8250g", include_str!("../devices/sa2000m8250g.toml")),
     ("samsung-830", include_str!("../devices/samsung-830.toml")),
     ("sata250", include_str!("../devices/sata250.toml")),
     ("st1000lm035", include_str!("../devices/st1000lm035.toml")),

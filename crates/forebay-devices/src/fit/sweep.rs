@@ -125,6 +125,17 @@ impl Sweep {
         Ok(sweep)
     }
 
+    /// Whether there is a `.json` file in `folder` or the folders in it.
+    pub fn is_in(folder: &Path) -> bool {
+        let mut files = Vec::new();
+        files_in(folder, LEVELS_MAX, &mut files).is_ok() && !files.is_empty()
+    }
+
+    /// Whether a file has the name of fio's results.
+    pub fn is_file(path: &Path) -> bool {
+        path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
+    }
+
     /// The rows of random I/O of one operation and the size that most of them have, by depth.
     pub fn random(&self, op: Op) -> Vec<&SweepRow> {
         let mut of_size: BTreeMap<u32, Vec<&SweepRow>> = BTreeMap::new();
@@ -248,7 +259,7 @@ fn files_in(folder: &Path, levels: u32, files: &mut Vec<PathBuf>) -> Result<(), 
             if levels > 0 {
                 files_in(&path, levels - 1, files)?;
             }
-        } else if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json")) {
+        } else if Sweep::is_file(&path) {
             files.push(path);
         }
         if files.len() > FILES_MAX {
