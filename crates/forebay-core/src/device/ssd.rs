@@ -67,9 +67,8 @@ pub struct Ssd {
     entrance: Option<(Times, Vec<u64>)>,
     /// When each direction of the link has carried what it was given: in, out.
     link_free: [u64; 2],
-    /// When each page of the write buffer is free again, oldest first from `oldest`.
-    buffer: Vec<u64>,
-    oldest: usize,
+    /// When each page of the write buffer is free again, first the one that is so first.
+    buffer: BinaryHeap<Reverse<u64>>,
     /// By place in the read cache: one more than the page that is there, or 0.
     cached: Vec<u32>,
     /// When everything written is programmed.
@@ -111,9 +110,8 @@ impl Ssd {
             entrance: (spec.entrance.as_ref())
                 .map(|of| (Times::new(&of.times), vec![0; of.lanes as usize])),
             link_free: [0; 2],
-            buffer: vec![0; buffer_pages],
+            buffer: std::iter::repeat_n(Reverse(0), buffer_pages).collect(),
             cached: vec![0; (spec.read_cache_bytes / page_bytes) as usize],
-            oldest: 0,
             drained: 0,
             partial_end: None,
             pending: vec![None; depth.into()],
@@ -220,11 +218,11 @@ impl Ssd {
             if from > begin && self.partial_end == Some(from) {
                 continue; // the rest of a page that is in the buffer
             }
-            let at = arrived.max(self.buffer[self.oldest]);
+            let free = self.buffer.pop().map_or(0, |Reverse(free)| free);
+            let at = arrived.max(free);
             let whole = from <= begin && to >= end;
             let done = self.write_page(page as u32, at, whole);
-            self.buffer[self.oldest] = done;
-            self.oldest = if self.oldest + 1 == self.buffer.len() { 0 } else { self.oldest + 1 };
+            self.buffer.push(Reverse(done));
             accepted = accepted.max(at);
             programmed = programmed.max(done);
         }
