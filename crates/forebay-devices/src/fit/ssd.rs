@@ -43,6 +43,8 @@ pub struct SsdFit {
     pub written_mb_per_s: f64,
 }
 
+/// The largest I/O that shows more than the link.
+const BLOCK_MAX: u32 = 128 << 10;
 /// No SATA drive does more reads a second: the link carries 600 MB/s at most.
 const SATA_IOPS_MAX: f64 = 130e3;
 /// SATA's 6 Gb/s, less what its frames cost.
@@ -61,6 +63,13 @@ pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
             what: "the sweep of a solid-state drive",
             got: format!("random reads at {} queue depths", reads.len()),
             expected: "random reads at two depths or more; 1 to 64 are best",
+        });
+    }
+    if let Some(row) = reads.iter().chain(&writes).find(|row| row.block_bytes > BLOCK_MAX) {
+        return Err(FitError::TooLittle {
+            what: "the sweep of a solid-state drive",
+            got: format!("random I/O of {} bytes", row.block_bytes),
+            expected: "random I/O of 4 KiB to 128 KiB: larger ones show the link alone",
         });
     }
     let greatest = |rows: &[&SweepRow]| rows.iter().map(|row| row.iops).fold(0.0, f64::max);

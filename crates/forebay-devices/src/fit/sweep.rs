@@ -104,19 +104,36 @@ impl Sweep {
                 files.push(path.clone())
             }
         }
-        let mut sweep = Sweep { paths: files, ..Sweep::default() };
-        let mut found = Found::default();
-        for path in &sweep.paths {
-            let bytes = whole::read(path, FILE_BYTES_MAX, WHAT)
+        let read = |path: PathBuf| {
+            let bytes = whole::read(&path, FILE_BYTES_MAX, WHAT)
                 .map_err(|source| FitError::Io { path: path.clone(), source })?;
-            let groups = fio::groups(path, &bytes, &mut sweep.notes, &mut sweep.targets)?;
+            Ok((path, bytes))
+        };
+        let nothing = paths.first().cloned().unwrap_or_default();
+        Sweep::of(files.into_iter().map(read), nothing)
+    }
+
+    /// What files with these contents say; `whole` is what they are called together.
+    ///
+    /// # Errors
+    /// The first file that fio did not write, or no I/O in any.
+    pub fn of(
+        files: impl IntoIterator<Item = Result<(PathBuf, Vec<u8>), FitError>>,
+        whole: PathBuf,
+    ) -> Result<Sweep, FitError> {
+        let (mut sweep, mut found) = (Sweep::default(), Found::default());
+        for file in files {
+            let (path, bytes) = file?;
+            let groups = fio::groups(&path, &bytes, &mut sweep.notes, &mut sweep.targets)?;
             groups.into_iter().for_each(|group| found.add(group));
+            sweep.paths.push(path);
         }
-        let folder = paths.first().cloned().unwrap_or_default();
         if found.is_empty() {
+            // What was left out says more than that nothing was left.
+            let why = sweep.notes.first().map_or(String::new(), |note| format!(" ({note})"));
             return Err(FitError::Results {
-                path: folder,
-                got: "no I/O by any job".to_string(),
+                path: whole,
+                got: format!("no I/O by any job{why}"),
                 expected: "reads or writes at one or more queue depths",
             });
         }

@@ -275,7 +275,10 @@ impl<'a> Search<'a> {
         let mut drive = Ssd::new(spec)?;
         let job = Job::random(self.op, row.block_bytes, row.depth);
         let depth = u64::from(row.depth);
-        let length = Length { warm: 600 + 4 * depth, ios: 3_500 + 30 * depth, until: Nanos::MAX };
+        // Longer I/Os take longer to simulate, and vary less.
+        let shorter = 1 + u64::from(row.block_bytes) / (32 << 10);
+        let ios = (3_500 + 30 * depth.min(256)) / shorter;
+        let length = Length { warm: 600 + 4 * depth, ios, until: Nanos::MAX };
         let rows = play(&mut drive, &[job], side.host_of(self.op), length);
         rows.into_iter().flatten().next().ok_or_else(|| SpecError("no I/O".to_string()))
     }
