@@ -1,6 +1,6 @@
 //! Files of drives, models and stores, and what `capture` cuts out of the kernel's stream.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_core::contract::device::Device;
 use forebay_core::{Flags, Nanos, Op, Request};
