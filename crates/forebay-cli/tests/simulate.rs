@@ -373,3 +373,43 @@ fn what_open_replay_cannot_tell_is_said() {
     assert_eq!(told("7", 3000), [false, true]);
     assert_eq!(told("", 3000), [true, true]);
 }
+
+/// No model says what a random write makes a shingled drive move; reads and writes in order are as on any disk.
+#[test]
+fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
+    let folder = Folder::new();
+    let file = |name: &str, op: &str, sector: fn(u64) -> u64| {
+        let line = |at: u64| format!("0,{},4096,{op},{:.3}\n", sector(at), at as f64 * 0.02);
+        folder.file(name, (0..1500).map(line).collect::<String>())
+    };
+    let random = file("random.spc", "W", |at| at * 7919 % 1499 * 80_000);
+    let read = file("read.spc", "R", |at| at * 7919 % 1499 * 80_000);
+    let in_order = file("in-order.spc", "W", |at| at * 8);
+    let verbs: [&[&str]; 3] = [
+        &["simulate", "--policy", "noop"],
+        &["advise"],
+        &["plan", "buy", "--within", "90ms", "--layout", "single"],
+    ];
+    for verb in verbs {
+        for drive in ["st2000dm008", "st1000lm035"] {
+            let asked = |trace| {
+                let mut command = forebay(verb);
+                command.args(["--device", drive]).arg(trace).current_dir(folder.root());
+                command
+            };
+            let parts =
+                [drive, "1500 writes of which 1500", "shingled", "choose a drive that is not"];
+            fails(&mut asked(&random), 2, &parts);
+            ends(&mut asked(&in_order), 0);
+        }
+        ends(
+            forebay(verb).args(["--device", "st2000dm008"]).arg(&read).current_dir(folder.root()),
+            0,
+        );
+    }
+    // Beside another drive it is left out, with the reason.
+    let mut both = forebay(verbs[2]);
+    let (found, _) = json(both.args(["--device", "st2000dm008,wd10ezex"]).arg(&random));
+    assert!(found["refused"][0].as_str().unwrap().contains("shingled"), "{found}");
+    assert_eq!(found["rows"][0]["drive"], "wd10ezex");
+}

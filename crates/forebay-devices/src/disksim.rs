@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use forebay_core::device::drive::DriveSpec;
+use forebay_core::device::drive::{Controller, DriveSpec};
 use forebay_trace::whole;
 use forebay_trace::write::Kept;
 
@@ -133,8 +133,9 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     let curve =
         |name: &str| seek_curve(&beside(name).map_err(|error| format!("{name}: {error}"))?, name);
     let layout = layout_block(&model, &model_path, beside)?;
-    let (hdd, format) =
+    let (hdd, format, write_seek_less) =
         model::read(&model, &layout, &curve, &mut notes).map_err(malformed(&model_path))?;
+    let controller = Controller { write_seek_less, ..controller };
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
     check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
@@ -430,6 +431,24 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("by 0.050 ms at most")), "{notes:?}");
         let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
         assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
+        // One of twenty points may be off by as much as it likes, in either direction: it is left out.
+        let line = |cylinders: u32, ms: f64| format!("{cylinders}, {ms}\n");
+        let curve = |off: &[(u32, f64)]| {
+            let ms = |at: u32| {
+                off.iter().find(|(of, _)| *of == at).map_or(f64::from(at) * 0.25, |off| off.1)
+            };
+            (1..40).fold("h\n".to_string(), |text, at| text + &line(at, ms(at)))
+        };
+        for ms in [0.5, 3.0, 90.0] {
+            let imported = import(&curve(&[(30, ms)])).unwrap();
+            let SeekSpec::Table(points) = &imported.drive.disk.seek else { panic!("no table") };
+            assert_eq!(points.len(), 38);
+            assert!(points.iter().all(|(at, time)| time.as_millis_f64() == f64::from(*at) * 0.25));
+            let part = format!("c.seek, line 31: {ms} ms over 30 cylinders is left out");
+            assert!(imported.notes.iter().any(|note| note.contains(&part)), "{:?}", imported.notes);
+        }
+        let said = import(&curve(&[(10, 9.0), (20, 0.5)])).unwrap_err().to_string();
+        assert!(said.contains("too far from a curve that rises"), "{said}");
     }
 
     #[test]
@@ -445,7 +464,8 @@ mod tests {
         let settle = |ms: &str| with("settling delay = 0.4", &format!("settling delay = {ms}"));
         let repaired = settle("-0.7").unwrap();
         assert_eq!(repaired.drive.disk.write_settle, Nanos::ZERO);
-        noted(&repaired, "line 22: Add. write settling delay: got -0.7 ms, taken as 0");
+        assert_eq!(repaired.drive.controller.write_seek_less, Nanos::from_micros(700));
+        noted(&repaired, "line 22: Add. write settling delay: got -0.7 ms; a write seeks shorter");
         assert!(settle("-10.1").unwrap_err().to_string().contains("got -10.1, expected a time"));
         let last = |cylinder: &str| {
             with("Last cylinder number = 39", &format!("Last cylinder number = {cylinder}"))

@@ -256,6 +256,7 @@ impl Tables<'_> {
             zero_latency_reads: flags.is_some_and(|buffer| buffer.zero_latency_reads),
             zero_latency_writes: flags.is_some_and(|buffer| buffer.zero_latency_writes),
             write_watermark_share: flags.map_or(0.0, |buffer| buffer.write_watermark_share),
+            write_seek_less: Nanos::ZERO,
         })
     }
 

@@ -125,7 +125,7 @@ fn faults_are_told_with_their_line() {
         ("\nread_ahead_sectors = 32", "", "read_ahead =", "read_ahead_sectors"),
         ("extents = 2", "extents = 0", "extents", "write cache"),
         ("depth = 8", "depth = 0", "depth", "queue depth"),
-        ("starvation_ms = 100", "starvation_ms = -1", "starvation_ms", "0 to 1000 ms"),
+        ("starvation_ms = 100", "starvation_ms = -1", "starvation_ms", "0 to 10000 ms"),
         ("{ command_ms = 0.6", "{ command_ms = -1", "extra_disconnect", "command_ms: got -1"),
         ("spare_range_cylinders = 2", "", "spare_range", "spare_range"),
         ("[7, 20]", "[20, 7]", "slipped", "does not rise"),

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use forebay_core::device::drive::{Drive, DriveSpec};
+use forebay_core::device::drive::{Controller, Drive, DriveSpec};
 use forebay_core::device::hdd;
 use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
@@ -159,6 +159,10 @@ struct PowerTable {
     spin_up_s: Option<f64>,
 }
 
+/// A settling time below zero by up to this makes a write's seek shorter than a read's, as it was measured on real
+/// drives; beyond it is a fault.
+pub(super) const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
+
 /// A fault in a file: the bytes it concerns, what is wrong and what to do.
 pub(super) type Fault = (Option<Range<usize>>, String);
 
@@ -216,15 +220,28 @@ impl DeviceFile {
                         which may be empty";
             return Err(fault(zone.span(), what));
         }
+        let write_seek_less = self.write_seek_less(tables.any())?;
         if !tables.any() {
             return Ok((disk, None));
         }
+        let controller = tables.controller(disk.overhead)?;
         let drive = DriveSpec {
             format: tables.format(zones.map(Vec::as_slice))?,
-            controller: tables.controller(disk.overhead)?,
+            controller: Controller { write_seek_less, ..controller },
             disk: disk.clone(),
         };
         Ok((disk, Some(drive)))
+    }
+
+    /// By how much a write seeks shorter than a read: a settling time below zero, which a plain disk has no use of.
+    fn write_seek_less(&self, has_controller: bool) -> Result<Nanos, Fault> {
+        let ms = self.seek.get_ref().write_settle_ms;
+        if ms >= 0.0 || (has_controller && ms >= -SETTLE_NEGATIVE_MS_MAX) {
+            return Ok(Nanos::from_millis_f64((-ms).max(0.0)));
+        }
+        let least = if has_controller { -SETTLE_NEGATIVE_MS_MAX } else { 0.0 };
+        let what = format!("write_settle_ms: got {ms}, expected {least} to 1000 ms");
+        Err(fault(self.seek.span(), what))
     }
 
     pub(super) fn tables(&self) -> Tables<'_> {
@@ -264,7 +281,7 @@ impl DeviceFile {
             start_phase: millis("start_phase_ms", geometry.start_phase_ms)
                 .map_err(|what| fault(self.geometry.span(), what))?,
             seek: self.seek.get_ref().spec().map_err(of_seek)?,
-            write_settle: millis("write_settle_ms", self.seek.get_ref().write_settle_ms)
+            write_settle: millis("write_settle_ms", self.seek.get_ref().write_settle_ms.max(0.0))
                 .map_err(of_seek)?,
             head_switch,
             cylinder_switch,

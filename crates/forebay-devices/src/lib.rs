@@ -52,6 +52,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("d7-p5520", include_str!("../devices/d7-p5520.toml")),
     ("exos-x18", include_str!("../devices/exos-x18.toml")),
     ("hc550", include_str!("../devices/hc550.toml")),
+    ("hdd-500gb", include_str!("../devices/hdd-500gb.toml")),
     ("kxg6aznv512g", include_str!("../devices/kxg6aznv512g.toml")),
     ("mg08", include_str!("../devices/mg08.toml")),
     ("mtfdhba256tck", include_str!("../devices/mtfdhba256tck.toml")),
@@ -60,10 +61,12 @@ const BUNDLED: &[(&str, &str)] = &[
     ("sata250", include_str!("../devices/sata250.toml")),
     ("st1000lm035", include_str!("../devices/st1000lm035.toml")),
     ("st1000nm0011", include_str!("../devices/st1000nm0011.toml")),
+    ("st2000dm006", include_str!("../devices/st2000dm006.toml")),
     ("st2000dm008", include_str!("../devices/st2000dm008.toml")),
     ("st91000640ss", include_str!("../devices/st91000640ss.toml")),
     ("travelstar-5k320", include_str!("../devices/travelstar-5k320.toml")),
     ("ultrastar-36z15", include_str!("../devices/ultrastar-36z15.toml")),
+    ("wd-raptor-73gb-10k", include_str!("../devices/wd-raptor-73gb-10k.toml")),
     ("wd10ezex", include_str!("../devices/wd10ezex.toml")),
 ];
 
@@ -486,6 +489,7 @@ fn read_changed(
     let price = price::checked(file.price).map_err(malformed)?;
     let catch_margin_range = range.filter(|_| drive.is_some());
     let shingled = file.shingled;
+    let summary = if shingled { format!("{summary}, shingled") } else { summary };
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;
     let mechanics = Some((disk, Sources::of(text, sources::CONTROLLER)));

@@ -24,6 +24,9 @@ const NOT_OF_TIMES: &[&str] = &["power", "precondition", "price", "host", "evide
 pub(super) const CONTROLLER: &[&str] =
     &["format", "overheads", "bus", "buffer", "write_cache", "queue"];
 
+/// How far off a figure may be is none itself.
+const RANGE: &str = "catch_margin_range_ms";
+
 impl Sources {
     /// Of the figures in `text`, but for those in the tables called `left_out`.
     pub(super) fn of(text: &str, left_out: &[&str]) -> Sources {
@@ -38,7 +41,8 @@ impl Sources {
             else {
                 continue;
             };
-            if !counts {
+            let is_figure = key.trim() != RANGE;
+            if !counts || !is_figure {
                 continue;
             }
             sources.figures += 1;

@@ -62,6 +62,9 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
         ("cheetah-15k7", 300e9, "15000 rpm"),
         ("sata250", 250e9, "7200 rpm"),
         ("ultrastar-36z15", 36.7e9, "15000 rpm"),
+        ("hdd-500gb", 500e9, "7200 rpm"),
+        ("st2000dm006", 2e12, "7200 rpm"),
+        ("wd-raptor-73gb-10k", 74e9, "10000 rpm"),
     ];
     for (name, bytes, rpm) in capacities {
         let device = open(name).unwrap();
@@ -69,8 +72,21 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
         assert!((1.0..1.01).contains(&share), "{name}: {share}");
         assert!(device.name.eq_ignore_ascii_case(name) && !device.description.is_empty());
         assert!(device.summary.contains(rpm), "{}", device.summary);
+        let is_shingled = ["st2000dm008", "st1000lm035"].contains(&name);
+        assert_eq!(
+            (device.shingled, device.summary.ends_with(", shingled")),
+            (is_shingled, is_shingled)
+        );
     }
-    let flash = [("samsung-830", 256e9), ("990-PRO", 2e12), ("d7-p5520", 3.84e12)];
+    let flash = [
+        ("samsung-830", 256e9),
+        ("990-PRO", 2e12),
+        ("990-pro-sustained", 2e12),
+        ("d7-p5520", 3.84e12),
+        ("kxg6aznv512g", 512e9),
+        ("mtfdhba256tck", 256e9),
+        ("sa2000m8250g", 250e9),
+    ];
     for (name, bytes) in flash {
         let device = open(name).unwrap();
         let share = device.model.capacity() as f64 / bytes;
@@ -195,4 +211,43 @@ fn the_documented_example_is_a_device_file() {
     let example = page.split("```").nth(3).unwrap().strip_prefix("toml\n").unwrap();
     let device = read(Path::new("example.toml"), example).unwrap();
     assert!(matches!(device.model, DeviceModel::Ssd(_)));
+}
+
+#[test]
+fn a_guessed_catch_margin_has_a_range_that_can_be_tried() {
+    let of = |name: &str| open(name).unwrap();
+    let range = of("sata250").catch_margin_range().unwrap();
+    assert_eq!(range.map(|margin| margin.as_millis_f64()), [2.1, 3.75]);
+    assert!(of("sata250:queue-depth=4").catch_margin_range().is_some());
+    for known in ["sata250:plain", "hdd-500gb", "fixed:100", "990-pro"] {
+        assert_eq!(of(known).catch_margin_range(), None, "{known}");
+    }
+    assert_eq!(of("sata250").plain().unwrap().catch_margin_range(), None);
+    let least = of("sata250").at_catch_margin(range[0]).unwrap();
+    assert_eq!(least.drive.unwrap().controller.queue.catch_margin, range[0]);
+    assert!(least.name.contains("catch margin of"), "{}", least.name);
+    assert!(of("sata250:plain").at_catch_margin(range[0]).is_none());
+    for device in list().unwrap() {
+        let Some(drive) = &device.drive else { continue };
+        let margin = drive.controller.queue.catch_margin;
+        assert!(margin > Nanos::ZERO && margin.0 * 2 < drive.disk.revolution.0, "{}", device.name);
+    }
+}
+
+#[test]
+fn faults_of_a_queue_name_their_line() {
+    let (_, text) = BUNDLED.iter().find(|(name, _)| *name == "sata250").unwrap();
+    let with = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        said(&text.replace(from, to))
+    };
+    let range = "catch_margin_range_ms = [2.1, 3.75]";
+    let line = 1 + text.lines().position(|line| line.starts_with(range)).unwrap();
+    for wrong in ["[3.75, 2.1]", "[0.1, 2.9]", "[-1.0, 4.0]"] {
+        let said = with(range, &format!("catch_margin_range_ms = {wrong}"));
+        assert!(said.contains(&format!("line {line}: catch_margin_range_ms: got")), "{said}");
+    }
+    assert!(with("starvation_ms = 1000", "starvation_ms = 10001").contains("0 to 10000 ms"));
+    assert!(with("depth = 32", "ahead = -2\ndepth = 32").contains("got -2 commands ahead"));
+    assert!(with("enabled = true", "admits = \"last\"\nenabled = true").contains("`newest`"));
 }

@@ -39,7 +39,7 @@ fn write_all(out: &mut String, name: &str, source: &str, drive: &DriveSpec) -> f
     if disk.start_phase > Nanos::ZERO {
         writeln!(out, "start_phase_ms = {}", ms(disk.start_phase))?;
     }
-    write_seek(out, disk)?;
+    write_seek(out, disk, controller.write_seek_less)?;
     writeln!(out, "\n[switch]\nhead_ms = {}", ms(disk.head_switch))?;
     writeln!(out, "cylinder_ms = {}", ms(disk.cylinder_switch))?;
     for (key, skew) in [("track", disk.track_skew), ("cylinder", disk.cylinder_skew)] {
@@ -94,10 +94,11 @@ fn list<T: fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
     format!("[{}]", lines.join(",\n  "))
 }
 
-fn write_seek(out: &mut String, disk: &HddSpec) -> fmt::Result {
+fn write_seek(out: &mut String, disk: &HddSpec, write_less: Nanos) -> fmt::Result {
     writeln!(out, "\n[seek]")?;
     write_curve(out, &disk.seek)?;
-    writeln!(out, "write_settle_ms = {}", ms(disk.write_settle))
+    // One of the two is nothing.
+    writeln!(out, "write_settle_ms = {}", ms(disk.write_settle) - ms(write_less))
 }
 
 fn write_curve(out: &mut String, seek: &SeekSpec) -> fmt::Result {

@@ -32,6 +32,7 @@ pub mod refusal;
 pub mod replayed;
 pub mod report;
 pub mod sample;
+mod shingled;
 pub mod simulate;
 pub mod slices;
 pub mod statistics;

@@ -20,6 +20,7 @@ use crate::jobs::{self, Tell, side_by_side};
 use crate::layout::{Changed, VolumeLayout};
 use crate::progress::{Meter, Metered, Progress, Telling, untold};
 use crate::replayed::{DeviceRequests, Replayed};
+use crate::shingled;
 use crate::slices::Slices;
 use crate::statistics::{Figures, Statistics};
 
@@ -200,6 +201,7 @@ fn visited(
     run: impl FnOnce(Visit<'_>) -> Result<Run, Error>,
 ) -> Result<Run, Error> {
     bed.check_flash()?;
+    shingled::check(bed.disk, input)?;
     let layout = bed.placement(input, policy, setup);
     let meter = Meter::new(progress);
     run(Visit { input, bed, layout, setup, policy, stretch, meter })

@@ -174,7 +174,7 @@ fn what_to_buy_for_the_bundled_trace() {
     };
     let mut table =
         String::from("TeraSort, the bundled trace: drives for a share within 50 ms\n\n");
-    let (disks, flash) = (open(&["hc550", "st2000dm008", "travelstar-5k320"]), open(&["990-pro"]));
+    let (disks, flash) = (open(&["hc550", "wd10ezex", "travelstar-5k320"]), open(&["990-pro"]));
     for (drives, layouts, fraction) in [
         (&disks, &[Layout::Single][..], "0.9"),
         (&flash, &[Layout::Single, Layout::Mirror, Layout::Raid6], "0.999"),

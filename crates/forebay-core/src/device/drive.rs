@@ -49,7 +49,6 @@ use crate::contract::device::{Completion, Device, Mechanics, WriteBack};
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
-use crate::device::hdd::geometry::Place;
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
 use buffer::Buffer;
 use busy::Busy;
@@ -125,8 +124,10 @@ impl Drive {
         check_rest(&spec.disk)?;
         spec.controller.check()?;
         let depth = spec.controller.queue.depth as usize;
+        let mut mechanism = Mechanism::new(&spec.disk, spec.format.as_ref())?;
+        mechanism.write_less = spec.controller.write_seek_less.0;
         Ok(Drive {
-            mechanism: Mechanism::new(&spec.disk, spec.format.as_ref())?,
+            mechanism,
             controller: spec.controller,
             buffer: spec.controller.buffer.map(Buffer::new),
             cache: spec.controller.write_cache.map(WriteCache::new),
@@ -283,9 +284,8 @@ impl Drive {
             if !command.io.op.moves_data() || command.count == 0 {
                 return (start, age(&index));
             }
-            let place = self.mechanism.surface.place(command.first);
             let write = command.io.op == Op::Write;
-            (self.rank(start, place, write), age(&index))
+            (self.rank(start, command.first, write), age(&index))
         };
         if !drains && self.waiting.len() == 1 {
             return Some(Pick { index: oldest, forced: false, at: 0, since: arrived });
@@ -296,13 +296,17 @@ impl Drive {
         goes.then_some(Pick { index, forced: false, at, since })
     }
 
-    /// When the head reaches `place` if it starts at `start`, as the drive counts when it ranks: no
-    /// sooner than the seek and the margin after that.
-    fn rank(&self, start: u64, place: Place, write: bool) -> u64 {
-        let margin = self.controller.queue.catch_margin.0;
-        let [seek, rotation] =
-            self.mechanism.approach(start.saturating_add(margin), place, write, 0);
-        start.saturating_add(margin + seek + rotation)
+    /// When the head reaches sector `first` if it starts at `start`, as the drive counts when it ranks: no
+    /// sooner than the seek and the margin after that. What is uncertain is a seek, so there is no margin
+    /// where the arm stays on its cylinder or only has to go on to the next.
+    fn rank(&self, start: u64, first: u64, write: bool) -> u64 {
+        let motion = &self.mechanism.motion;
+        let place = self.mechanism.surface.place(first);
+        let is_sure = place.cylinder == motion.cylinder || first == motion.next;
+        let margin = if is_sure { 0 } else { self.controller.queue.catch_margin.0 };
+        let start = start.saturating_add(margin);
+        let [seek, rotation] = self.mechanism.approach(start, place, write, 0);
+        start.saturating_add(seek + rotation)
     }
 
     /// Whether something that has waited so long goes next, wherever the head is.

@@ -81,6 +81,7 @@ fn controller(depth: u32, read_ahead: ReadAhead) -> Controller {
         zero_latency_reads: true,
         zero_latency_writes: true,
         write_watermark_share: 0.5,
+        write_seek_less: Nanos::ZERO,
     }
 }
 

@@ -61,6 +61,7 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
         zero_latency_reads: disk.flag("Immediate buffer read")? && buffered,
         zero_latency_writes: disk.flag("Immediate buffer write")? && buffered,
         write_watermark_share: 0.0,
+        write_seek_less: Nanos::ZERO,
     })
 }
 

@@ -4,12 +4,15 @@
 //! curve it knows. DiskSim asks less of a drive file than a model of ours: what real drives' files get
 //! slightly wrong is repaired and noted, a line each, what they get grossly wrong is refused. A curve
 //! that falls by no more than [`NOISE_SHARE`] of a time or [`NOISE_MS`], as measurements do and equations
-//! fitted to them at their knee, is made to rise by the least change (pool adjacent violators). A
-//! negative settling time, which DiskSim takes off a write's seek, is 0.
+//! fitted to them at their knee, is made to rise by the least change (pool adjacent violators). Few
+//! measured points that are farther off are left out, which DiskSim takes as they are. A negative settling
+//! time makes a write's seek shorter than a read's, as it does in DiskSim.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::Format;
 use forebay_core::device::hdd::{HddSpec, LEN_MAX, Power, SeekSpec};
+
+use crate::file::SETTLE_NEGATIVE_MS_MAX;
 
 use super::layout::{self, Layout, MAX_CYLINDERS, MAX_HEADS};
 use super::libparam::{Block, Entry, Fault, Value};
@@ -34,16 +37,18 @@ pub(super) struct SeekPoint {
 const NOISE_SHARE: f64 = 0.25;
 const NOISE_MS: f64 = 1.0;
 
-/// A settling time below zero by up to this is a correction of measured writes, beyond it a fault.
-const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
+/// Of so many measured points one may be farther off than noise, and is left out.
+const OUTLIERS_ONE_IN: usize = 20;
+/// One may be of so many already.
+const POINTS_FOR_ONE: usize = 8;
 
-/// Arm, platters and format of the `dm_disk` in `block`.
+/// Arm, platters and format of the `dm_disk` in `block`, and by how much its writes seek shorter than its reads.
 pub(super) fn read(
     block: &Block,
     from: &Layout,
     curve: Curve<'_>,
     notes: &mut Notes,
-) -> Result<(HddSpec, Format), Fault> {
+) -> Result<(HddSpec, Format, Nanos), Fault> {
     let disk = Params::new(block);
     let heads = disk.needed_count("Number of data surfaces", 1..=MAX_HEADS)?;
     let cylinders = disk.needed_count("Number of cylinders", 1..=MAX_CYLINDERS)?;
@@ -59,6 +64,7 @@ pub(super) fn read(
     let seek = seek_of(&mechanics, cylinders, curve, notes)?;
     let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.time(key)?));
     let head_switch = millis("Head switch time")?;
+    let [write_settle, write_less] = settle(&mechanics, notes)?;
     let spec = HddSpec {
         heads,
         zones,
@@ -66,7 +72,7 @@ pub(super) fn read(
         start_phase: Nanos::ZERO,
         cylinder_switch: head_switch.max(first_time(&seek)),
         seek,
-        write_settle: settle(&mechanics, notes)?,
+        write_settle,
         head_switch,
         track_skew: None,
         cylinder_skew: None,
@@ -85,19 +91,20 @@ pub(super) fn read(
     for params in [&disk, &mechanics] {
         list_unknown(params, &["Access time type", "Skew units"], notes);
     }
-    Ok((spec, format))
+    Ok((spec, format, write_less))
 }
 
-/// What a write waits longer than a read until the head has settled.
-fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<Nanos, Fault> {
+/// What a write waits longer than a read until the head has settled, and by how much it seeks shorter;
+/// one of them is nothing.
+fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Fault> {
     let key = "Add. write settling delay";
     let ms = mechanics.or_zero(key)?;
     if (-SETTLE_NEGATIVE_MS_MAX..0.0).contains(&ms) {
-        let what = format!("{key}: got {ms} ms, taken as 0: no write settles before a read does");
+        let what = format!("{key}: got {ms} ms; a write seeks shorter by that, as in DiskSim");
         notes.push((mechanics.line_of(key), what));
-        return Ok(Nanos::ZERO);
+        return Ok([Nanos::ZERO, Nanos::from_millis_f64(-ms)]);
     }
-    Ok(Nanos::from_millis_f64(mechanics.time(key)?))
+    Ok([Nanos::from_millis_f64(mechanics.time(key)?), Nanos::ZERO])
 }
 
 pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: &mut Notes) {
@@ -150,26 +157,12 @@ fn seek_of(
                 ));
             };
             let points = curve(file).map_err(|what| (line, what))?;
-            let mut times: Vec<f64> = points.iter().map(|point| point.ms).collect();
-            let rise = made_to_rise(&mut times);
-            if let Some(point) = rise.beyond_noise.and_then(|index| points.get(index)) {
-                let what = format!(
-                    "{file}, line {}: {} ms over {}",
-                    point.line, point.ms, point.cylinders
-                );
-                return Err((
-                    line,
-                    format!("{what} cylinders is too far from a curve that rises, {FALLS}"),
-                ));
-            }
-            rise.note("the seek curve", line, notes);
-            let distances = points.iter().map(|point| point.cylinders);
+            let points = measured(file, line, points, notes)?;
             for key in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
                 mechanics.number(key)?;
             }
-            Ok(SeekSpec::Table(
-                distances.zip(times.into_iter().map(Nanos::from_millis_f64)).collect(),
-            ))
+            let point = |point: SeekPoint| (point.cylinders, Nanos::from_millis_f64(point.ms));
+            Ok(SeekSpec::Table(points.into_iter().map(point).collect()))
         }
         "hpl" | "hplplus10" => equation(kind, mechanics, cylinders, line, notes),
         "linear" | "curve" => three_times(kind, mechanics, cylinders, line, notes),
@@ -188,6 +181,51 @@ fn seek_of(
             ),
         )),
     }
+}
+
+/// The measured curve in `file`, which `line` names, without its outliers and made to rise.
+fn measured(
+    file: &str,
+    line: usize,
+    mut points: Vec<SeekPoint>,
+    notes: &mut Notes,
+) -> Result<Vec<SeekPoint>, Fault> {
+    let said = |point: &SeekPoint| {
+        format!("{file}, line {}: {} ms over {} cylinders", point.line, point.ms, point.cylinders)
+    };
+    let mut left =
+        (points.len() / OUTLIERS_ONE_IN).max(usize::from(points.len() >= POINTS_FOR_ONE));
+    loop {
+        let mut times: Vec<f64> = points.iter().map(|point| point.ms).collect();
+        let rise = made_to_rise(&mut times);
+        let Some(index) = rise.beyond_noise else {
+            rise.note("the seek curve", line, notes);
+            points.iter_mut().zip(times).for_each(|(point, ms)| point.ms = ms);
+            return Ok(points);
+        };
+        let Some(outlier) = outlier(&points).filter(|_| left > 0) else {
+            let what = said(&points[index]);
+            return Err((line, format!("{what} is too far from a curve that rises, {FALLS}")));
+        };
+        left -= 1;
+        let what = said(&points.remove(outlier));
+        notes.push((line, format!("{what} is left out: it is far from the points beside it")));
+    }
+}
+
+/// The point farthest from the median of itself and two on each side, if that is more than half of
+/// what counts as noise.
+fn outlier(points: &[SeekPoint]) -> Option<usize> {
+    let distance = |index: usize| {
+        let beside = &points[index.saturating_sub(2)..(index + 3).min(points.len())];
+        let mut times: Vec<f64> = beside.iter().map(|point| point.ms).collect();
+        times.sort_by(f64::total_cmp);
+        let median = times[times.len() / 2];
+        ((points[index].ms - median).abs(), median)
+    };
+    let far = (0..points.len()).map(|index| (distance(index), index));
+    let ((distance, median), index) = far.max_by(|one, other| one.0.0.total_cmp(&other.0.0))?;
+    (2.0 * distance > (median * NOISE_SHARE).max(NOISE_MS)).then_some(index)
 }
 
 /// Hewlett-Packard's equation: a root before the knee, a line from there on; before it there may be

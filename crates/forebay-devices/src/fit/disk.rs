@@ -74,6 +74,9 @@ pub struct DiskFigures {
     pub admits_newest: bool,
 }
 
+/// A rate that is farther off than this is told.
+const FAR_OFF: f64 = 0.1;
+
 /// A row of a sweep as it was measured and as the model has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowCheck {
@@ -105,6 +108,8 @@ pub struct DiskFit {
     pub figures: DiskFigures,
     /// Where each figure comes from, by its name in [`DiskFigures`]: "fitted: ..." or "assumed: ...".
     pub(super) sources: Vec<(&'static str, String)>,
+    /// Each row that was fitted to, as the fitted disk has it.
+    pub checks: Vec<RowCheck>,
     /// What to keep in mind of the fit: rows left out, figures that no row shows, rows that do not
     /// go together.
     pub notes: Vec<String>,
@@ -116,10 +121,10 @@ impl DiskFit {
         self.figures.spec(self.known.capacity_bytes)
     }
 
-    /// Each of `rows` as the fitted disk has it.
+    /// Each of `rows`, which need not be those it was fitted to, as the fitted disk has it.
     ///
     /// # Errors
-    /// None: the fit built this disk before.
+    /// Figures that were changed to what makes no disk.
     pub fn check(&self, rows: &[SweepRow]) -> Result<Vec<RowCheck>, SpecError> {
         let drive = Drive::new(&self.spec())?;
         Ok(check(&drive, rows))
@@ -154,7 +159,27 @@ pub fn fit(rows: &[SweepRow], known: DiskKnown) -> Result<DiskFit, FitError> {
     search.fit_queue()?;
     search.fit_patience()?;
     search.fit_writes()?;
-    Ok(DiskFit { figures: search.figures, sources: search.sources, notes: search.notes, known })
+    let search::Search { figures, sources, notes, .. } = search;
+    let mut fit = DiskFit { known, figures, sources, checks: Vec::new(), notes };
+    let rows: Vec<SweepRow> = rows.reads.iter().chain(&rows.writes).cloned().collect();
+    fit.checks = fit.check(&rows).map_err(search::no_disk)?;
+    fit.notes.extend(fit.checks.iter().filter_map(far_off));
+    Ok(fit)
+}
+
+/// What to say of a row that the model misses.
+fn far_off(check: &RowCheck) -> Option<String> {
+    let error = check.iops_error();
+    (error.abs() > FAR_OFF).then(|| {
+        format!(
+            "{} at depth {}: {:.1} IOPS were measured and the model does {:.1}, {:+.0} %",
+            noun(check.measured.op),
+            check.measured.depth,
+            check.measured.iops,
+            check.model.iops,
+            100.0 * error
+        )
+    })
 }
 
 /// What a fit has of one operation, in words.

@@ -35,6 +35,7 @@ use crate::jobs::{self, side_by_side};
 use crate::plan::consolidate::Begin;
 use crate::plan::search::least_capacities;
 use crate::progress::Telling;
+use crate::shingled;
 use crate::simulate::Bed;
 
 pub use clients::{By, Promise};
@@ -169,9 +170,13 @@ pub fn answer(
     let used = inputs.iter().map(|input| input.description.footprint_bytes);
     let used = used.fold(0, u64::saturating_add);
     let asked = Asked { clients, intensity, used, question };
-    let tried = tried(question, clients.clients.len());
+    let mut tried = tried(question, clients.clients.len());
     if tried.is_empty() {
         return Err(nothing_to_try(question));
+    }
+    let shingled = leave_shingled_out(&mut tried, inputs)?;
+    if tried.is_empty() {
+        return Err(Error::Unfit(shingled.join("; ")));
     }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -192,7 +197,7 @@ pub fn answer(
         None => None,
     };
     let cautions = cautions(clients, question, &rows)?;
-    let refused = said::refusals(&rows, question.drives_max);
+    let refused = said::refusals(&rows, question.drives_max).into_iter().chain(shingled).collect();
     let said = said::headline(&rows, &needs, question);
     let (growth, spare, drives_max) = (question.growth, question.spare, question.drives_max);
     Ok(Answer {
@@ -325,6 +330,23 @@ fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
         }
     }
     all
+}
+
+/// Takes out what has no answer for random writes, and says why.
+fn leave_shingled_out(tried: &mut Vec<Tried<'_>>, inputs: &[Input]) -> Result<Vec<String>, Error> {
+    let inputs: Vec<&Input> = inputs.iter().collect();
+    let mut told: Vec<(&str, String)> = Vec::new();
+    for one in tried.iter() {
+        let drive = one.kind.drive;
+        if told.iter().all(|(name, _)| *name != drive.name)
+            && let Some(why) = shingled::refusal(drive, &inputs)?
+        {
+            told.push((&drive.name, why));
+        }
+    }
+    let is_told = |one: &Tried<'_>| told.iter().any(|(name, _)| *name == one.kind.drive.name);
+    tried.retain(|one| !is_told(one));
+    Ok(told.into_iter().map(|(_, why)| why).collect())
 }
 
 /// What a server of constant rate needs for each client, whose requests come so much faster.

@@ -52,6 +52,8 @@ pub(super) struct Hit {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopped {
     pub(super) place: Place,
+    /// The sector that it would come to.
+    pub(super) next: u64,
     /// When the arm is free.
     pub(super) free_at: u64,
 }
@@ -242,10 +244,10 @@ impl Buffer {
         let before = surface.place(end - 1);
         let behind = stream.time + before.ends.saturating_sub(stream.passed);
         if end >= stream.limit {
-            return Some(Stopped { place: before, free_at: behind });
+            return Some(Stopped { place: before, next: end, free_at: behind });
         }
         let free_at = if under_head { behind } else { begins(end).max(at) };
-        Some(Stopped { place: surface.place(end), free_at })
+        Some(Stopped { place: surface.place(end), next: end, free_at })
     }
 
     /// A write of `count` sectors from `first` on empties what it overlaps, and its data takes a

@@ -143,8 +143,8 @@ pub struct QueueSpec {
     /// A command that has waited so long in the drive goes next, however far away, but at most one in
     /// eight does.
     pub starvation: Nanos,
-    /// When it ranks commands, the drive counts on a sector only if the head would be on its track so
-    /// much earlier. The access itself takes as long as it takes.
+    /// When it ranks commands, the drive counts on a sector of another cylinder only if the head would
+    /// be there so much earlier. The access itself takes as long as it takes.
     pub catch_margin: Nanos,
     /// Commands already committed when the next one is chosen, beside the one at the media. -1: the
     /// drive chooses only when the host has answered the completion, among all that has come by then.
@@ -174,6 +174,11 @@ pub struct Controller {
     pub zero_latency_reads: bool,
     /// The same of writes.
     pub zero_latency_writes: bool,
+    /// By how much a write seeks shorter than a read, beside what [`HddSpec::write_settle`] adds: drives were measured
+    /// of which writes seek shorter.
+    ///
+    /// [`HddSpec::write_settle`]: crate::device::hdd::HddSpec::write_settle
+    pub write_seek_less: Nanos,
     /// What share of a write's data must have come before its first sector is written ("Low
     /// (write) water mark"); one sector at least.
     pub write_watermark_share: f64,

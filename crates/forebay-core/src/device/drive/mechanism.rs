@@ -81,6 +81,8 @@ impl Window {
 pub(super) struct Motion {
     pub(super) cylinder: u32,
     pub(super) head: u32,
+    /// The sector that the head comes to if it goes on.
+    pub(super) next: u64,
     /// When it is done with what it does.
     pub(super) free_at: u64,
     seeking: Window,
@@ -96,6 +98,7 @@ pub(super) struct Mechanism {
     turn: Divisor,
     start_phase: u64,
     write_settle: u64,
+    pub(super) write_less: u64,
     head_switch: u64,
     pub(super) motion: Motion,
     meter: Meter,
@@ -120,6 +123,7 @@ impl Mechanism {
             surface,
             start_phase: disk.start_phase.0,
             write_settle: disk.write_settle.0,
+            write_less: 0,
             head_switch: disk.head_switch.0,
             motion: Motion::default(),
             meter: Meter::new(disk.power),
@@ -138,7 +142,10 @@ impl Mechanism {
     fn move_time(&self, place: Place, write: bool) -> u64 {
         let switch = if place.head == self.motion.head { 0 } else { self.head_switch };
         let time = self.curve.time(place.cylinder.abs_diff(self.motion.cylinder)).max(switch);
-        time + if write && time > 0 { self.write_settle } else { 0 }
+        match write && time > 0 {
+            true => (time + self.write_settle).saturating_sub(self.write_less),
+            false => time,
+        }
     }
 
     #[inline]
@@ -187,6 +194,7 @@ impl Mechanism {
         self.note(start, arrived, arrived + rotation, ends);
         (self.motion.cylinder, self.motion.head, self.motion.free_at) =
             (last.cylinder, last.head, ends);
+        self.motion.next = task.first + task.count;
         let first_begins = first_ends.saturating_sub(from.ends - from.begins);
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }

@@ -219,6 +219,7 @@ impl Drive {
         if let Some(stopped) = buffer.stop(&self.mechanism.surface, at) {
             self.mechanism.motion.cylinder = stopped.place.cylinder;
             self.mechanism.motion.head = stopped.place.head;
+            self.mechanism.motion.next = stopped.next;
             self.mechanism.motion.free_at = self.mechanism.motion.free_at.max(stopped.free_at);
             self.mechanism.note_stopped(stopped.free_at.max(now));
         }
@@ -276,10 +277,7 @@ impl Drive {
         if self.is_due(begin(&runs[oldest]) - since) {
             return Some(Pick { index: oldest, forced: true, at: 0, since });
         }
-        let reached = |run: &Dirty| {
-            let place = self.mechanism.surface.place(run.first);
-            self.rank(begin(run).max(run.there()), place, true)
-        };
+        let reached = |run: &Dirty| self.rank(begin(run).max(run.there()), run.first, true);
         let nearest = runs.iter().enumerate().map(|(index, run)| (reached(run), index)).min();
         let pick =
             |(at, index): (u64, usize)| Pick { index, forced: false, at, since: runs[index].ready };

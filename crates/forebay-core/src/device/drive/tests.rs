@@ -229,6 +229,19 @@ fn the_bus_is_regained_while_the_media_read() {
 }
 
 #[test]
+fn a_write_may_seek_shorter_than_a_read() {
+    let with =
+        |less_us: u64| with(|controller| controller.write_seek_less = Nanos::from_micros(less_us));
+    // Cylinder 1 is reached at 1200 us as its sector 2 begins, a skew of 1 ms turned on; at 900 us
+    // sector 99 of the turn before.
+    assert_eq!(serve(&mut with(0), 0, io(Op::Write, 100, 1)), 11_100);
+    assert_eq!(serve(&mut with(300), 0, io(Op::Write, 100, 1)), 1_100);
+    assert_eq!(serve(&mut with(300), 0, io(Op::Read, 100, 1)), 11_110);
+    // No less than no time.
+    assert_eq!(serve(&mut with(9_000), 0, io(Op::Write, 100, 1)), 1_100);
+}
+
+#[test]
 fn a_write_begins_when_its_data_cannot_come_too_late() {
     let with = |bus_ns: f64, least_us: u64| {
         with(|controller| {

@@ -11,8 +11,11 @@ use crate::fit::sweep::SweepRow;
 
 /// The share of a revolution that an unknown disk leaves itself.
 const MARGIN_TURNS: f64 = 0.36;
-/// More than this no margin explains.
-const MARGIN_TURNS_MAX: f64 = 0.75;
+/// No measured disk has a greater share, and a greater one changes little: beyond it seeks explain
+/// more.
+const MARGIN_TURNS_MAX: f64 = 0.5;
+/// Twice the commands let a drive read faster by a tenth; what is nearer to nothing is noise.
+const DEEPER_GAINS: f64 = 1.075;
 /// Places of a write cache at most.
 const PLACES_MAX: u32 = 4096;
 
@@ -24,6 +27,12 @@ pub(super) struct Search<'a> {
     pub(super) figures: DiskFigures,
     pub(super) sources: Vec<(&'static str, String)>,
     pub(super) notes: Vec<String>,
+}
+
+/// Figures that were given make no disk.
+pub(super) fn no_disk(error: SpecError) -> FitError {
+    let expected = "figures that make a disk";
+    FitError::TooLittle { what: "the drive", got: error.0, expected }
 }
 
 impl<'a> Search<'a> {
@@ -59,11 +68,7 @@ impl<'a> Search<'a> {
         ] {
             search.says(key, if is_known { "as given".into() } else { format!("assumed: {why}") });
         }
-        search.drive().map_err(|error| FitError::TooLittle {
-            what: "the drive",
-            got: error.0,
-            expected: "figures that make a disk",
-        })?;
+        search.drive().map_err(no_disk)?;
         Ok(search)
     }
 
@@ -236,7 +241,7 @@ impl<'a> Search<'a> {
         let mut depth = 32;
         while depth < 256
             && let (Some(row), Some(twice)) = (at(depth), at(2 * depth))
-            && twice.iops > 1.06 * row.iops
+            && twice.iops > DEEPER_GAINS * row.iops
         {
             depth *= 2;
         }
@@ -280,7 +285,7 @@ impl<'a> Search<'a> {
     /// A longer shortest seek, where no margin explains how little depth helps.
     fn fit_track(&mut self, deep: &[SweepRow]) {
         let is_most = self.figures.catch_margin_ms > 0.98 * MARGIN_TURNS_MAX * self.turn_ms();
-        if !is_most || self.excess(deep) < 0.02 {
+        if !is_most || self.excess(deep) < 0.005 {
             return;
         }
         if self.known.track_to_track_ms.is_some() {
@@ -294,7 +299,7 @@ impl<'a> Search<'a> {
         }
         let longest = 0.4 * self.figures.average_ms;
         while self.figures.track_to_track_ms < longest && self.excess(deep) > 0.0 {
-            self.figures.track_to_track_ms *= 1.2;
+            self.figures.track_to_track_ms *= 1.1;
         }
         self.says("track", "fitted: no catch margin explains how little depth helps".to_string());
     }

@@ -1,1 +1,207 @@
+//! Disks fitted to some rows of what was measured on them and judged on the others, and rows that
+//! make no sense.
 
+mod measured;
+
+use super::*;
+use measured::{HDD_500GB, RAPTOR, ST2000DM006, rows};
+
+fn known(rpm: f64, capacity_bytes: u64) -> DiskKnown {
+    DiskKnown { name: "test".into(), rpm: Some(rpm), capacity_bytes, ..DiskKnown::default() }
+}
+
+const GB_500: u64 = 500_107_862_016;
+
+/// Holds each row to what its operation allows: a share of its rate, and of its 99th percentile from a depth on.
+fn judge(checks: &[RowCheck], of: Op, iops_most: f64, p99_from: u32) {
+    for check in checks.iter().filter(|check| check.measured.op == of) {
+        let depth = check.measured.depth;
+        let error = check.iops_error();
+        assert!(error.abs() <= iops_most, "{of:?} at depth {depth}: IOPS {error:+.3}");
+        let p99 = check.p99_error().filter(|_| depth >= p99_from);
+        assert!(p99.unwrap_or(0.0).abs() <= 0.25, "{of:?} at depth {depth}: p99 {p99:?}");
+    }
+}
+
+/// Fits to the rows at `depths` alone and checks all.
+fn fitted(table: &str, depths: &[u32], known: DiskKnown) -> (DiskFit, Vec<RowCheck>) {
+    let all = rows(table);
+    let some: Vec<SweepRow> =
+        all.iter().filter(|row| depths.contains(&row.depth)).cloned().collect();
+    let fit = fit(&some, known).unwrap();
+    let checks = fit.check(&all).unwrap();
+    (fit, checks)
+}
+
+#[test]
+fn reads_of_a_disk_are_met_where_the_fit_did_not_see_them() {
+    let reads: String = HDD_500GB
+        .lines()
+        .filter(|line| line.starts_with("read"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    let (fit, checks) = fitted(&reads, &[1, 4, 32], known(7200.0, GB_500));
+    judge(&checks, Op::Read, 0.05, 1);
+    assert_eq!(fit.figures.ahead, 0);
+    assert!(fit.notes.iter().any(|note| note.contains("no random writes")), "{:?}", fit.notes);
+    // The file says the same disk.
+    let (_, spec) = crate::read_spec(std::path::Path::new("fit.toml"), &fit.toml()).unwrap();
+    let crate::DiskSpec::Drive(drive) = spec else { panic!("a plain disk") };
+    let again = check(&Drive::new(&drive).unwrap(), &rows(&reads)[2..4]);
+    for (again, check) in again.iter().zip(&checks[2..4]) {
+        assert!((again.model.iops / check.model.iops - 1.0).abs() < 0.01, "{again:?} {check:?}");
+    }
+}
+
+#[test]
+#[ignore = "slow: make test-full"]
+fn writes_of_a_disk_are_met_with_the_newest_first() {
+    let (fit, checks) = fitted(HDD_500GB, &[1, 4, 32], known(7200.0, GB_500));
+    judge(&checks, Op::Read, 0.05, 1);
+    judge(&checks, Op::Write, 0.05, 8);
+    assert!(fit.figures.admits_newest && fit.notes.is_empty(), "{:?}", fit.notes);
+    assert!((1_800.0..2_050.0).contains(&fit.figures.starvation_ms), "{:?}", fit.figures);
+}
+
+#[test]
+#[ignore = "slow: make test-full"]
+fn a_disk_that_chooses_ahead_is_met() {
+    let (fit, checks) = fitted(RAPTOR, &[1, 8, 32], known(10_000.0, 74_355_769_344));
+    judge(&checks, Op::Read, 0.05, 1);
+    judge(&checks, Op::Write, 0.10, u32::MAX);
+    assert!(fit.figures.ahead >= 2 && !fit.figures.admits_newest, "{:?}", fit.figures);
+}
+
+#[test]
+#[ignore = "slow: make test-full"]
+fn a_disk_that_waits_for_the_answer_is_met() {
+    let (fit, checks) = fitted(ST2000DM006, &[1, 2, 32], known(7200.0, 2_000_398_934_016));
+    judge(&checks, Op::Read, 0.05, 1);
+    judge(&checks, Op::Write, 0.10, u32::MAX);
+    assert_eq!(fit.figures.ahead, -1);
+}
+
+/// What the files of measured disks claim.
+#[test]
+fn bundled_files_meet_what_was_measured() {
+    let checked = |name: &str, table: &str| {
+        let (_, spec) = crate::open_spec(name).unwrap();
+        let crate::DiskSpec::Drive(drive) = spec else { panic!("{name} is a plain disk") };
+        check(&Drive::new(&drive).unwrap(), &rows(table))
+    };
+    let checks = checked("hdd-500gb", HDD_500GB);
+    judge(&checks, Op::Read, 0.05, 1);
+    judge(&checks, Op::Write, 0.05, 8);
+    for (name, table) in [("wd-raptor-73gb-10k", RAPTOR), ("st2000dm006", ST2000DM006)] {
+        let checks = checked(name, table);
+        judge(&checks, Op::Read, 0.05, 1);
+        judge(&checks, Op::Write, 0.10, u32::MAX);
+    }
+}
+
+/// No drive gains more by depth than a maker claims, and those without a claim no more than was measured.
+#[test]
+fn bundled_disks_gain_a_plausible_share_by_depth() {
+    for device in crate::list().unwrap() {
+        let crate::list::DeviceModel::Drive(drive) = &device.model else { continue };
+        let rate = |depth| play(&mut drive.clone(), Op::Read, 4096, depth).iops;
+        let gain = rate(32) / rate(1);
+        let [least, most] = match &device.name[..] {
+            "hdd-500gb" | "st2000dm006" | "wd-raptor-73gb-10k" => [1.44, 1.68],
+            "sata250" | "wd10ezex" | "st2000dm008" | "travelstar-5k320" | "st1000lm035" => {
+                [1.4, 1.7]
+            }
+            "exos-x18" | "hc550" | "mg08" => [2.2, 2.5],
+            _ => [1.7, 2.2],
+        };
+        assert!((least..most).contains(&gain), "{}: {gain:.2}", device.name);
+    }
+}
+
+fn row(op: Op, depth: u32, iops: f64) -> SweepRow {
+    let none = None;
+    SweepRow {
+        op,
+        block_bytes: 4096,
+        depth,
+        iops,
+        mean_us: none,
+        p50_us: none,
+        p99_us: none,
+        p999_us: none,
+        max_us: none,
+    }
+}
+
+fn refused(rows: &[SweepRow], known: DiskKnown) -> String {
+    fit(rows, known).unwrap_err().to_string()
+}
+
+#[test]
+fn rows_that_no_disk_measures_are_refused() {
+    let disk = || known(7200.0, GB_500);
+    let said = |rows: &[SweepRow]| refused(rows, disk());
+    assert!(said(&[]).contains("no usable row"));
+    assert!(said(&[row(Op::Read, 1, f64::NAN), row(Op::Read, 2, -4.0)]).contains("no usable row"));
+    assert!(said(&[row(Op::Read, 1, 9_000.0)]).contains("9000 random reads a second"));
+    assert!(said(&[row(Op::Read, 8, 100.0)]).contains("rows from queue depth 8 on"));
+    let too_fast = said(&[row(Op::Read, 1, 240.0)]);
+    assert!(too_fast.contains("4.17 ms each at 7200 turns a minute"), "{too_fast}");
+    let none = refused(&[row(Op::Read, 1, 70.0)], DiskKnown::default());
+    assert!(none.contains("the drive's capacity"), "{none}");
+    let odd = DiskKnown { heads: Some(0), ..disk() };
+    assert!(refused(&[row(Op::Read, 1, 70.0)], odd).contains("the drive: got"));
+    let odd = DiskKnown { rpm: Some(f64::NAN), ..disk() };
+    assert!(refused(&[row(Op::Read, 1, 70.0)], odd).contains("the drive: got"));
+}
+
+#[test]
+fn rows_that_do_not_go_together_are_left_out_and_told() {
+    let mut notes = Vec::new();
+    let busy = SweepRow { mean_us: Some(99_000.0), ..row(Op::Read, 4, 80.0) };
+    let falling =
+        SweepRow { p50_us: Some(9_000.0), p99_us: Some(8_000.0), ..row(Op::Read, 8, 90.0) };
+    let other = SweepRow { block_bytes: 65_536, ..row(Op::Read, 16, 90.0) };
+    let twice = row(Op::Read, 1, 71.0);
+    let slower = row(Op::Read, 32, 50.0);
+    let rows = [row(Op::Read, 1, 70.0), busy, falling, other, twice, slower];
+    let kept = super::rows::sorted(&rows, &mut notes).unwrap();
+    let depths: Vec<u32> = kept.reads.iter().map(|row| row.depth).collect();
+    assert_eq!(depths, [1, 32]);
+    for part in [
+        "random reads at depth 4: left out, its rate times its mean latency is 7.9",
+        "random reads at depth 8: left out, its percentiles fall",
+        "1 rows of other sizes than 4096 bytes",
+        "random reads at depth 1: left out, as there is a row",
+        "random reads fall from 70.0 IOPS at depth 1 to 50.0 at depth 32",
+    ] {
+        assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
+    // One row of reads: the speed is guessed, the margin assumed.
+    let unknown = DiskKnown { rpm: None, ..known(0.0, GB_500) };
+    let fit = super::fit(&[row(Op::Read, 1, 57.0)], unknown.clone()).unwrap();
+    assert_eq!(fit.figures.rpm, 5400.0);
+    assert!((fit.figures.catch_margin_ms - 4.0).abs() < 0.01, "{:?}", fit.figures);
+    assert!(fit.notes.iter().any(|note| note.contains("5400 turns a minute are assumed")));
+    assert!(fit.notes.iter().any(|note| note.contains("of 4 or more")), "{:?}", fit.notes);
+    let text = fit.toml();
+    assert!(text.contains("# assumed: 0.36 of a revolution"), "{text}");
+    // Writes alone, as fast as their cache makes them.
+    let fit = super::fit(&[row(Op::Write, 1, 150.0)], unknown).unwrap();
+    assert!(
+        fit.figures.places > 1 && fit.notes.iter().any(|note| note.contains("no random reads"))
+    );
+    // A drive that does not queue.
+    let rows = [row(Op::Read, 1, 70.0), row(Op::Read, 32, 71.0)];
+    let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
+    assert_eq!((fit.figures.queue_depth, fit.figures.catch_margin_ms), (1, 0.0));
+    // Writes as slow as reads have no cache.
+    let rows = [row(Op::Read, 1, 70.0), row(Op::Write, 1, 66.0)];
+    let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
+    assert_eq!(fit.figures.places, 0);
+    let each = 1e3 / 66.0 - 1e3 / 70.0;
+    assert!((fit.figures.write_settle_ms - each).abs() < 0.2, "{:?}", fit.figures);
+}

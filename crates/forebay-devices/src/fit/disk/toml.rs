@@ -2,25 +2,23 @@
 
 use std::fmt::Write;
 
+use super::DiskFit;
 use super::figures::{KNEE_SHARE, OVERHEAD_MS, RUN_SECTORS, SWITCH_MS, US_PER_SECTOR, ZONES};
-use super::{DiskFit, RowCheck};
 
 impl DiskFit {
-    /// The device file, each figure with its source, under `checks` as a table of errors.
-    pub fn toml(&self, checks: &[RowCheck]) -> String {
+    /// The device file, each figure with its source, under a table of the rows and their errors.
+    pub fn toml(&self) -> String {
         let mut text = String::from("# Fitted to an fio sweep by `forebay device fit`.\n");
         for note in &self.notes {
             let _ = writeln!(text, "# Note: {}.", note.replace(char::is_control, " "));
         }
-        if !checks.is_empty() {
-            text += "#\n# row                     measured     model   error  p99 error\n";
-        }
-        for check in checks {
+        text += "#\n# row                          measured     model    error  p99 error\n";
+        for check in &self.checks {
             let row = &check.measured;
             let p99 = check.p99_error().map_or("-".to_string(), percent);
             let _ = writeln!(
                 text,
-                "# {:<22} {:>9.1} {:>9.1} {:>7}  {p99:>9}",
+                "# {:<26} {:>9.1} {:>9.1} {:>8}  {p99:>9}",
                 format!("{} at depth {}", super::noun(row.op), row.depth),
                 row.iops,
                 check.model.iops,

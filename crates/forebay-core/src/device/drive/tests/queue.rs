@@ -26,21 +26,32 @@ fn start(drive: &mut Drive, us: u64, sectors: &[u64]) {
     }
 }
 
+/// Sectors of cylinder 1 lie 1 ms, ten sectors, behind those of cylinder 0, which a seek of 1 ms takes.
 #[test]
 fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
     let order = |margin_us: u64| {
         let mut drive = queued(|queue| queue.catch_margin = Nanos::from_micros(margin_us));
-        start(&mut drive, 0, &[10, 13, 40]);
+        start(&mut drive, 0, &[10, 113, 140]);
         drain(&mut drive)
     };
-    // Sector 10 has passed at 1100 us; 13 begins 200 us later.
-    assert_eq!(order(200), [(10, 1_110), (13, 1_410), (40, 4_110)]);
-    // It is not counted on, but once 40 is read it comes round as early as it can.
-    assert_eq!(order(201), [(10, 1_110), (40, 4_110), (13, 11_410)]);
+    // Sector 10 has passed at 1100 us; the arm is at cylinder 1 at 2100 us, 113 begins at 2300 us.
+    assert_eq!(order(200), [(10, 1_110), (113, 2_410), (140, 5_110)]);
+    // It is not counted on, but once 140 is read it comes round as early as it can.
+    assert_eq!(order(201), [(10, 1_110), (140, 5_110), (113, 12_410)]);
     // A margin does not delay an access: nothing else waits.
     let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(9));
-    start(&mut drive, 0, &[10, 13]);
-    assert_eq!(drain(&mut drive), [(10, 1_110), (13, 1_410)]);
+    start(&mut drive, 0, &[10, 113]);
+    assert_eq!(drain(&mut drive), [(10, 1_110), (113, 2_410)]);
+}
+
+#[test]
+fn an_arm_that_stays_or_goes_on_needs_no_margin() {
+    let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(3));
+    drive.start(Nanos::ZERO, io(Op::Read, 96, 4));
+    start(&mut drive, 0, &[230, 115, 100]);
+    // 99 has passed at 10 ms, and 100 begins as the arm comes to cylinder 1, at 11 ms; there it stays for
+    // 115. 230 would be reached at 15 ms with the margin at first, and is so at last.
+    assert_eq!(drain(&mut drive), [(96, 10_010), (100, 11_110), (115, 12_610), (230, 15_110)]);
 }
 
 #[test]
@@ -53,14 +64,15 @@ fn runs_of_the_cache_are_ranked_with_the_margin_too() {
                 QueueSpec { catch_margin: Nanos::from_micros(margin_us), ..queue(8, 1_000_000) };
         });
         drive.start(Nanos::ZERO, io(Op::Read, 10, 1));
-        for sector in [13, 60] {
+        for sector in [113, 160] {
             drive.start(Nanos::ZERO, io(Op::Write, sector, 1));
         }
         drain(&mut drive);
         serve(&mut drive, 1_200, io(Op::Flush, 0, 0))
     };
-    assert_eq!(order(0), 6_100);
-    assert_eq!(order(300), 11_400);
+    // Written one after the other, or the first a turn later.
+    assert_eq!(order(0), 7_100);
+    assert_eq!(order(300), 12_400);
 }
 
 #[test]

@@ -1,0 +1,141 @@
+//! Shingled disks, whose models know no random writes.
+//!
+//! Tracks of a shingled disk overlap, so that a write in place has the drive move what follows it, at
+//! once or when it is idle. Nothing published says when and how long, so no model of such a disk
+//! answers a question that hangs on it. Reads and writes that go on from one another are as on any disk.
+
+use forebay_core::Op;
+
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::input::Input;
+use crate::quantities::counted;
+
+/// Writers that may take turns, each of which goes on where it was.
+const WRITERS: usize = 64;
+/// Fewer than one in so many writes, and one in [`REQUESTS_ONE_IN`] requests, do not make a question of random writes.
+const WRITES_ONE_IN: u64 = 10;
+const REQUESTS_ONE_IN: u64 = 100;
+
+/// Why `device` has no answer for `inputs`, if it is shingled and they write at random.
+///
+/// # Errors
+/// A trace that cannot be read again.
+pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<String>, Error> {
+    if !device.shingled {
+        return Ok(None);
+    }
+    let mut counts = Counts::default();
+    for input in inputs {
+        counts.add(input)?;
+    }
+    let Counts { requests, writes, random } = counts;
+    let few = random * WRITES_ONE_IN <= writes || random * REQUESTS_ONE_IN <= requests;
+    Ok((random > 1 && !few).then(|| {
+        format!(
+            "{}: got {} of which {random} go on from no write before them, expected reads and writes in order: the drive \
+             is shingled, and what a random write makes it move is not modelled; choose a drive that is not \
+             (`forebay devices`)",
+            device.name,
+            counted(writes, "write"),
+        )
+    }))
+}
+
+/// Refuses a shingled `device` for random writes.
+pub(crate) fn check(device: &OpenDevice, input: &Input) -> Result<(), Error> {
+    refusal(device, &[input])?.map_or(Ok(()), |what| Err(Error::Unfit(what)))
+}
+
+#[derive(Default)]
+struct Counts {
+    requests: u64,
+    writes: u64,
+    /// Writes that go on from none of the last ones.
+    random: u64,
+}
+
+impl Counts {
+    fn add(&mut self, input: &Input) -> Result<(), Error> {
+        // Volume and end of the last writes, the latest at the end.
+        let mut ends: Vec<(u32, u64)> = Vec::with_capacity(WRITERS);
+        let records = input.records()?;
+        let failed = records.failed();
+        for record in records {
+            self.requests += 1;
+            if record.op != Op::Write || record.len == 0 {
+                continue;
+            }
+            self.writes += 1;
+            let place = (record.volume.into(), record.offset);
+            match ends.iter().rposition(|end| *end == place) {
+                Some(index) => {
+                    ends.remove(index);
+                }
+                None => {
+                    self.random += 1;
+                    if ends.len() == WRITERS {
+                        ends.remove(0);
+                    }
+                }
+            }
+            ends.push((place.0, record.offset.saturating_add(record.len.into())));
+        }
+        match failed.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::open;
+    use forebay_core::{Flags, Nanos};
+    use forebay_trace::Record;
+
+    fn input(requests: &[(Op, u64)]) -> Input {
+        let record = |(at, &(op, offset)): (u64, &(Op, u64))| Record {
+            at: Nanos(at * 1_000),
+            offset,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume: 0,
+            op,
+            flags: Flags::NONE,
+        };
+        Input::from_records((0..).zip(requests).map(record).collect(), vec!["a".into()])
+    }
+
+    #[test]
+    fn random_writes_are_refused_on_shingled_drives_only() {
+        let shingled = ["st2000dm008", "st1000lm035"].map(|name| open(name).unwrap());
+        let random: Vec<_> = (0..50).map(|at| (Op::Write, (at * 7919 % 997) << 20)).collect();
+        let reads: Vec<_> = random.iter().map(|(_, at)| (Op::Read, *at)).collect();
+        // Two writers that take turns, and reads between.
+        let in_order: Vec<_> = (0..100)
+            .flat_map(|at| {
+                [(Op::Write, at << 12), (Op::Read, at << 24), (Op::Write, (9 << 30) + (at << 12))]
+            })
+            .collect();
+        for device in &shingled {
+            assert!(device.shingled, "{}", device.name);
+            let said = check(device, &input(&random)).unwrap_err();
+            assert!(
+                said.is_input() && said.to_string().contains("the drive is shingled"),
+                "{said}"
+            );
+            assert!(said.to_string().contains("got 50 writes of which 50"), "{said}");
+            assert!(
+                check(device, &input(&reads)).is_ok() && check(device, &input(&in_order)).is_ok()
+            );
+            assert!(
+                check(device, &input(&[(Op::Write, 5 << 12)])).is_ok(),
+                "one write is in order"
+            );
+        }
+        assert!(check(&open("sata250").unwrap(), &input(&random)).is_ok());
+    }
+}
