@@ -1,4 +1,5 @@
-//! Fits a hard-disk model to latencies that fio measured on a drive (docs/measure-a-drive.md).
+//! Fits a drive model to what fio measured on it (docs/measure-a-drive.md): a disk to latencies, here; a disk or
+//! a solid-state drive to results at several queue depths ([`sweep`], [`disk`], [`ssd`]).
 //!
 //! Four kinds of reads at queue depth 1 are told apart by the names of their logs: `zones` reads on
 //! sequentially at many places, `back` block by block backwards, `near` on with gaps, `seek` at

@@ -77,7 +77,7 @@ pub(crate) fn device_import(
 
 /// Compares the model `device` (a bundled name or a device file) with what was measured on the drive.
 ///
-/// `measured`: fio's results at several queue depths (files that end in .json, or folders of them; a list for several),
+/// `trace`: fio's results at several queue depths (files that end in .json, or folders of them; a list for several),
 /// which are measured again on the model; or a DiskSim validation trace, which is played. `arrivals`, of a trace:
 /// "simulated" (a gap after the simulated completion) or "measured". The dict has the keys of
 /// `forebay device validate --format json`.

@@ -82,7 +82,7 @@ pub struct Sweep {
 }
 
 /// Bytes of one file; `json+` of many jobs has megabytes.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+const FILE_BYTES_MAX: u64 = 16 << 20;
 /// What the files are called in messages.
 const WHAT: &str = "fio's results (--output-format=json)";
 /// Folders within folders that are looked into: fio-plot's bench script makes three.
