@@ -77,8 +77,10 @@ pub struct Ssd {
     partial_end: Option<u64>,
     pending: Vec<Option<Pending>>,
     vacant: Vec<u16>,
-    /// When commands are ready to leave, in order; the number of the start decides between equals.
+    /// When commands complete, in order; the number of the start decides between equals.
     completions: BinaryHeap<Reverse<(u64, u64, u16)>>,
+    /// The same of those that still have to pass the ceiling behind the flash: when they are ready to.
+    leaving: BinaryHeap<Reverse<(u64, u64, u16)>>,
     started: u64,
     busy_ns: u64,
     busy_since: u64,
@@ -117,6 +119,7 @@ impl Ssd {
             pending: vec![None; depth.into()],
             vacant: (0..depth).rev().collect(),
             completions: BinaryHeap::with_capacity(depth.into()),
+            leaving: BinaryHeap::with_capacity(depth.into()),
             started: 0,
             busy_ns: 0,
             busy_since: 0,
@@ -259,14 +262,20 @@ impl Ssd {
         }
     }
 
-    /// When the command that is ready to leave at `ready` has done so.
+    /// When the first of those that leave one after the other has left.
     #[inline]
-    fn leaving(&self, ready: u64, slot: u16) -> u64 {
-        let Some(Pending { io, .. }) = &self.pending[usize::from(slot)] else { return ready };
-        match self.passing(io.op) {
-            (_, Ceiling::Arrival) => ready,
-            (passing, Ceiling::Completion) => ready.max(self.left).saturating_add(passing),
-        }
+    fn next_to_leave(&self) -> Option<u64> {
+        // Those that are ready leave in the order of being ready; none that starts later is ready before.
+        let Reverse((ready, _, slot)) = self.leaving.peek()?;
+        let pending = self.pending[usize::from(*slot)].as_ref()?;
+        let (passing, _) = self.passing(pending.io.op);
+        Some((*ready).max(self.left).saturating_add(passing))
+    }
+
+    /// Whether nothing is under way.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.completions.is_empty() && self.leaving.is_empty()
     }
 
     /// When the command is done but for leaving.
@@ -319,32 +328,44 @@ impl Device for Ssd {
     fn start(&mut self, now: Nanos, io: Request) {
         let done = self.serve(now.0, &io);
         let Some(slot) = self.vacant.pop() else { panic!("start without room") };
-        if self.completions.is_empty() {
+        if self.is_idle() {
             self.busy_since = now.0;
         }
         self.pending[usize::from(slot)] = Some(Pending { io, started: now.0 });
-        self.completions.push(Reverse((done, self.started, slot)));
+        let (_, ceiling) = self.passing(io.op);
+        let under_way = match ceiling {
+            Ceiling::Arrival => &mut self.completions,
+            Ceiling::Completion => &mut self.leaving,
+        };
+        under_way.push(Reverse((done, self.started, slot)));
         self.started += 1;
     }
 
     #[inline]
     fn next(&self) -> Option<Nanos> {
-        // Those that are ready leave in the order of being ready; none that starts later is ready before.
-        self.completions.peek().map(|Reverse((ready, _, slot))| Nanos(self.leaving(*ready, *slot)))
+        let done = self.completions.peek().map(|Reverse((done, _, _))| *done);
+        let left = self.next_to_leave();
+        done.into_iter().chain(left).min().map(Nanos)
     }
 
     /// # Panics
     /// If nothing was started: a driver's error.
     #[inline]
     fn finish(&mut self, now: Nanos) -> Completion {
-        let slot = self.completions.pop().map(|Reverse((_, _, slot))| slot);
+        let leaves = self.next_to_leave().is_some_and(|left| {
+            self.completions.peek().is_none_or(|Reverse((done, _, _))| left < *done)
+        });
+        let under_way = if leaves { &mut self.leaving } else { &mut self.completions };
+        let slot = under_way.pop().map(|Reverse((_, _, slot))| slot);
         let pending = slot.and_then(|slot| self.pending[usize::from(slot)].take());
         let (Some(slot), Some(Pending { io, started })) = (slot, pending) else {
             panic!("finish without start")
         };
         self.vacant.push(slot);
-        self.left = now.0;
-        if self.completions.is_empty() {
+        if leaves {
+            self.left = now.0;
+        }
+        if self.is_idle() {
             self.busy_ns += now.0 - self.busy_since;
         }
         Completion {
@@ -361,7 +382,7 @@ impl Device for Ssd {
     }
 
     fn busy(&self, now: Nanos) -> Nanos {
-        let running = if self.completions.is_empty() { 0 } else { now.0 - self.busy_since };
+        let running = if self.is_idle() { 0 } else { now.0 - self.busy_since };
         Nanos(self.busy_ns + running)
     }
 

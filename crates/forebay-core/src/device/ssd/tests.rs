@@ -192,6 +192,25 @@ fn commands_pass_one_by_one_before_the_flash_or_behind_it() {
 }
 
 #[test]
+fn what_passes_before_the_flash_does_not_wait_behind_it() {
+    // Reads leave one after the other, 30 us each; a write, third on the link, does not, and overtakes them.
+    let command = Nanos::from_micros(30);
+    let behind = SsdSpec { command, ceiling: Ceiling::Completion, ..spec() };
+    let ios = [io(0, Op::Read, 0, 1), io(1, Op::Read, 1, 1), io(2, Op::Write, 2, 1)];
+    assert_eq!(done_us(behind, &ios), [95, 125, 8]);
+    let mut ssd = Ssd::new(SsdSpec { command, ceiling: Ceiling::Completion, ..spec() }).unwrap();
+    ssd.start(Nanos::ZERO, ios[0]);
+    ssd.start(Nanos::from_micros(70), ios[2]);
+    let ends: Vec<u64> = std::iter::from_fn(|| {
+        let at = ssd.next()?;
+        ssd.finish(at);
+        Some(at.0 / 1000)
+    })
+    .collect();
+    assert_eq!(ends, [76, 95]);
+}
+
+#[test]
 fn the_buffer_takes_writes_in_one_by_one_where_it_has_an_entrance() {
     let times = Modes { busy_share: 0.5, ..Modes::from(Nanos::from_micros(40)) };
     let entered = SsdSpec { entrance: Some(Entrance { times, lanes: 1 }), ..spec() };
