@@ -235,3 +235,57 @@ fn row(op: Op, job: &Job, mut latencies_ns: Vec<u64>, seconds: f64) -> SweepRow 
         max_us: latencies_ns.last().map(|ns| us(*ns)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::device::fixed::Fixed;
+
+    use super::*;
+
+    const LENGTH: Length = Length { warm: 100, ios: 4_000, until: Nanos::MAX };
+
+    /// The only row of a job on a server of 1000 I/Os a second, one at a time.
+    fn only(job: Job, host: Host) -> SweepRow {
+        let rows = play(&mut Fixed::new(1_000.0).unwrap(), &[job], host, LENGTH);
+        rows.into_iter().flatten().next().unwrap()
+    }
+
+    #[test]
+    fn what_waits_in_the_host_goes_in_the_order_of_addresses() {
+        let row = only(Job::random(Op::Write, 4096, 8), Host::default());
+        assert!((row.iops - 1_000.0).abs() < 1.0 && row.op == Op::Write, "{row:?}");
+        assert!((row.mean_us.unwrap() - 8_000.0).abs() < 20.0, "{row:?}");
+        // One is served and seven wait: their wait is spread from none to twice the mean.
+        let p99 = row.p99_us.unwrap();
+        assert!((13_000.0..18_000.0).contains(&p99), "{row:?}");
+        assert_eq!(row.p50_us, Some(8_000.0));
+    }
+
+    #[test]
+    fn a_host_pauses_between_ios_and_wakes_late_for_its_only_one() {
+        let pause = Pause { gap: Nanos::from_micros(250), wake: Nanos::from_micros(750) };
+        let host = Host { reads: pause, writes: Pause::default() };
+        let alone = only(Job::random(Op::Read, 4096, 1), host);
+        assert!((alone.iops - 500.0).abs() < 1.0 && alone.p50_us == Some(1_750.0), "{alone:?}");
+        let two = only(Job::random(Op::Read, 4096, 2), host);
+        assert!((two.iops - 1_000.0).abs() < 1.0 && two.p50_us == Some(1_750.0), "{two:?}");
+        let write = only(Job::random(Op::Write, 4096, 1), host);
+        assert_eq!(write.p50_us, Some(1_000.0));
+    }
+
+    #[test]
+    fn jobs_beside_each_other_have_rows_of_their_own() {
+        let streams =
+            Job { random: false, clones: 4, depth: 4, block_bytes: 65_536, reads_share: 1.0 };
+        let both = Job { reads_share: 0.25, ..Job::random(Op::Read, 4096, 4) };
+        let rows =
+            play(&mut Fixed::new(1_000.0).unwrap(), &[streams, both], Host::default(), LENGTH);
+        let shape: Vec<Vec<(Op, u32)>> =
+            rows.iter().map(|rows| rows.iter().map(|row| (row.op, row.depth)).collect()).collect();
+        assert_eq!(shape, [vec![(Op::Read, 4)], vec![(Op::Read, 4), (Op::Write, 4)]]);
+        let [reads, writes] = [&rows[1][0], &rows[1][1]].map(|row| row.iops);
+        assert!((writes / reads - 3.0).abs() < 0.5, "{reads} and {writes}");
+        let all: f64 = rows.iter().flatten().map(|row| row.iops).sum();
+        assert!((all - 1_000.0).abs() < 1.0, "{all}");
+    }
+}
