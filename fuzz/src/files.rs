@@ -1,9 +1,10 @@
 //! Files of drives, models and stores, and what `capture` cuts out of the kernel's stream.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_core::contract::device::Device;
 use forebay_core::{Flags, Nanos, Op, Request};
+use forebay_devices::fit::sweep::Sweep;
 use forebay_devices::fit::{Known, Measurements, fit as fit_drive, parse};
 use forebay_devices::{DiskSpec, disksim as import, read_spec, write};
 use forebay_model::Model;
@@ -96,6 +97,18 @@ pub(crate) fn disksim(data: &[u8]) {
     let file = write::text(&imported.name, "fuzz", &imported.drive);
     if let Ok((_, spec)) = read_spec(Path::new("drive.toml"), &file) {
         assert!(matches!(spec, DiskSpec::Drive(_)), "no controller");
+    }
+}
+
+/// fio's results: what is accepted has rows that a fit can go by.
+pub(crate) fn sweep(data: &[u8]) {
+    let path = PathBuf::from("randread-4-1.json");
+    let Ok(sweep) = Sweep::of([Ok((path.clone(), data.to_vec()))], path) else { return };
+    let mixed = sweep.mixed.iter().flat_map(|row| &row.jobs).flat_map(|job| &job.rows);
+    for row in sweep.rows.iter().chain(&sweep.sequential).chain(mixed) {
+        assert!(row.depth > 0 && row.block_bytes > 0 && row.iops > 0.0, "{row:?}");
+        let times = [row.mean_us, row.p50_us, row.p99_us, row.p999_us, row.max_us];
+        assert!(times.into_iter().flatten().all(|us| us > 0.0 && us.is_finite()), "{row:?}");
     }
 }
 

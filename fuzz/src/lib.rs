@@ -53,6 +53,7 @@ pub const TARGETS: &[Target] = &[
     target("spc", |data| traces::every_row("spc", data)),
     target("specs", policies::specs),
     target("store", files::store),
+    target("sweep", files::sweep),
     target("tape", policies::tape),
     target("vscsi", traces::vscsi),
 ];

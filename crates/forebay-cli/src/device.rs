@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use forebay::device;
+use forebay::device::{self, Compared};
 use forebay::devices::validate::{Arrivals, Validation};
 use forebay_trace::quantities::{millis, percent, significant};
 
-use crate::device_fit::Fit;
+use crate::device_fit::{Fit, rows};
 use crate::output::{self, Format, say};
 
 /// Make device files of DiskSim drives or of measurements; check a model against measured times
@@ -56,18 +56,21 @@ impl Import {
     }
 }
 
-/// Play a DiskSim validation trace and compare service times with the measured ones
+/// Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace
 ///
-/// The trace is played from 20 positions of the platters. With simulated arrivals they hardly differ, as the
+/// fio's results (files that end in .json, or folders of them) are measured again on the model, row by row.
+///
+/// A trace is played from 20 positions of the platters. With simulated arrivals they hardly differ, as the
 /// replay locks to the platters after its first request: their spread shows what the unknown start costs, not how
 /// sure the distance is. Compare the distance with that of redrawn rotation.
 #[derive(Args)]
 struct Validate {
-    /// A bundled disk or a device file
+    /// A bundled device or a device file
     device: String,
-    /// The trace, packed or not
-    trace: PathBuf,
-    /// When requests are issued: simulated (a gap after the simulated completion) or measured (as they were)
+    /// fio's results, or one trace, packed or not
+    #[arg(required = true)]
+    measured: Vec<PathBuf>,
+    /// When a trace's requests are issued: simulated (a gap after the simulated completion) or measured (as they were)
     #[arg(long, value_name = "WHEN", default_value = "simulated")]
     arrivals: Arrivals,
     /// How to print the figures
@@ -77,11 +80,18 @@ struct Validate {
 
 impl Validate {
     fn run(self) -> anyhow::Result<()> {
-        let (validation, told) = device::validate(&self.device, &self.trace, self.arrivals)?;
+        let (compared, told) = device::compare(&self.device, &self.measured, self.arrivals)?;
         told.into_iter().for_each(|told| say!("{told}"));
-        match self.format {
-            Format::Json | Format::Csv => output::print_data(self.format, &validation)?,
-            Format::Table => output::print(&table(&validation))?,
+        match (&compared, self.format) {
+            (Compared::Trace(figures), Format::Table) => output::print(&table(figures))?,
+            (Compared::Trace(figures), format) => output::print_data(format, figures)?,
+            (Compared::Sweep(figures), Format::Table) => {
+                output::print(&format!("{}\n{}", figures.device, rows(&figures.rows)))?;
+            }
+            (Compared::Sweep(figures), Format::Csv) => {
+                output::print_data(Format::Csv, &figures.rows)?;
+            }
+            (Compared::Sweep(figures), format) => output::print_data(format, figures)?,
         }
         Ok(())
     }

@@ -138,8 +138,21 @@ const EACH: &[Examples] = &[
     ("store simulate", &["forebay store simulate st1000nm0011 --disks 4 --total-mb 100"]),
     ("array score", &["forebay array score st1000nm0011 --writes 20 --filled-mib 1024"]),
     ("device import", &["forebay device import cheetah9LP.diskspecs -o mine.toml"]),
-    ("device validate", &["forebay device validate mine.toml measured.trace"]),
-    ("device fit", &["forebay device fit logs --capacity 1000204886016 -o mine.toml"]),
+    (
+        "device validate",
+        &[
+            "forebay device validate mine.toml depth.json   # fio's results, row by row",
+            "forebay device validate mine.toml measured.trace",
+        ],
+    ),
+    (
+        "device fit",
+        &[
+            "forebay device fit --job > depth.fio",
+            "forebay device fit depth.json -o mine.toml   # a disk or a solid-state drive, as fio's results say",
+            "forebay device fit logs --capacity 1000204886016 -o mine.toml",
+        ],
+    ),
     (
         "devices",
         &["forebay devices", "forebay devices st1000nm0011", "forebay devices --format json"],

@@ -37,7 +37,8 @@ impl Devices {
         }
         let mut table = output::table(["device", "what it is"]);
         for device in found {
-            let about = format!("{}\n{}", device.description, device.summary);
+            let told = device.evidence.told();
+            let about = format!("{}\n{}\n{told}", device.description, device.summary);
             table.add_row([device.name, about]);
         }
         table.add_row(["fixed:RATE", "a server of RATE I/Os a second, one at a time"]);
@@ -82,6 +83,10 @@ impl Policies {
 fn described(device: &OpenDevice) -> String {
     let mut lines = vec![device.name.clone(), device.description.clone(), device.summary.clone()];
     lines.push(format!("takes commands: {}", device.model.commands()));
+    lines.push(format!("times: {}", device.evidence.told()));
+    if let Some(from) = &device.evidence.from {
+        lines.push(format!("compared with: {from}"));
+    }
     lines.extend(device.notes.iter().map(|note| format!("note: {note}")));
     if let Some(told) = device.sources.told(&device.name) {
         lines.push(told);

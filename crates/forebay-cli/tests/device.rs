@@ -51,3 +51,83 @@ fn a_disksim_drive_is_imported_and_validated() {
     let message = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
     assert!(message.contains("bad.trace, line 1") && message.lines().count() == 1, "{message}");
 }
+
+/// One job of fio's results: random reads of 4 KiB at a depth, its rate and latencies in us.
+fn job(depth: u32, [iops, mean, p50, p99]: [f64; 4]) -> String {
+    format!(
+        r#"{{"jobname": "depth{depth}", "groupid": {depth}, "error": 0,
+        "job options": {{"rw": "randread", "bs": "4k", "iodepth": "{depth}", "ioengine": "libaio"}},
+        "read": {{"iops": {iops}, "clat_ns": {{"mean": {}, "max": {}, "percentile":
+            {{"50.000000": {}, "99.000000": {}}}}}}},
+        "write": {{"iops": 0.0, "clat_ns": {{"mean": 0.0}}}}}}"#,
+        mean * 1e3,
+        p99 * 3e3,
+        p50 * 1e3,
+        p99 * 1e3
+    )
+}
+
+fn results(jobs: &[String]) -> String {
+    format!("fio: a warning\n{{\n\"fio version\": \"fio-3.33\", \"jobs\": [{}]}}\n", jobs.join(","))
+}
+
+#[test]
+fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
+    let folder = Folder::new();
+    // An Intel D3-S4610 (fio-plot, benchmark_data/SERVER/IBM_M1015).
+    let jobs = [
+        job(1, [7816.3, 125.4, 110.1, 146.4]),
+        job(4, [29526.56, 133.5, 119.3, 203.8]),
+        job(32, [63110.33, 505.4, 505.9, 692.2]),
+    ];
+    folder.file("depth.json", &results(&jobs));
+    let output = folder.path("mine.toml");
+    let mut fit = forebay(&["device", "fit", "--format", "json"]);
+    let out = fit.arg(folder.path("depth.json")).arg("-o").arg(&output).assert().success();
+    let figures: Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
+    assert_eq!((&figures["kind"], figures["rows"].as_array().unwrap().len()), (&"ssd".into(), 3));
+    assert!(figures["iops_error_share"].as_f64().unwrap() < 0.1, "{figures}");
+    let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    assert!(said.contains("--capacity") && said.contains("no random writes"), "{said}");
+    // The file tells what it rests on, and can be compared with other rows.
+    let mut devices = forebay(&["devices"]);
+    let told = devices.arg(&output).assert().success().get_output().stdout.clone();
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(
+        told.contains("times: fitted, rates within") && told.contains("an fio sweep"),
+        "{told}"
+    );
+    folder.file("more/depth8.json", &results(&[job(8, [49016.25, 161.7, 150.5, 257.0])]));
+    let mut validate = forebay(&["device", "validate", "--format", "json"]);
+    let out = validate.arg(&output).arg(folder.path("more")).assert().success();
+    let figures: Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
+    let row = &figures["rows"][0];
+    assert_eq!(row["row"], "random reads of 4 KiB at depth 8");
+    assert!(row["iops_error_share"].as_f64().unwrap().abs() < 0.1, "{figures}");
+    assert!(row["p99_error_share"].as_f64().unwrap().abs() < 0.15, "{figures}");
+}
+
+#[test]
+fn what_is_no_sweep_is_refused_in_one_line() {
+    let folder = Folder::new();
+    let fit = |file: &std::path::Path| {
+        let mut fit = forebay(&["device", "fit"]);
+        fit.arg(file).arg("-o").arg(folder.path("mine.toml"));
+        fit
+    };
+    let broken = folder.file("broken.json", "{\"jobs\": [");
+    fails(&mut fit(&broken), 2, &["broken.json", "cut short", "--output-format=json"]);
+    let other = folder.file("other.json", "{\"a\": 1}");
+    fails(&mut fit(&other), 2, &["other.json", "without \"jobs\""]);
+    let one = folder.file("one.json", &results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
+    fails(&mut fit(&one), 2, &["random reads at 1 queue depths"]);
+    let mut kind = fit(&one);
+    fails(kind.args(["--kind", "tape"]), 2, &["got 'tape', expected hdd or ssd"]);
+    // The results are read, so they are never written over.
+    let mut over = forebay(&["device", "fit"]);
+    fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "a file that is read"]);
+    assert!(!folder.path("mine.toml").exists());
+    let mut printed = forebay(&["device", "fit", "--job"]);
+    let job = printed.assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8_lossy(&job).contains("[depth64]"));
+}

@@ -19,6 +19,7 @@ use super::change::Wrong;
 use super::drive::{
     BufferTable, BusTable, FormatTable, OverheadsTable, QueueTable, Tables, WriteCacheTable,
 };
+use super::evidence::EvidenceTable;
 use super::price::PriceTable;
 use super::summary;
 
@@ -46,6 +47,7 @@ pub(super) struct DeviceFile {
     write_cache: Option<Spanned<WriteCacheTable>>,
     queue: Option<Spanned<QueueTable>>,
     pub(super) price: Option<Spanned<PriceTable>>,
+    pub(super) evidence: Option<Spanned<EvidenceTable>>,
 }
 
 /// What a file describes.

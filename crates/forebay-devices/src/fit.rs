@@ -1,4 +1,5 @@
-//! Fits a hard-disk model to latencies that fio measured on a drive (docs/measure-a-drive.md).
+//! Fits a drive model to what fio measured on it (docs/measure-a-drive.md): a disk to latencies, here; a disk or
+//! a solid-state drive to results at several queue depths ([`sweep`], [`disk`], [`ssd`]).
 //!
 //! Four kinds of reads at queue depth 1 are told apart by the names of their logs: `zones` reads on
 //! sequentially at many places, `back` block by block backwards, `near` on with gaps, `seek` at
@@ -10,11 +11,13 @@
 //! Every fitted figure has a standard error, those of the seek curve from a seeded bootstrap. What
 //! reads at depth 1 cannot show (heads, writes, cache, queue, power) is marked in the file.
 
+pub mod check;
 pub mod disk;
 mod log;
 mod robust;
 mod rotation;
 mod seek;
+pub mod ssd;
 pub mod sweep;
 mod write;
 mod zones;

@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod change;
+pub mod closed;
 pub mod disksim;
 mod drive;
+mod evidence;
 mod file;
 pub mod fit;
 mod locate;
@@ -35,6 +37,8 @@ use forebay_trace::whole;
 use forebay_trace::write::Kept;
 
 use change::Wrong;
+use closed::Host;
+pub use evidence::{Basis, Evidence};
 use file::{DeviceFile, Kind};
 pub use price::Price;
 pub use sources::Sources;
@@ -44,12 +48,16 @@ pub use vary::Varied;
 /// The bundled device files by stem name.
 const BUNDLED: &[(&str, &str)] = &[
     ("990-pro", include_str!("../devices/990-pro.toml")),
+    ("990-pro-sustained", include_str!("../devices/990-pro-sustained.toml")),
     ("cheetah-15k7", include_str!("../devices/cheetah-15k7.toml")),
     ("d7-p5520", include_str!("../devices/d7-p5520.toml")),
     ("exos-x18", include_str!("../devices/exos-x18.toml")),
     ("hc550", include_str!("../devices/hc550.toml")),
     ("hdd-500gb", include_str!("../devices/hdd-500gb.toml")),
+    ("kxg6aznv512g", include_str!("../devices/kxg6aznv512g.toml")),
     ("mg08", include_str!("../devices/mg08.toml")),
+    ("mtfdhba256tck", include_str!("../devices/mtfdhba256tck.toml")),
+    ("sa2000m8250g", include_str!("../devices/sa2000m8250g.toml")),
     ("samsung-830", include_str!("../devices/samsung-830.toml")),
     ("sata250", include_str!("../devices/sata250.toml")),
     ("st1000lm035", include_str!("../devices/st1000lm035.toml")),
@@ -80,6 +88,10 @@ pub struct OpenDevice {
     pub notes: Vec<String>,
     /// Which of its figures are guesses.
     pub sources: Sources,
+    /// What its times rest on, and how far they are from the drive's.
+    pub evidence: Evidence,
+    /// What the host of its measurements added, of a solid-state drive that was fitted.
+    pub host: Host,
     /// What its file says that one cost, and when.
     pub price: Option<Price>,
     /// Its tracks overlap: the model of random writes is not this drive's.
@@ -249,6 +261,9 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
             notes: Vec::new(),
             sources: Sources::default(),
+            evidence: evidence::checked(None, &Sources::default())
+                .map_err(|(_, what)| SpecError(what))?,
+            host: Host::default(),
             price: None,
             shingled: false,
             mechanics: None,
@@ -430,8 +445,10 @@ fn read_changed(
     if file::kind(text) == Kind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
         let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
+        let host = file.host().map_err(malformed)?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
+        let evidence = evidence::checked(file.evidence, &sources).map_err(malformed)?;
         let price = price::checked(file.price).map_err(malformed)?;
         let description = file.description;
         let (mechanics, drive) = (None, None);
@@ -441,6 +458,8 @@ fn read_changed(
             summary,
             notes,
             sources,
+            evidence,
+            host,
             price,
             model,
             shingled: false,
@@ -459,6 +478,7 @@ fn read_changed(
     };
     let (notes, sources) = (file.notes(), Sources::of(text, left_out));
     let range = file.tables().catch_margin_range().map_err(malformed)?;
+    let evidence = evidence::checked(file.evidence, &sources).map_err(malformed)?;
     let price = price::checked(file.price).map_err(malformed)?;
     let catch_margin_range = range.filter(|_| drive.is_some());
     let shingled = file.shingled;
@@ -472,6 +492,8 @@ fn read_changed(
         summary,
         notes,
         sources,
+        evidence,
+        host: Host::default(),
         price,
         shingled,
         model,

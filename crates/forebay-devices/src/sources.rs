@@ -18,7 +18,7 @@ pub struct Sources {
 }
 
 /// Tables that times do not depend on.
-const NOT_OF_TIMES: &[&str] = &["power", "precondition", "price"];
+const NOT_OF_TIMES: &[&str] = &["power", "precondition", "price", "host", "evidence"];
 
 /// Tables of a drive's controller, which a plain disk goes without.
 pub(super) const CONTROLLER: &[&str] =

@@ -5,12 +5,17 @@
 //! `samsung-830:filled-percent=90:overwritten-percent=200`.
 
 use forebay_core::device::list::DeviceModel;
-use forebay_core::device::ssd::{Collection, Power, Precondition, Ssd, SsdSpec};
+use forebay_core::device::ssd::{
+    Ceiling, Collection, Entrance, Mode, Modes, Power, Precondition, Ssd, SsdSpec,
+};
 use forebay_core::{Nanos, Spec, SpecError};
 use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::change::Wrong;
+use super::closed::{Host, Pause};
+use super::evidence::EvidenceTable;
 use super::file::{Fault, Kind, fault};
 use super::price::PriceTable;
 
@@ -31,7 +36,9 @@ pub(super) struct SsdFile {
     read_cache: Option<Spanned<CacheTable>>,
     precondition: Option<Spanned<PreconditionTable>>,
     power: Spanned<PowerTable>,
+    host: Option<Spanned<HostTable>>,
     pub(super) price: Option<Spanned<PriceTable>>,
+    pub(super) evidence: Option<Spanned<EvidenceTable>>,
 }
 
 #[derive(Deserialize)]
@@ -44,7 +51,9 @@ struct FlashTable {
     channels: u32,
     dies_per_channel: u32,
     over_provisioning_percent: f64,
-    read_us: f64,
+    read_us: Times,
+    #[serde(default = "whole")]
+    read_busy_share: f64,
     program_us: f64,
     erase_us: f64,
     channel_mb_per_s: f64,
@@ -71,6 +80,10 @@ struct LinkTable {
 #[serde(deny_unknown_fields)]
 struct CommandTable {
     interval_us: f64,
+    #[serde(default)]
+    interval_at: Place,
+    write_interval_us: Option<f64>,
+    write_interval_at: Option<Place>,
     overhead_us: f64,
     queue_depth: u16,
     len_max_bytes: Option<u32>,
@@ -81,6 +94,85 @@ struct CommandTable {
 struct BufferTable {
     bytes: u64,
     power_loss_protection: bool,
+    entrance_us: Option<Times>,
+    #[serde(default = "whole")]
+    entrance_busy_share: f64,
+    entrance_lanes: Option<u32>,
+}
+
+/// What the host of the measurements added; no part of the drive.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct HostTable {
+    read_gap_us: f64,
+    read_wake_us: f64,
+    write_gap_us: f64,
+    write_wake_us: f64,
+}
+
+/// Where commands pass one after the other.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    #[default]
+    Arrival,
+    Completion,
+}
+
+impl Place {
+    fn ceiling(self) -> Ceiling {
+        match self {
+            Place::Arrival => Ceiling::Arrival,
+            Place::Completion => Ceiling::Completion,
+        }
+    }
+}
+
+/// A time, or several with their shares, in us.
+struct Times(Vec<(f64, f64)>);
+
+impl<'de> Deserialize<'de> for Times {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Times, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Times;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(
+                    "a time, or pairs of a time and its share, as in [[88, 0.6], [165, 0.4]]",
+                )
+            }
+            fn visit_f64<E>(self, us: f64) -> Result<Times, E> {
+                Ok(Times(vec![(us, 1.0)]))
+            }
+            fn visit_i64<E>(self, us: i64) -> Result<Times, E> {
+                Ok(Times(vec![(us as f64, 1.0)]))
+            }
+            fn visit_u64<E>(self, us: u64) -> Result<Times, E> {
+                Ok(Times(vec![(us as f64, 1.0)]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Times, A::Error> {
+                let mut times = Vec::new();
+                while let Some(pair) = pairs.next_element()? {
+                    times.push(pair);
+                }
+                Ok(Times(times))
+            }
+        }
+        from.deserialize_any(Either)
+    }
+}
+
+impl Times {
+    fn modes(&self, key: &str, busy_share: f64) -> Result<Modes, String> {
+        let mode = |&(us, share): &(f64, f64)| Ok(Mode { time: micros(key, us)?, share });
+        let modes = self.0.iter().map(mode).collect::<Result<_, String>>()?;
+        Ok(Modes { modes, busy_share })
+    }
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 #[derive(Deserialize)]
@@ -157,13 +249,20 @@ impl SsdFile {
             channels: flash.channels,
             dies_per_channel: flash.dies_per_channel,
             over_provisioning_share: flash.over_provisioning_percent / 100.0,
-            read: micros("read_us", flash.read_us).map_err(of_flash)?,
+            read: flash.read_us.modes("read_us", flash.read_busy_share).map_err(of_flash)?,
             program: micros("program_us", flash.program_us).map_err(of_flash)?,
             erase: micros("erase_us", flash.erase_us).map_err(of_flash)?,
             channel_bytes_per_s: (flash.channel_mb_per_s * 1e6) as u64,
             link_bytes_per_s: (link.mb_per_s * 1e6) as u64,
             duplex: link.duplex,
             command: micros("interval_us", command.interval_us).map_err(of_command)?,
+            ceiling: command.interval_at.ceiling(),
+            write_command: {
+                let us = command.write_interval_us.unwrap_or(command.interval_us);
+                micros("write_interval_us", us).map_err(of_command)?
+            },
+            write_ceiling: command.write_interval_at.unwrap_or(command.interval_at).ceiling(),
+            entrance: self.entrance().map_err(|what| fault(self.write_buffer.span(), what))?,
             overhead: micros("overhead_us", command.overhead_us).map_err(of_command)?,
             write_buffer_bytes: buffer.bytes,
             read_cache_bytes: self.read_cache.as_ref().map_or(0, |cache| cache.get_ref().bytes),
@@ -179,6 +278,33 @@ impl SsdFile {
         })
     }
 
+    fn entrance(&self) -> Result<Option<Entrance>, String> {
+        let buffer = self.write_buffer.get_ref();
+        let Some(times) = &buffer.entrance_us else {
+            return match buffer.entrance_lanes {
+                Some(_) => Err("entrance_lanes: got no entrance_us beside it".to_string()),
+                None => Ok(None),
+            };
+        };
+        let times = times.modes("entrance_us", buffer.entrance_busy_share)?;
+        Ok(Some(Entrance { times, lanes: buffer.entrance_lanes.unwrap_or(1) }))
+    }
+
+    /// What the host of the measurements added.
+    pub(super) fn host(&self) -> Result<Host, Fault> {
+        let Some(table) = &self.host else { return Ok(Host::default()) };
+        let of = table.get_ref();
+        let pause = |[gap, wake]: [(&str, f64); 2]| {
+            Ok::<_, String>(Pause { gap: micros(gap.0, gap.1)?, wake: micros(wake.0, wake.1)? })
+        };
+        let both = || {
+            let reads = [("read_gap_us", of.read_gap_us), ("read_wake_us", of.read_wake_us)];
+            let writes = [("write_gap_us", of.write_gap_us), ("write_wake_us", of.write_wake_us)];
+            Ok(Host { reads: pause(reads)?, writes: pause(writes)? })
+        };
+        both().map_err(|what: String| fault(table.span(), what))
+    }
+
     /// Points at the table that a drive's fault speaks of, by its first words.
     fn locate(&self, error: SpecError) -> Fault {
         let says = |word: &str| error.0.starts_with(word);
@@ -190,7 +316,7 @@ impl SsdFile {
             _ if says("command") || says("overhead") || says("queue") || says("longest") => {
                 self.command.span()
             }
-            _ if says("write buffer") => self.write_buffer.span(),
+            _ if says("write buffer") || says("entrance") => self.write_buffer.span(),
             _ if says("read cache") => {
                 self.read_cache.as_ref().map_or(self.flash.span(), |cache| cache.span())
             }

@@ -55,7 +55,7 @@ pub(super) fn ssd(of: &Ssd) -> String {
         percent(spec.over_provisioning_share),
         rate(spec.link_bytes_per_s as f64),
         if spec.duplex { "each way" } else { "link" },
-        seconds(spec.read.as_secs_f64()),
+        seconds(spec.read.mean().as_secs_f64()),
         seconds(spec.program.as_secs_f64()),
         seconds(spec.erase.as_secs_f64()),
         percent(filled.filled_share),

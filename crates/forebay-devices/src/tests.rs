@@ -78,7 +78,15 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
             (is_shingled, is_shingled)
         );
     }
-    let flash = [("samsung-830", 256e9), ("990-PRO", 2e12), ("d7-p5520", 3.84e12)];
+    let flash = [
+        ("samsung-830", 256e9),
+        ("990-PRO", 2e12),
+        ("990-pro-sustained", 2e12),
+        ("d7-p5520", 3.84e12),
+        ("kxg6aznv512g", 512e9),
+        ("mtfdhba256tck", 256e9),
+        ("sa2000m8250g", 250e9),
+    ];
     for (name, bytes) in flash {
         let device = open(name).unwrap();
         let share = device.model.capacity() as f64 / bytes;

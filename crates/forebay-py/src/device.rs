@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use forebay::device::{self, FitFigures};
+use forebay::device::{self, DriveKind, Fit, FitFigures, FitOptions};
 use forebay::devices::validate::Arrivals;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::error::warn;
 use crate::given::given;
@@ -14,24 +14,46 @@ use crate::results::loads;
 use crate::signals::detached;
 use crate::table::json;
 
-/// Fits a disk model to latencies that fio measured on a drive of `capacity` bytes (docs/measure-a-drive.md has the
-/// jobs), whose logs are in the folder `measurements`, and writes the device file `output`.
+/// Fits a drive model to what fio measured, and writes the device file `output`.
 ///
-/// `heads`: data surfaces, if known; it hardly matters. `name`: what to call the drive, by default as the file. The
-/// dict has the keys of `forebay device fit --format json`: each fitted figure with its standard error.
+/// `measurements`: fio's results at several queue depths (`--output-format=json`), as one file or folder or a list of
+/// them, make a disk or a solid-state drive; a folder of latency logs makes a disk (docs/measure-a-drive.md has both
+/// jobs). `capacity`: the drive's size in bytes, which logs need. `heads`: data surfaces, if known; it hardly matters.
+/// `kind`: "hdd" or "ssd", by default what the rates say. `name`: what to call the drive, by default as the file. The
+/// dict has the keys of `forebay device fit --format json`: of a sweep each row's error, of logs each figure with its
+/// standard error.
 #[pyfunction]
-#[pyo3(signature = (measurements, output, *, capacity, heads=2, name=None))]
+#[pyo3(signature = (measurements, output, *, capacity=None, heads=None, name=None, kind=None))]
 pub(crate) fn device_fit<'py>(
     py: Python<'py>,
-    #[pyo3(from_py_with = given)] measurements: PathBuf,
+    measurements: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] output: PathBuf,
-    #[pyo3(from_py_with = given)] capacity: u64,
-    #[pyo3(from_py_with = given)] heads: u32,
+    #[pyo3(from_py_with = given)] capacity: Option<u64>,
+    #[pyo3(from_py_with = given)] heads: Option<u32>,
     #[pyo3(from_py_with = given)] name: Option<String>,
+    #[pyo3(from_py_with = given)] kind: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let fitted = detached(py, |_| device::fit(&measurements, capacity, heads, name, &output))?;
-    device::told_of(&fitted).into_iter().try_for_each(|told| warn(py, told))?;
-    loads(py, &json(&FitFigures::of(&fitted, &output))?)
+    let measurements = paths(measurements)?;
+    let kind = kind.map(|kind| options::word::<DriveKind>("kind", &kind)).transpose()?;
+    let options = FitOptions { capacity_bytes: capacity, heads, name, kind };
+    match detached(py, |_| device::fit(&measurements, &options, &output))? {
+        Fit::Logs(fitted) => {
+            device::told_of(&fitted).into_iter().try_for_each(|told| warn(py, told))?;
+            loads(py, &json(&FitFigures::of(&fitted, &output))?)
+        }
+        Fit::Sweep(figures) => {
+            figures.notes.iter().try_for_each(|told| warn(py, told.clone()))?;
+            loads(py, &json(&figures)?)
+        }
+    }
+}
+
+/// One path, or a list of them.
+fn paths(measured: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    match measured.cast::<PyList>() {
+        Ok(list) => list.iter().map(|path| given::<PathBuf>(&path)).collect(),
+        Err(_) => Ok(vec![given::<PathBuf>(measured)?]),
+    }
 }
 
 /// Makes a device file of a DiskSim `.diskspecs` and those beside it, and writes it to `output`, if any.
@@ -53,22 +75,24 @@ pub(crate) fn device_import(
     Ok(said)
 }
 
-/// Plays a DiskSim validation trace on the disk `device` (a bundled name or a device file) and says how near its
-/// service times are to the measured ones.
+/// Compares the model `device` (a bundled name or a device file) with what was measured on the drive.
 ///
-/// `arrivals`: "simulated" (a gap after the simulated completion) or "measured". The dict has the keys of
+/// `trace`: fio's results at several queue depths (files that end in .json, or folders of them; a list for several),
+/// which are measured again on the model; or a DiskSim validation trace, which is played. `arrivals`, of a trace:
+/// "simulated" (a gap after the simulated completion) or "measured". The dict has the keys of
 /// `forebay device validate --format json`.
 #[pyfunction]
 #[pyo3(signature = (device, trace, *, arrivals="simulated"))]
 pub(crate) fn device_validate<'py>(
     py: Python<'py>,
     #[pyo3(from_py_with = given)] device: PathBuf,
-    #[pyo3(from_py_with = given)] trace: PathBuf,
+    trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] arrivals: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
     let arrivals = options::word::<Arrivals>("arrivals", arrivals)?;
     let device = device.to_string_lossy().into_owned();
-    let (validation, told) = detached(py, |_| device::validate(&device, &trace, arrivals))?;
+    let measured = paths(trace)?;
+    let (compared, told) = detached(py, |_| device::compare(&device, &measured, arrivals))?;
     told.into_iter().try_for_each(|told| warn(py, told))?;
-    loads(py, &json(&validation)?)
+    loads(py, &json(&compared)?)
 }

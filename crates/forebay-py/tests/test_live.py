@@ -205,3 +205,23 @@ def test_a_fit_says_what_is_missing_and_writes_nothing(tmp_path, command):
     with pytest.raises(FileNotFoundError) as caught:
         forebay.device_fit(tmp_path / "nowhere", output, capacity=10**12)
     assert isinstance(caught.value, forebay.Error)
+
+
+def test_a_sweep_is_fitted_and_compared_as_the_command_does(tmp_path, answer):
+    def job(depth, iops, mean, p50, p99):
+        latency = {"mean": mean * 1e3, "max": p99 * 3e3, "percentile": {"50.000000": p50 * 1e3, "99.000000": p99 * 1e3}}
+        options = {"rw": "randread", "bs": "4k", "iodepth": str(depth), "ioengine": "libaio"}
+        return {"jobname": "a", "groupid": depth, "job options": options, "read": {"iops": iops, "clat_ns": latency}}
+
+    # An Intel D3-S4610 (fio-plot, benchmark_data/SERVER/IBM_M1015).
+    rows = [(1, 7816.3, 125.4, 110.1, 146.4), (4, 29526.56, 133.5, 119.3, 203.8), (32, 63110.33, 505.4, 505.9, 692.2)]
+    results, output = tmp_path / "depth.json", tmp_path / "mine.toml"
+    results.write_text(json.dumps({"jobs": [job(*row) for row in rows]}))
+    with pytest.warns(match="--capacity"):
+        fitted = forebay.device_fit([results], output, kind="ssd")
+    assert fitted["kind"] == "ssd" and len(fitted["rows"]) == 3 and fitted["iops_error_share"] < 0.1
+    validation = forebay.device_validate(output, [results])
+    assert validation == answer("device", "validate", output, results) and validation["rows"] == fitted["rows"]
+    assert forebay.devices(output)[0]["evidence"]["basis"] == "fitted"
+    with pytest.raises(forebay.Error, match="kind: got 'tape', expected hdd or ssd"):
+        forebay.device_fit(results, output, kind="tape")

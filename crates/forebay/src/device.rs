@@ -1,15 +1,20 @@
 //! The verb `device`: device files made of measurements or of DiskSim's files, and models held against measured times.
 
-use std::path::Path;
+mod sweep;
+
+use std::path::{Path, PathBuf};
 
 use forebay_trace::plural::counted;
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::Error;
-use crate::devices::fit::{self, Figure, Fitted, Known, Measurements};
+use crate::devices::fit::sweep::Sweep;
+use crate::devices::fit::{self, Figure, FitError, Fitted, Known, Measurements};
 use crate::devices::validate::{self, Arrivals, Validation};
 use crate::devices::{self, disksim, write};
+
+pub use sweep::{DriveKind, RowFigures, SweepFigures, SweepValidation};
 
 /// A figure and its standard error: `[value, error]`.
 type Pair = [f64; 2];
@@ -61,23 +66,66 @@ pub fn rates(fitted: &Fitted) -> [Figure; 2] {
         .map(|zone| zone.map_or(Figure::default(), |zone| zone.sustained_mb_per_s))
 }
 
-/// Fits a disk to fio's logs in the folder `measurements` and writes its device file to `output`. Without a `name` it
-/// is called as the file.
+/// The fio job that measures a sweep (examples/measure/depth.fio).
+pub const SWEEP_JOB: &str = include_str!("../measure/depth.fio");
+
+/// What a fit is told beside the measurements.
+#[derive(Clone, Debug, Default)]
+pub struct FitOptions {
+    /// The drive's size; a fit to logs needs it.
+    pub capacity_bytes: Option<u64>,
+    /// Data surfaces of a disk.
+    pub heads: Option<u32>,
+    /// What to call the drive; by default as the file.
+    pub name: Option<String>,
+    /// Disk or solid-state drive; by default what a sweep's rates say.
+    pub kind: Option<DriveKind>,
+}
+
+/// What a fit came to.
+#[derive(Clone, Debug)]
+pub enum Fit {
+    /// Of logs of latencies.
+    Logs(Box<Fitted>),
+    /// Of a sweep of queue depths.
+    Sweep(SweepFigures),
+}
+
+/// Data surfaces of a disk that nobody knows.
+const HEADS: u32 = 2;
+
+/// Fits a drive to what fio measured and writes its device file to `output`: logs of latencies in one folder
+/// (docs/measure-a-drive.md), or fio's results in files or folders.
 ///
 /// # Errors
-/// Logs that are no measurements of a disk, or a file that cannot be written.
-pub fn fit(
-    measurements: &Path,
-    capacity_bytes: u64,
-    heads: u32,
-    name: Option<String>,
+/// What are no measurements of a drive, or a file that cannot be written.
+pub fn fit(measurements: &[PathBuf], options: &FitOptions, output: &Path) -> Result<Fit, Error> {
+    let stem = output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = options.name.clone().or(stem).unwrap_or_default();
+    if let [folder] = measurements
+        && folder.is_dir()
+        && !Sweep::is_in(folder)
+    {
+        return fit_logs(folder, options, name, output).map(|fitted| Fit::Logs(Box::new(fitted)));
+    }
+    sweep::fit(measurements, options, name, output).map(Fit::Sweep)
+}
+
+fn fit_logs(
+    folder: &Path,
+    options: &FitOptions,
+    name: String,
     output: &Path,
 ) -> Result<Fitted, Error> {
-    let measurements = Measurements::read(measurements)?;
+    let measurements = Measurements::read(folder)?;
     let kept: Kept = measurements.paths.iter().cloned().collect();
     kept.refuse(output)?;
-    let stem = output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = name.or(stem).unwrap_or_default();
+    let capacity_bytes = options.capacity_bytes.ok_or(FitError::TooLittle {
+        what: "the drive's capacity",
+        got: "none".to_string(),
+        expected: "--capacity BYTES (blockdev --getsize64 DEVICE) with a folder of logs",
+    })?;
+    let heads = options.heads.unwrap_or(HEADS);
     let fitted = fit::fit(&measurements, Known { name, capacity_bytes, heads })?;
     let text = fitted.toml();
     // What is written can be read, or the measurements do not describe a disk.
@@ -131,6 +179,38 @@ pub fn import(file: &Path, output: Option<&Path>) -> Result<Imported, Error> {
 fn within<'a>(file: &Path, note: &'a str) -> &'a str {
     let folder = file.parent().unwrap_or(Path::new("")).display().to_string();
     note.strip_prefix(&folder).map_or(note, |rest| rest.trim_start_matches('/'))
+}
+
+/// What a device was compared with.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Compared {
+    /// A trace of service times.
+    Trace(Box<Validation>),
+    /// A sweep of queue depths.
+    Sweep(SweepValidation),
+}
+
+/// Compares the device called `device` with what was measured on the drive: a DiskSim validation trace, or fio's
+/// results in files or folders.
+///
+/// # Errors
+/// What is neither, or no such device.
+pub fn compare(
+    device: &str,
+    measured: &[PathBuf],
+    arrivals: Arrivals,
+) -> Result<(Compared, Vec<String>), Error> {
+    match measured {
+        [trace] if !trace.is_dir() && !Sweep::is_file(trace) => {
+            let (validation, told) = validate(device, trace, arrivals)?;
+            Ok((Compared::Trace(Box::new(validation)), told))
+        }
+        _ => {
+            let (validation, told) = sweep::validate(device, measured)?;
+            Ok((Compared::Sweep(validation), told))
+        }
+    }
 }
 
 /// Plays the DiskSim validation trace at `trace` on the disk called `device`; answers how near its times are, and

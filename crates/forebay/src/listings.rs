@@ -7,7 +7,7 @@ use forebay_core::catalog::{
 };
 use serde::Serialize;
 
-use crate::devices::OpenDevice;
+use crate::devices::{Evidence, OpenDevice};
 
 /// What is known of a device without running it.
 #[derive(Serialize)]
@@ -28,6 +28,8 @@ pub struct ListedDevice {
     pub assumed: Vec<String>,
     /// Those that follow from another figure, or another drive's.
     pub derived: Vec<String>,
+    /// What its times rest on, and how far they were from the drive's.
+    pub evidence: Evidence,
 }
 
 impl ListedDevice {
@@ -42,6 +44,7 @@ impl ListedDevice {
             figures: device.sources.figures,
             assumed: device.sources.assumed,
             derived: device.sources.derived,
+            evidence: device.evidence,
         }
     }
 }

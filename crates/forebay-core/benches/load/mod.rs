@@ -11,7 +11,7 @@ use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, zones,
 };
 use forebay_core::device::ssd;
-use forebay_core::device::ssd::{Collection, Precondition, Ssd, SsdSpec};
+use forebay_core::device::ssd::{Ceiling, Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 
 /// Streams at work at a time, each with one request outstanding.
@@ -104,13 +104,17 @@ pub(crate) fn ssd() -> Ssd {
         channels: 8,
         dies_per_channel: 8,
         over_provisioning_share: 0.0734,
-        read: Nanos::from_micros(60),
+        read: Nanos::from_micros(60).into(),
         program: Nanos::from_micros(1300),
         erase: Nanos::from_millis(3),
         channel_bytes_per_s: 133_000_000,
         link_bytes_per_s: 520_000_000,
         duplex: false,
         command: Nanos(12_500),
+        write_command: Nanos(12_500),
+        ceiling: Ceiling::Arrival,
+        write_ceiling: Ceiling::Arrival,
+        entrance: None,
         overhead: Nanos::from_micros(20),
         write_buffer_bytes: 16 << 20,
         read_cache_bytes: 0,

@@ -9,7 +9,11 @@
 //!   unless it continues the part written before it;
 //! * a page in the read cache is read without a die: what was read or written since its place, one a page by
 //!   number, was taken by another;
-//! * garbage collection runs when a die runs out of blocks, and occupies that die.
+//! * garbage collection goes on in step with the host's writes to a die that runs out of blocks: some
+//!   pages a write, which occupy that die.
+//!
+//! One command after the other passes the controller, before the flash or behind it ([`Ceiling`]). A read
+//! takes the time of its page ([`Modes`]). A write may take time to get into the buffer ([`Entrance`]).
 //!
 //! Dies keep exact time. Links, channels and controller are kept by the work they were given, not
 //! slot by slot, so data that are ready never wait for data that are not.
@@ -22,6 +26,7 @@
 
 mod flash;
 mod ftl;
+mod modes;
 mod sparse;
 mod spec;
 
@@ -34,9 +39,11 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use flash::Flash;
 use ftl::Ftl;
+use modes::{Times, mixed};
 
 pub use ftl::{Collection, Shape, Wear};
-pub use spec::{Power, Precondition, SsdSpec};
+pub use modes::{Mode, Modes};
+pub use spec::{Ceiling, Entrance, Power, Precondition, SsdSpec};
 
 /// A command that was started.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +61,14 @@ pub struct Ssd {
     flash: Flash,
     /// When the controller can take the next command.
     controller_free: u64,
+    /// When the last command left, where they leave one after the other.
+    left: u64,
+    /// How long a write takes to get into the buffer, and when each lane to it is free.
+    entrance: Option<(Times, Vec<u64>)>,
     /// When each direction of the link has carried what it was given: in, out.
     link_free: [u64; 2],
-    /// When each page of the write buffer is free again, oldest first from `oldest`.
-    buffer: Vec<u64>,
-    oldest: usize,
+    /// When each page of the write buffer is free again, first the one that is so first.
+    buffer: BinaryHeap<Reverse<u64>>,
     /// By place in the read cache: one more than the page that is there, or 0.
     cached: Vec<u32>,
     /// When everything written is programmed.
@@ -69,6 +79,8 @@ pub struct Ssd {
     vacant: Vec<u16>,
     /// When commands complete, in order; the number of the start decides between equals.
     completions: BinaryHeap<Reverse<(u64, u64, u16)>>,
+    /// The same of those that still have to pass the ceiling behind the flash: when they are ready to.
+    leaving: BinaryHeap<Reverse<(u64, u64, u16)>>,
     started: u64,
     busy_ns: u64,
     busy_since: u64,
@@ -96,15 +108,18 @@ impl Ssd {
             ftl,
             page_bytes,
             controller_free: 0,
+            left: 0,
+            entrance: (spec.entrance.as_ref())
+                .map(|of| (Times::new(&of.times), vec![0; of.lanes as usize])),
             link_free: [0; 2],
-            buffer: vec![0; buffer_pages],
+            buffer: std::iter::repeat_n(Reverse(0), buffer_pages).collect(),
             cached: vec![0; (spec.read_cache_bytes / page_bytes) as usize],
-            oldest: 0,
             drained: 0,
             partial_end: None,
             pending: vec![None; depth.into()],
             vacant: (0..depth).rev().collect(),
             completions: BinaryHeap::with_capacity(depth.into()),
+            leaving: BinaryHeap::with_capacity(depth.into()),
             started: 0,
             busy_ns: 0,
             busy_since: 0,
@@ -181,12 +196,24 @@ impl Ssd {
 
     #[inline]
     fn read_row(&mut self, ready: u64, row: Option<(u32, u32, u64)>) -> u64 {
-        row.map_or(ready, |(die, _, bytes)| self.flash.read(die, ready, bytes))
+        row.map_or(ready, |(die, row, bytes)| self.flash.read(die, row, ready, bytes))
+    }
+
+    /// When a write that is ready has passed the buffer's entrance.
+    #[inline]
+    fn enter(&mut self, ready: u64) -> u64 {
+        let number = mixed(self.started);
+        let Some((times, lanes)) = &mut self.entrance else { return ready };
+        let (before, busy) = times.of(number);
+        let lane = (number % lanes.len() as u64) as usize;
+        lanes[lane] = lanes[lane].max(ready + before) + busy;
+        lanes[lane]
     }
 
     /// When a write is in the buffer, and when it is programmed.
     fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
         let (from, to) = self.extent(io);
+        let ready = self.enter(ready);
         let arrived = self.pass(0, ready, to - from);
         let (mut accepted, mut programmed) = (arrived, arrived);
         for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
@@ -194,11 +221,11 @@ impl Ssd {
             if from > begin && self.partial_end == Some(from) {
                 continue; // the rest of a page that is in the buffer
             }
-            let at = arrived.max(self.buffer[self.oldest]);
+            let free = self.buffer.pop().map_or(0, |Reverse(free)| free);
+            let at = arrived.max(free);
             let whole = from <= begin && to >= end;
             let done = self.write_page(page as u32, at, whole);
-            self.buffer[self.oldest] = done;
-            self.oldest = if self.oldest + 1 == self.buffer.len() { 0 } else { self.oldest + 1 };
+            self.buffer.push(Reverse(done));
             accepted = accepted.max(at);
             programmed = programmed.max(done);
         }
@@ -225,14 +252,43 @@ impl Ssd {
         }
     }
 
-    /// When the command is done.
+    /// How long a command occupies the controller, and where.
+    #[inline]
+    fn passing(&self, op: Op) -> (u64, Ceiling) {
+        match op {
+            Op::Write => (self.spec.write_command.0, self.spec.write_ceiling),
+            Op::Read | Op::Flush | Op::Trim => (self.spec.command.0, self.spec.ceiling),
+            Op::Park | Op::Open => (0, Ceiling::Arrival),
+        }
+    }
+
+    /// When the first of those that leave one after the other has left.
+    #[inline]
+    fn next_to_leave(&self) -> Option<u64> {
+        // Those that are ready leave in the order of being ready; none that starts later is ready before.
+        let Reverse((ready, _, slot)) = self.leaving.peek()?;
+        let pending = self.pending[usize::from(*slot)].as_ref()?;
+        let (passing, _) = self.passing(pending.io.op);
+        Some((*ready).max(self.left).saturating_add(passing))
+    }
+
+    /// Whether nothing is under way.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.completions.is_empty() && self.leaving.is_empty()
+    }
+
+    /// When the command is done but for leaving.
     #[inline]
     fn serve(&mut self, now: u64, io: &Request) -> u64 {
         if matches!(io.op, Op::Park | Op::Open) {
             return now;
         }
         let begun = now.max(self.controller_free);
-        self.controller_free = begun.saturating_add(self.spec.command.0);
+        let (passing, at) = self.passing(io.op);
+        if at == Ceiling::Arrival {
+            self.controller_free = begun.saturating_add(passing);
+        }
         let ready = begun.saturating_add(self.spec.overhead.0);
         let covered = if self.spec.power_loss_protection { 0 } else { self.drained };
         let flushed = if io.flags.has(Flags::PREFLUSH) { covered } else { 0 };
@@ -272,30 +328,44 @@ impl Device for Ssd {
     fn start(&mut self, now: Nanos, io: Request) {
         let done = self.serve(now.0, &io);
         let Some(slot) = self.vacant.pop() else { panic!("start without room") };
-        if self.completions.is_empty() {
+        if self.is_idle() {
             self.busy_since = now.0;
         }
         self.pending[usize::from(slot)] = Some(Pending { io, started: now.0 });
-        self.completions.push(Reverse((done, self.started, slot)));
+        let (_, ceiling) = self.passing(io.op);
+        let under_way = match ceiling {
+            Ceiling::Arrival => &mut self.completions,
+            Ceiling::Completion => &mut self.leaving,
+        };
+        under_way.push(Reverse((done, self.started, slot)));
         self.started += 1;
     }
 
     #[inline]
     fn next(&self) -> Option<Nanos> {
-        self.completions.peek().map(|Reverse((done, _, _))| Nanos(*done))
+        let done = self.completions.peek().map(|Reverse((done, _, _))| *done);
+        let left = self.next_to_leave();
+        done.into_iter().chain(left).min().map(Nanos)
     }
 
     /// # Panics
     /// If nothing was started: a driver's error.
     #[inline]
     fn finish(&mut self, now: Nanos) -> Completion {
-        let slot = self.completions.pop().map(|Reverse((_, _, slot))| slot);
+        let leaves = self.next_to_leave().is_some_and(|left| {
+            self.completions.peek().is_none_or(|Reverse((done, _, _))| left < *done)
+        });
+        let under_way = if leaves { &mut self.leaving } else { &mut self.completions };
+        let slot = under_way.pop().map(|Reverse((_, _, slot))| slot);
         let pending = slot.and_then(|slot| self.pending[usize::from(slot)].take());
         let (Some(slot), Some(Pending { io, started })) = (slot, pending) else {
             panic!("finish without start")
         };
         self.vacant.push(slot);
-        if self.completions.is_empty() {
+        if leaves {
+            self.left = now.0;
+        }
+        if self.is_idle() {
             self.busy_ns += now.0 - self.busy_since;
         }
         Completion {
@@ -312,7 +382,7 @@ impl Device for Ssd {
     }
 
     fn busy(&self, now: Nanos) -> Nanos {
-        let running = if self.completions.is_empty() { 0 } else { now.0 - self.busy_since };
+        let running = if self.is_idle() { 0 } else { now.0 - self.busy_since };
         Nanos(self.busy_ns + running)
     }
 

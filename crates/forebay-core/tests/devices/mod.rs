@@ -11,7 +11,9 @@ use forebay_core::device::hdd::{
 };
 use forebay_core::device::list::{DeviceModel, build};
 use forebay_core::device::ssd;
-use forebay_core::device::ssd::{Collection, Precondition, Ssd, SsdSpec};
+use forebay_core::device::ssd::{
+    Ceiling, Collection, Entrance, Mode, Modes, Precondition, Ssd, SsdSpec,
+};
 use forebay_core::{Nanos, Spec};
 
 fn disk(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nanos>) -> DeviceModel {
@@ -160,13 +162,17 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
         channels: 2,
         dies_per_channel: 2,
         over_provisioning_share: 0.5,
-        read: Nanos(50_000),
+        read: Nanos(50_000).into(),
         program: Nanos(600_000),
         erase: Nanos(3_000_000),
         channel_bytes_per_s: 300_000_000,
         link_bytes_per_s: 550_000_000,
         duplex: false,
         command: Nanos(10_000),
+        write_command: Nanos(10_000),
+        ceiling: Ceiling::Arrival,
+        write_ceiling: Ceiling::Arrival,
+        entrance: None,
         overhead: Nanos(20_000),
         write_buffer_bytes: 64 << 10,
         read_cache_bytes: 0,
@@ -176,6 +182,25 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
         precondition: Precondition { filled_share: 0.9, overwrites_share, seed: 1 },
         len_max: 1 << 30,
         power: ssd::Power { idle_w: 0.3, read_w: 2.0, write_w: 3.0 },
+    };
+    DeviceModel::Ssd(Ssd::new(spec).unwrap())
+}
+
+/// The same as a fit to a sweep has it: two read times, ceilings before and behind the flash, an
+/// entrance to the write buffer.
+fn fitted_flash() -> DeviceModel {
+    let DeviceModel::Ssd(ssd) = flash(Collection::Greedy, 0.3) else { unreachable!() };
+    let mode = |us, share| Mode { time: Nanos::from_micros(us), share };
+    let spec = SsdSpec {
+        read: Modes { modes: vec![mode(40, 0.6), mode(90, 0.4)], busy_share: 0.3 },
+        ceiling: Ceiling::Completion,
+        write_ceiling: Ceiling::Arrival,
+        write_command: Nanos::from_micros(15),
+        entrance: Some(Entrance {
+            times: Modes { modes: vec![mode(10, 0.9), mode(50, 0.1)], busy_share: 0.5 },
+            lanes: 2,
+        }),
+        ..ssd.spec().clone()
     };
     DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
@@ -209,5 +234,6 @@ pub(crate) fn models() -> Vec<(&'static str, DeviceModel)> {
         ("skewed too little", disk(3, zoned, solved, Some(Nanos(999_999)))),
         ("flash", flash(Collection::Greedy, 0.0)),
         ("used flash", flash(Collection::CostBenefit, 1.0)),
+        ("fitted flash", fitted_flash()),
     ]
 }

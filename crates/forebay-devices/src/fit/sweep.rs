@@ -73,6 +73,8 @@ pub struct Sweep {
     pub sequential: Vec<SweepRow>,
     /// Jobs that ran beside others.
     pub mixed: Vec<MixedRow>,
+    /// What was measured, as fio was told: `/dev/nvme0n1`.
+    pub targets: Vec<String>,
     /// What was left out, and what to doubt: a sentence each.
     pub notes: Vec<String>,
     /// The files that were read.
@@ -80,7 +82,7 @@ pub struct Sweep {
 }
 
 /// Bytes of one file; `json+` of many jobs has megabytes.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+const FILE_BYTES_MAX: u64 = 16 << 20;
 /// What the files are called in messages.
 const WHAT: &str = "fio's results (--output-format=json)";
 /// Folders within folders that are looked into: fio-plot's bench script makes three.
@@ -102,25 +104,53 @@ impl Sweep {
                 files.push(path.clone())
             }
         }
-        let mut sweep = Sweep { paths: files, ..Sweep::default() };
-        let mut found = Found::default();
-        for path in &sweep.paths {
-            let bytes = whole::read(path, FILE_BYTES_MAX, WHAT)
+        let read = |path: PathBuf| {
+            let bytes = whole::read(&path, FILE_BYTES_MAX, WHAT)
                 .map_err(|source| FitError::Io { path: path.clone(), source })?;
-            let groups = fio::groups(path, &bytes, &mut sweep.notes)?;
+            Ok((path, bytes))
+        };
+        let nothing = paths.first().cloned().unwrap_or_default();
+        Sweep::of(files.into_iter().map(read), nothing)
+    }
+
+    /// What files with these contents say; `whole` is what they are called together.
+    ///
+    /// # Errors
+    /// The first file that fio did not write, or no I/O in any.
+    pub fn of(
+        files: impl IntoIterator<Item = Result<(PathBuf, Vec<u8>), FitError>>,
+        whole: PathBuf,
+    ) -> Result<Sweep, FitError> {
+        let (mut sweep, mut found) = (Sweep::default(), Found::default());
+        for file in files {
+            let (path, bytes) = file?;
+            let groups = fio::groups(&path, &bytes, &mut sweep.notes, &mut sweep.targets)?;
             groups.into_iter().for_each(|group| found.add(group));
+            sweep.paths.push(path);
         }
-        let folder = paths.first().cloned().unwrap_or_default();
         if found.is_empty() {
+            // What was left out says more than that nothing was left.
+            let why = sweep.notes.first().map_or(String::new(), |note| format!(" ({note})"));
             return Err(FitError::Results {
-                path: folder,
-                got: "no I/O by any job".to_string(),
+                path: whole,
+                got: format!("no I/O by any job{why}"),
                 expected: "reads or writes at one or more queue depths",
             });
         }
         (sweep.rows, sweep.sequential) = (one_each(found.random), one_each(found.sequential));
         sweep.mixed = found.mixed;
         Ok(sweep)
+    }
+
+    /// Whether there is a `.json` file in `folder` or the folders in it.
+    pub fn is_in(folder: &Path) -> bool {
+        let mut files = Vec::new();
+        files_in(folder, LEVELS_MAX, &mut files).is_ok() && !files.is_empty()
+    }
+
+    /// Whether a file has the name of fio's results.
+    pub fn is_file(path: &Path) -> bool {
+        path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
     }
 
     /// The rows of random I/O of one operation and the size that most of them have, by depth.
@@ -246,7 +276,7 @@ fn files_in(folder: &Path, levels: u32, files: &mut Vec<PathBuf>) -> Result<(), 
             if levels > 0 {
                 files_in(&path, levels - 1, files)?;
             }
-        } else if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json")) {
+        } else if Sweep::is_file(&path) {
             files.push(path);
         }
         if files.len() > FILES_MAX {

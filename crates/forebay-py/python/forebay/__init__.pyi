@@ -680,14 +680,20 @@ def capture(
     """Captures what reaches a block device, as a trace."""
 
 def device_fit(
-    measurements: _Path, output: _Path, *, capacity: int, heads: int = 2, name: str | None = None
+    measurements: _Path | list[_Path],
+    output: _Path,
+    *,
+    capacity: int | None = None,
+    heads: int | None = None,
+    name: str | None = None,
+    kind: Literal["hdd", "ssd"] | None = None,
 ) -> dict[str, Any]:
-    """Fits a disk model to latencies that fio measured."""
+    """Fits a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
 
 def device_import(file: _Path, output: _Path | None = None) -> dict[str, Any]:
     """Makes a device file of DiskSim's."""
 
 def device_validate(
-    device: _Path, trace: _Path, *, arrivals: Literal["simulated", "measured"] = "simulated"
+    device: _Path, trace: _Path | list[_Path], *, arrivals: Literal["simulated", "measured"] = "simulated"
 ) -> dict[str, Any]:
-    """Says how near a disk model's service times are to measured ones."""
+    """Says how near a model is to what was measured on the drive."""

@@ -12,7 +12,7 @@ use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::VolumeLayout;
-use crate::quantities::counted;
+use crate::quantities::{bytes, counted, percent};
 use crate::replayed::Setup;
 use crate::simulate::RunResult;
 
@@ -133,7 +133,13 @@ impl<'a> Bed<'a> {
         let models: Vec<_> = std::iter::once(self.disk).chain(self.flash).collect();
         let changed = run.into_iter().flat_map(|run| run.changed.told());
         let named = changed.map(|told| format!("{}: {told}", self.disk.name));
-        devices::cautions(&models).into_iter().chain(named).collect()
+        let each = run.into_iter().flat_map(|run| &run.devices);
+        let worn = each.filter_map(|figures| {
+            let model = models.iter().find(|model| model.name == figures.device)?;
+            fresh_after_all(model, figures.written_bytes, figures.write_amplification)
+        });
+        let worn: std::collections::BTreeSet<String> = worn.collect();
+        devices::cautions(&models).into_iter().chain(named).chain(worn).collect()
     }
 
     /// What was asked for and has no effect on `input` under `policies`: a sentence each.
@@ -165,10 +171,47 @@ impl<'a> Bed<'a> {
     }
 }
 
+/// What to keep in mind of a drive that was worn in, but never came to collect garbage.
+fn fresh_after_all(
+    device: &OpenDevice,
+    written_bytes: u64,
+    amplification: Option<f64>,
+) -> Option<String> {
+    let DeviceModel::Ssd(ssd) = &device.model else { return None };
+    let spec = ssd.spec();
+    let is_worn = spec.precondition.overwrites_share > 0.0;
+    if !is_worn || written_bytes == 0 || amplification.is_none_or(|pages| pages > 1.0) {
+        return None;
+    }
+    Some(format!(
+        "{}: worn in, but the run of {} was too short to collect garbage, so writes are as fast as a fresh drive's; \
+         overwrite more than the {} of spare flash (:overwritten-percent=)",
+        device.name,
+        bytes(written_bytes as f64),
+        percent(spec.over_provisioning_share),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::devices::open;
+
+    #[test]
+    fn a_worn_drive_that_collects_nothing_is_told_of() {
+        let open = |name: &str| open(name).unwrap();
+        let barely = open("samsung-830:capacity-gb=4:overwritten-percent=1");
+        let told = fresh_after_all(&barely, 1 << 20, Some(1.0)).unwrap();
+        assert!(
+            told.contains("1 MiB was too short") && told.contains("overwritten-percent=1"),
+            "{told}"
+        );
+        assert_eq!(fresh_after_all(&barely, 1 << 20, Some(1.01)), None);
+        assert_eq!(fresh_after_all(&barely, 0, None), None);
+        let fresh = open("samsung-830:capacity-gb=4");
+        assert_eq!(fresh_after_all(&fresh, 1 << 20, Some(1.0)), None);
+        assert_eq!(fresh_after_all(&open("fixed:100"), 1 << 20, Some(1.0)), None);
+    }
 
     #[test]
     fn what_cannot_go_together_is_refused() {

@@ -1,6 +1,7 @@
 //! The dies and channels of a solid-state drive, and when they are free.
 
 use super::ftl::Work;
+use super::modes::Times;
 use super::spec::SsdSpec;
 use super::time_of;
 
@@ -8,6 +9,8 @@ use super::time_of;
 #[derive(Clone, Debug)]
 pub(super) struct Flash {
     channels: u32,
+    reads: Times,
+    /// What a read occupies a die for, on average.
     read_ns: u64,
     /// A program's share for each of the pages it takes.
     program_page_ns: u64,
@@ -36,7 +39,8 @@ impl Flash {
         let extra = |watts: f64| (watts - spec.power.idle_w).max(0.0) / f64::from(dies) / 1e9;
         Flash {
             channels: spec.channels,
-            read_ns: spec.read.0,
+            reads: Times::new(&spec.read),
+            read_ns: (spec.read.mean().0 as f64 * spec.read.busy_share).round() as u64,
             program_page_ns: spec.program.0.div_ceil(spec.program_pages.into()),
             program_ns: spec.program.0,
             erase_ns: spec.erase.0,
@@ -53,10 +57,11 @@ impl Flash {
         }
     }
 
-    /// When `bytes` of pages that are read at once are out of the die.
+    /// When `bytes` of the pages in `row`, which are read at once, are out of the die.
     #[inline]
-    pub(super) fn read(&mut self, die: u32, ready: u64, bytes: u64) -> u64 {
-        let done = self.sense(die as usize, ready);
+    pub(super) fn read(&mut self, die: u32, row: u32, ready: u64, bytes: u64) -> u64 {
+        let (before, read_ns) = self.reads.of(row.into());
+        let done = self.sense(die as usize, ready + before, read_ns);
         let transfer = if bytes == self.page_bytes {
             self.page_transfer_ns
         } else {
@@ -69,13 +74,13 @@ impl Flash {
 
     /// When a die has read a page, ahead of what waits in the buffer but not of what it is doing.
     #[inline]
-    fn sense(&mut self, die: usize, ready: u64) -> u64 {
+    fn sense(&mut self, die: usize, ready: u64, read_ns: u64) -> u64 {
         let backlog = self.die_free[die].saturating_sub(ready);
         let current = if backlog > self.program_ns { backlog % self.program_ns } else { backlog };
-        let done = (ready + current).max(self.reads_free[die]) + self.read_ns;
+        let done = (ready + current).max(self.reads_free[die]) + read_ns;
         self.reads_free[die] = done;
-        self.die_free[die] = (self.die_free[die] + self.read_ns).max(done);
-        self.reading_ns += self.read_ns;
+        self.die_free[die] = (self.die_free[die] + read_ns).max(done);
+        self.reading_ns += read_ns;
         done
     }
 

@@ -3,9 +3,11 @@
 //! Writes go out of place. A logical page always lives on the same die (stripes of
 //! [`Shape::stripe_pages`] pages go round the dies), so each die keeps its own share of spare blocks
 //! and garbage collection always finds something to gain. A die that runs out of free blocks
-//! collects at once: the victim's valid pages move to a block of their own (apart from what the
-//! host writes, so that cold data gathers), then it is erased. Free blocks are used in the order
-//! they were erased, which levels wear among those that are collected at all.
+//! collects in step with the host's writes: each moves so many of the victim's valid pages that a block
+//! is free again when the host has filled its own. They move to a block apart from what the host
+//! writes, so that cold data gathers; then the victim is erased. Only a die that has no block at all
+//! left collects one at once. Free blocks are used in the order they were erased, which levels wear
+//! among those that are collected at all.
 //!
 //! A drive that is full in sequential order from the start costs no memory for what is never
 //! touched: an entry of zero means "where the first fill put it".
@@ -15,6 +17,7 @@
 
 use std::collections::VecDeque;
 
+use super::modes::mixed;
 use super::sparse::Sparse;
 use crate::contract::spec::SpecError;
 
@@ -99,11 +102,28 @@ struct Open {
     next: u32,
 }
 
+/// A block being collected.
+#[derive(Clone, Copy, Debug)]
+struct Victim {
+    block: u32,
+    /// The next of its pages to look at.
+    next: u32,
+    /// Pages that each host write moves.
+    a_write: u32,
+}
+
 #[derive(Clone, Debug)]
 struct Die {
     free: VecDeque<u32>,
     host: Option<Open>,
     moves: Option<Open>,
+    victim: Option<Victim>,
+}
+
+impl Die {
+    fn with(free: VecDeque<u32>) -> Die {
+        Die { free, host: None, moves: None, victim: None }
+    }
 }
 
 /// The translation layer.
@@ -150,7 +170,7 @@ impl Ftl {
             let first = die * shape.blocks_per_die;
             let mut free = VecDeque::with_capacity(shape.blocks_per_die as usize);
             free.extend(first + used..first + shape.blocks_per_die);
-            ftl.dies.push(Die { free, host: None, moves: None });
+            ftl.dies.push(Die::with(free));
         }
         Ok(ftl)
     }
@@ -222,16 +242,20 @@ impl Ftl {
     /// Writes a logical page for the host.
     #[inline]
     pub(super) fn write(&mut self, page: u32, work: &mut impl Work) {
-        let die = self.die(page);
+        let number = self.die(page);
         self.wear.host_pages += 1;
         self.invalidate(page);
-        if self.dies[die as usize].host.is_none() {
-            self.open_host_block(die, work);
+        if self.dies[number as usize].host.is_none() {
+            self.open_host_block(number, work);
         }
-        let die = &mut self.dies[die as usize];
+        let die = &mut self.dies[number as usize];
         let Some(open) = die.host else { return };
         die.host = self.shape.after(open);
+        let is_short = die.free.len() <= RESERVE_BLOCKS || die.victim.is_some();
         self.place(page, open);
+        if is_short {
+            self.go_on_collecting(number, work);
+        }
     }
 
     /// Forgets a logical page's content.
@@ -267,28 +291,75 @@ impl Ftl {
         self.dies[die as usize].host = free.map(|block| Open { block, next: 0 });
     }
 
-    /// Frees the best block of a die; answers whether there was one to gain from.
+    /// Does a host write's share of the collection that a die is short of.
+    fn go_on_collecting(&mut self, die: u32, work: &mut impl Work) {
+        let state = &self.dies[die as usize];
+        // A host block that is full has its successor's collection done when that is opened.
+        let Some(open) = state.host else { return };
+        let Some(victim) = state.victim.or_else(|| self.next_victim(die, open)) else { return };
+        self.advance(die, victim, victim.a_write, work);
+    }
+
+    /// The next block to collect, and how fast, for a block to be free when the host has filled `open`.
+    fn next_victim(&self, die: u32, open: Open) -> Option<Victim> {
+        let block = self.victim(die)?;
+        let Die { free, moves, .. } = &self.dies[die as usize];
+        let pages = u64::from(self.shape.pages_per_block);
+        let valid = u64::from(self.valid[block as usize]);
+        let room = moves.map_or(0, |moves| pages - u64::from(moves.next));
+        let short = (RESERVE_BLOCKS + 1).saturating_sub(free.len()).max(1) as u64;
+        // Each victim gains what was not valid in it; what moves needs blocks itself.
+        let gain = pages - valid;
+        let victims = (short * pages).saturating_sub(room).div_ceil(gain).max(short);
+        let left = u64::from(self.shape.pages_per_block - open.next).max(1);
+        let a_write = (victims * valid).div_ceil(left).max(1);
+        Some(Victim { block, next: 0, a_write: a_write.min(pages) as u32 })
+    }
+
+    /// Frees the block that a die collects, or the best one; answers whether there was one to gain from.
     fn collect(&mut self, die: u32, work: &mut impl Work) -> bool {
-        let Some(victim) = self.victim(die) else { return false };
-        let first = victim * self.shape.pages_per_block;
-        for flash in first..first + self.shape.pages_per_block {
-            if self.valid[victim as usize] == 0 {
-                break;
-            }
-            if let Some(page) = self.held(flash) {
-                self.relocate(die, page, work);
-            }
+        let fresh = |block| Victim { block, next: 0, a_write: 0 };
+        let under_way = self.dies[die as usize].victim;
+        let Some(victim) = under_way.or_else(|| self.victim(die).map(fresh)) else { return false };
+        self.advance(die, victim, u32::MAX, work);
+        true
+    }
+
+    /// Moves at most so many valid pages of a victim, and erases it once none is left.
+    fn advance(&mut self, die: u32, mut victim: Victim, pages_most: u32, work: &mut impl Work) {
+        let block = victim.block as usize;
+        let first = victim.block * self.shape.pages_per_block;
+        let mut moved = 0;
+        let pages = self.shape.pages_per_block;
+        while self.valid[block] > 0 && moved < pages_most && victim.next < pages {
+            let Some(page) = self.held(first + victim.next) else {
+                victim.next += 1;
+                continue;
+            };
+            self.relocate(die, page, work);
+            victim.next += 1;
+            moved += 1;
         }
+        if self.valid[block] == 0 {
+            self.erase(die, victim.block, work);
+        } else {
+            self.dies[die as usize].victim = Some(victim).filter(|victim| victim.next < pages);
+        }
+    }
+
+    fn erase(&mut self, die: u32, block: u32, work: &mut impl Work) {
+        let first = block * self.shape.pages_per_block;
         for flash in first..first + self.shape.pages_per_block {
             self.owner.set(flash, NONE);
         }
-        self.closed[victim as usize] = false;
-        self.erases[victim as usize] += 1;
+        let erases = &mut self.erases[block as usize];
+        *erases += 1;
+        self.wear.erases_max = self.wear.erases_max.max(*erases);
         self.wear.erases += 1;
-        self.wear.erases_max = self.wear.erases_max.max(self.erases[victim as usize]);
-        self.dies[die as usize].free.push_back(victim);
+        self.closed[block as usize] = false;
+        self.dies[die as usize].victim = None;
+        self.dies[die as usize].free.push_back(block);
         work.erased(die);
-        true
     }
 
     fn relocate(&mut self, die: u32, page: u32, work: &mut impl Work) {
@@ -328,8 +399,7 @@ impl Ftl {
     pub(super) fn emptied(&self) -> Ftl {
         let shape = self.shape;
         let first = |die| die * shape.blocks_per_die;
-        let fresh =
-            |die| Die { free: (first(die)..first(die + 1)).collect(), host: None, moves: None };
+        let fresh = |die| Die::with((first(die)..first(die + 1)).collect());
         let blocks = self.valid.len();
         Ftl {
             shape,
@@ -394,11 +464,9 @@ impl Work for Untimed {
 
 /// The next number of a generator with 64 bits of state (Steele, Lea and Flood 2014).
 fn splitmix(state: &mut u64) -> u64 {
+    let number = mixed(*state);
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut x = *state;
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    number
 }
 
 fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {

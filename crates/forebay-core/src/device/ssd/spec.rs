@@ -1,6 +1,7 @@
 //! The figures of a solid-state drive.
 
 use super::ftl::{Collection, RESERVE_BLOCKS, Shape};
+use super::modes::Modes;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
@@ -33,6 +34,25 @@ impl Default for Precondition {
     }
 }
 
+/// Where commands pass one after the other, which limits how many a second there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ceiling {
+    /// Before the flash, when a command arrives.
+    #[default]
+    Arrival,
+    /// Behind the flash, when a command is done.
+    Completion,
+}
+
+/// How the write buffer takes a write in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entrance {
+    /// How long that takes.
+    pub times: Modes,
+    /// Writes that are taken in at a time.
+    pub lanes: u32,
+}
+
 /// All figures of a solid-state drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdSpec {
@@ -50,8 +70,8 @@ pub struct SsdSpec {
     pub dies_per_channel: u32,
     /// Flash beyond the logical capacity, as a share of the logical capacity.
     pub over_provisioning_share: f64,
-    /// Reading a page into a die's register.
-    pub read: Nanos,
+    /// Reading a page into a die's register, by the kind of page.
+    pub read: Modes,
     /// Programming `program_pages`.
     pub program: Nanos,
     /// Erasing a block.
@@ -64,8 +84,16 @@ pub struct SsdSpec {
     pub duplex: bool,
     /// How long a command occupies the controller: the reciprocal of the most commands a second.
     pub command: Nanos,
+    /// Where it does.
+    pub ceiling: Ceiling,
+    /// How long a write does.
+    pub write_command: Nanos,
+    /// Where a write does.
+    pub write_ceiling: Ceiling,
     /// What a command takes before its data move.
     pub overhead: Nanos,
+    /// How a write gets into the buffer, if that takes more than the link.
+    pub entrance: Option<Entrance>,
     /// Bytes of writes the buffer holds.
     pub write_buffer_bytes: u64,
     /// Bytes of what was read or written last that are read without the flash; 0 for none.
@@ -166,11 +194,18 @@ impl SsdSpec {
                 return refuse(what, count.to_string(), "1 to 65536");
             }
         }
+        self.read.check("read")?;
+        if let Some(Entrance { times, lanes }) = &self.entrance {
+            times.check("entrance")?;
+            if !(1..=1 << 10).contains(lanes) {
+                return refuse("entrance", format!("{lanes} lanes"), "1 to 1024");
+            }
+        }
         for (what, time, least) in [
-            ("read", self.read, 1),
             ("program", self.program, 1),
             ("erase", self.erase, 0),
             ("command", self.command, 0),
+            ("command of a write", self.write_command, 0),
             ("overhead", self.overhead, 0),
         ] {
             if !(least..=LONGEST).contains(&time.0) {

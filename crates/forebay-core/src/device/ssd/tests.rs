@@ -12,13 +12,17 @@ fn spec() -> SsdSpec {
         channels: 2,
         dies_per_channel: 1,
         over_provisioning_share: 1.0,
-        read: Nanos(50_000),
+        read: Nanos(50_000).into(),
         program: Nanos(500_000),
         erase: Nanos(3_000_000),
         channel_bytes_per_s: 409_600_000, // a page in 10 us
         link_bytes_per_s: 4_096_000_000,  // a page in 1 us
         duplex: false,
         command: Nanos(1_000),
+        write_command: Nanos(1_000),
+        ceiling: Ceiling::Arrival,
+        write_ceiling: Ceiling::Arrival,
+        entrance: None,
         overhead: Nanos(5_000),
         write_buffer_bytes: 4 << 12,
         read_cache_bytes: 0,
@@ -156,6 +160,92 @@ fn energy_is_idle_watts_and_the_work_of_the_dies() {
     assert!((ssd.joules(Nanos::from_secs(1)) - 1.000_05).abs() < 1e-9);
 }
 
+#[test]
+fn a_read_takes_the_time_of_its_page_and_its_die_a_part_of_it() {
+    let mode = |us, share| Mode { time: Nanos::from_micros(us), share };
+    let modes = Modes { modes: vec![mode(40, 0.5), mode(90, 0.5)], busy_share: 0.5 };
+    let cells = SsdSpec { read: modes, ..spec() };
+    let alone = |page| done_us(cells.clone(), &[io(0, Op::Read, page, 1)])[0];
+    let times: Vec<u64> = (0..64).map(alone).collect();
+    // 5 us for the command, 10 over the channel.
+    assert!(times.iter().all(|us| [55, 105].contains(us)), "{times:?}");
+    let slow: Vec<u64> = (0..64).filter(|page| times[*page as usize] == 105).collect();
+    assert!((16..48).contains(&slow.len()), "{slow:?}");
+    // Two slow pages of one die: the second waits for half of the first's time.
+    let [one, other] =
+        [slow[0], *slow.iter().skip(1).find(|page| *page % 2 == slow[0] % 2).unwrap()];
+    let both = done_us(cells, &[io(0, Op::Read, one, 1), io(1, Op::Read, other, 1)]);
+    assert_eq!(both, [105, 105 + 45]);
+}
+
+#[test]
+fn commands_pass_one_by_one_before_the_flash_or_behind_it() {
+    // Two dies; the controller takes 30 us a command.
+    let slow = SsdSpec { command: Nanos::from_micros(30), ..spec() };
+    let reads = [io(0, Op::Read, 0, 1), io(1, Op::Read, 1, 1), io(2, Op::Read, 32, 1)];
+    assert_eq!(done_us(slow.clone(), &reads), [65, 95, 125]);
+    // Behind it: the first leaves after its own 30 us. Page 32, which holds nothing, is ready first.
+    let behind = SsdSpec { ceiling: Ceiling::Completion, ..slow };
+    let half = Precondition { filled_share: 0.5, ..Precondition::default() };
+    let behind = SsdSpec { precondition: half, ..behind };
+    assert_eq!(done_us(behind, &reads), [95, 125, 38]);
+}
+
+#[test]
+fn what_passes_before_the_flash_does_not_wait_behind_it() {
+    // Reads leave one after the other, 30 us each; a write, third on the link, does not, and overtakes them.
+    let command = Nanos::from_micros(30);
+    let behind = SsdSpec { command, ceiling: Ceiling::Completion, ..spec() };
+    let ios = [io(0, Op::Read, 0, 1), io(1, Op::Read, 1, 1), io(2, Op::Write, 2, 1)];
+    assert_eq!(done_us(behind, &ios), [95, 125, 8]);
+    let mut ssd = Ssd::new(SsdSpec { command, ceiling: Ceiling::Completion, ..spec() }).unwrap();
+    ssd.start(Nanos::ZERO, ios[0]);
+    ssd.start(Nanos::from_micros(70), ios[2]);
+    let ends: Vec<u64> = std::iter::from_fn(|| {
+        let at = ssd.next()?;
+        ssd.finish(at);
+        Some(at.0 / 1000)
+    })
+    .collect();
+    assert_eq!(ends, [76, 95]);
+}
+
+#[test]
+fn the_buffer_takes_writes_in_one_by_one_where_it_has_an_entrance() {
+    let times = Modes { busy_share: 0.5, ..Modes::from(Nanos::from_micros(40)) };
+    let entered = SsdSpec { entrance: Some(Entrance { times, lanes: 1 }), ..spec() };
+    let writes = [io(0, Op::Write, 0, 1), io(1, Op::Write, 1, 1)];
+    // 5 us for the command, 20 before the entrance, 20 in it, 1 on the link.
+    assert_eq!(done_us(entered, &writes), [46, 66]);
+}
+
+#[test]
+fn no_write_to_a_worn_drive_waits_for_a_whole_block() {
+    let precondition = Precondition { overwrites_share: 3.0, ..Precondition::default() };
+    let worn = SsdSpec {
+        capacity_bytes: 64 << 20,
+        pages_per_block: 128,
+        over_provisioning_share: 0.2,
+        program: Nanos::from_micros(100),
+        precondition,
+        ..spec()
+    };
+    let mut ssd = Ssd::new(worn).unwrap();
+    let (mut now, mut longest, mut state) = (Nanos::ZERO, Nanos::ZERO, 5);
+    for id in 0..20_000 {
+        if !ssd.room() {
+            now = ssd.next().unwrap();
+            let done = ssd.finish(now);
+            longest = longest.max(now - done.started);
+        }
+        state = mixed(state);
+        ssd.start(now, io(id, Op::Write, state % (64 << 8), 1));
+    }
+    assert!(ssd.wear().moved_pages > 20_000, "{:?}", ssd.wear());
+    // A block's valid pages take some 15 ms; an erase takes 3.
+    assert!(longest < Nanos::from_millis(11), "{longest}");
+}
+
 /// Megabytes a second of random writes of 16 pages to the first `share` of a drive, of which only
 /// that much holds data.
 fn random_write_rate(share: f64) -> f64 {
@@ -240,7 +330,7 @@ fn figures_that_make_no_sense_are_refused() {
     let refused = |spec: SsdSpec| Ssd::new(spec).unwrap_err().0;
     assert!(refused(SsdSpec { page_bytes: 1000, ..spec() }).contains("multiple of 512"));
     assert!(refused(SsdSpec { channels: 0, ..spec() }).contains("channels: got 0"));
-    assert!(refused(SsdSpec { read: Nanos(0), ..spec() }).contains("read: got 0 ns"));
+    assert!(refused(SsdSpec { read: Nanos(0).into(), ..spec() }).contains("read: got 0 ns"));
     assert!(refused(SsdSpec { link_bytes_per_s: 5, ..spec() }).contains("link rate: got 5"));
     let tight = SsdSpec { over_provisioning_share: 0.0, ..spec() };
     assert!(refused(tight).contains("garbage collection needs"));

@@ -19,6 +19,9 @@ const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "
 /// How far the I/Os outstanding, by Little's law, may be from what the options say.
 const OUTSTANDING: std::ops::RangeInclusive<f64> = 0.4..=1.6;
 
+/// More I/Os outstanding than any drive takes.
+const DEPTH_MAX: u32 = 4096;
+
 /// A mean read quicker than this comes from memory, not from a drive.
 const MEMORY_US: f64 = 3.0;
 
@@ -27,6 +30,7 @@ pub(super) fn groups(
     path: &Path,
     bytes: &[u8],
     notes: &mut Vec<String>,
+    targets: &mut Vec<String>,
 ) -> Result<Vec<Vec<MixedJob>>, FitError> {
     let refused = |got: String| FitError::Results {
         path: path.to_path_buf(),
@@ -43,6 +47,9 @@ pub(super) fn groups(
         for job in jobs {
             let job = Job::of(path, job, global, jobs).map_err(&refused)?;
             let group = job.number("groupid").map_or(0, |number| number as u64);
+            if let Some(target) = job.option("filename").filter(|name| !targets.contains(name)) {
+                targets.push(target);
+            }
             match job.measured() {
                 Ok(measured) => match of_run.iter_mut().find(|(number, _)| *number == group) {
                     Some((_, members)) => members.push(measured),
@@ -213,6 +220,9 @@ impl<'a> Job<'a> {
         let mode = self.mode().ok_or("neither its options nor the file's name say what it did")?;
         let clones = self.clones()?;
         let depth = self.depth()?.saturating_mul(clones);
+        if depth > DEPTH_MAX {
+            return Err(format!("it had {depth} I/Os outstanding, more than {DEPTH_MAX}"));
+        }
         let mut rows = Vec::new();
         for (op, key) in [(Op::Read, "read"), (Op::Write, "write")] {
             let Some(side) = self.report.get(key).and_then(Value::as_object) else { continue };

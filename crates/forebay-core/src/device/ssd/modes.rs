@@ -1,0 +1,149 @@
+//! Times that differ from page to page: a few modes, each with its share.
+//!
+//! A flash cell keeps several bits, and those of one kind are read quicker than those of another; so a
+//! drive's reads take one of a few times. Which one a page takes follows from its number, so that it
+//! takes the same time whenever it is asked for.
+
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
+
+/// One of a few times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mode {
+    /// How long it takes.
+    pub time: Nanos,
+    /// The share of pages that take so long.
+    pub share: f64,
+}
+
+/// How long something takes, and for how much of that it keeps others waiting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Modes {
+    /// One or more; shares add up to 1.
+    pub modes: Vec<Mode>,
+    /// The part of each time for which the die, or the buffer's entrance, is taken. The rest goes
+    /// before, and occupies nothing.
+    pub busy_share: f64,
+}
+
+/// A mode more would be a histogram.
+const MODES_MAX: usize = 16;
+/// How far shares may miss 1: three figures each.
+const SHARES_MISS: f64 = 0.01;
+/// No time is longer: one second.
+const LONGEST: u64 = 1_000_000_000;
+
+impl From<Nanos> for Modes {
+    /// The same time for all, taken as a whole.
+    fn from(time: Nanos) -> Modes {
+        Modes { modes: vec![Mode { time, share: 1.0 }], busy_share: 1.0 }
+    }
+}
+
+impl Modes {
+    /// Mean over the modes.
+    pub fn mean(&self) -> Nanos {
+        let sum: f64 = self.modes.iter().map(|mode| mode.time.0 as f64 * mode.share).sum();
+        Nanos(sum.round() as u64)
+    }
+
+    /// Fails on the first figure that makes no sense; `what` begins the message.
+    pub(super) fn check(&self, what: &str) -> Result<(), SpecError> {
+        let refuse = |got: String, expected: &str| {
+            Err(SpecError(format!("{what}: got {got}, expected {expected}")))
+        };
+        if !(1..=MODES_MAX).contains(&self.modes.len()) {
+            return refuse(format!("{} modes", self.modes.len()), "1 to 16");
+        }
+        for Mode { time, share } in &self.modes {
+            if !(1..=LONGEST).contains(&time.0) {
+                return refuse(format!("{} ns", time.0), "at most one second, and some time");
+            }
+            if !(0.0..=1.0).contains(share) {
+                return refuse(format!("a share of {share}"), "0 to 1");
+            }
+        }
+        let sum: f64 = self.modes.iter().map(|mode| mode.share).sum();
+        if (sum - 1.0).abs() > SHARES_MISS {
+            return refuse(format!("shares that add up to {sum}"), "shares that add up to 1");
+        }
+        if !(0.0..=1.0).contains(&self.busy_share) {
+            return refuse(format!("a busy share of {}", self.busy_share), "0 to 1");
+        }
+        Ok(())
+    }
+}
+
+/// Modes made ready to be drawn from.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    /// Up to which 32-bit number each holds, and its time before and while it occupies something.
+    steps: Vec<(u32, u64, u64)>,
+}
+
+impl Times {
+    pub(super) fn new(modes: &Modes) -> Times {
+        let sum: f64 = modes.modes.iter().map(|mode| mode.share).sum();
+        let mut below = 0.0;
+        let steps = modes.modes.iter().map(|mode| {
+            below += mode.share / sum;
+            let busy = (mode.time.0 as f64 * modes.busy_share).round() as u64;
+            ((below * f64::from(u32::MAX)) as u32, mode.time.0 - busy.min(mode.time.0), busy)
+        });
+        Times { steps: steps.collect() }
+    }
+
+    /// The times before and while something is occupied, of what has this number.
+    #[inline]
+    pub(super) fn of(&self, number: u64) -> (u64, u64) {
+        let [first, rest @ ..] = self.steps.as_slice() else { return (0, 0) };
+        if rest.is_empty() {
+            return (first.1, first.2);
+        }
+        let drawn = (mixed(number) >> 32) as u32;
+        let step = self.steps.iter().find(|step| drawn <= step.0).unwrap_or(first);
+        (step.1, step.2)
+    }
+}
+
+/// A number that has nothing of the order of those given (the finisher of Steele, Lea and Flood 2014).
+#[inline]
+pub(super) fn mixed(number: u64) -> u64 {
+    let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_come_in_their_shares_and_a_number_keeps_its_own() {
+        let mode = |us: u64, share| Mode { time: Nanos(us * 1_000), share };
+        let modes =
+            Modes { modes: vec![mode(100, 0.6), mode(200, 0.3), mode(400, 0.1)], busy_share: 0.25 };
+        modes.check("read").unwrap();
+        assert_eq!(modes.mean(), Nanos(160_000));
+        let times = Times::new(&modes);
+        let count = |us: u64| (0..10_000).filter(|page| times.of(*page).1 == us * 250).count();
+        for (us, expected) in [(100, 6_000), (200, 3_000), (400, 1_000_usize)] {
+            assert!(count(us).abs_diff(expected) < 150, "{us}: {}", count(us));
+        }
+        assert_eq!(times.of(7), times.of(7));
+        assert!((0..100).all(|page| times.of(page).0 == 3 * times.of(page).1));
+    }
+
+    #[test]
+    fn modes_that_make_no_sense_are_refused() {
+        let one = Modes::from(Nanos(5));
+        let with = |mode: Mode| Modes { modes: vec![mode], ..one.clone() };
+        let said = |modes: Modes| modes.check("read").unwrap_err().0;
+        assert!(said(Modes { modes: Vec::new(), ..one.clone() }).contains("0 modes"));
+        assert!(said(with(Mode { time: Nanos(0), share: 1.0 })).contains("read: got 0 ns"));
+        assert!(said(with(Mode { time: Nanos(5), share: 0.5 })).contains("add up to 0.5"));
+        assert!(said(with(Mode { time: Nanos(5), share: f64::NAN })).contains("share of NaN"));
+        assert!(said(Modes { busy_share: 1.5, ..one }).contains("busy share of 1.5"));
+    }
+}

@@ -1,0 +1,296 @@
+//! The reads, or the writes, of a drive: what a sweep shows of them, found by search on the model itself.
+//!
+//! The ceiling is the greatest rate. Latency has two modes, of which the die (or the buffer's entrance)
+//! is taken for a part only. Both modes, their shares, that part and the number of dies are whatever
+//! brings rates, means, medians and 99th percentiles of all rows closest (Nelder and Mead 1965 for what is
+//! continuous; all of a few numbers of dies, and both places of the ceiling). Three rows leave several
+//! answers nearly as good; of those a mild prior prefers the plain ones.
+
+use forebay_core::device::ssd::{
+    Ceiling, Collection, Entrance, Mode, Modes, Power, Precondition, Ssd, SsdSpec,
+};
+use forebay_core::{Nanos, Op, SpecError};
+
+use super::simplex;
+use crate::closed::{Host, Job, Length, Pause, play};
+use crate::fit::sweep::SweepRow;
+
+/// What was found of one operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// Between two commands, us.
+    pub interval_us: f64,
+    /// Whether commands wait for each other behind the flash, not before it.
+    pub behind: bool,
+    /// Both latencies, us, and the share of the first.
+    pub modes_us: [f64; 2],
+    /// The share of the first.
+    pub first_share: f64,
+    /// The part of a latency for which a die is taken.
+    pub busy_share: f64,
+    /// Dies, or writes that enter the buffer at a time.
+    pub lanes: u32,
+    /// The host's pause.
+    pub host: Pause,
+    /// The least depth that was fitted.
+    pub depth_least: u32,
+}
+
+/// What errors weigh: a unit of cost each, as differences of logarithms.
+const IOPS_UNIT: f64 = 0.03;
+const MEAN_UNIT: f64 = 0.08;
+const MEDIAN_UNIT: f64 = 0.2;
+const P99_UNIT: f64 = 0.08;
+/// What the plain answer is preferred by.
+const PRIOR: f64 = 0.6;
+/// By so much more each I/O outstanding has to bring for a row to be the one to begin with.
+const FASTER: f64 = 1.03;
+/// The last step in depth brings less than this share of its I/Os, or else the rate still rises.
+const SATURATED: f64 = 0.7;
+/// No host of a benchmark pauses longer, us.
+const GAP_MAX_US: f64 = 20.0;
+
+/// Commands that a SATA drive takes, and that several NVMe queues do.
+pub(super) const SATA_DEPTH: u16 = 32;
+pub(super) const NVME_DEPTH: u16 = 1024;
+
+/// What a command takes beside its latency: nothing, since that is a part of it.
+const OVERHEAD: Nanos = Nanos::ZERO;
+/// Of a channel; a page takes little more than 3 us.
+pub(super) const CHANNEL_MB_PER_S: u64 = 1_200;
+
+/// The model that is searched on: as small as it can be without ever collecting garbage.
+fn searched(side: &Side, op: Op, queue_depth: u16, link_bytes_per_s: u64) -> SsdSpec {
+    let dies = if op == Op::Read { side.lanes } else { 16 };
+    let mut spec = SsdSpec {
+        capacity_bytes: 64 << 20,
+        page_bytes: 4096,
+        program_pages: 8,
+        pages_per_block: 256,
+        channels: dies,
+        dies_per_channel: 1,
+        over_provisioning_share: 8.0,
+        read: Nanos(1_000).into(),
+        program: Nanos(1_000),
+        erase: Nanos(1_000),
+        channel_bytes_per_s: CHANNEL_MB_PER_S * 1_000_000,
+        link_bytes_per_s,
+        duplex: queue_depth > SATA_DEPTH,
+        command: Nanos::ZERO,
+        ceiling: Ceiling::Arrival,
+        write_command: Nanos::ZERO,
+        write_ceiling: Ceiling::Arrival,
+        overhead: OVERHEAD,
+        entrance: None,
+        write_buffer_bytes: 16 << 20,
+        read_cache_bytes: 0,
+        power_loss_protection: false,
+        queue_depth,
+        collection: Collection::Greedy,
+        precondition: Precondition::default(),
+        len_max: 1 << 20,
+        power: Power::default(),
+    };
+    side.put_into(op, &mut spec);
+    spec
+}
+
+impl Side {
+    /// The times as the model has them.
+    pub(super) fn times(&self) -> Modes {
+        let [first, second] = self.modes_us;
+        let mode = |us: f64, share| Mode { time: Nanos((us * 1e3).round().max(1.0) as u64), share };
+        Modes {
+            modes: vec![mode(first, self.first_share), mode(second, 1.0 - self.first_share)],
+            busy_share: self.busy_share,
+        }
+    }
+
+    /// Sets what a drive takes for this operation.
+    fn put_into(&self, op: Op, spec: &mut SsdSpec) {
+        let interval = Nanos((self.interval_us * 1e3).round() as u64);
+        let ceiling = if self.behind { Ceiling::Completion } else { Ceiling::Arrival };
+        if op == Op::Read {
+            (spec.command, spec.ceiling, spec.read) = (interval, ceiling, self.times());
+        } else {
+            (spec.write_command, spec.write_ceiling) = (interval, ceiling);
+            spec.entrance = Some(Entrance { times: self.times(), lanes: self.lanes });
+        }
+    }
+
+    fn host_of(&self, op: Op) -> Host {
+        let none = Pause::default();
+        match op {
+            Op::Read => Host { reads: self.host, writes: none },
+            _ => Host { reads: none, writes: self.host },
+        }
+    }
+}
+
+/// What rows are fitted on.
+pub(super) struct Search<'a> {
+    op: Op,
+    rows: Vec<&'a SweepRow>,
+    base: &'a SweepRow,
+    queue_depth: u16,
+    link_bytes_per_s: u64,
+}
+
+/// An answer and how far it is from the rows.
+type Answer = (f64, Side);
+
+impl<'a> Search<'a> {
+    /// Fits `rows` of `op`, by depth; none without any.
+    pub(super) fn fit(
+        op: Op,
+        rows: &[&'a SweepRow],
+        queue_depth: u16,
+        link_bytes_per_s: u64,
+    ) -> Option<Side> {
+        let of_each = |row: &SweepRow| row.iops / f64::from(row.depth);
+        let base = rows
+            .iter()
+            .copied()
+            .reduce(|base, row| if of_each(row) > FASTER * of_each(base) { row } else { base })?;
+        let fitted = rows.iter().copied().filter(|row| row.depth >= base.depth).collect();
+        let search = Search { op, rows: fitted, base, queue_depth, link_bytes_per_s };
+        let mut side = search.best();
+        search.wake(&mut side, rows);
+        Some(side)
+    }
+
+    /// The best of a coarse search, searched on around the best few.
+    fn best(&self) -> Side {
+        let lanes: &[u32] = if self.op == Op::Read { &[1, 2, 4, 8, 16, 40] } else { &[1, 2, 4, 8] };
+        let mut answers: Vec<Answer> = Vec::new();
+        for behind in [false, true] {
+            for &lanes in lanes {
+                for interval_us in self.intervals() {
+                    let begun = Side { behind, lanes, interval_us, ..self.first_guess() };
+                    answers.push(self.descend(begun, 30));
+                }
+            }
+        }
+        answers.sort_by(|one, other| one.0.total_cmp(&other.0));
+        answers.truncate(4);
+        let beside = |(_, side): &Answer| {
+            let more = (side.lanes + 1).max(side.lanes * 3 / 2);
+            [side.lanes, more].map(|lanes| Side { lanes, ..side.clone() })
+        };
+        let near: Vec<Side> = answers.iter().flat_map(beside).collect();
+        answers.extend(near.into_iter().map(|side| self.descend(side, 60)));
+        let best = answers.into_iter().min_by(|one, other| one.0.total_cmp(&other.0));
+        best.map_or_else(|| self.first_guess(), |(_, side)| side)
+    }
+
+    /// Times between commands that are tried: the reciprocal of the greatest rate, or, where the rate
+    /// still rises at the end, also less.
+    fn intervals(&self) -> Vec<f64> {
+        let most = self.rows.iter().map(|row| row.iops).fold(0.0, f64::max);
+        let rises = match self.rows.as_slice() {
+            [.., before, last] => {
+                let depths = f64::from(last.depth) / f64::from(before.depth);
+                last.iops / before.iops > SATURATED * depths
+            }
+            _ => true,
+        };
+        let times: &[f64] = if rises { &[1.0, 0.7, 0.4] } else { &[1.0] };
+        times.iter().map(|times| 1e6 / most * times).collect()
+    }
+
+    fn first_guess(&self) -> Side {
+        let base = self.base;
+        let period_us = f64::from(base.depth) * 1e6 / base.iops;
+        let median = base.p50_us.or(base.mean_us).unwrap_or(period_us);
+        let p99 = base.p99_us.unwrap_or(median * 1.3).max(median * 1.02);
+        let mean = base.mean_us.unwrap_or(period_us);
+        let gap_us = (period_us - mean).clamp(0.0, GAP_MAX_US.min(0.2 * period_us));
+        Side {
+            interval_us: 0.0,
+            behind: false,
+            modes_us: [median, p99],
+            first_share: 0.6,
+            busy_share: 0.5,
+            lanes: 8,
+            host: Pause { gap: Nanos((gap_us * 1e3) as u64), wake: Nanos::ZERO },
+            depth_least: base.depth,
+        }
+    }
+
+    /// Searches on from `begun` with its dies, its ceiling and that ceiling's place.
+    fn descend(&self, begun: Side, steps: u32) -> Answer {
+        let logit = |share: f64| (share / (1.0 - share)).ln();
+        let share = |x: f64| 1.0 / (1.0 + (-x.clamp(-9.0, 9.0)).exp());
+        let [first, second] = begun.modes_us;
+        let room = (first - begun.interval_us).max(0.3 * first);
+        let from = [
+            logit(begun.busy_share.clamp(0.01, 0.99)),
+            room.ln(),
+            (second - first).max(0.02 * first).ln(),
+            logit(begun.first_share.clamp(0.01, 0.99)),
+        ];
+        let side = |x: &[f64; 4]| {
+            let first = x[1].clamp(-3.0, 15.0).exp();
+            Side {
+                busy_share: share(x[0]),
+                modes_us: [first, first + x[2].clamp(-6.0, 15.0).exp()],
+                first_share: share(x[3]),
+                ..begun.clone()
+            }
+        };
+        let (cost, x) = simplex::least(from, 0.3, steps, |x| self.cost(&side(x)));
+        (cost, side(&x))
+    }
+
+    /// How far a side is from the rows, and from a plain one.
+    fn cost(&self, side: &Side) -> f64 {
+        let squared = |model: Option<f64>, measured: Option<f64>, unit: f64| {
+            let pair = model.zip(measured);
+            pair.map_or(0.0, |(model, measured)| ((model / measured).ln() / unit).powi(2))
+        };
+        let mut cost = self.unusual(side);
+        for row in &self.rows {
+            let Ok(model) = self.measure(side, row) else { return f64::INFINITY };
+            cost += squared(Some(model.iops), Some(row.iops), IOPS_UNIT)
+                + squared(model.mean_us, row.mean_us, MEAN_UNIT)
+                + squared(model.p50_us, row.p50_us, MEDIAN_UNIT)
+                + squared(model.p99_us, row.p99_us, P99_UNIT);
+        }
+        cost
+    }
+
+    /// What a plain answer is preferred by: a dozen dies, taken for half of the time, and the median at
+    /// the least depth.
+    fn unusual(&self, side: &Side) -> f64 {
+        let median = self.base.p50_us.unwrap_or(side.modes_us[0]);
+        let plain = (median - side.interval_us).max(0.3 * median);
+        let busy = (side.busy_share / (1.0 - side.busy_share)).ln();
+        let lanes = (f64::from(side.lanes) / 12.0).ln();
+        let first = (side.modes_us[0] / plain).ln();
+        PRIOR * (busy.powi(2) / 4.0 + lanes.powi(2) / 4.0 + first.powi(2) / 0.04)
+    }
+
+    fn measure(&self, side: &Side, row: &SweepRow) -> Result<SweepRow, SpecError> {
+        let spec = searched(side, self.op, self.queue_depth, self.link_bytes_per_s);
+        let mut drive = Ssd::new(spec)?;
+        let job = Job::random(self.op, row.block_bytes, row.depth);
+        let depth = u64::from(row.depth);
+        // Longer I/Os take longer to simulate, and vary less.
+        let shorter = 1 + u64::from(row.block_bytes) / (32 << 10);
+        let ios = (3_500 + 30 * depth.min(256)) / shorter;
+        let length = Length { warm: 600 + 4 * depth, ios, until: Nanos::MAX };
+        let rows = play(&mut drive, &[job], side.host_of(self.op), length);
+        rows.into_iter().flatten().next().ok_or_else(|| SpecError("no I/O".to_string()))
+    }
+
+    /// How late the host wakes: what a row at depth 1 takes longer than the model, if that was left out.
+    fn wake(&self, side: &mut Side, rows: &[&SweepRow]) {
+        let Some(row) = rows.iter().find(|row| row.depth == 1 && row.depth < side.depth_least)
+        else {
+            return;
+        };
+        let Ok(model) = self.measure(side, row) else { return };
+        let late_us = 1e6 / row.iops - 1e6 / model.iops;
+        side.host.wake = Nanos((late_us * 1e3).max(0.0) as u64);
+    }
+}

@@ -1,0 +1,62 @@
+//! The least of a function of several variables without its derivatives (Nelder and Mead 1965).
+
+/// The least value that so many steps from `from` find, and where it is.
+pub(super) fn least<const N: usize>(
+    from: [f64; N],
+    span: f64,
+    steps: u32,
+    value: impl Fn(&[f64; N]) -> f64,
+) -> (f64, [f64; N]) {
+    let corner = |axis: usize| {
+        let mut at = from;
+        at[axis] += span;
+        (value(&at), at)
+    };
+    let mut corners = vec![(value(&from), from)];
+    corners.extend((0..N).map(corner));
+    for _ in 0..steps {
+        corners.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let worst = corners[N];
+        let middle: [f64; N] = std::array::from_fn(|axis| {
+            corners[..N].iter().map(|(_, at)| at[axis]).sum::<f64>() / N as f64
+        });
+        let beyond = |times: f64| {
+            let at =
+                std::array::from_fn(|axis| middle[axis] + times * (worst.1[axis] - middle[axis]));
+            (value(&at), at)
+        };
+        let reflected = beyond(-1.0);
+        corners[N] = if reflected.0 < corners[0].0 {
+            let expanded = beyond(-2.0);
+            if expanded.0 < reflected.0 { expanded } else { reflected }
+        } else if reflected.0 < corners[N - 1].0 {
+            reflected
+        } else {
+            beyond(0.5)
+        };
+        if corners[N].0 >= worst.0 {
+            let best = corners[0].1;
+            for (_, at) in &mut corners[1..] {
+                *at = std::array::from_fn(|axis| best[axis] + 0.5 * (at[axis] - best[axis]));
+            }
+            corners[1..].iter_mut().for_each(|corner| corner.0 = value(&corner.1));
+        }
+    }
+    corners.sort_by(|one, other| one.0.total_cmp(&other.0));
+    corners[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bottom_of_a_curved_valley_is_found() {
+        let valley = |x: &[f64; 2]| (1.0 - x[0]).powi(2) + 100.0 * (x[1] - x[0] * x[0]).powi(2);
+        let (cost, at) = least([-1.2, 1.0], 0.3, 300, valley);
+        assert!(cost < 1e-9 && (at[0] - 1.0).abs() < 1e-3, "{cost} at {at:?}");
+        // A cliff of what makes no sense.
+        let (_, at) = least([3.0], 0.5, 100, |x| if x[0] < 1.0 { f64::INFINITY } else { x[0] });
+        assert!((at[0] - 1.0).abs() < 1e-3, "{at:?}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Drives that others measured: fitted on some depths, judged on the others.
+
+use std::path::Path;
+
+use super::*;
+use crate::fit::check::{RowChecked, check};
+
+const MEASURED: &str = include_str!("../measured/sata-ssds.csv");
+
+/// The measured rows of a drive and an operation at these depths; at all where there are none.
+fn rows(drive: &str, op: Op, depths: &[u32]) -> Vec<SweepRow> {
+    let word = if op == Op::Read { "randread" } else { "randwrite" };
+    let of = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let number = |at: usize| cells[at].parse::<f64>().unwrap();
+        let is_asked = cells[0] == drive && cells[1] == word;
+        is_asked.then(|| SweepRow {
+            op,
+            block_bytes: 4096,
+            depth: number(3) as u32,
+            iops: number(6),
+            mean_us: Some(number(7)),
+            p50_us: Some(number(8)),
+            p99_us: Some(number(9)),
+            p999_us: Some(number(10)),
+            max_us: Some(number(11)),
+        })
+    };
+    let lines = MEASURED.lines().filter(|line| !line.starts_with('#'));
+    let rows = lines.skip(1).filter_map(of);
+    rows.filter(|row| depths.is_empty() || depths.contains(&row.depth)).collect()
+}
+
+fn sweep(rows: Vec<SweepRow>) -> Sweep {
+    Sweep { rows, ..Sweep::default() }
+}
+
+/// The rows of `all` on the drive that its device file, fitted to `some`, describes.
+fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
+    let known = SsdKnown { name: "judged".to_string(), capacity_bytes: None };
+    let fitted = fit(&sweep(some), known).unwrap();
+    let device = crate::read(Path::new("judged.toml"), &fitted.toml(&[], &[])).unwrap();
+    check(&device, &sweep(all))
+}
+
+/// Reads of a drive, fitted on `depths`, hold at all depths from `from` on.
+fn reads_hold(drive: &str, depths: &[u32], from: u32) {
+    let mut all = rows(drive, Op::Read, &[]);
+    all.retain(|row| row.depth >= from);
+    assert!(all.len() >= 6);
+    for RowChecked { what, check, .. } in judged(rows(drive, Op::Read, depths), all) {
+        let (rate, p99) = (check.iops_error(), check.p99_error().unwrap());
+        println!("{drive} on {depths:?}: {what}: rate {rate:+.3}, p99 {p99:+.3}");
+        assert!(rate.abs() <= 0.10, "{drive}: {what}: rate {rate:+.3}");
+        assert!(p99.abs() <= 0.15, "{drive}: {what}: p99 {p99:+.3}");
+    }
+}
+
+#[test]
+fn reads_of_a_pm883_hold_at_depths_that_were_not_fitted() {
+    reads_hold("samsung-pm883", &[1, 4, 32], 1);
+}
+
+#[test]
+fn reads_of_a_d3_s4610_hold_at_depths_that_were_not_fitted() {
+    reads_hold("intel-d3-s4610", &[1, 4, 32], 1);
+}
+
+#[test]
+fn reads_of_a_dc500m_hold_from_depth_2_on() {
+    // Its host sleeps at depth 1, where the drive seems slower than at 2.
+    reads_hold("kingston-dc500m", &[1, 4, 32], 2);
+    reads_hold("kingston-dc500m", &[2, 4, 32], 2);
+}
+
+#[test]
+fn all_rows_of_a_sweep_reads_and_writes_are_met() {
+    for drive in ["intel-d3-s4610", "kingston-dc500m"] {
+        let all = [rows(drive, Op::Read, &[]), rows(drive, Op::Write, &[])].concat();
+        for RowChecked { what, check, is_fitted } in judged(all.clone(), all) {
+            println!("{drive}: {what}: {:+.3} {:+.3?}", check.iops_error(), check.p99_error());
+            assert!(is_fitted && check.iops_error().abs() <= 0.10, "{drive}: {what}: {check:?}");
+        }
+    }
+}
+
+#[test]
+fn what_shows_no_drive_is_refused() {
+    let one = rows("samsung-pm883", Op::Read, &[1]);
+    let refused = |rows| fit(&sweep(rows), SsdKnown::default()).unwrap_err().to_string();
+    assert!(refused(one).contains("random reads at 1 queue depths"));
+    assert!(refused(Vec::new()).contains("two depths or more"));
+}
+
+#[test]
+fn rows_without_latencies_are_fitted_by_their_rates() {
+    let mut bare = rows("intel-d3-s4610", Op::Read, &[1, 4, 32]);
+    for row in &mut bare {
+        (row.mean_us, row.p50_us, row.p99_us, row.p999_us, row.max_us) =
+            (None, None, None, None, None);
+    }
+    for row in judged(bare.clone(), bare) {
+        assert!(row.check.iops_error().abs() < 0.1 && row.check.p99_error().is_none(), "{row:?}");
+    }
+}
