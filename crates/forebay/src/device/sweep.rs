@@ -152,10 +152,10 @@ fn fit_disk(
     if options.capacity_bytes.is_none() {
         notes.push("the drive's size is assumed to be 1 TB; --capacity gives it".to_string());
     }
-    let device = devices::read(output, &fitted.toml(&[]))?;
+    let text = fitted.toml();
+    let device = devices::read(output, &text)?;
     let checked = check(&device, sweep);
-    let checks: Vec<_> = checked.iter().map(|row| row.check.clone()).collect();
-    let text = fitted.toml(&checks) + &evidence_text(&checked);
+    let text = text + &evidence_text(&checked);
     Ok((checked, notes, text))
 }
 
