@@ -84,8 +84,11 @@ fn swept(figures: &SweepFigures) -> String {
 pub(crate) fn rows(rows: &[RowFigures]) -> String {
     let columns = ["row", "measured/s", "model/s", "error", "p99 measured", "p99 model", "error"];
     let mut table = output::table(columns);
-    let signed =
-        |share: f64| format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share.abs()));
+    let signed = |share: f64| {
+        let sign = if share < 0.0 { "-" } else { "+" };
+        let error = percent(share.abs());
+        if error.starts_with("0 ") { error } else { format!("{sign}{error}") }
+    };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
     for row in rows {
         let of_fit = if row.fitted { "" } else { " (not fitted)" };

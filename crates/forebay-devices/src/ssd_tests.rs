@@ -192,7 +192,7 @@ fn drives_sustain_what_was_measured() {
 #[test]
 fn a_worn_drive_has_no_stalls_of_whole_blocks() {
     use crate::closed::{Job, Length, play};
-    let device = open("990-pro:capacity-gb=16:overwritten-percent=200").unwrap();
+    let device = open("990-pro:capacity-gb=16:overwritten-percent=100").unwrap();
     let job = Job::random(forebay_core::Op::Write, 4096, 256);
     let length = Length { warm: 100_000, ios: 200_000, until: forebay_core::Nanos::MAX };
     let mut model = device.model.clone();

@@ -67,7 +67,7 @@ impl Counts {
                 continue;
             }
             self.writes += 1;
-            let place = (record.volume.into(), record.offset);
+            let place = (record.volume, record.offset);
             match ends.iter().rposition(|end| *end == place) {
                 Some(index) => {
                     ends.remove(index);

@@ -79,14 +79,18 @@ pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
     let link_mb_per_s = link(sweep, is_sata);
     let link = (link_mb_per_s.0 * 1e6) as u64;
     let side = |op, rows: &[&SweepRow]| Search::fit(op, rows, queue_depth, link);
-    let Some(reads) = side(Op::Read, &reads) else {
+    // One knows nothing of the other.
+    let (reads, writes) = std::thread::scope(|scope| {
+        let writes = scope.spawn(|| side(Op::Write, &writes));
+        (side(Op::Read, &reads), writes.join().ok().flatten())
+    });
+    let Some(reads) = reads else {
         return Err(FitError::TooLittle {
             what: "the sweep of a solid-state drive",
             got: "no random reads".to_string(),
             expected: "random reads at queue depths 1 to 64",
         });
     };
-    let writes = side(Op::Write, &writes);
     let written = sweep.rows.iter().chain(&sweep.sequential).filter(|row| row.op == Op::Write);
     let written = written.map(megabytes).fold(0.0, f64::max);
     let written_mb_per_s = if written > 0.0 { written } else { WRITTEN_MB_PER_S };

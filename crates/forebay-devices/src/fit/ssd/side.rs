@@ -47,6 +47,8 @@ const PRIOR: f64 = 0.6;
 const FASTER: f64 = 1.03;
 /// The last step in depth brings less than this share of its I/Os, or else the rate still rises.
 const SATURATED: f64 = 0.7;
+/// Rows of the coarse search.
+const COARSE_ROWS: usize = 4;
 /// No host of a benchmark pauses longer, us.
 const GAP_MAX_US: f64 = 20.0;
 
@@ -162,12 +164,13 @@ impl<'a> Search<'a> {
     /// The best of a coarse search, searched on around the best few.
     fn best(&self) -> Side {
         let lanes: &[u32] = if self.op == Op::Read { &[1, 2, 4, 8, 16, 40] } else { &[1, 2, 4, 8] };
+        let coarse = self.coarse();
         let mut answers: Vec<Answer> = Vec::new();
         for behind in [false, true] {
             for &lanes in lanes {
                 for interval_us in self.intervals() {
                     let begun = Side { behind, lanes, interval_us, ..self.first_guess() };
-                    answers.push(self.descend(begun, 30));
+                    answers.push(coarse.descend(begun, 30));
                 }
             }
         }
@@ -177,10 +180,23 @@ impl<'a> Search<'a> {
             let more = (side.lanes + 1).max(side.lanes * 3 / 2);
             [side.lanes, more].map(|lanes| Side { lanes, ..side.clone() })
         };
+        // Costs of few rows are no costs of all.
+        for (cost, side) in &mut answers {
+            *cost = self.cost(side);
+        }
         let near: Vec<Side> = answers.iter().flat_map(beside).collect();
         answers.extend(near.into_iter().map(|side| self.descend(side, 60)));
         let best = answers.into_iter().min_by(|one, other| one.0.total_cmp(&other.0));
         best.map_or_else(|| self.first_guess(), |(_, side)| side)
+    }
+
+    /// The same with a few of the rows, from the first to the last, for the coarse search.
+    fn coarse(&self) -> Search<'a> {
+        let last = self.rows.len().saturating_sub(1);
+        let some = last.min(COARSE_ROWS - 1);
+        let rows = (0..=some).map(|index| self.rows[index * last / some.max(1)]).collect();
+        let Search { op, base, queue_depth, link_bytes_per_s, .. } = *self;
+        Search { op, rows, base, queue_depth, link_bytes_per_s }
     }
 
     /// Times between commands that are tried: the reciprocal of the greatest rate, or, where the rate

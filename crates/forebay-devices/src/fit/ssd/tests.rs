@@ -74,6 +74,7 @@ fn reads_of_a_dc500m_hold_from_depth_2_on() {
 }
 
 #[test]
+#[ignore = "slow: make test-full"]
 fn all_rows_of_a_sweep_reads_and_writes_are_met() {
     for drive in ["intel-d3-s4610", "kingston-dc500m"] {
         let all = [rows(drive, Op::Read, &[]), rows(drive, Op::Write, &[])].concat();
