@@ -250,7 +250,7 @@ fn free_remedies_come_first_and_every_kind_is_told() {
 fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     let advice = advice(two_readers(4_000));
     let offloading = remedy(&advice, RemedyKind::Offloading);
-    assert!(offloading.run.is_none() && offloading.reason.contains("only reads"));
+    assert!(offloading.run.is_none() && offloading.reason.contains("writes nothing"));
     let caching = remedy(&advice, RemedyKind::Caching);
     assert!(caching.run.is_none() && caching.reason.contains("for the first time"));
     assert!(advice.findings.iter().any(|finding| finding.contains("only reads")));
