@@ -97,6 +97,7 @@ fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
         told.contains("times: fitted, rates within") && told.contains("an fio sweep"),
         "{told}"
     );
+    std::fs::create_dir(folder.path("more")).unwrap();
     folder.file("more/depth8.json", &results(&[job(8, [49016.25, 161.7, 150.5, 257.0])]));
     let mut validate = forebay(&["device", "validate", "--format", "json"]);
     let out = validate.arg(&output).arg(folder.path("more")).assert().success();
