@@ -40,13 +40,14 @@ impl OpenDevice {
         (queue.depth > 1).then_some(queue.catch_margin)
     }
 
-    /// The same drive with another such margin; none of what ranks no commands.
+    /// The same drive with such a margin, which is no guess then; none of what ranks no commands.
     pub fn at_catch_margin(&self, margin: Nanos) -> Option<OpenDevice> {
         self.catch_margin()?;
         let drive = self.changed(|controller| controller.queue.catch_margin = margin)?;
         let model = DeviceModel::Drive(Box::new(Drive::new(&drive).ok()?));
-        let name = format!("{} with a catch margin of {} ms", self.name, margin.as_millis_f64());
-        Some(OpenDevice { name, model, drive: Some(drive), ..self.clone() })
+        let name = format!("{} with a catch margin of {margin}", self.name);
+        let (drive, catch_margin_range) = (Some(drive), None);
+        Some(OpenDevice { name, model, drive, catch_margin_range, ..self.clone() })
     }
 }
 
@@ -99,6 +100,7 @@ mod tests {
         let margin = Nanos::from_micros(3210);
         let changed = drive.at_catch_margin(margin).unwrap();
         assert_eq!(changed.catch_margin(), Some(margin));
+        assert_eq!(changed.catch_margin_range(), None);
         let was = drive.drive.as_ref().unwrap().controller.queue;
         let is = changed.drive.as_ref().unwrap().controller.queue;
         assert_eq!((is.depth, is.starvation), (was.depth, was.starvation));
