@@ -10,7 +10,7 @@ use super::choice::Choice;
 use super::judge::{
     SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy, tells_latencies,
 };
-use super::sensitivity::{self, Sensitivity};
+use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
     From, OtherReplay, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict,
 };
@@ -38,8 +38,7 @@ pub(super) struct Case<'a> {
     pub(super) choice: &'a Choice<'a>,
     pub(super) plain: Option<&'a Plain>,
     pub(super) sensitivity: &'a [Sensitivity],
-    /// What is not recommended since it is not better on every drive, and what it saves on these.
-    pub(super) unsure: &'a [(String, Vec<Sensitivity>)],
+    pub(super) unsure: &'a [Unsure],
     /// How long requests come.
     pub(super) span_s: f64,
 }
@@ -166,7 +165,7 @@ impl Case<'_> {
 
     /// What would be recommended if the drive were known.
     fn unsure(&self) -> String {
-        let told = self.unsure.first().map(|(policy, drives)| {
+        let told = self.unsure.first().map(|Unsure { policy, drives }| {
             let assumed = self.results.iter().find(|run| run.policy == *policy);
             let on =
                 |one: &Sensitivity| format!("with {}, {}", one.with, one.saved(self.total_words()));

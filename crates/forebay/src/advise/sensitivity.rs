@@ -2,6 +2,7 @@
 //! with one part of it at a time at both ends of its range, or halved and doubled. What is not better at both ends of a
 //! range is not recommended ([`super::choice::Choice::holds`]).
 
+use forebay_trace::plural::listed;
 use serde::Serialize;
 
 use super::choice::Choice;
@@ -12,7 +13,6 @@ use crate::input::Input;
 use crate::progress::{Telling, Told};
 use crate::quantities::percent;
 use crate::simulate::{Bed, RunResult, Setup, run_all};
-use forebay_trace::plural::listed;
 
 /// What the recommended scheduler saves on a drive that is not quite as assumed.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +31,13 @@ pub struct Sensitivity {
     pub read_p99_gain_share: Option<f64>,
     /// Likewise of that of writes.
     pub write_p99_gain_share: Option<f64>,
+}
+
+/// A scheduler that is not better than the baseline on every drive that the device may be.
+pub(super) struct Unsure {
+    pub(super) policy: String,
+    /// What it saves on these drives.
+    pub(super) drives: Vec<Sensitivity>,
 }
 
 /// `chosen` against `baseline` on each of the drives that are `varied`; nothing where they are one.
@@ -59,7 +66,7 @@ pub(super) fn sensitivity(
 }
 
 /// `choice` without what is not better than the baseline on every drive that `device` may be: what it would use, and
-/// what it would have Linux use. And what was passed over for that, with what it saves on these drives.
+/// what it would have Linux use. And what was passed over for that.
 pub(super) fn on_every_drive<'a>(
     input: &Input,
     device: &OpenDevice,
@@ -67,8 +74,8 @@ pub(super) fn on_every_drive<'a>(
     setup: Setup,
     jobs: usize,
     progress: Telling<'_>,
-) -> Result<(Choice<'a>, Vec<(String, Vec<Sensitivity>)>), Error> {
-    let (mut sure, mut unsure): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
+) -> Result<(Choice<'a>, Vec<Unsure>), Error> {
+    let (mut sure, mut unsure): (Vec<String>, Vec<Unsure>) = (Vec::new(), Vec::new());
     let margins = device.at_margins();
     loop {
         let used = [choice.best(), choice.today()].into_iter().flatten();
@@ -81,7 +88,7 @@ pub(super) fn on_every_drive<'a>(
             true => sure.push(run.policy.clone()),
             false => {
                 choice = choice.without(&run.policy);
-                unsure.push((run.policy.clone(), drives));
+                unsure.push(Unsure { policy: run.policy.clone(), drives });
             }
         }
     }

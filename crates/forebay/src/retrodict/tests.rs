@@ -28,7 +28,7 @@ pub(crate) fn records(count: u64, gap_us: u64) -> Vec<Record> {
     };
     let mut at = Nanos::ZERO;
     let one = |_| {
-        at = at + Nanos::from_micros(draw(2 * gap_us));
+        at += Nanos::from_micros(draw(2 * gap_us));
         let op = if draw(4) == 0 { Op::Write } else { Op::Read };
         Record {
             at,
