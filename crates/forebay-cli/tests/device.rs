@@ -80,7 +80,7 @@ fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
         job(4, [29526.56, 133.5, 119.3, 203.8]),
         job(32, [63110.33, 505.4, 505.9, 692.2]),
     ];
-    folder.file("depth.json", &results(&jobs));
+    folder.file("depth.json", results(&jobs));
     let output = folder.path("mine.toml");
     let mut fit = forebay(&["device", "fit", "--format", "json"]);
     let out = fit.arg(folder.path("depth.json")).arg("-o").arg(&output).assert().success();
@@ -98,7 +98,7 @@ fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
         "{told}"
     );
     std::fs::create_dir(folder.path("more")).unwrap();
-    folder.file("more/depth8.json", &results(&[job(8, [49016.25, 161.7, 150.5, 257.0])]));
+    folder.file("more/depth8.json", results(&[job(8, [49016.25, 161.7, 150.5, 257.0])]));
     let mut validate = forebay(&["device", "validate", "--format", "json"]);
     let out = validate.arg(&output).arg(folder.path("more")).assert().success();
     let figures: Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
@@ -120,7 +120,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     fails(&mut fit(&broken), 2, &["broken.json", "cut short", "--output-format=json"]);
     let other = folder.file("other.json", "{\"a\": 1}");
     fails(&mut fit(&other), 2, &["other.json", "without \"jobs\""]);
-    let one = folder.file("one.json", &results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
+    let one = folder.file("one.json", results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
     fails(&mut fit(&one), 2, &["random reads at 1 queue depths"]);
     let mut kind = fit(&one);
     fails(kind.args(["--kind", "tape"]), 2, &["got 'tape', expected hdd or ssd"]);
