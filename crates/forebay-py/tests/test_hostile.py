@@ -155,5 +155,5 @@ def test_the_note_names_the_argument():
 def test_what_the_system_refuses_is_both(tmp_path, kind):
     path = tmp_path if kind is IsADirectoryError else tmp_path / "absent"
     with pytest.raises(OSError) as caught:
-        forebay.device_validate("sata250", path)
+        forebay.device_import(path, tmp_path / "new.toml")
     assert isinstance(caught.value, forebay.Error) and str(path) in str(caught.value)
