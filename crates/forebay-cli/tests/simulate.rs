@@ -397,8 +397,12 @@ fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
                 command.args(["--device", drive]).arg(trace).current_dir(folder.root());
                 command
             };
-            let parts =
-                [drive, "1500 writes of which 1500", "shingled", "choose a drive that is not"];
+            let parts = [
+                drive,
+                "1500 writes, 1500 of them at random",
+                "shingled",
+                "choose a drive that is not",
+            ];
             fails(&mut asked(&random), 2, &parts);
             ends(&mut asked(&in_order), 0);
         }

@@ -30,9 +30,7 @@ impl OpenDevice {
             ..self.clone()
         })
     }
-}
 
-impl OpenDevice {
     /// How much earlier than a sector the head has to be there for the drive to count on it when it ranks commands; none
     /// of what ranks none.
     pub fn catch_margin(&self) -> Option<Nanos> {

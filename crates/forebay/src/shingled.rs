@@ -33,8 +33,8 @@ pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<S
     let few = random * WRITES_ONE_IN <= writes || random * REQUESTS_ONE_IN <= requests;
     Ok((random > 1 && !few).then(|| {
         format!(
-            "{}: got {} of which {random} go on from no write before them, expected reads and writes in order: the drive \
-             is shingled, and what a random write makes it move is not modelled; choose a drive that is not \
+            "{}: got {}, {random} of them at random, expected sequential writes: the drive is shingled, and what it moves for a \
+             random write is not modelled; choose a drive that is not \
              (`forebay devices`)",
             device.name,
             counted(writes, "write"),
@@ -127,7 +127,7 @@ mod tests {
                 said.is_input() && said.to_string().contains("the drive is shingled"),
                 "{said}"
             );
-            assert!(said.to_string().contains("got 50 writes of which 50"), "{said}");
+            assert!(said.to_string().contains("got 50 writes, 50 of them at random"), "{said}");
             assert!(
                 check(device, &input(&reads)).is_ok() && check(device, &input(&in_order)).is_ok()
             );

@@ -168,14 +168,14 @@ impl Case<'_> {
         let told = self.unsure.first().map(|Unsure { policy, drives }| {
             let assumed = self.results.iter().find(|run| run.policy == *policy);
             let on =
-                |one: &Sensitivity| format!("with {}, {}", one.with, one.saved(self.total_words()));
+                |one: &Sensitivity| format!("{} with {}", one.saved(self.total_words()), one.with);
             let on: Vec<String> = drives.iter().map(on).collect();
             let assumed = assumed.map_or(String::new(), |run| self.falls(run));
             format!("{policy}: as assumed, {assumed}; it saves {}.", on.join("; "))
         });
         format!(
-            "It depends on how the drive chooses among its commands, which no data sheet tells. {} {} Measure the drive to \
-             know: docs/measure-a-drive.md.",
+            "It depends on how the drive chooses among its commands, which its data sheet does not say. {} {} To \
+             be sure, measure the drive: docs/measure-a-drive.md.",
             told.unwrap_or_default(),
             self.stay()
         )
