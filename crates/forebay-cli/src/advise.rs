@@ -9,8 +9,8 @@ use forebay::advise::{
 };
 use forebay::devices;
 use forebay::report;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bytes, millis, or_none, seconds, significant};
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::{bytes, millis, or_none, seconds, significant};
 use forebay_trace::write::Kept;
 
 use crate::options::{Jobs, Reading, Replaying, TracePath};

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use forebay::array_score::{Asked, CHUNKS, LEVELS, Score, score};
 use forebay::devices;
 use forebay_core::stack::array;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::millis;
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::millis;
 
 use crate::output::{self, Format, Rows, say};
 use crate::progress::Progress;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::cache_curve::{Curve, CurveOptions, CurvePoint};
 use forebay::report;
-use forebay_trace::grid::right;
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::{bytes, or_none, percent};
+use forebay_show::grid::right;
+use forebay_show::plural::counted;
+use forebay_show::quantities::{bytes, or_none, percent};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use forebay_live::capture::Captured;
 use forebay_play::capture::{self, Asked, Begun, News, Via};
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::{rate, seconds, significant};
+use forebay_show::plural::counted;
+use forebay_show::quantities::{rate, seconds, significant};
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};

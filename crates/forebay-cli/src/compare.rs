@@ -6,9 +6,9 @@ use clap::Args;
 use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::progress::Told;
 use forebay::{devices, names, report, words};
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::{bound, bytes, or_none, significant};
+use forebay_show::grid::{Cell, right};
+use forebay_show::plural::counted;
+use forebay_show::quantities::{bound, bytes, or_none, significant};
 use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::convert::{Converted, convert, extents, read_key};
 use forebay::model::open::expect_trace;
+use forebay_show::plural::counted;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::anonymize::{Anonymized, CELL_BYTES, Extents, Key};
-use forebay_trace::plural::counted;
 use forebay_trace::write::{self, Kept};
 use forebay_trace::{Reader, open};
 

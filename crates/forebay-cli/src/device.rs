@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use forebay::device::{self, Compared};
 use forebay::devices::validate::{Arrivals, Validation};
-use forebay_trace::quantities::{millis, percent, significant};
+use forebay_show::quantities::{millis, percent, significant};
 
 use crate::device_fit::{Fit, rows};
 use crate::output::{self, Format, say};

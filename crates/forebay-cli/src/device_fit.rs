@@ -6,7 +6,7 @@ use clap::Args;
 use forebay::device::{self, DriveKind, FitFigures, FitOptions, RowFigures, SweepFigures};
 use forebay::devices::fit::Fitted;
 use forebay::quantities::percent;
-use forebay_trace::quantities::{millis, significant};
+use forebay_show::quantities::{millis, significant};
 
 use crate::output::{self, Format, say};
 

@@ -7,8 +7,8 @@ use forebay::model::fit::{Detail, FitOptions, Fitted, fit};
 use forebay::model::judge::{Judged, VerdictOfTwins, judge};
 use forebay::progress::Told;
 use forebay_model::BUDGET_BYTES;
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::bytes;
+use forebay_show::plural::counted;
+use forebay_show::quantities::bytes;
 use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 

@@ -9,8 +9,8 @@ use forebay::model::open::{expect_end, open_model};
 use forebay_core::Nanos;
 use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
+use forebay_show::plural::counted;
 use forebay_trace::Reader;
-use forebay_trace::plural::counted;
 use forebay_trace::write::{self, Draft, Kept};
 
 use crate::options::span;

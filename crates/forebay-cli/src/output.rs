@@ -10,8 +10,8 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use forebay::refusal::with_remedy;
-use forebay_trace::grid::Grid;
-use forebay_trace::prose;
+use forebay_show::grid::Grid;
+use forebay_show::prose;
 use serde::Serialize;
 
 /// How results are printed.

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use forebay::partition::{Found, Step, part};
+use forebay_show::plural::counted;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::open;
-use forebay_trace::plural::counted;
 
 use crate::options::say_notes;
 use crate::output::say;

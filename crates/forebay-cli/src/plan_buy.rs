@@ -12,8 +12,8 @@ use forebay::plan::buy::{
 use forebay::plan::consolidate::Begin;
 use forebay::report;
 use forebay_core::Nanos;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, or_none, percent, significant};
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::{bound, or_none, percent, significant};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 

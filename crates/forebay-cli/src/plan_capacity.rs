@@ -11,8 +11,8 @@ use forebay::progress::Told;
 use forebay::quantities;
 use forebay::report;
 use forebay_core::Nanos;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::bound;
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::bound;
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath, say_once};

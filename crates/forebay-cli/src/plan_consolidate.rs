@@ -15,8 +15,8 @@ use forebay::plan::costed::Load;
 use forebay::progress::Told;
 use forebay::report::{self, ConsolidatePage};
 use forebay_core::Nanos;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, significant};
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::{bound, significant};
 use forebay_trace::write::Kept;
 
 use crate::options::{Source, TracePath};

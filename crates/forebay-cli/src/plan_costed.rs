@@ -12,8 +12,8 @@ use forebay::plan::costed::{Answer, Costs, Load, answer};
 use forebay::plan::sla::Sla;
 use forebay::report;
 use forebay_core::Nanos;
-use forebay_trace::grid::right;
-use forebay_trace::quantities::{bound, significant};
+use forebay_show::grid::right;
+use forebay_show::quantities::{bound, significant};
 use serde::Serialize;
 
 use crate::options::{Source, say_notes, say_once};

@@ -8,8 +8,8 @@ use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Question, Row, answer};
 use forebay::progress::{Told, unheard};
 use forebay::report::{self, CapacityPage, DevicesPart};
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::bound;
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::bound;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::write::Kept;
 

@@ -8,8 +8,8 @@ use forebay::plan::amount::{Fraction, share_found};
 use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
 use forebay::report::{self, PowerPage};
 use forebay_core::Nanos;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bound, millis, percent, significant};
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::{bound, millis, percent, significant};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 

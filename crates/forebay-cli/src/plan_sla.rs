@@ -6,8 +6,8 @@ use clap::Args;
 use forebay::plan::sla::{Division, Price, Sla as Promise, price};
 use forebay::report::{self, SlaPage};
 use forebay_core::rtt::RATE_MAX_IOPS;
-use forebay_trace::grid::right;
-use forebay_trace::quantities::bound;
+use forebay_show::grid::right;
+use forebay_show::quantities::bound;
 use forebay_trace::write::Kept;
 use serde::Serialize;
 

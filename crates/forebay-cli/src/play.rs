@@ -7,9 +7,9 @@ use clap::Args;
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
 use forebay_play::{AS_RECORDED, Driver, News, Place, Plan, PlayResult};
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::{millis, or_none, seconds, significant};
+use forebay_show::grid::{Cell, right};
+use forebay_show::plural::counted;
+use forebay_show::quantities::{millis, or_none, seconds, significant};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 

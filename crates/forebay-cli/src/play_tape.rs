@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use forebay::tape::{self, Checked};
-use forebay_trace::plural::counted;
+use forebay_show::plural::counted;
 use serde::Serialize;
 
 use crate::output::{self, Format};

@@ -1,6 +1,6 @@
 //! Progress on standard error, and only when somebody is watching it.
 
-use forebay_trace::quantities;
+use forebay_show::quantities;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;

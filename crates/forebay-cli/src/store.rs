@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use forebay_show::plural::counted;
+use forebay_show::quantities::bytes;
 use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::bytes;
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, say};

@@ -19,9 +19,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use clap::Args;
+use forebay_show::plural::{counted, verb};
 use forebay_store::{Config, Finding, KEY_MAX, Store, StoreError, VALUE_MAX, look};
 use forebay_trace::open;
-use forebay_trace::plural::{counted, verb};
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, Format, say};

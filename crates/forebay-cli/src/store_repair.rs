@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use forebay_show::plural::{counted, verb};
 use forebay_store::{
     Checked, Config, Disks, Finding, Key, Loss, PutSpan, Spare, Store, StoreError, Trouble,
     is_among, look,
 };
-use forebay_trace::plural::{counted, verb};
 
 use crate::output;
 use crate::progress::Progress;

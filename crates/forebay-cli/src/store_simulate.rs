@@ -8,12 +8,12 @@ use forebay::devices;
 use forebay::plan::power::Disk;
 use forebay::quantities;
 use forebay_core::Nanos;
+use forebay_show::grid::{Cell, right};
+use forebay_show::quantities::{bytes, joules, millis, percent, rate, seconds};
 use forebay_store::{
     Arrangement, Compared, Config, InPlace, Keys, Load, Predicted, Row, StoreError, Time, Tree,
     TreeSync, compare, predict,
 };
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::quantities::{bytes, joules, millis, percent, rate, seconds};
 
 use crate::options::span;
 use crate::output::{self, Format, Rows, say, wrapped};

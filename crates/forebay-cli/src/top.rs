@@ -16,9 +16,9 @@ use forebay_serve::figures::{
 
 use forebay::plan::amount::share_found;
 use forebay::words;
-use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::plural::{counted, verb};
-use forebay_trace::quantities::{self, bound, millis, or_none, percent, rate, significant};
+use forebay_show::grid::{Cell, Grid, right};
+use forebay_show::plural::{counted, verb};
+use forebay_show::quantities::{self, bound, millis, or_none, percent, rate, significant};
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};

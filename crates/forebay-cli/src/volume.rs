@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use forebay_core::stack::array::{Census, Geometry, Kind, LEVELS, LOST_LISTED, Level};
-use forebay_trace::plural::{counted, listed, verb};
-use forebay_trace::quantities;
+use forebay_show::plural::{counted, listed, verb};
+use forebay_show::quantities;
 use forebay_volume::{Create, NonMember, Opened};
 use serde::Serialize;
 

@@ -15,7 +15,7 @@ use forebay_trace::{Notes, Reader};
 pub use forebay_live::capture::{News, Via};
 
 use crate::error::Error;
-use forebay_trace::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 
 /// What to capture, and where to.
 #[derive(Clone, Copy, Debug)]

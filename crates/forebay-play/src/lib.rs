@@ -32,7 +32,7 @@ use forebay::input::Input;
 use forebay::progress::Meter;
 use forebay::replayed::{Replay, Replayed, Setup};
 use forebay::tape::{Blank, Header, Tape};
-use forebay_trace::quantities::seconds;
+use forebay_show::quantities::seconds;
 
 pub use error::Error;
 pub use forebay_live::Driver;

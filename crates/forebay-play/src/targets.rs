@@ -6,7 +6,7 @@ use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
 use forebay_core::Lane;
 use forebay_live::{Kind, Opening, Target};
-use forebay_trace::quantities::bytes;
+use forebay_show::quantities::bytes;
 
 use crate::Plan;
 use crate::error::{Error, unfit};

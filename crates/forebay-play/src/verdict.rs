@@ -2,8 +2,8 @@
 
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::{millis, seconds, significant};
+use forebay_show::plural::counted;
+use forebay_show::quantities::{millis, seconds, significant};
 
 /// A host that issues one request in a hundred later than this does not play the trace.
 const LATE_MS: f64 = 1.0;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
-use forebay_trace::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 
 /// How often the same kind of event is told, at most.
 const EVERY: Nanos = Nanos::from_millis(10_000);

@@ -5,7 +5,7 @@
 
 use std::mem::discriminant;
 
-use forebay_trace::quantities;
+use forebay_show::quantities;
 
 use crate::config::{Back, Blocks, Config, Named, On};
 use crate::server::Server;

@@ -1,9 +1,9 @@
 //! Gaps in a trace that are far longer than all the rest of it: a clock that was set, or a stamp that is wrong.
 
 use crate::order::clock::long;
-use crate::plural::counted;
-use crate::quantities;
 use crate::trace::Record;
+use forebay_show::plural::counted;
+use forebay_show::quantities;
 
 /// Least gaps, in nanoseconds: an hour, and, in a trace that has few of them, a minute.
 const GAPS_NS: [u64; 2] = [3_600_000_000_000, 60_000_000_000];

@@ -16,16 +16,14 @@ pub mod error;
 mod fields;
 pub mod formats;
 mod gaps;
-pub mod grid;
+
 mod lines;
 mod naming;
 mod op_flags;
 pub mod open;
 pub mod order;
 pub mod partition;
-pub mod plural;
-pub mod prose;
-pub mod quantities;
+
 mod rows;
 pub mod streams;
 pub mod table;

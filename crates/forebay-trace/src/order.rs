@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use forebay_core::Nanos;
 
 use crate::error::TraceError;
-use crate::plural::{counted, verb};
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use clock::{Clock, LOOK_AHEAD};
+use forebay_show::plural::{counted, verb};
 
 /// Records held back to be sorted.
 pub const WINDOW: usize = 65_536;

@@ -7,8 +7,8 @@ use std::path::Path;
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::{Place, TraceError};
-use crate::plural::{counted, verb};
 use crate::trace::Record;
+use forebay_show::plural::{counted, verb};
 
 /// Longest request believed.
 pub(crate) const LEN_BYTES_MAX: u64 = 1 << 30;

@@ -3,7 +3,7 @@
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::TraceError;
-use crate::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ mod sweep;
 
 use std::path::{Path, PathBuf};
 
-use forebay_trace::plural::counted;
+use forebay_show::plural::counted;
 use forebay_trace::write::Kept;
 use serde::Serialize;
 

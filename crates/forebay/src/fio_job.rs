@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forebay_core::{Nanos, Op};
+use forebay_show::quantities::bytes;
 use forebay_trace::begins::Begins;
-use forebay_trace::quantities::bytes;
 use forebay_trace::touched::{Folded, Touched};
 use forebay_trace::write::Draft;
 use forebay_trace::{Reader, Record};

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use forebay_core::{Flags, Nanos, Op};
+use forebay_show::plural::counted;
+use forebay_show::quantities::bytes;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
-use forebay_trace::plural::counted;
-use forebay_trace::quantities::bytes;
 use forebay_trace::streams::{self, Grouping, StreamBy};
 use forebay_trace::touched::{Folded, Stretch, Touched};
 use forebay_trace::write::Kept;

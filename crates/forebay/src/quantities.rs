@@ -1,8 +1,8 @@
 //! Figures for sentences: as tables have them, without zeros that end them.
 
-pub(crate) use forebay_trace::plural::counted;
-use forebay_trace::quantities;
-pub use forebay_trace::quantities::{bound, money, watts};
+pub(crate) use forebay_show::plural::counted;
+use forebay_show::quantities;
+pub use forebay_show::quantities::{bound, money, watts};
 
 /// Three digits.
 pub fn significant(value: f64) -> String {

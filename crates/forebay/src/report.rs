@@ -5,13 +5,10 @@
 //! its size has a bound that does not depend on the trace. Pictures are SVG written here, not by a
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
-mod axis;
-mod bars;
 mod buy;
 mod cache;
 mod capacity;
 mod card;
-mod charts;
 mod claims;
 mod closer;
 mod consolidate;
@@ -22,14 +19,10 @@ mod load;
 mod page;
 mod pictures;
 mod plain;
-mod plot;
 mod power;
-mod prose;
 mod runs;
 mod sla;
-mod table;
 mod tables;
-mod text;
 
 pub use capacity::{CapacityPage, DevicesPart};
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
@@ -60,7 +53,7 @@ pub fn html(advice: &Advice) -> String {
 
 /// A value of JSON as pages have it: [`words::shown`] in print's figures.
 pub fn shown_value(key: &str, value: f64) -> String {
-    text::typeset(&words::shown(key, value))
+    forebay_show::html::text::typeset(&words::shown(key, value))
 }
 
 /// The report on how large a cache should be.
@@ -177,7 +170,7 @@ mod tests {
     fn says_the_headline_and_names_each_policy() {
         let page = html(&advice());
         let read = read(&page);
-        assert!(read.contains(&forebay_trace::prose::joined(&advice().headline)));
+        assert!(read.contains(&forebay_show::prose::joined(&advice().headline)));
         for policy in ["noop", "deadline", "cfq", "bid"] {
             assert!(read.contains(policy), "{policy}");
         }
@@ -298,24 +291,6 @@ mod tests {
             told("heads-0-d").contains(" reads and writes at cylinders "),
             "{}",
             told("heads-0-d")
-        );
-    }
-
-    /// Where a sheet of paper ends, what names something goes with it.
-    #[test]
-    fn headings_and_notes_are_printed_beside_what_they_are_of() {
-        let sheet = include_str!("report/style.css");
-        let print = sheet.split("@media print").nth(1).unwrap();
-        let rule = |ends: &str| print.lines().find(|line| line.trim_end().ends_with(ends)).unwrap();
-        let after = rule("{ break-after: avoid; }");
-        for named in ["h2", "summary", "thead", ".legend", ".told", ".small:has(+ :not(p))"] {
-            assert!(after.contains(named), "{named}");
-        }
-        assert!(rule("{ break-before: avoid; }").contains(".wide + .small"));
-        assert!(rule("{ break-inside: avoid; }").contains("figure"));
-        assert!(
-            print.contains(".broad { display: block; }")
-                && print.contains(".slim { display: none; }")
         );
     }
 

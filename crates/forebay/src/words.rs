@@ -3,7 +3,7 @@
 //! A key ends with its unit (docs/schema.md), `read_p99_ms`, or with a limit behind it, `flash_used_bytes_max`; where it lies within others they stand before it,
 //! `recommended.size_mib`; behind a colon stands which of several it is, `size_share:4096_bytes`.
 
-use forebay_trace::quantities::{bound, bytes, joules, percent, seconds, significant};
+use forebay_show::quantities::{bound, bytes, joules, percent, seconds, significant};
 
 use crate::plan::amount;
 

@@ -3,9 +3,9 @@
 use forebay::simulate::{DeviceFigures, LeastTime, Replay, RunResult};
 use forebay::statistics::StreamShare;
 use forebay::words;
-use forebay_trace::grid::{Cell, right};
-use forebay_trace::plural;
-use forebay_trace::quantities::{
+use forebay_show::grid::{Cell, right};
+use forebay_show::plural;
+use forebay_show::quantities::{
     NONE, bound, bytes, joules, millis, or_none, percent, seconds, significant,
 };
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use forebay_trace::grid::{Cell, Grid, right};
-use forebay_trace::quantities::{bytes, millis, percent, rate, significant};
+use forebay_show::grid::{Cell, Grid, right};
+use forebay_show::quantities::{bytes, millis, percent, rate, significant};
 use serde::Serialize;
 
 use super::Benching;

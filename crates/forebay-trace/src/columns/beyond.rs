@@ -2,7 +2,7 @@
 //! name.
 
 use crate::columns::cursor::{Cursor, Separator};
-use crate::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 
 /// Counts them.
 #[derive(Default)]

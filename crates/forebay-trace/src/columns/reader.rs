@@ -14,9 +14,9 @@ use crate::columns::spec::Columns;
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::lines::{CUT_HINT, Lines};
-use crate::plural::{counted, verb};
 use crate::rows::{names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use forebay_show::plural::{counted, verb};
 
 /// What the first line may be beside a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

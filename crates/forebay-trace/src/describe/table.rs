@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
-use crate::grid::{Cell, Grid, right};
-use crate::plural::counted;
-use crate::prose;
-use crate::quantities::{self, or_none, significant};
+use forebay_show::grid::{Cell, Grid, right};
+use forebay_show::plural::counted;
+use forebay_show::prose;
+use forebay_show::quantities::{self, or_none, significant};
 
 /// How wide a page is.
 const COLUMNS: u16 = 100;

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use super::blktrace::{Back, Event, Pairing, Sorted, Source, What};
 use crate::error::{Place, TraceError};
-use crate::plural::{counted, verb};
 use crate::trace::{Dictionary, Notes, Reader, Record};
+use forebay_show::plural::{counted, verb};
 use line::Line;
 
 /// Devices that are remembered for what is said of remaps.

@@ -17,7 +17,7 @@
 
 mod header;
 
-use crate::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 use std::io::BufRead;
 use std::path::Path;
 

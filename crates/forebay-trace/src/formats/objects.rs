@@ -20,9 +20,9 @@ use forebay_core::{Flags, Nanos, Op};
 
 use super::numbering::anonymous;
 use crate::error::TraceError;
-use crate::plural::counted;
 use crate::rows::LEN_BYTES_MAX;
 use crate::trace::{Dictionary, Notes, Reader, Record};
+use forebay_show::plural::counted;
 
 /// Bytes of a sector.
 const SECTOR_BYTES: u64 = 512;

@@ -23,8 +23,8 @@
 
 mod columns;
 
-use crate::plural::{counted, verb};
 use forebay_core::Nanos;
+use forebay_show::plural::{counted, verb};
 
 use super::blkparse::rwbs;
 use super::blktrace::{SECTOR_BYTES, Span};

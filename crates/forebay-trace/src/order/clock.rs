@@ -20,9 +20,9 @@ use forebay_core::Nanos;
 
 pub(super) use again::LOOK_AHEAD;
 
-use crate::plural::{counted, verb};
-use crate::quantities;
 use crate::trace::Record;
+use forebay_show::plural::{counted, verb};
+use forebay_show::quantities;
 
 /// Least step back that is told of.
 const STEP_NS: u64 = 900_000_000;

@@ -13,7 +13,7 @@
 
 use super::sample::{Runs, Sample};
 use super::{Doubt, EXTENT_MAX, Evidence, Finding, LARGE_BYTES, LEN_MEAN_LEAST, RATE_MAX};
-use crate::quantities;
+use forebay_show::quantities;
 
 /// Runs that show a unit.
 const RUNS_LEAST: u64 = 16;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::columns::date::day_of;
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
-use crate::quantities;
+use forebay_show::quantities;
 
 /// Records that are needed to look at the date.
 const DATED_LEAST: usize = 10;

@@ -5,7 +5,7 @@
 //! whole blocks covers those it touches. Flushes and trims have no place and are left out; volumes
 //! become device numbers.
 
-use crate::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 use std::io::Write;
 
 use forebay_core::Op;

@@ -5,7 +5,7 @@
 //! so a slow disk delays all that follows; it does not wait while the line before says 0. A volume is a file, announced at its first request and closed at the end. A flush
 //! is a `sync`. Streams, latencies, flags and nanoseconds have no place in this format.
 
-use crate::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 use std::io::Write;
 
 use forebay_core::{Nanos, Op};

@@ -1,7 +1,7 @@
 //! What a format of bare requests cannot keep: streams, latencies and flags.
 
-use crate::plural::counted;
 use crate::trace::{Dictionary, Record};
+use forebay_show::plural::counted;
 
 /// Counts what is lost.
 #[derive(Default)]

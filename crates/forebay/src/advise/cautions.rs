@@ -1,6 +1,6 @@
 //! What to keep in mind when believing an advice.
 
-use forebay_trace::plural::verb;
+use forebay_show::plural::verb;
 
 use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW, tells_latencies};

@@ -2,8 +2,8 @@
 
 use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
+use forebay_show::plural::{listed, verb};
 use forebay_trace::describe::printable;
-use forebay_trace::plural::{listed, verb};
 
 use super::available::{EQUAL_SLOTS, served};
 use super::choice::Choice;

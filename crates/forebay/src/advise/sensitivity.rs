@@ -2,7 +2,7 @@
 //! with one part of it at a time at both ends of its range, or halved and doubled. What is not better at both ends of a
 //! range is not recommended ([`super::choice::Choice::holds`]).
 
-use forebay_trace::plural::listed;
+use forebay_show::plural::listed;
 use serde::Serialize;
 
 use super::choice::Choice;

@@ -3,7 +3,7 @@
 //! The bound on features is the paper's own worst case (**model**, section V.C). All others are Forebay's, and those
 //! that a trace does not keep to by itself give way to what its own resamples differ by.
 
-use forebay_trace::quantities::{percent, significant};
+use forebay_show::quantities::{percent, significant};
 
 use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
 use super::measure::DeviationKind;

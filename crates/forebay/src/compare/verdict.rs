@@ -1,6 +1,6 @@
 //! The verdict: for what the second trace may stand in for the first, and for what not.
 
-use forebay_trace::plural::listed;
+use forebay_show::plural::listed;
 use serde::Serialize;
 
 use super::bounds::BoundCheck;

@@ -26,7 +26,7 @@ pub use pools::{EPOCHS_MAX, POOLS_MAX};
 
 use forebay_core::Nanos;
 use forebay_core::rtt::RATE_MAX_IOPS;
-use forebay_trace::plural::counted;
+use forebay_show::plural::counted;
 use serde::Serialize;
 
 use self::pools::Profile;

@@ -1,13 +1,13 @@
 //! The report of `plan buy`: what to buy, what each thing that was tried comes to, what cannot do it, and the answer
 //! as configuration.
 
-use forebay_trace::quantities;
+use forebay_show::quantities;
 
-use super::page::{document, header, section, tiles};
-use super::prose::paragraphs;
-use super::table::{Mark, headings, table};
-use super::text::{NONE, bound, bytes, count, escape, name, percent, significant};
 use crate::plan::buy::{Answer, ClientNeed, Row};
+use forebay_show::html::document::{document, header, section, tiles};
+use forebay_show::html::paragraphs::paragraphs;
+use forebay_show::html::table::{Mark, headings, table};
+use forebay_show::html::text::{NONE, bound, bytes, count, escape, name, percent, significant};
 
 /// Rows that are shown; what is far behind nobody buys.
 const ROWS_MAX: usize = 40;

@@ -1,15 +1,15 @@
 //! The report of `cache`: how large a cache should be, what caches of each size miss, and the figures of every size that
 //! was looked at.
 
-use super::axis::Axis;
-use super::charts::{legend, series_class};
-use super::page::{document, folded, header, section, tiles};
-use super::pictures::figure;
-use super::plot::{Caption, Plot, Shape, in_both};
-use super::prose::{called, paragraphs};
-use super::table::{Mark, headings, table};
-use super::text::{NONE, bytes, count, percent, ratio};
 use crate::cache_curve::{Curve, CurvePoint};
+use forebay_show::html::axis::Axis;
+use forebay_show::html::charts::{legend, series_class};
+use forebay_show::html::document::{document, folded, header, section, tiles};
+use forebay_show::html::figure;
+use forebay_show::html::paragraphs::{called, paragraphs};
+use forebay_show::html::plot::{Caption, Plot, Shape, in_both};
+use forebay_show::html::table::{Mark, headings, table};
+use forebay_show::html::text::{NONE, bytes, count, percent, ratio};
 
 pub(super) fn page(curve: &Curve) -> String {
     let verdict = match curve.recommended {

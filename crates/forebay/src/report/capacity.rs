@@ -1,18 +1,18 @@
 //! The report of `plan capacity`: the table, and capacity over fraction as a picture.
 
-use super::axis::Axis;
-use super::charts::{legend, series_class};
-use super::page::{document, header, section};
-use super::pictures::figure;
-use super::plot::{Caption, Plot};
-use super::prose::{called, paragraphs, said};
-use super::table::{Mark, TableRow, table};
 use super::tables::within;
-use super::text::{bound, count, name, ratio, seconds, significant};
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
 use crate::plan::devices;
+use forebay_show::html::axis::Axis;
+use forebay_show::html::charts::{legend, series_class};
+use forebay_show::html::document::{document, header, section};
+use forebay_show::html::figure;
+use forebay_show::html::paragraphs::{called, paragraphs, said};
+use forebay_show::html::plot::{Caption, Plot};
+use forebay_show::html::table::{Mark, TableRow, table};
+use forebay_show::html::text::{bound, count, name, ratio, seconds, significant};
 
 /// What the page shows.
 pub struct CapacityPage<'a> {

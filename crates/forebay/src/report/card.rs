@@ -2,17 +2,17 @@
 //! pictures. A figure is green or red by the bound that the verdict holds it against ([`BoundCheck`]), and
 //! neither where the verdict does not ask it.
 
-use forebay_trace::quantities::or_none;
+use forebay_show::quantities::or_none;
 
-use super::axis::{Axis, plain};
-use super::page::{document, header, section};
-use super::prose::{called, said};
-use super::table::{Mark, TableRow, headings, table};
-use super::text::{
-    NONE, bytes, count, escape, millis, name, percent, seconds, significant, typeset,
-};
 use crate::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
 use crate::words::{shown, words};
+use forebay_show::html::axis::{Axis, plain};
+use forebay_show::html::document::{document, header, section};
+use forebay_show::html::paragraphs::{called, said};
+use forebay_show::html::table::{Mark, TableRow, headings, table};
+use forebay_show::html::text::{
+    NONE, bytes, count, escape, millis, name, percent, seconds, significant, typeset,
+};
 
 mod pictures;
 

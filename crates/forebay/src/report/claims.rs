@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::page::{section, unfolding};
-use super::prose::said;
-use super::table::{Mark, named, table};
-use super::text::{escape, name};
+use forebay_show::html::document::{section, unfolding};
+use forebay_show::html::paragraphs::said;
+use forebay_show::html::table::{Mark, named, table};
+use forebay_show::html::text::{escape, name};
 
 /// The claims of one work.
 #[derive(Clone, Debug, Deserialize)]

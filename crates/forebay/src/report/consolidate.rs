@@ -2,18 +2,18 @@
 
 use forebay_core::Nanos;
 
-use super::bars::{self, Bar, Part};
 use super::capacity::{capacity, price};
-use super::page::{document, header, section};
-use super::pictures::figure;
-use super::plot::Caption;
-use super::prose::{called, paragraphs};
-use super::table::{Mark, headings, named, table};
-use super::text::{bound, count, name, percent, seconds};
 use crate::names;
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::consolidate::{Begin, Client, Consolidation, Shared};
+use forebay_show::html::bars::{self, Bar, Part};
+use forebay_show::html::document::{document, header, section};
+use forebay_show::html::figure;
+use forebay_show::html::paragraphs::{called, paragraphs};
+use forebay_show::html::plot::Caption;
+use forebay_show::html::table::{Mark, headings, named, table};
+use forebay_show::html::text::{bound, count, name, percent, seconds};
 
 mod bursts;
 

@@ -1,13 +1,13 @@
 //! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
 
 use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
-use super::prose::called;
-use super::text::{bound, significant};
 use crate::names;
 use crate::plan::amount::percent;
 use crate::plan::costed::consolidate::Consolidation;
 use crate::plan::costed::sla::Price;
 use crate::plan::costed::{Answer, Costs};
+use forebay_show::html::paragraphs::called;
+use forebay_show::html::text::{bound, significant};
 
 /// The page of prices.
 pub(super) fn capacity(found: &Answer, costs: &Costs) -> String {

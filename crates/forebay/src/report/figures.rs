@@ -1,9 +1,11 @@
 //! All figures of all runs, a column for each run.
 
-use super::table::{Mark, headings, table};
-use super::text::{count, joules, millis, millis_or_none, name, percent, seconds, significant};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
+use forebay_show::html::table::{Mark, headings, table};
+use forebay_show::html::text::{
+    count, joules, millis, millis_or_none, name, percent, seconds, significant,
+};
 
 type Figure = (&'static str, fn(&Figures) -> String);
 

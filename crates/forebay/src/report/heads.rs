@@ -6,14 +6,14 @@
 
 use std::fmt::Write;
 
-use super::axis::Axis;
-use super::charts::STRIPS;
 use super::closer::{self, CLOSER_POINTS, Look};
-use super::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
-use super::table::{Mark, headings, table};
-use super::text::{bytes, count, name, seconds, significant};
 use crate::contention::stream_label;
 use crate::head::HeadPoint;
+use forebay_show::html::axis::Axis;
+use forebay_show::html::charts::STRIPS;
+use forebay_show::html::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
+use forebay_show::html::table::{Mark, headings, table};
+use forebay_show::html::text::{bytes, count, name, seconds, significant};
 
 /// Size of a picture.
 const WIDTH: f64 = 560.0;

@@ -3,12 +3,12 @@
 //! Invariant: *requests* are all that a trace asks for, flushes and trims too, as runs and plans count them. What is
 //! counted of some of them only says of which.
 
-use super::text::{NONE, count, seconds, significant};
+use forebay_show::html::text::{NONE, count, seconds, significant};
 use forebay_trace::describe::Description;
 
 /// "3 requests", "1 flush".
 pub(super) fn counted(number: u64, what: &str) -> String {
-    let words = forebay_trace::plural::counted(number, what);
+    let words = forebay_show::plural::counted(number, what);
     words.replacen(&number.to_string(), &count(number), 1)
 }
 

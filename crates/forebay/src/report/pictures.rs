@@ -1,20 +1,16 @@
 //! Pictures of runs, as every page that tells of runs shows them.
 
-use super::bars::{self, Bar, Part};
-use super::charts;
 use super::closer::Look;
 use super::heads::{self, Ground};
-use super::page::{section, unfolding};
-use super::plot::Caption;
-use super::text::{count, name, percent, ratio, seconds, significant};
 use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::Figures;
-
-/// A picture with what is said below it; it can be scrolled by keys where it is wider than the screen.
-pub(super) fn figure(picture: &str, caption: &str) -> String {
-    format!("<figure tabindex=\"0\">{picture}<figcaption>{caption}</figcaption></figure>")
-}
+use forebay_show::html::bars::{self, Bar, Part};
+use forebay_show::html::charts;
+use forebay_show::html::document::{section, unfolding};
+use forebay_show::html::figure;
+use forebay_show::html::plot::Caption;
+use forebay_show::html::text::{count, name, percent, ratio, seconds, significant};
 
 /// I/Os of a closer look that are listed too.
 const LISTED: usize = 40;

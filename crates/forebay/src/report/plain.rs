@@ -2,17 +2,17 @@
 
 use serde::Deserialize;
 
-use super::axis::Axis;
-use super::bars::{self, Bar};
-use super::charts::{legend, series_class};
 use super::claims::{self, ClaimGroup};
-use super::page::{document, header, section};
-use super::pictures::figure;
-use super::plot::{Caption, Plot, in_both};
-use super::prose::{paragraphs, said};
-use super::table::{Mark, table};
-use super::text::{NONE, bytes, count, escape, name, significant};
 use crate::plan::amount::percent;
+use forebay_show::html::axis::Axis;
+use forebay_show::html::bars::{self, Bar};
+use forebay_show::html::charts::{legend, series_class};
+use forebay_show::html::document::{document, header, section};
+use forebay_show::html::figure;
+use forebay_show::html::paragraphs::{paragraphs, said};
+use forebay_show::html::plot::{Caption, Plot, in_both};
+use forebay_show::html::table::{Mark, table};
+use forebay_show::html::text::{NONE, bytes, count, escape, name, significant};
 
 /// What the page shows.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,15 +1,17 @@
 //! The report of `plan power`: which plan of switching pools to take, what each draws, and what becomes of the promise.
 
-use forebay_trace::quantities;
+use forebay_show::quantities;
 
-use super::bars::{self, Bar};
-use super::page::{document, header, section, tiles};
-use super::pictures::figure;
-use super::plot::Caption;
-use super::prose::{self, called, paragraphs};
-use super::table::{Mark, headings, named, table};
-use super::text::{NONE, bound, count, joules, millis, name, percent, seconds, significant};
 use crate::plan::power::{Power, Question, Row};
+use forebay_show::html::bars::{self, Bar};
+use forebay_show::html::document::{document, header, section, tiles};
+use forebay_show::html::figure;
+use forebay_show::html::paragraphs::{called, paragraphs, said};
+use forebay_show::html::plot::Caption;
+use forebay_show::html::table::{Mark, headings, named, table};
+use forebay_show::html::text::{
+    NONE, bound, count, joules, millis, name, percent, seconds, significant,
+};
 
 /// What the page shows.
 pub struct PowerPage<'a> {
@@ -31,7 +33,7 @@ pub(super) fn page(page: &PowerPage<'_>) -> String {
     body += &paragraphs("Keep in mind", "cautions", &cautions);
     if let Some((_, power)) = page.traces.first() {
         let [_, _, words] = power.told(page.question);
-        body += &section("What the words mean", &format!("<p>{}</p>{HOW}", prose::said(&words)));
+        body += &section("What the words mean", &format!("<p>{}</p>{HOW}", said(&words)));
     }
     let title = match page.traces {
         [(trace, _)] => trace.to_string(),
@@ -87,9 +89,9 @@ fn head(page: &PowerPage<'_>) -> String {
 fn of_trace(question: &Question, power: &Power, index: usize, whose: &str) -> String {
     let [always, switched, _] = power.told(question);
     let answer = if whose.is_empty() { String::new() } else { power.answer(question) };
-    let said = [answer, always, switched].map(|said| match said.as_str() {
+    let said = [answer, always, switched].map(|answer| match answer.as_str() {
         "" => String::new(),
-        text => format!("<p>{}</p>", prose::said(text)),
+        text => format!("<p>{}</p>", said(text)),
     });
     let four = power.recommended().map_or(String::new(), |best| best_of(best, whose));
     let drawn = format!(

@@ -4,12 +4,13 @@
 
 use super::figures;
 use super::load::load;
-use super::page::{contenders, document, folded, header, section};
+use super::page::contenders;
 use super::pictures;
-use super::prose::{called, paragraphs};
-use super::table::{Mark, headings, table, with_bar};
 use super::tables::{self, gain};
-use super::text::{millis_or_none, name, ratio, seconds, significant};
+use forebay_show::html::document::{document, folded, header, section};
+use forebay_show::html::paragraphs::{called, paragraphs};
+use forebay_show::html::table::{Mark, headings, table, with_bar};
+use forebay_show::html::text::{millis_or_none, name, ratio, seconds, significant};
 use forebay_trace::describe::Description;
 
 use crate::simulate::{LeastTime, Replay, Run, RunResult};
@@ -103,7 +104,7 @@ fn headline(results: &[RunResult], total_is: &str) -> String {
             "{} has the least {total_is}: {}, {} less than {}{}",
             best.policy,
             total(best),
-            super::text::percent(less),
+            forebay_show::html::text::percent(less),
             first.policy,
             tails(best, first)
         ),
@@ -112,7 +113,7 @@ fn headline(results: &[RunResult], total_is: &str) -> String {
 
 /// How many requests of an overloaded disk come late: its tails say how few may wait, not how soon they are answered.
 fn late(run: &RunResult) -> String {
-    let share = super::text::percent(run.figures.lagging_share);
+    let share = forebay_show::html::text::percent(run.figures.lagging_share);
     format!("; the disk cannot keep up: {share} of the requests are more than 1 s late")
 }
 
@@ -230,7 +231,7 @@ fn least(page: &RunsPage<'_>, results: &[RunResult]) -> String {
             format!(
                 "{} {} beyond it",
                 name(&run.policy),
-                super::text::percent(run.total_s() / least - 1.0)
+                forebay_show::html::text::percent(run.total_s() / least - 1.0)
             )
         })
         .collect();

@@ -1,17 +1,17 @@
 //! The report of `plan sla`: what a promise of several tiers costs, in which ways it can be kept, and what becomes of
 //! each tier.
 
-use super::bars::{self, Bar};
-use super::page::{document, header, section};
-use super::pictures::figure;
-use super::plot::Caption;
-use super::prose::{called, paragraphs, said};
-use super::table::{Mark, headings, table};
 use super::tables::gain;
-use super::text::{NONE, bound, count, ratio, seconds};
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::sla::{Division, Kept, Price, Way};
+use forebay_show::html::bars::{self, Bar};
+use forebay_show::html::document::{document, header, section};
+use forebay_show::html::figure;
+use forebay_show::html::paragraphs::{called, paragraphs, said};
+use forebay_show::html::plot::Caption;
+use forebay_show::html::table::{Mark, headings, table};
+use forebay_show::html::text::{NONE, bound, count, ratio, seconds};
 
 /// What the page shows.
 pub struct SlaPage<'a> {

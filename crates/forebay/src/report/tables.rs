@@ -1,17 +1,17 @@
 //! The tables of runs: remedies, ranking, pairs of streams, streams, the trace.
 
 use super::load::directions;
-use super::prose::said;
-use super::table::{Mark, headings, table, with_bar};
-use super::text::{
-    NONE, bytes, count, escape, millis, millis_or_none, name, percent, percent_or_none, rate,
-    ratio, seconds, significant,
-};
 use crate::advise::{
     Advice, OtherReplay, Ranked, Redundancy, Redundant, Remedy, RemedyKind, Standing,
 };
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::StreamShare;
+use forebay_show::html::paragraphs::said;
+use forebay_show::html::table::{Mark, headings, table, with_bar};
+use forebay_show::html::text::{
+    NONE, bytes, count, escape, millis, millis_or_none, name, percent, percent_or_none, rate,
+    ratio, seconds, significant,
+};
 use forebay_trace::describe::Description;
 
 /// Streams that are listed.
@@ -40,8 +40,8 @@ pub(super) fn remedies(advice: &Advice) -> String {
         "write p99",
     ]);
     let mark = |remedy: &Remedy| match advice.standing(remedy) {
-        Standing::Recommended => Mark::Best("recommended"),
-        Standing::ForToday => Mark::Badge("to set today"),
+        Standing::Recommended => Mark::Best("recommended".into()),
+        Standing::ForToday => Mark::Badge("to set today".into()),
         Standing::PassedOver => Mark::Plain,
     };
     let rows: Vec<_> =
@@ -157,9 +157,9 @@ fn ranked(advice: &Advice, replay: Replay, ranking: &[Ranked]) -> String {
         .map(|ranked| {
             let best = advice.recommended.as_ref() == Some(&ranked.policy);
             let mark = match (best, advice.is_for_today(&ranked.policy)) {
-                (true, true) => Mark::Best("to set today"),
-                (true, false) => Mark::Best("recommended"),
-                (false, true) => Mark::Badge("to set today"),
+                (true, true) => Mark::Best("to set today".into()),
+                (true, false) => Mark::Best("recommended".into()),
+                (false, true) => Mark::Badge("to set today".into()),
                 (false, false) => Mark::Plain,
             };
             let total = match compared {

@@ -215,7 +215,7 @@ impl<'a> Page<'a> {
             if ["style", "script", "code"].iter().any(|tag| within(node, tag)) {
                 continue;
             }
-            assert_eq!(text, forebay_trace::prose::joined(text), "{}", self.name);
+            assert_eq!(text, forebay_show::prose::joined(text), "{}", self.name);
             assert!(!text.contains('`'), "{}: {text}", self.name);
         }
     }

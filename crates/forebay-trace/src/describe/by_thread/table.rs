@@ -2,9 +2,9 @@
 
 use super::rows::{ByThread, Figures};
 use crate::describe::table::{number, percent, printable, rate, row, size, time};
-use crate::grid::Grid;
-use crate::prose;
-use crate::quantities;
+use forebay_show::grid::Grid;
+use forebay_show::prose;
+use forebay_show::quantities;
 
 /// Letters that show activity.
 const WIDTH: usize = 16;

@@ -1,7 +1,7 @@
 //! Steps back of the clock of a source of events, in the order of the source.
 
 use crate::order::clock::{APART_NS, long};
-use crate::quantities;
+use forebay_show::quantities;
 
 /// Least step back that is told of, in nanoseconds; processors' logs differ by less.
 const STEP_NS: u64 = 900_000_000;

@@ -20,7 +20,7 @@
 mod reissue;
 mod waiting;
 
-use crate::plural::{counted, verb};
+use forebay_show::plural::{counted, verb};
 use std::collections::VecDeque;
 
 use forebay_core::{Nanos, Op};

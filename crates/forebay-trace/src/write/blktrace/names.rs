@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::record::fitting;
-use crate::plural::{counted, verb};
 use crate::trace::Dictionary;
 use crate::write::entry;
+use forebay_show::plural::{counted, verb};
 
 /// First id of threads that have none: Linux gives none as high (PID_MAX_LIMIT).
 const NAMELESS_FIRST: u32 = 1 << 22;

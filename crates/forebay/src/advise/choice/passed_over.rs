@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use forebay_trace::plural::{listed, verb};
+use forebay_show::plural::{listed, verb};
 use serde::{Serialize, Serializer};
 
 use super::super::available::From;

@@ -1,12 +1,12 @@
 //! The distributions of both traces side by side.
 
-use super::super::axis::{Axis, plain};
-use super::super::charts::{STRIPS, legend, quantiles, series_class};
-use super::super::page::section;
-use super::super::pictures::figure;
-use super::super::plot::{Caption, Plot};
-use super::super::text::{NONE, escape, millis, percent, significant};
 use crate::compare::{Card, Dispersion, MissRatio, Quantity};
+use forebay_show::html::axis::{Axis, plain};
+use forebay_show::html::charts::{STRIPS, legend, quantiles, series_class};
+use forebay_show::html::document::section;
+use forebay_show::html::figure;
+use forebay_show::html::plot::{Caption, Plot};
+use forebay_show::html::text::{NONE, escape, millis, percent, significant};
 
 /// Two lines over one axis: (x, y) of each trace.
 type Lines<'a> = [&'a [(f64, f64)]; 2];

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use forebay_core::Nanos;
 
-use super::super::axis::Axis;
-use super::super::charts::STRIPS;
-use super::super::page::section;
-use super::super::pictures::figure;
-use super::super::plot::{Caption, Plot};
-use super::super::text::{seconds, significant};
 use super::{COLOURS, ConsolidatePage, apart, client_names, colour, legend};
 use crate::plan::consolidate::times;
+use forebay_show::html::axis::Axis;
+use forebay_show::html::charts::STRIPS;
+use forebay_show::html::document::section;
+use forebay_show::html::figure;
+use forebay_show::html::plot::{Caption, Plot};
+use forebay_show::html::text::{seconds, significant};
 
 /// Shifts that have pictures.
 const PICTURES_MAX: usize = 3;

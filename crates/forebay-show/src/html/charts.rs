@@ -13,7 +13,7 @@ use super::text::{millis, seconds, significant};
 const SERIES_STYLES: usize = 12;
 
 /// The class of the series at `index`.
-pub(super) fn series_class(index: usize) -> String {
+pub fn series_class(index: usize) -> String {
     format!("s{}", index % SERIES_STYLES)
 }
 
@@ -27,7 +27,7 @@ fn series_classes(index: usize, stands_out: &[bool]) -> String {
 }
 
 /// What each series is called, for the figure that holds them; some stand out.
-pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> String {
+pub fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> String {
     let entry = |(index, name): (usize, &str)| {
         format!(
             "<li><svg viewBox=\"0 0 58 10\" aria-hidden=\"true\"><path class=\"{}\" \
@@ -43,14 +43,14 @@ pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[boo
 type Points<'a> = &'a [(f64, f64)];
 
 /// Parts of a picture over time that say what is in them.
-pub(super) const STRIPS: usize = 60;
+pub const STRIPS: usize = 60;
 
 /// Shares at which a line says its value to whoever points there.
 const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 
 /// Cumulative distributions of latency, by name: for each series (milliseconds, share), some of which stand out. `None` when none
 /// of them has a point.
-pub(super) fn distributions(
+pub fn distributions(
     caption: &Caption<'_>,
     (names, series): (&[&str], &[Points<'_>]),
     stands_out: &[bool],
@@ -89,7 +89,7 @@ pub(super) fn distributions(
 }
 
 /// What a line of (value, per cent of all) says where it reaches some shares.
-pub(super) fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, f64) -> String) {
+pub fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, f64) -> String) {
     for share in TOLD_PERCENT {
         if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
             plot.spot(*point, &told(share, point.0));
@@ -98,14 +98,14 @@ pub(super) fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, 
 }
 
 /// The span of all latencies above zero, shared by the pictures of reads and writes.
-pub(super) fn latency_span<'a>(series: impl Iterator<Item = &'a [(f64, f64)]>) -> (f64, f64) {
+pub fn latency_span<'a>(series: impl Iterator<Item = &'a [(f64, f64)]>) -> (f64, f64) {
     let all = series.flatten().map(|point| point.0).filter(|ms| ms.is_finite() && *ms > 0.0);
     let (low, high) = all.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
     if high > 0.0 { (low, high) } else { (0.1, 10.0) }
 }
 
 /// Arrivals: (seconds, requests per second) in steps of one length. `None` without any.
-pub(super) fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<String> {
+pub fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<String> {
     const SIZE: (f64, f64) = (1140.0, 250.0);
     let steps: Vec<_> = steps.iter().filter(|s| s.0.is_finite() && s.1.is_finite()).collect();
     let (first, last) = (steps.first()?, steps.last()?);
@@ -218,7 +218,6 @@ mod tests {
 
     #[test]
     fn each_scheduler_has_a_style_of_its_own() {
-        assert!(forebay_core::catalog::POLICIES.len() <= SERIES_STYLES);
         let sheet = include_str!("style.css");
         for index in 0..SERIES_STYLES {
             assert!(sheet.contains(&format!(".{} {{", series_class(index))), "{index}");

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::page::section;
+use super::document::section;
 use super::text::escape;
-use forebay_trace::prose::joined;
+use crate::prose::joined;
 
 /// Paragraphs of one kind that are shown.
 const PARAGRAPHS_MAX: usize = 40;
 
 /// `text` from outside as markup, with what stands between backticks as code.
-pub(super) fn said(text: &str) -> String {
+pub fn said(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
         return escape(text);
@@ -23,7 +23,7 @@ pub(super) fn said(text: &str) -> String {
 }
 
 /// `markup` in whose texts no line ends between a figure and its unit; code, which is copied, stays as it is.
-pub(super) fn kept_together(markup: &str) -> String {
+pub fn kept_together(markup: &str) -> String {
     let mut kept = String::with_capacity(markup.len());
     let mut is_code = false;
     for piece in markup.split_inclusive('>') {
@@ -44,7 +44,7 @@ pub(super) fn kept_together(markup: &str) -> String {
 
 /// What a page is called among others that are open: `what` it says, and of which traces. A path is called by its last
 /// part.
-pub(super) fn called(what: &str, of: &[&str]) -> String {
+pub fn called(what: &str, of: &[&str]) -> String {
     let last =
         |path: &&str| Path::new(path).file_name().map(|last| last.to_string_lossy().into_owned());
     let of: Vec<String> = of.iter().map(|path| last(path).unwrap_or(path.to_string())).collect();
@@ -69,7 +69,8 @@ fn prose(text: &str) -> String {
     lines.chunk_by(|a, b| is_copied(a) == is_copied(b)).map(part).collect()
 }
 
-pub(super) fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
+/// A section of paragraphs in a class of the style sheet; empty without any.
+pub fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
     if texts.is_empty() {
         return String::new();
     }

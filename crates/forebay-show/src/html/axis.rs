@@ -12,7 +12,7 @@ enum Scale {
 
 /// One axis: values onto picture units.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     low: f64,
     high: f64,
     from: f64,
@@ -24,13 +24,13 @@ pub(super) struct Axis {
 
 impl Axis {
     /// From 0 to `high`, which lies at `to`.
-    pub(super) fn linear(high: f64, from: f64, to: f64) -> Axis {
+    pub fn linear(high: f64, from: f64, to: f64) -> Axis {
         let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
         Axis { low: 0.0, high, from, to, scale: Scale::Linear, label: time }
     }
 
     /// From `low` to `high` in equal steps.
-    pub(super) fn between(low: f64, high: f64, from: f64, to: f64) -> Axis {
+    pub fn between(low: f64, high: f64, from: f64, to: f64) -> Axis {
         match low.is_finite() && high.is_finite() && high > low {
             true => Axis { low, high, from, to, scale: Scale::Linear, label: time },
             false => Axis::linear(high, from, to),
@@ -38,12 +38,12 @@ impl Axis {
     }
 
     /// Whole decades of milliseconds that hold `low` to `high`.
-    pub(super) fn decades(low: f64, high: f64, from: f64, to: f64) -> Axis {
+    pub fn decades(low: f64, high: f64, from: f64, to: f64) -> Axis {
         Axis::powers(10.0, (low, high), from, to)
     }
 
     /// Whole doublings of bytes that hold `low` to `high`.
-    pub(super) fn doublings(low: f64, high: f64, from: f64, to: f64) -> Axis {
+    pub fn doublings(low: f64, high: f64, from: f64, to: f64) -> Axis {
         Axis::powers(2.0, (low, high), from, to).labelled(size)
     }
 
@@ -58,27 +58,27 @@ impl Axis {
     }
 
     /// The same axis of something else, whose values `label` writes.
-    pub(super) fn labelled(self, label: fn(f64) -> String) -> Axis {
+    pub fn labelled(self, label: fn(f64) -> String) -> Axis {
         Axis { label, ..self }
     }
 
     /// A value as its labels are.
-    pub(super) fn said(&self, value: f64) -> String {
+    pub fn said(&self, value: f64) -> String {
         (self.label)(value)
     }
 
     /// Where it begins and ends, in picture units.
-    pub(super) fn ends(&self) -> (f64, f64) {
+    pub fn ends(&self) -> (f64, f64) {
         (self.from, self.to)
     }
 
     /// The least and the greatest value of a linear axis.
-    pub(super) fn span(&self) -> (f64, f64) {
+    pub fn span(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
     /// Where `value` lies.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub fn at(&self, value: f64) -> f64 {
         let value = match self.scale {
             Scale::Linear => value,
             Scale::Logarithmic(base) => logarithm(value.max(1e-9), base),
@@ -89,7 +89,7 @@ impl Axis {
     }
 
     /// Values to label, about `wanted` of them, with their labels.
-    pub(super) fn ticks(&self, wanted: f64) -> Vec<(f64, String)> {
+    pub fn ticks(&self, wanted: f64) -> Vec<(f64, String)> {
         if let Scale::Logarithmic(base) = self.scale {
             let every = ((self.high - self.low) / wanted).ceil().max(1.0) as usize;
             let powers = (self.low as i32..=self.high as i32).step_by(every);
@@ -118,7 +118,7 @@ fn logarithm(value: f64, base: f64) -> f64 {
 }
 
 /// A number as short as it can be.
-pub(super) fn plain(value: f64) -> String {
+pub fn plain(value: f64) -> String {
     let shown = significant(value);
     match shown.contains('.') && !shown.contains('e') {
         true => shown.trim_end_matches('0').trim_end_matches('.').to_string(),

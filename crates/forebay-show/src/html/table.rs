@@ -5,39 +5,39 @@
 
 use super::text::{NONE, escape};
 
-/// What stands for a table's name until whoever places it gives it one: [`super::page::section`] gives its own title, or
+/// What stands for a table's name until whoever places it gives it one: [`super::document::section`] gives its own title, or
 /// [`named`] another. No text from outside holds it, for [`escape`] replaces it.
-pub(super) const UNNAMED: char = '\0';
+pub const UNNAMED: char = '\0';
 
 /// `markup` whose tables are called `title`, which is markup that is safe in attributes.
-pub(super) fn named(title: &str, markup: &str) -> String {
+pub fn named(title: &str, markup: &str) -> String {
     markup.replace(UNNAMED, title)
 }
 
 /// What tells a row from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
     /// Nothing.
     Plain,
     /// It is what the page answers with: it stands out, and a badge behind its name says why.
-    Best(&'static str),
+    Best(String),
     /// Its name has a badge.
-    Badge(&'static str),
+    Badge(String),
 }
 
 impl Mark {
     /// Of a row that is the answer, for a reason in a word, or one as any other.
-    pub(super) fn best(why: &'static str, is_best: bool) -> Mark {
-        if is_best { Mark::Best(why) } else { Mark::Plain }
+    pub fn best(why: &str, is_best: bool) -> Mark {
+        if is_best { Mark::Best(why.to_string()) } else { Mark::Plain }
     }
 }
 
 /// A row of a table: finished markup, the name first.
-pub(super) type TableRow = (Mark, Vec<String>);
+pub type TableRow = (Mark, Vec<String>);
 
 /// A table, as yet [`UNNAMED`]: headings, and rows of finished markup. Figures stand right, below one another; a column
 /// in which as many cells begin with a word as with a figure stands left and may be wrapped, as the first one does.
-pub(super) fn table(headings: &[String], rows: &[TableRow]) -> String {
+pub fn table(headings: &[String], rows: &[TableRow]) -> String {
     let is_text: Vec<bool> =
         (0..headings.len()).map(|column| column == 0 || has_words(rows, column)).collect();
     let class = |column: usize| match is_text.get(column) {
@@ -99,12 +99,13 @@ fn read(markup: &str) -> String {
     markup.chars().filter(|&character| is_read(character)).collect::<String>().trim().to_string()
 }
 
-pub(super) fn headings(names: &[&str]) -> Vec<String> {
+/// Headings as markup.
+pub fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| escape(name)).collect()
 }
 
 /// A figure with a bar of its share behind it.
-pub(super) fn with_bar(text: &str, share: f64) -> String {
+pub fn with_bar(text: &str, share: f64) -> String {
     let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
 }
@@ -143,8 +144,9 @@ mod tests {
 
     #[test]
     fn the_answer_stands_out_and_says_why() {
-        let row = |mark| (mark, vec!["<i>a</i>".to_string(), "1".into()]);
-        let rows = [Mark::best("least", true), Mark::best("least", false), Mark::Badge("today")];
+        let row = |mark: Mark| (mark, vec!["<i>a</i>".to_string(), "1".into()]);
+        let rows =
+            [Mark::best("least", true), Mark::best("least", false), Mark::Badge("today".into())];
         let table = table(&headings(&["a", "b"]), &rows.map(row));
         let shown: Vec<&str> = table.lines().filter(|line| line.starts_with("<tr")).collect();
         assert!(shown[0].starts_with("<tr class=\"best\">"), "{table}");

@@ -6,31 +6,31 @@ use super::text::escape;
 
 /// A part of a bar.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub struct Part {
     /// Its class in the style sheet.
-    pub(super) class: String,
+    pub class: String,
     /// How long it is.
-    pub(super) size: f64,
+    pub size: f64,
     /// What is said of it to whoever points at it.
-    pub(super) told: String,
+    pub told: String,
     /// What stands in it where there is room; empty for nothing.
-    pub(super) label: String,
+    pub label: String,
 }
 
 /// A bar.
 #[derive(Clone, Debug)]
-pub(super) struct Bar {
+pub struct Bar {
     /// What stands before it.
-    pub(super) name: String,
+    pub name: String,
     /// Its parts, from the left.
-    pub(super) parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// What stands behind it.
-    pub(super) total: String,
+    pub total: String,
 }
 
 impl Bar {
     /// One of a single part, which may stand out.
-    pub(super) fn single(name: &str, size: f64, total: String, stands_out: bool) -> Bar {
+    pub fn single(name: &str, size: f64, total: String, stands_out: bool) -> Bar {
         let class = if stands_out { "chosen" } else { "other" }.to_string();
         let told = format!("{name}: {total}");
         let part = Part { class, size, told, label: String::new() };
@@ -114,7 +114,7 @@ impl Layout {
 
 /// One bar below another, and a line at a size with what it marks, for pages of any width; who cannot see it is told
 /// every bar. `None` where no bar has a size.
-pub(super) fn picture(
+pub fn picture(
     caption: &Caption<'_>,
     bars: &[Bar],
     mark: Option<&(f64, String)>,
@@ -182,7 +182,7 @@ fn parts(picture: &mut Picture, bar: &Bar, top: f64, axis: Axis) {
 }
 
 /// What the colour of each class means.
-pub(super) fn legend(classes: &[(&str, &str)]) -> String {
+pub fn legend(classes: &[(&str, &str)]) -> String {
     let key = |(class, name): &(&str, &str)| {
         format!(
             "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{class}\" \

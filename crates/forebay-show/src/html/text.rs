@@ -3,17 +3,17 @@
 //! Everything that comes from outside passes through [`escape`] or [`name`]. Figures have three
 //! significant digits and a unit; what is no number is printed as a dash.
 
-use forebay_trace::quantities;
+use crate::quantities;
 
 /// What stands where there is no figure.
-pub(super) const NONE: &str = "–";
+pub const NONE: &str = "–";
 
 /// Characters of a name that are shown.
 const NAME_CHARACTERS_MAX: usize = 64;
 
 /// Makes any text safe inside elements and attributes. Control characters, and those that turn
 /// the direction of writing, would garble the page and are replaced.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -33,7 +33,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// A name from outside, escaped and not longer than a table can bear.
-pub(super) fn name(text: &str) -> String {
+pub fn name(text: &str) -> String {
     match text.char_indices().nth(NAME_CHARACTERS_MAX) {
         Some((end, _)) => escape(&text[..end]) + "…",
         None if text.is_empty() => "(no name)".to_string(),
@@ -42,7 +42,7 @@ pub(super) fn name(text: &str) -> String {
 }
 
 /// Three significant digits; whole numbers from 1000 on, in groups of three.
-pub(super) fn significant(value: f64) -> String {
+pub fn significant(value: f64) -> String {
     match value.abs() {
         999.5.. if value.is_finite() => grouped(value),
         _ => typeset(&quantities::significant(value)),
@@ -50,7 +50,7 @@ pub(super) fn significant(value: f64) -> String {
 }
 
 /// A figure as print has it: a dash where there is none, a minus sign, its unit on the same line and thousands apart.
-pub(super) fn typeset(shown: &str) -> String {
+pub fn typeset(shown: &str) -> String {
     if shown == quantities::NONE {
         return NONE.to_string();
     }
@@ -75,57 +75,57 @@ fn grouped(value: f64) -> String {
 }
 
 /// A count, exact.
-pub(super) fn count(count: u64) -> String {
+pub fn count(count: u64) -> String {
     grouped(count as f64)
 }
 
 /// A time.
-pub(super) fn seconds(s: f64) -> String {
+pub fn seconds(s: f64) -> String {
     typeset(&quantities::seconds(s))
 }
 
 /// A time given in milliseconds.
-pub(super) fn millis(ms: f64) -> String {
+pub fn millis(ms: f64) -> String {
     seconds(ms / 1e3)
 }
 
 /// A time that somebody chose, given in milliseconds.
-pub(super) fn bound(ms: f64) -> String {
+pub fn bound(ms: f64) -> String {
     typeset(&quantities::bound(ms))
 }
 
 /// The same, which may not exist.
-pub(super) fn millis_or_none(ms: Option<f64>) -> String {
+pub fn millis_or_none(ms: Option<f64>) -> String {
     ms.map_or(NONE.to_string(), millis)
 }
 
 /// A size in binary units.
-pub(super) fn bytes(bytes: f64) -> String {
+pub fn bytes(bytes: f64) -> String {
     typeset(&quantities::bytes(bytes))
 }
 
 /// A rate.
-pub(super) fn rate(bytes_per_s: f64) -> String {
+pub fn rate(bytes_per_s: f64) -> String {
     typeset(&quantities::rate(bytes_per_s))
 }
 
 /// Energy.
-pub(super) fn joules(j: f64) -> String {
+pub fn joules(j: f64) -> String {
     typeset(&quantities::joules(j))
 }
 
 /// A share as a percentage.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     typeset(&quantities::percent(share))
 }
 
 /// The same, which may not exist.
-pub(super) fn percent_or_none(share: Option<f64>) -> String {
+pub fn percent_or_none(share: Option<f64>) -> String {
     share.map_or(NONE.to_string(), percent)
 }
 
 /// `part / whole`, 0 for a part of nothing.
-pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 && part.is_finite() { part / whole } else { 0.0 }
 }
 

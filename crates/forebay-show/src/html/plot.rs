@@ -9,18 +9,18 @@ use super::axis::Axis;
 use super::text::escape;
 
 /// What a picture is about.
-pub(super) struct Caption<'a> {
+pub struct Caption<'a> {
     /// Unique on the page: letters, digits and dashes.
-    pub(super) id: &'a str,
+    pub id: &'a str,
     /// What is shown.
-    pub(super) title: &'a str,
+    pub title: &'a str,
     /// What is to be seen, for those who cannot see it.
-    pub(super) description: &'a str,
+    pub description: &'a str,
 }
 
 /// The shape that a picture has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub enum Shape {
     /// As wide as a page.
     Broad,
     /// As wide as a telephone, which shows it whole.
@@ -29,7 +29,7 @@ pub(super) enum Shape {
 
 impl Shape {
     /// A plot's size.
-    pub(super) fn size(self) -> (f64, f64) {
+    pub fn size(self) -> (f64, f64) {
         match self {
             Shape::Broad => (1140.0, 350.0),
             Shape::Slim => (400.0, 320.0),
@@ -38,7 +38,7 @@ impl Shape {
 }
 
 /// A picture in both shapes, of which the style sheet shows one. `None` where there is nothing to draw.
-pub(super) fn in_both(
+pub fn in_both(
     caption: &Caption<'_>,
     draw: impl Fn(&Caption<'_>, Shape) -> Option<String>,
 ) -> Option<String> {
@@ -48,13 +48,13 @@ pub(super) fn in_both(
 }
 
 /// A picture of given size, open for more.
-pub(super) struct Picture {
+pub struct Picture {
     svg: String,
 }
 
 impl Picture {
     /// An empty picture.
-    pub(super) fn new(caption: &Caption<'_>, width: f64, height: f64) -> Picture {
+    pub fn new(caption: &Caption<'_>, width: f64, height: f64) -> Picture {
         let Caption { id, title, description } = caption;
         Picture {
             svg: format!(
@@ -68,30 +68,30 @@ impl Picture {
     }
 
     /// Adds markup.
-    pub(super) fn add(&mut self, markup: &str) {
+    pub fn add(&mut self, markup: &str) {
         self.svg.push_str(markup);
         self.svg.push('\n');
     }
 
     /// Adds text, escaped, at a place, in a class of the style sheet.
-    pub(super) fn label(&mut self, x: f64, y: f64, class: &str, text: &str) {
+    pub fn label(&mut self, x: f64, y: f64, class: &str, text: &str) {
         let text = escape(text);
         self.add(&format!("<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>"));
     }
 
     /// Ends the picture.
-    pub(super) fn finish(mut self) -> String {
+    pub fn finish(mut self) -> String {
         self.svg.push_str("</svg>");
         self.svg
     }
 }
 
 /// A picture with a horizontal and a vertical axis.
-pub(super) struct Plot {
+pub struct Plot {
     /// Horizontal.
-    pub(super) x: Axis,
+    pub x: Axis,
     /// Vertical.
-    pub(super) y: Axis,
+    pub y: Axis,
     picture: Picture,
     is_zoomable: bool,
 }
@@ -99,17 +99,17 @@ pub(super) struct Plot {
 /// What a label below a picture may take.
 const LABEL: f64 = 66.0;
 /// Room around the plotted area.
-pub(super) const LEFT: f64 = 66.0;
+pub const LEFT: f64 = 66.0;
 /// Room around the plotted area.
-pub(super) const RIGHT: f64 = 26.0;
+pub const RIGHT: f64 = 26.0;
 /// Room around the plotted area.
-pub(super) const TOP: f64 = 10.0;
+pub const TOP: f64 = 10.0;
 /// Room around the plotted area.
-pub(super) const BOTTOM: f64 = 42.0;
+pub const BOTTOM: f64 = 42.0;
 
 impl Plot {
     /// Grid and labels for `x` and `y`, which reach to the rooms above.
-    pub(super) fn new(
+    pub fn new(
         caption: &Caption<'_>,
         (width, height): (f64, f64),
         (x, x_name): (Axis, &str),
@@ -140,17 +140,17 @@ impl Plot {
     }
 
     /// A horizontal axis for a picture of `width`.
-    pub(super) fn across(width: f64) -> (f64, f64) {
+    pub fn across(width: f64) -> (f64, f64) {
         (LEFT, width - RIGHT)
     }
 
     /// A vertical axis for a picture of `height`.
-    pub(super) fn upwards(height: f64) -> (f64, f64) {
+    pub fn upwards(height: f64) -> (f64, f64) {
         (height - BOTTOM, TOP)
     }
 
     /// A line through points, in a class of the style sheet.
-    pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
+    pub fn line(&mut self, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
         let mut last = (f64::NAN, f64::NAN);
         for &(x, y) in points {
@@ -168,7 +168,7 @@ impl Plot {
     }
 
     /// What is said to whoever points at a point: nothing is seen there until then.
-    pub(super) fn spot(&mut self, (x, y): (f64, f64), told: &str) {
+    pub fn spot(&mut self, (x, y): (f64, f64), told: &str) {
         let (x, y) = (self.x.at(x), self.y.at(y));
         let told = escape(told);
         self.add(&format!(
@@ -177,7 +177,7 @@ impl Plot {
     }
 
     /// What is said to whoever points at a line: at so many of its points at most, both ends among them.
-    pub(super) fn spots(
+    pub fn spots(
         &mut self,
         points: &[(f64, f64)],
         most: usize,
@@ -192,7 +192,7 @@ impl Plot {
     }
 
     /// What is said to whoever points anywhere between two values of the horizontal axis.
-    pub(super) fn strip(&mut self, (from, to): (f64, f64), told: &str) {
+    pub fn strip(&mut self, (from, to): (f64, f64), told: &str) {
         let (from, to) = (self.x.at(from), self.x.at(to));
         let ((bottom, top), told) = (self.y.ends(), escape(told));
         let (width, height) = (to - from, bottom - top);
@@ -204,7 +204,7 @@ impl Plot {
 
     /// Lets a reader zoom into the horizontal axis, a linear one: what is drawn from here on is stretched. Without a
     /// script it is a picture as any other.
-    pub(super) fn zoomable(&mut self) {
+    pub fn zoomable(&mut self) {
         let ((left, right), (bottom, top)) = (self.x.ends(), self.y.ends());
         let (width, height) = (right - left, bottom - top);
         self.add(&format!(
@@ -217,7 +217,7 @@ impl Plot {
     }
 
     /// A dot at each point.
-    pub(super) fn dots(&mut self, points: &[(f64, f64)], class: &str) {
+    pub fn dots(&mut self, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
         for &(x, y) in points {
             let _ = write!(path, "M{:.1} {:.1}h0", self.x.at(x), self.y.at(y));
@@ -228,18 +228,18 @@ impl Plot {
     }
 
     /// Adds markup.
-    pub(super) fn add(&mut self, markup: &str) {
+    pub fn add(&mut self, markup: &str) {
         self.picture.add(markup);
     }
 
     /// Adds text at values of the axes, moved by picture units.
-    pub(super) fn label(&mut self, (x, y): (f64, f64), moved: (f64, f64), class: &str, text: &str) {
+    pub fn label(&mut self, (x, y): (f64, f64), moved: (f64, f64), class: &str, text: &str) {
         let (x, y) = (self.x.at(x) + moved.0, self.y.at(y) + moved.1);
         self.picture.label(x, y, class, text);
     }
 
     /// Ends the picture.
-    pub(super) fn finish(mut self) -> String {
+    pub fn finish(mut self) -> String {
         if self.is_zoomable {
             self.add("</svg>");
         }

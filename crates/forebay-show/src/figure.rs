@@ -1,0 +1,161 @@
+//! A figure and its unit. Every renderer writes a figure with the one formatter here.
+
+use crate::quantities::{self, NONE};
+
+/// What a figure counts, and in what.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Unit {
+    /// Whole things, written with all digits.
+    #[default]
+    Count,
+    /// A plain number, with three digits.
+    Number,
+    /// So many times as much.
+    Times,
+    /// Seconds.
+    Seconds,
+    /// A time somebody chose, in seconds, with all its digits.
+    Bound,
+    /// Bytes.
+    Bytes,
+    /// Bytes a second.
+    ByteRate,
+    /// A share of a whole, written in percent.
+    Share,
+    /// A promised share, written in percent with all its digits.
+    Promise,
+    /// Requests a second, whole.
+    Iops,
+    /// Watts.
+    Watts,
+    /// Joules.
+    Joules,
+    /// Money in a currency, by its three letters, to the cent.
+    Money([u8; 3]),
+}
+
+/// A figure with its unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// In the unit's base: seconds, bytes, a share of 1.
+    pub value: f64,
+    /// What it counts.
+    pub unit: Unit,
+}
+
+impl Figure {
+    /// `value` of `unit`.
+    pub fn new(value: f64, unit: Unit) -> Figure {
+        Figure { value, unit }
+    }
+
+    /// With its unit, as sentences and tables of mixed units write it.
+    pub fn text(self) -> String {
+        let Figure { value, unit } = self;
+        if !value.is_finite() {
+            return NONE.to_string();
+        }
+        match unit {
+            Unit::Count => format!("{value:.0}"),
+            Unit::Number => quantities::significant(value),
+            Unit::Times => format!("{} times", quantities::significant(value)),
+            Unit::Seconds => quantities::seconds(value),
+            Unit::Bound => quantities::bound(value * 1e3),
+            Unit::Bytes => quantities::bytes(value),
+            Unit::ByteRate => quantities::rate(value),
+            Unit::Share => quantities::percent(value),
+            Unit::Promise => promise(value),
+            Unit::Iops => format!("{value:.0} IOPS"),
+            Unit::Watts => quantities::watts(value),
+            Unit::Joules => quantities::joules(value),
+            Unit::Money(currency) => quantities::money(value, &String::from_utf8_lossy(&currency)),
+        }
+    }
+}
+
+/// A share that somebody promised, in percent with all its digits: 99.95 %.
+fn promise(share: f64) -> String {
+    let percent = format!("{:.10}", share * 100.0);
+    format!("{} %", percent.trim_end_matches('0').trim_end_matches('.'))
+}
+
+impl Unit {
+    /// For a column of `values`: what they are divided by, and the unit that the column's head names. The unit is the
+    /// one that suits the value in the middle.
+    pub fn of_column(self, values: &[f64]) -> (f64, &'static str) {
+        let units: &[(f64, &'static str)] = match self {
+            Unit::Seconds => &[(3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")],
+            Unit::Bytes => &[
+                (1_099_511_627_776.0, "TiB"),
+                (1_073_741_824.0, "GiB"),
+                (1_048_576.0, "MiB"),
+                (1024.0, "KiB"),
+                (1.0, "B"),
+            ],
+            Unit::ByteRate => &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")],
+            Unit::Joules => &[(1e6, "MJ"), (1e3, "kJ"), (1.0, "J")],
+            Unit::Watts => &[(1.0, "W")],
+            Unit::Iops => &[(1.0, "IOPS")],
+            _ => &[(1.0, "")],
+        };
+        let mut sorted: Vec<f64> =
+            values.iter().map(|value| value.abs()).filter(|v| v.is_finite() && *v > 0.0).collect();
+        sorted.sort_by(f64::total_cmp);
+        // Hours only from the 10,000 seconds that sentences still count in seconds.
+        let is_large = |worth: f64, value: f64| match worth == 3600.0 {
+            true => value >= 9_999.5,
+            false => value >= worth * 0.9995,
+        };
+        let middle = sorted.get(sorted.len() / 2).copied().unwrap_or(1.0);
+        let fits = units.iter().find(|(worth, _)| is_large(*worth, middle));
+        *fits.or(units.last()).unwrap_or(&(1.0, ""))
+    }
+
+    /// A value of a column that is divided by `worth`, without the unit in its head.
+    pub fn in_column(self, value: f64, worth: f64) -> String {
+        if !value.is_finite() {
+            return NONE.to_string();
+        }
+        match self {
+            Unit::Seconds | Unit::Bytes | Unit::ByteRate | Unit::Joules | Unit::Watts => {
+                quantities::significant(value / worth)
+            }
+            Unit::Iops => format!("{value:.0}"),
+            unit => Figure::new(value, unit).text(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_name_the_unit() {
+        let shown = [
+            Figure::new(0.0123, Unit::Seconds),
+            Figure::new(0.01, Unit::Bound),
+            Figure::new(0.9995, Unit::Promise),
+            Figure::new(0.12345, Unit::Share),
+            Figure::new(1521.0, Unit::Iops),
+            Figure::new(994.5, Unit::Money(*b"EUR")),
+            Figure::new(f64::NAN, Unit::Bytes),
+        ];
+        let expected = ["12.3 ms", "10 ms", "99.95 %", "12.3 %", "1521 IOPS", "994.50 EUR", "-"];
+        assert_eq!(shown.map(Figure::text), expected);
+    }
+
+    #[test]
+    fn a_column_has_one_unit() {
+        let times = [0.0004, 0.012, 0.9, 12.0];
+        let (worth, unit) = Unit::Seconds.of_column(&times);
+        assert_eq!(unit, "ms");
+        let shown: Vec<String> =
+            times.iter().map(|time| Unit::Seconds.in_column(*time, worth)).collect();
+        assert_eq!(shown, ["0.400", "12.0", "900", "12000"]);
+        assert_eq!(Unit::Seconds.of_column(&[]), (1.0, "s"));
+        assert_eq!(Unit::Seconds.of_column(&[9000.0]).1, "s");
+        assert_eq!(Unit::Seconds.of_column(&[20_000.0]).1, "h");
+        assert_eq!(Unit::Share.in_column(0.5, 1.0), "50.0 %");
+    }
+}

@@ -1,0 +1,279 @@
+//! A page as a document.
+
+use super::axis::Axis;
+use super::charts::{legend, series_class};
+use super::document::{self, folded, header, section, tiles};
+use super::figure;
+use super::paragraphs::said;
+use super::plot::{Caption, Plot, in_both};
+use super::table::{Mark, table};
+use super::text::{escape, typeset};
+use crate::figure::Figure;
+use crate::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Section, Series, Tone};
+use crate::table::{CellText, RowMark, Table};
+
+/// Rows of a table that are shown.
+const ROWS_MAX: usize = 500;
+/// Points of a line that say their figures to a reader who points there.
+const SPOTS_MAX: usize = 40;
+
+/// The whole document of `page`.
+pub fn document(page: &Page) -> String {
+    let class = match page.verdict.tone {
+        Tone::Good => "good",
+        Tone::Calm => "calm",
+        Tone::Warning => "part",
+    };
+    let about: Vec<(&str, String)> =
+        page.about.iter().map(|(term, text)| (term.as_str(), text.clone())).collect();
+    let mut body = header((class, &escape(&page.verdict.words)), &page.headline, &about);
+    if !page.key_figures.is_empty() {
+        let tile = |key: &crate::page::KeyFigure| {
+            let before = key.before.map(|before| format!("<span>{} →</span> ", shown(before)));
+            let name = escape(&key.name);
+            (name, format!("{}{}", before.unwrap_or_default(), shown(key.figure)))
+        };
+        let all: Vec<(String, String)> = page.key_figures.iter().map(tile).collect();
+        let all: Vec<(&str, String)> =
+            all.iter().map(|(name, figure)| (name.as_str(), figure.clone())).collect();
+        body += &tiles("", &all);
+    }
+    body += &page.sections.iter().map(drawn).collect::<String>();
+    document::document(&page.title, &body)
+}
+
+fn shown(figure: Figure) -> String {
+    typeset(&figure.text())
+}
+
+fn drawn(of: &Section) -> String {
+    let mut content = String::new();
+    let mut blocks = of.blocks.iter().peekable();
+    while let Some(next) = blocks.next() {
+        let Block::Chart(chart) = next else {
+            content += &block(next);
+            continue;
+        };
+        // Charts in a row share a legend, and stand in pairs where they are half as wide.
+        let mut row = vec![chart];
+        while let Some(Block::Chart(more)) = blocks.peek()
+            && chart.is_half
+            && more.is_half
+        {
+            row.push(more);
+            blocks.next();
+        }
+        content += &charts(&row);
+    }
+    match of.place {
+        Place::Folded => folded(&escape(&of.title), &content),
+        Place::FirstScreen | Place::Detail => section(&escape(&of.title), &content),
+    }
+}
+
+fn block(of: &Block) -> String {
+    let paragraphs = |class: &str, all: &[String]| {
+        let all: String = all.iter().map(|text| format!("<p>{}</p>", said(text))).collect();
+        format!("<div class=\"{class}\">{all}</div>")
+    };
+    match of {
+        Block::Text(text) => paragraphs("findings", std::slice::from_ref(text)),
+        Block::Notes(notes) => paragraphs("cautions", notes),
+        Block::Commands(commands) => {
+            format!("<pre><code>{}</code></pre>", escape_lines(&commands.join("\n")))
+        }
+        Block::Table(of) => tabled(of),
+        Block::Chart(chart) => charts(&[chart]),
+        Block::Picture { svg, caption } => figure(svg, caption),
+    }
+}
+
+/// Commands keep their line ends.
+fn escape_lines(text: &str) -> String {
+    text.lines().map(escape).collect::<Vec<_>>().join("\n")
+}
+
+fn tabled(of: &Table) -> String {
+    let text = of.text();
+    let heads: Vec<String> = text.heads.iter().map(|head| escape(head)).collect();
+    let rows: Vec<_> = of
+        .rows
+        .iter()
+        .zip(&text.rows)
+        .take(ROWS_MAX)
+        .map(|(row, cells)| (mark(&row.mark), cells.iter().map(cell).collect()))
+        .collect();
+    let more = match of.rows.len().saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        more => format!("<p class=\"small\">And {more} more.</p>"),
+    };
+    table(&heads, &rows) + &more
+}
+
+fn mark(of: &RowMark) -> Mark {
+    match of {
+        RowMark::Plain => Mark::Plain,
+        RowMark::Best(why) => Mark::Best(escape(why)),
+        RowMark::Badge(why) => Mark::Badge(escape(why)),
+    }
+}
+
+/// A figure as print has it, and its interval below it.
+fn cell(of: &CellText) -> String {
+    let text = if of.is_figure { typeset(&of.text) } else { said(&of.text) };
+    match &of.interval {
+        Some((low, high)) => {
+            let (low, high) = (typeset(low), typeset(high));
+            format!("{text}<br/><span class=\"small\">{low} to {high}</span>")
+        }
+        None => text,
+    }
+}
+
+fn charts(all: &[&Chart]) -> String {
+    let Some(first) = all.first() else { return String::new() };
+    let names = first.series.iter().map(|series| series.name.as_str());
+    let stands_out: Vec<bool> = first.series.iter().map(|series| !series.is_faint).collect();
+    let legend = if first.series.len() > 1 { legend(names, &stands_out) } else { String::new() };
+    let drawn = all.iter().map(|chart| {
+        let caption = Caption {
+            id: &chart.id,
+            title: &chart.title,
+            description: &format!("{} {}", chart.description, ends(chart)),
+        };
+        let picture = match chart.is_half {
+            true => Some(lines(chart, &caption, (560.0, 340.0))),
+            false => in_both(&caption, |of, shape| Some(lines(chart, of, shape.size()))),
+        };
+        picture.map_or(String::new(), |picture| figure(&picture, &escape(&chart.title)))
+    });
+    let drawn: String = drawn.collect();
+    match first.is_half {
+        true => format!("{legend}<div class=\"pair\">{drawn}</div>"),
+        false => format!("{legend}{drawn}"),
+    }
+}
+
+/// Where each line begins and ends, for readers who cannot see it.
+fn ends(chart: &Chart) -> String {
+    let of = |series: &Series| {
+        let (first, last) = series.points.first().zip(series.points.last())?;
+        let at = |point: &(f64, f64)| {
+            format!("{} at {}", value(&chart.y, point.1), value(&chart.x, point.0))
+        };
+        Some(format!("{}: {}, {}.", series.name, at(first), at(last)))
+    };
+    chart.series.iter().filter_map(of).collect::<Vec<_>>().join(" ")
+}
+
+fn value(axis: &ChartAxis, value: f64) -> String {
+    Figure::new(value, axis.unit).text()
+}
+
+fn axis(of: &ChartAxis, values: impl Iterator<Item = f64>, (from, to): (f64, f64)) -> Axis {
+    let (least, most) = values
+        .map(|value| value * of.labels_per)
+        .filter(|value| value.is_finite())
+        .fold((f64::MAX, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
+    match of.scale {
+        ChartScale::Linear => Axis::linear(most * 1.05, from, to),
+        ChartScale::Between(low, high) => {
+            Axis::between(low * of.labels_per, high * of.labels_per, from, to)
+        }
+        ChartScale::Decades => Axis::decades(least, most, from, to),
+        ChartScale::Doublings => Axis::doublings(least, most, from, to),
+    }
+}
+
+fn lines(chart: &Chart, caption: &Caption<'_>, size: (f64, f64)) -> String {
+    let points = || chart.series.iter().flat_map(|series| &series.points);
+    let x = axis(&chart.x, points().map(|point| point.0), Plot::across(size.0));
+    let y = axis(&chart.y, points().map(|point| point.1), Plot::upwards(size.1));
+    let mut plot = Plot::new(caption, size, (x, &chart.x.name), (y, &chart.y.name));
+    for (index, series) in chart.series.iter().enumerate() {
+        let placed: Vec<(f64, f64)> = series
+            .points
+            .iter()
+            .map(|(along, up)| (along * chart.x.labels_per, up * chart.y.labels_per))
+            .filter(|(along, up)| along.is_finite() && up.is_finite())
+            .collect();
+        let faint = if series.is_faint { " faint" } else { "" };
+        plot.line(&placed, &format!("series {}{faint}", series_class(index)));
+        plot.spots(&placed, SPOTS_MAX, |(along, up)| {
+            let x = typeset(&value(&chart.x, along / chart.x.labels_per));
+            let y = typeset(&value(&chart.y, up / chart.y.labels_per));
+            format!("{} at {x}: {y}", series.name)
+        });
+    }
+    plot.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Unit;
+    use crate::page::{KeyFigure, Verdict};
+    use crate::table::{Cell, Column, Row};
+
+    fn chart(id: &str, is_half: bool) -> Block {
+        let axis = |name: &str, unit, scale, labels_per| ChartAxis {
+            name: name.into(),
+            unit,
+            labels_per,
+            scale,
+        };
+        Block::Chart(Chart {
+            id: id.into(),
+            title: "Capacity".into(),
+            description: "What it takes.".into(),
+            x: axis("share, %", Unit::Promise, ChartScale::Between(0.9, 1.0), 100.0),
+            y: axis("IOPS", Unit::Iops, ChartScale::Linear, 1.0),
+            series: vec![Series {
+                name: "<a>".into(),
+                points: vec![(0.9, 10.0), (f64::NAN, 1.0), (1.0, 1500.0)],
+                is_faint: false,
+            }],
+            is_half,
+        })
+    }
+
+    #[test]
+    fn a_document_is_whole_whatever_it_is_told() {
+        let hostile = "<script>\"&'\u{1b}".to_string();
+        let mut table = Table::new([Column::words(&*hostile), Column::of("p99", Unit::Seconds)]);
+        table.rows.push(Row {
+            mark: RowMark::Best(hostile.clone()),
+            cells: vec![
+                hostile.clone().into(),
+                Cell::Interval { value: 0.01, low: f64::NAN, high: 0.02 },
+            ],
+        });
+        let mut page = Page {
+            title: hostile.clone(),
+            verdict: Verdict::new(Tone::Warning, hostile.clone()),
+            headline: hostile.clone(),
+            about: vec![("Trace".into(), hostile.clone())],
+            ..Page::default()
+        };
+        page.key_figures.push(KeyFigure {
+            name: hostile.clone(),
+            before: Some(Figure::new(f64::NAN, Unit::Seconds)),
+            figure: Figure::new(994.5, Unit::Money(*b"EUR")),
+        });
+        page.add("Drives", Place::FirstScreen, vec![Block::Table(table), chart("one", false)]);
+        page.add("More", Place::Detail, vec![chart("two", true), chart("three", true)]);
+        page.add("Commands", Place::Folded, vec![Block::Commands(vec![hostile.clone()])]);
+        page.add_notes("Notes", Place::Detail, vec![hostile]);
+        let html = document(&page);
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        roxmltree::Document::parse_with_options(&html, options).unwrap();
+        let body = html.split("</style>").nth(1).unwrap();
+        assert!(!body.contains("NaN") && !body.contains("<script"), "{body}");
+        assert!(
+            body.contains("994.50\u{a0}EUR") && body.contains("<div class=\"pair\">"),
+            "{body}"
+        );
+        // A tooltip writes a figure as a table does.
+        assert!(body.contains("<title>&lt;a&gt; at 90\u{a0}%: 10\u{a0}IOPS</title>"), "{body}");
+    }
+}

@@ -1,0 +1,209 @@
+//! What a person reads of an answer, decided once for the terminal, HTML and Markdown.
+
+use crate::figure::{Figure, Unit};
+use crate::table::Table;
+
+/// An answer as people read it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// What a window or a tab is called: "Capacity: web.csv".
+    pub title: String,
+    /// The kind of answer, in two or three words.
+    pub verdict: Verdict,
+    /// The answer in a sentence of at most 25 words.
+    pub headline: String,
+    /// What it is about: ("Trace", "web.csv").
+    pub about: Vec<(String, String)>,
+    /// The figures that say most, at most three.
+    pub key_figures: Vec<KeyFigure>,
+    /// Everything else, in reading order.
+    pub sections: Vec<Section>,
+}
+
+/// The kind of answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// How it is colored.
+    pub tone: Tone,
+    /// In two or three words.
+    pub words: String,
+}
+
+/// Whether an answer is good news.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Something helps, or a promise holds.
+    Good,
+    /// Neither.
+    #[default]
+    Calm,
+    /// Something is wrong.
+    Warning,
+}
+
+/// A figure that is shown large.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyFigure {
+    /// What it is.
+    pub name: String,
+    /// What it was before, or what it is compared with.
+    pub before: Option<Figure>,
+    /// The figure.
+    pub figure: Figure,
+}
+
+/// Blocks under a title.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// Its title; a terminal's first screen leaves it out.
+    pub title: String,
+    /// Where it is shown.
+    pub place: Place,
+    /// What it holds.
+    pub blocks: Vec<Block>,
+}
+
+/// How soon a reader meets a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On a terminal's first screen, and on every page.
+    FirstScreen,
+    /// On pages, and on a terminal that is asked to explain.
+    Detail,
+    /// As `Detail`; a page shows it when its reader opens it.
+    Folded,
+}
+
+/// A part of a section.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// A paragraph. What stands between backticks is code.
+    Text(String),
+    /// What to keep in mind, a sentence each.
+    Notes(Vec<String>),
+    /// Lines to run, as they are.
+    Commands(Vec<String>),
+    /// A table.
+    Table(Table),
+    /// A chart.
+    Chart(Chart),
+    /// A picture that is drawn elsewhere, as SVG, and its caption, as HTML. A terminal leaves it out.
+    Picture {
+        /// The picture.
+        svg: String,
+        /// What is said below it.
+        caption: String,
+    },
+}
+
+/// Lines over a horizontal axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// Unique on its page: letters, digits and dashes.
+    pub id: String,
+    /// What is shown.
+    pub title: String,
+    /// What to see in it, for readers who cannot.
+    pub description: String,
+    /// Horizontal.
+    pub x: ChartAxis,
+    /// Vertical.
+    pub y: ChartAxis,
+    /// Lines, told apart by color and dashes.
+    pub series: Vec<Series>,
+    /// Whether two such charts stand side by side.
+    pub is_half: bool,
+}
+
+/// An axis of a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChartAxis {
+    /// What lies along it, with its unit: "requests in time, %".
+    pub name: String,
+    /// What its values count, in the base of the unit.
+    pub unit: Unit,
+    /// What labels multiply values by: 100 for shares in percent.
+    pub labels_per: f64,
+    /// Where it begins, and how its steps grow.
+    pub scale: ChartScale,
+}
+
+/// How the steps of an axis grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ChartScale {
+    /// From 0 in equal steps.
+    Linear,
+    /// From one value to another in equal steps.
+    Between(f64, f64),
+    /// In decades of milliseconds.
+    Decades,
+    /// In doublings.
+    Doublings,
+}
+
+/// A line of a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What it is of.
+    pub name: String,
+    /// (along, up), from the left.
+    pub points: Vec<(f64, f64)>,
+    /// Whether others stand out before it.
+    pub is_faint: bool,
+}
+
+impl Page {
+    /// Gives `change` every text of the page, to be changed in place.
+    pub fn for_each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
+        change(&mut self.headline);
+        self.about.iter_mut().for_each(|(_, text)| change(text));
+        for section in &mut self.sections {
+            change(&mut section.title);
+            section.blocks.iter_mut().for_each(|block| block.for_each_text(change));
+        }
+    }
+
+    /// Whether a terminal's first screen leaves something out.
+    pub fn has_details(&self) -> bool {
+        self.sections.iter().any(|section| section.place != Place::FirstScreen)
+    }
+
+    /// Adds a section, unless it has no blocks.
+    pub fn add(&mut self, title: &str, place: Place, blocks: Vec<Block>) {
+        if !blocks.is_empty() {
+            self.sections.push(Section { title: title.to_string(), place, blocks });
+        }
+    }
+
+    /// Adds a section of notes, unless there are none.
+    pub fn add_notes(&mut self, title: &str, place: Place, notes: Vec<String>) {
+        if !notes.is_empty() {
+            self.add(title, place, vec![Block::Notes(notes)]);
+        }
+    }
+}
+
+impl Block {
+    fn for_each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
+        match self {
+            Block::Text(text) => change(text),
+            Block::Notes(texts) | Block::Commands(texts) => texts.iter_mut().for_each(change),
+            Block::Table(table) => {
+                let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
+                for cell in cells {
+                    if let crate::table::Cell::Words(words) = cell {
+                        change(words);
+                    }
+                }
+            }
+            Block::Chart(_) | Block::Picture { .. } => {}
+        }
+    }
+}
+
+impl Verdict {
+    /// Of a tone, in two or three words.
+    pub fn new(tone: Tone, words: impl Into<String>) -> Verdict {
+        Verdict { tone, words: words.into() }
+    }
+}
