@@ -26,10 +26,8 @@ mod partition;
 mod password;
 mod plan;
 mod plan_buy;
-mod plan_capacity;
 mod plan_consolidate;
 mod plan_costed;
-mod plan_devices;
 mod plan_options;
 mod plan_power;
 mod plan_sla;
@@ -46,6 +44,7 @@ mod store_bench;
 mod store_repair;
 mod store_simulate;
 mod top;
+mod verb;
 mod volume;
 
 use std::panic;

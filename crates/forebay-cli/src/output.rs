@@ -10,6 +10,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use forebay::refusal::with_remedy;
+use forebay_ask::{Spelling, spelled};
 use forebay_show::grid::Grid;
 use forebay_show::prose;
 use serde::Serialize;
@@ -161,14 +162,6 @@ pub(crate) fn on_stdout(error: io::Error) -> io::Error {
 /// not raise it.
 const SCHEMA_VERSION: u32 = 3;
 
-/// An answer with the version of its keys before it.
-#[derive(Serialize)]
-struct Versioned<'a, T> {
-    schema_version: u32,
-    #[serde(flatten)]
-    answer: &'a T,
-}
-
 /// An answer that is a list.
 #[derive(Serialize)]
 pub(crate) struct Rows<T> {
@@ -177,9 +170,16 @@ pub(crate) struct Rows<T> {
 
 /// Prints `answer`, a structure: as one indented JSON object that begins with `schema_version`, or its table as CSV.
 pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Result<()> {
-    let versioned = Versioned { schema_version: SCHEMA_VERSION, answer };
-    let json = serde_json::to_string_pretty(&versioned)?;
-    write(&if format == Format::Csv { csv::of(&json)? } else { json })?;
+    let mut versioned = serde_json::Map::new();
+    versioned.insert("schema_version".into(), SCHEMA_VERSION.into());
+    if let serde_json::Value::Object(fields) = serde_json::to_value(answer)? {
+        versioned.extend(fields);
+    }
+    let versioned = serde_json::Value::Object(versioned);
+    write(&match format {
+        Format::Csv => csv::of(&versioned),
+        Format::Json | Format::Table => format!("{versioned:#}"),
+    })?;
     Ok(())
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
         let cause = cause.to_string();
         if said.ends_with(&cause) { said } else { format!("{said}: {cause}") }
     });
-    with_remedy(said)
+    with_remedy(spelled(&said, Spelling::Command))
 }
 
 /// Whether whoever reads our output has gone, which is no fault.

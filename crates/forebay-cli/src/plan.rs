@@ -1,12 +1,13 @@
 //! `forebay plan`: what a promise costs. One file a question.
 
 use clap::{Args, Subcommand};
+use forebay::plan::capacity::CapacityAsk;
 
 use crate::plan_buy::Buy;
-use crate::plan_capacity::Capacity;
 use crate::plan_consolidate::Consolidate;
 use crate::plan_power::Power;
 use crate::plan_sla::Sla;
+use crate::verb::Asked;
 
 /// Find what a promise such as "99 % within 10 ms" costs
 #[derive(Args)]
@@ -17,7 +18,7 @@ pub(crate) struct Plan {
 
 #[derive(Subcommand)]
 enum Question {
-    Capacity(Box<Capacity>),
+    Capacity(Box<Asked<CapacityAsk>>),
     Consolidate(Consolidate),
     Sla(Sla),
     Power(Power),

@@ -8,7 +8,7 @@ use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::Begin;
 use forebay::plan::costed::consolidate::{self, Consolidation};
 use forebay::plan::costed::sla::{self, Price};
-use forebay::plan::costed::{Answer, Costs, Load, answer};
+use forebay::plan::costed::{Costs, Load};
 use forebay::plan::sla::Sla;
 use forebay::report;
 use forebay_core::Nanos;
@@ -75,32 +75,6 @@ pub(crate) fn load(
     say_notes(path, &load.notes);
     say_once(path, &load.cautions());
     Ok(load)
-}
-
-/// The prices of `promises`.
-pub(crate) fn capacity(
-    load: &Load,
-    promises: &Promises,
-    answered: Answered<'_>,
-) -> anyhow::Result<()> {
-    let progress = Progress::new("searching for speeds");
-    let found = answer(load, answered.costs.cost, promises)?;
-    drop(progress);
-    answered.give(&found, report::costed_capacity_html, prices)
-}
-
-/// A sentence for each bound and what the figures mean; then bounds down, fractions across.
-fn prices(found: &Answer, costs: &Costs) -> String {
-    let [unit, meant] = found.meant(costs);
-    let said = std::iter::once(unit).chain(found.told()).chain([meant]);
-    let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
-    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
-    let header = std::iter::once("speed within".to_string()).chain(fractions);
-    let lines = found.bounds().map(|line| {
-        let figures = line.iter().map(|row| significant(row.speed));
-        std::iter::once(bound(line[0].within_ms)).chain(figures).collect()
-    });
-    format!("{}\n\n{}", said.join("\n"), table(header.collect(), lines))
 }
 
 /// The price of a promise of several tiers.

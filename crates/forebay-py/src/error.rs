@@ -8,6 +8,7 @@ use forebay::devices::DevicesError;
 use forebay::devices::disksim::ImportError;
 use forebay::devices::fit::FitError;
 use forebay::refusal::with_remedy;
+use forebay_ask::{Spelling, spelled};
 use forebay_live::capture::CaptureError;
 use forebay_store::{StoreError, Trouble};
 use forebay_trace::TraceError;
@@ -76,7 +77,7 @@ pub(crate) fn of_play(error: forebay_play::Error) -> PyErr {
 
 /// The exception for `error`: what the system refused is the `OSError` of its kind too.
 pub(crate) fn raised(error: forebay::Error) -> PyErr {
-    let text = as_called(&error.to_string());
+    let text = as_called(&spelled(&error.to_string(), Spelling::Python));
     let system = match &error {
         forebay::Error::Trace(TraceError::Io { source, .. })
         | forebay::Error::Output(TraceError::Io { source, .. })

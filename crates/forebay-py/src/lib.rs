@@ -8,6 +8,7 @@
 
 mod adapt;
 mod arrow;
+mod asked;
 mod batches;
 mod compare;
 mod convert;
@@ -34,6 +35,7 @@ mod trace;
 mod verbs;
 mod wording;
 
+use forebay::plan::capacity::CapacityAsk;
 use pyo3::prelude::*;
 
 /// Forebay's native half.
@@ -60,7 +62,7 @@ mod _forebay {
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
-    use super::plan::{Together, plan_buy, plan_capacity, plan_consolidate, plan_power, plan_sla};
+    use super::plan::{Together, plan_buy, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]
     use super::policy::{Request, laws_check};
     #[pymodule_export]
@@ -80,11 +82,18 @@ mod _forebay {
     #[pymodule_export]
     use super::verbs::{advise, cache, defragment, describe, least_time, offline};
 
+    /// The stubs of all declared verbs.
+    #[pyfunction]
+    fn declared_stubs() -> String {
+        [asked::stub::<CapacityAsk>()].join("\n")
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // A library that panics on damaged input is caught where it is called and told as an
         // error; any other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
+        asked::add::<CapacityAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -89,11 +89,11 @@ def test_several_are_told_apart(small):
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        (lambda it: forebay.plan_capacity(it, within=7), "got 7, expected text, or several in a list"),
-        (lambda it: forebay.plan_capacity(it, within=["5ms", 7]), "got 7, expected text"),
-        (lambda it: forebay.plan_capacity(it, within=b"5ms"), "got b'5ms', expected text, or several in a list"),
-        (lambda it: forebay.plan_capacity(it, confidence="0.95"), "got '0.95', expected a number"),
-        (lambda it: forebay.plan_capacity(it, by_volume=1), "got 1, expected True or False"),
+        (lambda it: forebay.plan_capacity(it, within=object), "within: got <class 'object'>, expected str, or"),
+        (lambda it: forebay.plan_capacity(it, within=["5ms", {}]), r"within: got \['5ms', {}\], expected str"),
+        (lambda it: forebay.plan_capacity(it, within=b"5ms"), "within: got b'5ms', expected str, or several in a list"),
+        (lambda it: forebay.plan_capacity(it, trust_times=1), "trust_times: got 1, expected True or False"),
+        (lambda it: forebay.plan_capacity(it, report=3), "report: got 3, expected a path"),
         (lambda it: forebay.plan_buy(it, promises=[]), r"got \[\], expected a dict"),
         (lambda it: forebay.plan_sla([{"fraction": 0.9}], it), r"got \[{'fraction': 0.9}\], expected a path, or a"
          r" list of \(fraction, milliseconds\)"),
@@ -118,6 +118,10 @@ def test_what_does_not_fit_is_an_error_in_a_list_too(small):
         forebay.cache(small, sizes_blocks=[1 << 32])
     with pytest.raises(forebay.Error, match="fraction: got"):
         forebay.plan_capacity(small, fraction=7)
+    with pytest.raises(forebay.Error, match="within: got '7', expected a time with its unit"):
+        forebay.plan_capacity(small, within=7)
+    with pytest.raises(forebay.Error, match=r"fractoin: no such input; did you mean fraction\?"):
+        forebay.plan_capacity(small, fractoin=0.9)
 
 
 @pytest.mark.parametrize(

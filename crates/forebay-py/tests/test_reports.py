@@ -95,8 +95,8 @@ def test_devices_are_counted_as_by_the_command(answer):
     for wrong in ({"devices_max": 0}, {"price": -1.0}, {"device": "no-such"}, {"policy": "no-such"}):
         with pytest.raises(forebay.Error, match=next(iter(wrong)) if "no-such" not in wrong.values() else "no-such"):
             forebay.plan_capacity(TERASORT, **{"device": "hc550"} | wrong)
-    with pytest.raises(forebay.Error, match="device: got 'hc550' with one of them"):
-        forebay.plan_capacity(TERASORT, device="hc550", by_volume=True)
+    with pytest.raises(forebay.Error, match="by: cannot be combined with device"):
+        forebay.plan_capacity(TERASORT, device="hc550", by="volume")
 
 
 def test_runs_of_a_policy_of_ones_own_have_a_page(tmp_path, trace):

@@ -1,12 +1,26 @@
 """The type stubs say what the module has, and every public thing says what it is."""
 
 import inspect
+import os
 import subprocess
 import sys
 
 from conftest import ROOT
 
 import forebay
+from forebay import _forebay
+
+STUBS = ROOT / "crates/forebay-py/python/forebay/__init__.pyi"
+MADE = "# Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py\n"
+
+
+def test_stubs_are_made_from_the_declarations():
+    stubs = STUBS.read_text()
+    written, _ = stubs.split(MADE)
+    made = written + MADE + "\n" + _forebay.declared_stubs()
+    if os.environ.get("UPDATE"):
+        STUBS.write_text(made)
+    assert stubs == made or os.environ.get("UPDATE")
 
 
 def test_stubs_match():

@@ -77,7 +77,7 @@ def test_describe_threads(answer, trace):
 def test_plan_capacity(answer, trace):
     options = ["--within", "5ms,20ms", "--fraction", "0.9995,1", "--by", "volume"]
     expected = answer("plan", "capacity", TERASORT, *options, "--confidence", "0.9")
-    keywords = {"within": ["5ms", "20ms"], "by_volume": True, "confidence": 0.9}
+    keywords = {"within": ["5ms", "20ms"], "by": "volume", "confidence": 0.9}
     found = forebay.plan_capacity(trace, fraction=[0.9995, "1"], **keywords)
     assert found["rows"] == expected["rows"] and list(found) == list(expected)
     with pytest.raises(forebay.Error, match="above 0 and at most 1"):
@@ -144,8 +144,8 @@ def test_plans_count_bytes_where_they_cost(answer, trace):
         forebay.plan_sla(tiers, trace, cost_us="1/MiB")
     with pytest.raises(forebay.Error, match="capacity: got 100 with cost_us"):
         forebay.plan_sla(tiers, trace, cost_us=cost, capacity=100)
-    for other in ({"by_volume": True}, {"confidence": 0.9}, {"hold_out": 0.3}):
-        with pytest.raises(forebay.Error, match="without by_volume, confidence and hold_out"):
+    for other in ({"by": "volume"}, {"confidence": 0.9}, {"hold_out": 0.3}):
+        with pytest.raises(forebay.Error, match=f"cost_us: cannot be combined with {next(iter(other))}"):
             forebay.plan_capacity(trace, cost_us=cost, **other)
     with pytest.raises(forebay.Error, match="no device 'wheel'"):
         forebay.plan_consolidate(trace, cost_us="wheel")

@@ -22,6 +22,9 @@ pub enum Unit {
     ByteRate,
     /// A share of a whole, written in percent.
     Share,
+    /// A share that was achieved, written in percent and rounded down, so that it never seems to keep a promise that it
+    /// breaks.
+    Achieved,
     /// A promised share, written in percent with all its digits.
     Promise,
     /// Requests a second, whole.
@@ -64,6 +67,8 @@ impl Figure {
             Unit::Bytes => quantities::bytes(value),
             Unit::ByteRate => quantities::rate(value),
             Unit::Share => quantities::percent(value),
+            // A billionth more, because 0.9 / 3 * 3 is less than 0.9.
+            Unit::Achieved => format!("{:.2} %", (value * 1e4 + 1e-9).floor() / 100.0),
             Unit::Promise => promise(value),
             Unit::Iops => format!("{value:.0} IOPS"),
             Unit::Watts => quantities::watts(value),

@@ -103,6 +103,12 @@ impl From<String> for Cell {
     }
 }
 
+impl From<Figure> for Cell {
+    fn from(figure: Figure) -> Cell {
+        Cell::Figure(figure)
+    }
+}
+
 impl From<f64> for Cell {
     fn from(value: f64) -> Cell {
         Cell::Value(value)

@@ -20,7 +20,7 @@ pub enum Extent {
 
 /// `page` in lines of at most so many columns.
 pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
-    let wrapped = |text: &str| prose::wrapped(text, columns.min(PROSE_COLUMNS_MAX));
+    let wrapped = |text: &str| paragraph(text, columns);
     let mut parts = vec![wrapped(&page.headline)];
     if let Some(figures) = key_figures(page) {
         parts.push(wrapped(&figures));
@@ -40,6 +40,11 @@ pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
     parts.join("\n\n")
 }
 
+/// A paragraph, whose lines begin at the margin.
+fn paragraph(text: &str, columns: usize) -> String {
+    prose::wrapped(text, columns.min(PROSE_COLUMNS_MAX)).replace("\n  ", "\n")
+}
+
 /// The key figures in a line.
 fn key_figures(page: &Page) -> Option<String> {
     let one = |key: &crate::page::KeyFigure| {
@@ -54,7 +59,7 @@ fn block(of: &Block, columns: usize) -> String {
     let wrapped = |text: &str| prose::wrapped(text, columns.min(PROSE_COLUMNS_MAX));
     let lines = |all: Vec<String>| all.join("\n");
     match of {
-        Block::Text(text) => wrapped(text),
+        Block::Text(text) => paragraph(text, columns),
         Block::Notes(notes) => {
             lines(notes.iter().map(|note| wrapped(&format!("! {note}"))).collect())
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use forebay_ask::AskError;
 use forebay_core::SpecError;
 use forebay_trace::TraceError;
 
@@ -49,6 +50,9 @@ pub enum Error {
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),
+    /// An input.
+    #[error(transparent)]
+    Ask(#[from] AskError),
 }
 
 impl Error {

@@ -38,6 +38,7 @@ pub mod simulate;
 pub mod slices;
 pub mod statistics;
 pub mod tape;
+pub mod verb;
 pub mod words;
 
 pub use error::Error;

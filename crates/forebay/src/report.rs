@@ -7,7 +7,6 @@
 
 mod buy;
 mod cache;
-mod capacity;
 mod card;
 mod claims;
 mod closer;
@@ -24,7 +23,6 @@ mod runs;
 mod sla;
 mod tables;
 
-pub use capacity::{CapacityPage, DevicesPart};
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
 pub use consolidate::ConsolidatePage;
 pub use plain::{
@@ -61,11 +59,6 @@ pub fn cache_html(curve: &crate::cache_curve::Curve) -> String {
     cache::page(curve)
 }
 
-/// The report on capacities.
-pub fn capacity_html(page: &CapacityPage<'_>) -> String {
-    capacity::page(page)
-}
-
 /// The report on clients that share a server.
 pub fn consolidate_html(page: &ConsolidatePage<'_>) -> String {
     consolidate::page(page)
@@ -74,11 +67,6 @@ pub fn consolidate_html(page: &ConsolidatePage<'_>) -> String {
 /// The report on a promise of several tiers.
 pub fn sla_html(page: &SlaPage<'_>) -> String {
     sla::page(page)
-}
-
-/// The report on the speeds that promises take where requests cost what their length does.
-pub fn costed_capacity_html(found: &costs::Answer, costs: &Costs) -> String {
-    costed::capacity(found, costs)
 }
 
 /// The report on a promise of several tiers where requests cost what their length does.

@@ -11,3 +11,4 @@ mod policies_picture;
 mod replays;
 mod shaping;
 mod tape;
+mod verbs;

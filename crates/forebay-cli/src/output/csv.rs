@@ -7,8 +7,7 @@
 //! [`NUMBERED`] have columns `name.1` and so on; other lists are left out, and JSON has them. Absent values are empty.
 //! Quoting as in RFC 4180.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use std::fmt;
+use serde_json::{Map, Value};
 
 /// What lists of rows are called.
 const TABLES: [&str; 8] =
@@ -20,28 +19,20 @@ const WITHIN: [&str; 2] = [ROWS, "exports"];
 /// Lists within a row that have few entries, and are part of its answer.
 const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
 
-/// JSON that keeps the order of its fields.
-enum Node {
-    /// A value as it is written.
-    Leaf(String),
-    List(Vec<Node>),
-    Fields(Vec<(String, Node)>),
-}
+/// The columns of a row, and their values.
+type Cells = Vec<(String, String)>;
 
-/// `json`, an object, as CSV with a header, without the last line end.
-pub(super) fn of(json: &str) -> serde_json::Result<String> {
-    let Node::Fields(answer) = serde_json::from_str(json)? else { return Ok(String::new()) };
-    let table = TABLES.iter().find_map(|name| {
-        let (_, found) = answer.iter().find(|(key, _)| key == name)?;
-        match found {
-            Node::List(entries) => Some(entries.iter().flat_map(rows_of).collect::<Vec<_>>()),
-            Node::Fields(fields) => Some(own(fields)?.1.iter().map(flat).collect()),
-            Node::Leaf(_) => None,
-        }
+/// `answer` as CSV with a header, without the last line end.
+pub(super) fn of(answer: &Value) -> String {
+    let Value::Object(fields) = answer else { return String::new() };
+    let table = TABLES.iter().find_map(|name| match fields.get(*name)? {
+        Value::Array(entries) => Some(entries.iter().flat_map(rows_of).collect::<Vec<_>>()),
+        Value::Object(fields) => Some(own(fields)?.1.iter().map(flat).collect()),
+        _ => None,
     });
     let rows = table.unwrap_or_else(|| {
         let mut row = Vec::new();
-        answer.iter().for_each(|(key, value)| flatten(key, value, &mut row));
+        fields.iter().for_each(|(key, value)| flatten(key, value, &mut row));
         vec![row]
     });
     let mut columns: Vec<&str> = Vec::new();
@@ -50,7 +41,7 @@ pub(super) fn of(json: &str) -> serde_json::Result<String> {
             columns.push(name);
         }
     }
-    let line = |row: &Vec<(String, String)>| {
+    let line = |row: &Cells| {
         let cell = |column: &&str| {
             let found = row.iter().find(|(name, _)| name == column);
             found.map_or(String::new(), |(_, value)| quoted(value))
@@ -58,13 +49,13 @@ pub(super) fn of(json: &str) -> serde_json::Result<String> {
         columns.iter().map(cell).collect::<Vec<_>>().join(",")
     };
     let header = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(",");
-    Ok(std::iter::once(header).chain(rows.iter().map(line)).collect::<Vec<_>>().join("\n"))
+    std::iter::once(header).chain(rows.iter().map(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// What an entry's own rows are called, and they.
-fn own(fields: &[(String, Node)]) -> Option<(&str, &[Node])> {
+fn own(fields: &Map<String, Value>) -> Option<(&str, &[Value])> {
     fields.iter().find_map(|(name, value)| match value {
-        Node::List(rows) if WITHIN.contains(&name.as_str()) => {
+        Value::Array(rows) if WITHIN.contains(&name.as_str()) => {
             Some((name.as_str(), rows.as_slice()))
         }
         _ => None,
@@ -72,11 +63,11 @@ fn own(fields: &[(String, Node)]) -> Option<(&str, &[Node])> {
 }
 
 /// The rows that an entry of a table is. Columns of exports are called `exports.name`.
-fn rows_of(entry: &Node) -> Vec<Vec<(String, String)>> {
+fn rows_of(entry: &Value) -> Vec<Cells> {
     let itself = flat(entry);
-    let Node::Fields(fields) = entry else { return vec![itself] };
+    let Value::Object(fields) = entry else { return vec![itself] };
     let Some((name, rows)) = own(fields) else { return vec![itself] };
-    let row = |row: &Node| {
+    let row = |row: &Value| {
         let mut cells = itself.clone();
         flatten(if name == ROWS { "" } else { name }, row, &mut cells);
         cells
@@ -85,20 +76,26 @@ fn rows_of(entry: &Node) -> Vec<Vec<(String, String)>> {
 }
 
 /// The columns of a row.
-fn flat(row: &Node) -> Vec<(String, String)> {
+fn flat(row: &Value) -> Cells {
     let mut cells = Vec::new();
     flatten("", row, &mut cells);
     cells
 }
 
-fn flatten(name: &str, value: &Node, cells: &mut Vec<(String, String)>) {
+/// A value that is neither a list nor a structure.
+fn leaf(value: &Value) -> Option<String> {
     match value {
-        Node::Leaf(text) => cells.push((name.to_string(), text.clone())),
-        Node::List(list) => {
-            let leaf = |node: &Node| match node {
-                Node::Leaf(text) => Some(text.clone()),
-                _ => None,
-            };
+        Value::Null => Some(String::new()),
+        Value::Bool(is) => Some(is.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn flatten(name: &str, value: &Value, cells: &mut Cells) {
+    match value {
+        Value::Array(list) => {
             let words: Option<Vec<String>> = list.iter().map(leaf).collect();
             let last = name.rsplit('.').next().unwrap_or(name);
             match words {
@@ -111,12 +108,13 @@ fn flatten(name: &str, value: &Node, cells: &mut Vec<(String, String)>) {
                 None => {}
             }
         }
-        Node::Fields(fields) => {
+        Value::Object(fields) => {
             for (inner, value) in fields {
                 let name = if name.is_empty() { inner.clone() } else { format!("{name}.{inner}") };
                 flatten(&name, value, cells);
             }
         }
+        plain => cells.push((name.to_string(), leaf(plain).unwrap_or_default())),
     }
 }
 
@@ -127,65 +125,11 @@ fn quoted(text: &str) -> String {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
-        from.deserialize_any(Reading)
-    }
-}
-
-struct Reading;
-
-impl<'de> Visitor<'de> for Reading {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Leaf(serde_json::Number::from_f64(value).map_or(String::new(), |n| n.to_string())))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Leaf(String::new()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
-        let mut nodes = Vec::new();
-        while let Some(node) = list.next_element()? {
-            nodes.push(node);
-        }
-        Ok(Node::List(nodes))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(Node::Fields(fields))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::of;
+    fn of(json: &str) -> Result<String, serde_json::Error> {
+        serde_json::from_str(json).map(|value| super::of(&value))
+    }
 
     #[test]
     fn the_first_table_is_taken_with_its_columns_in_order() {

@@ -404,27 +404,6 @@ def plan_buy(
 ) -> dict[str, Any]:
     """Finds which drives to buy; the keys are those of `forebay plan buy`."""
 
-def plan_capacity(
-    trace: _Source,
-    *,
-    within: str | Sequence[str] | None = None,
-    fraction: str | float | Sequence[str | float] | None = None,
-    by_volume: bool = False,
-    confidence: float | None = None,
-    hold_out: float | None = None,
-    seed: int = 1,
-    cost_us: str | None = None,
-    device: str | None = None,
-    policy: str = "mq-deadline",
-    devices_max: int = 64,
-    price: float | None = None,
-    report: _Path | None = None,
-    trust_times: bool = False,
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Finds least capacities; the keys are those of `forebay plan capacity --format json`."""
-
 def plan_consolidate(
     traces: _Source | list[_Source] | tuple[_Source, ...],
     *,
@@ -697,3 +676,29 @@ def device_validate(
     device: _Path, trace: _Path | list[_Path], *, arrivals: Literal["simulated", "measured"] = "simulated"
 ) -> dict[str, Any]:
     """Says how near a model is to what was measured on the drive."""
+
+# Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
+
+def plan_capacity(
+    trace: _Source,
+    *,
+    within: str | Sequence[str] = ("5ms", "10ms", "20ms", "50ms",),
+    fraction: str | float | Sequence[str | float] = (0.9, 0.95, 0.99, 0.995, 0.999, 1,),
+    by: Literal["volume"] | None = None,
+    confidence: str | float | None = None,
+    hold_out: str | float | None = None,
+    seed: int = 1,
+    cost_us: str | None = None,
+    device: str | None = None,
+    policy: str = "mq-deadline",
+    devices_max: int = 64,
+    price: float | None = None,
+    report: _Path | None = None,
+    trust_times: bool = False,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find the smallest capacity that answers a share of the requests within a time."""

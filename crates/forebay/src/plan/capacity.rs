@@ -1,5 +1,8 @@
 //! `plan capacity`: the least capacity for each bound and fraction.
 
+mod page;
+mod verb;
+
 use std::fmt::Display;
 
 use forebay_core::Nanos;
@@ -14,6 +17,8 @@ use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
 use crate::progress::Telling;
 use crate::quantities::bound;
+
+pub use verb::{By, CapacityAsk};
 
 /// The promises whose price is asked: every bound with every fraction.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use forebay_core::Nanos;
 
-use super::capacity::{capacity, price};
+use super::tables::within;
 use crate::names;
 use crate::plan::amount;
 use crate::plan::arrival_times::ArrivalTimes;
@@ -242,6 +242,16 @@ fn shares(found: &Consolidation) -> String {
     let said = "<p class=\"small\">At the capacity that keeps the promise to all requests together, whosever they are.</p>";
     named("What each client gets of its own at what they need together", &(shown + said))
         + &more(found.clients.len(), CLIENTS_MAX)
+}
+
+/// A capacity, with its interval where there is one.
+fn price(row: &crate::plan::capacity::Row) -> String {
+    let interval = row.interval;
+    capacity(row.capacity_iops, interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops)))
+}
+
+fn capacity(iops: u64, interval: Option<(u64, u64)>) -> String {
+    count(iops) + &within(interval.map(|(low, high)| (count(low), count(high))))
 }
 
 #[cfg(test)]

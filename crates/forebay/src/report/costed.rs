@@ -1,60 +1,13 @@
 //! The reports of `plan capacity`, `plan sla` and `plan consolidate` where requests cost what their length takes.
 
-use super::plain::{self, AlongUnit, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable};
+use super::plain::{self, PlainCell, PlainPage, PlainTable};
 use crate::names;
 use crate::plan::amount::percent;
+use crate::plan::costed::Costs;
 use crate::plan::costed::consolidate::Consolidation;
 use crate::plan::costed::sla::Price;
-use crate::plan::costed::{Answer, Costs};
 use forebay_show::html::paragraphs::called;
-use forebay_show::html::text::{bound, significant};
-
-/// The page of prices.
-pub(super) fn capacity(found: &Answer, costs: &Costs) -> String {
-    let fractions = found.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
-    let heads = std::iter::once("within".to_string()).chain(fractions).collect();
-    let rows = found.bounds().map(|rows| {
-        let first = PlainCell::Text(bound(rows[0].within_ms));
-        std::iter::once(first).chain(rows.iter().map(|row| PlainCell::Figure(row.speed))).collect()
-    });
-    let lines = found.bounds().map(|rows| PlainLine {
-        name: format!("within {}", bound(rows[0].within_ms)),
-        points: rows.iter().map(|row| (row.fraction * 100.0, row.speed)).collect(),
-    });
-    let [unit, meant] = found.meant(costs);
-    let said = std::iter::once(headline(found)).chain(found.told()).collect();
-    let page = PlainPage {
-        curve: Some(PlainCurve {
-            title: "What each part of the requests takes".into(),
-            along: "requests in time, %".into(),
-            along_unit: AlongUnit::Percent,
-            up: "the least speed".into(),
-            points: Vec::new(),
-            lines: lines.collect(),
-        }),
-        tables: vec![PlainTable {
-            title: "The least speeds".into(),
-            told: meant,
-            heads,
-            rows: rows.collect(),
-        }],
-        ..page(&called("Capacity", &[&found.about.trace]), "Speed", said, unit, &found.cautions)
-    };
-    plain::page(&page)
-}
-
-/// What most requests take within each bound: 99 % of them, or the most below that was asked for.
-fn headline(found: &Answer) -> String {
-    let first = found.bounds().next().unwrap_or(&[]).iter().enumerate();
-    let most = first.filter(|(_, row)| row.fraction <= 0.99);
-    let nth =
-        most.max_by(|(_, a), (_, b)| a.fraction.total_cmp(&b.fraction)).map_or(0, |one| one.0);
-    let chosen = found.bounds().filter_map(|rows| rows.get(nth));
-    let share = chosen.clone().next().map_or(1.0, |row| row.fraction);
-    let each = chosen
-        .map(|row| format!("speed {} within {}", significant(row.speed), bound(row.within_ms)));
-    format!("{} of the requests take {}", percent(share), each.collect::<Vec<_>>().join(", "))
-}
+use forebay_show::html::text::bound;
 
 /// The page of a promise of several tiers.
 pub(super) fn sla(found: &Price, costs: &Costs) -> String {

@@ -1,7 +1,7 @@
 //! Every page that a verb writes, held to what [`walk`] asks of each.
 
 mod figures;
-mod walk;
+pub(crate) mod walk;
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use forebay::input::Input;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::buy;
-use forebay::plan::capacity::{self, Doubt, Promises};
+use forebay::plan::capacity::Promises;
 use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::{Begin, Consolidation, consolidate};
 use forebay::plan::costed::{self, Costs, Load};
 use forebay::plan::power::{Disk, Question, power};
 use forebay::plan::sla::{Sla, price};
 use forebay::progress::{unheard, untold};
-use forebay::report::{self, CapacityPage, ConsolidatePage, PowerPage, RunsPage, SlaPage};
+use forebay::report::{self, ConsolidatePage, PowerPage, RunsPage, SlaPage};
 use forebay::simulate::{Bed, Run, Setup, run_all};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -141,21 +141,6 @@ fn cache_s_page_is_sound() {
 }
 
 #[test]
-fn plan_capacity_s_page_is_sound() {
-    let (arrivals, promises) = (bursty("<t>"), promises());
-    let rows = capacity::table(&arrivals, &promises, Doubt::default(), &mut unheard).unwrap();
-    let curves = capacity::curve(&arrivals, &promises.within).unwrap();
-    let page = CapacityPage {
-        arrivals: &arrivals,
-        promises: &promises,
-        rows: &rows,
-        curves,
-        devices: None,
-    };
-    walk("plan capacity", &report::capacity_html(&page));
-}
-
-#[test]
 fn plan_consolidate_s_page_is_sound() {
     let all: Vec<ArrivalTimes> = (0..12).map(|k| bursty(&format!("folder/<{k}>"))).collect();
     let clients: Vec<&ArrivalTimes> = all.iter().collect();
@@ -223,13 +208,6 @@ fn pages_of_costs_by_length_are_sound_and_have_every_speed() {
             assert!(shown.iter().any(|cell| near(cell, *speed)), "{speed} in {shown:?}");
         }
     };
-    let found = costed::answer(&load, costs.cost, &promises()).unwrap();
-    let speeds: Vec<f64> = found.rows.iter().map(|row| row.speed).collect();
-    let page = report::costed_capacity_html(&found, &costs);
-    has(&page, &speeds);
-    // Each is drawn wide and narrow.
-    assert_eq!(page.matches("class=\"spot\"").count(), 2 * speeds.len());
-    assert!(page.contains("99\u{a0}% of the requests take speed"));
     let sla = Sla::new(&[(0.9, 20.0), (1.0, 100.0)]).unwrap();
     let found = costed::sla::price(&load, costs.cost, &sla).unwrap();
     let page = report::costed_sla_html(&found, &costs);

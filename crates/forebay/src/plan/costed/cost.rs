@@ -9,8 +9,8 @@ use forebay_trace::Record;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
-use crate::plan::amount::decimal;
 use crate::simulate::{self, Setup};
+use forebay_ask::decimal;
 
 /// What is divided to make whole numbers of it: picoseconds, and bytes of a KiB.
 pub(super) const PARTS_OF_NS: u128 = 1000 * 1024;

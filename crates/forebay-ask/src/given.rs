@@ -1,0 +1,110 @@
+//! What was given, by the names of inputs.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::input::{Arity, Input};
+use crate::near::nearest;
+use crate::{AskError, named};
+
+/// A value as a face passes it on.
+#[derive(Clone)]
+pub enum GivenValue {
+    /// As people write it; several for a list.
+    Texts(Vec<String>),
+    /// An object of the face's own, such as a table in memory.
+    Object(Arc<dyn Any + Send + Sync>),
+}
+
+impl fmt::Debug for GivenValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GivenValue::Texts(texts) => texts.fmt(f),
+            GivenValue::Object(_) => f.write_str("(object)"),
+        }
+    }
+}
+
+/// The inputs that were given.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    values: BTreeMap<String, GivenValue>,
+}
+
+impl Given {
+    /// Adds a value as people write it.
+    pub fn text(&mut self, name: &str, text: impl Into<String>) -> &mut Given {
+        self.texts(name, [text.into()])
+    }
+
+    /// Adds several.
+    pub fn texts(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> &mut Given {
+        let texts = texts.into_iter().collect();
+        self.values.insert(name.to_string(), GivenValue::Texts(texts));
+        self
+    }
+
+    /// Adds an object.
+    pub fn object(&mut self, name: &str, object: Arc<dyn Any + Send + Sync>) -> &mut Given {
+        self.values.insert(name.to_string(), GivenValue::Object(object));
+        self
+    }
+
+    /// Whether an input was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// The object that was given.
+    pub fn as_object<T: Any>(&self, name: &str) -> Option<&T> {
+        match self.values.get(name)? {
+            GivenValue::Object(object) => object.downcast_ref(),
+            GivenValue::Texts(_) => None,
+        }
+    }
+
+    /// The texts of `input`: those given, else its default. Lists are separated.
+    ///
+    /// # Errors
+    /// An object where text is expected.
+    pub(crate) fn of(&self, input: &Input) -> Result<Vec<String>, AskError> {
+        let given = match self.values.get(input.name) {
+            None => input.default.map(|default| vec![default.to_string()]).unwrap_or_default(),
+            Some(GivenValue::Texts(texts)) => texts.clone(),
+            Some(GivenValue::Object(_)) => {
+                return Err(AskError::new(input.name, "got an object, expected text"));
+            }
+        };
+        match input.arity == Arity::List && !input.keeps_commas {
+            true => Ok(given.iter().flat_map(|text| text.split(',')).map(String::from).collect()),
+            false => Ok(given),
+        }
+    }
+
+    /// Checks the names that were given against `inputs`, and which of them exclude or require each other.
+    pub(crate) fn check(&self, inputs: &[Input]) -> Result<(), AskError> {
+        for name in self.values.keys() {
+            if !inputs.iter().any(|input| input.name == name) {
+                let names: Vec<&str> = inputs.iter().map(|input| input.name).collect();
+                let near =
+                    nearest(name, &names).map(|near| format!("; did you mean {}?", named(near)));
+                let said = format!("no such input{}", near.unwrap_or_default());
+                return Err(AskError::new(name, said));
+            }
+        }
+        for input in inputs.iter().filter(|input| self.has(input.name)) {
+            if let Some(other) = input.excludes.iter().find(|other| self.has(other)) {
+                let said =
+                    format!("cannot be combined with {}; leave one of them out", named(other));
+                return Err(AskError::new(input.name, said));
+            }
+            if let Some(other) = input.requires.filter(|other| !self.has(other)) {
+                let said = format!("has an effect only with {}; add it", named(other));
+                return Err(AskError::new(input.name, said));
+            }
+        }
+        Ok(())
+    }
+}

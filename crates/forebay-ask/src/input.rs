@@ -1,0 +1,175 @@
+//! An input as a verb declares it.
+
+/// How often an input is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// Without a value; false unless it is given.
+    Flag,
+    /// Once.
+    One,
+    /// Once or not at all.
+    Optional,
+    /// Several times, or several values in one, separated by commas.
+    List,
+}
+
+/// One of the words that an input accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The word.
+    pub name: &'static str,
+    /// What it means, in a line.
+    pub about: &'static str,
+}
+
+/// Who offers an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// All faces.
+    Any,
+    /// The command line.
+    Command,
+    /// Python.
+    Python,
+}
+
+/// An input: what help, signatures, docs and error messages say of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// Its name in snake_case, as in Python; the command line writes `--kebab-case`.
+    pub name: &'static str,
+    /// What it means, in a sentence; details may follow in paragraphs.
+    pub about: &'static str,
+    /// How often it is given.
+    pub arity: Arity,
+    /// What stands for its value in help: `TIME`.
+    pub word: &'static str,
+    /// Its type in Python's annotations.
+    pub python: &'static str,
+    /// The words that it accepts; empty where it is no choice.
+    pub choices: &'static [Choice],
+    /// Its value unless one is given.
+    pub default: Option<&'static str>,
+    /// What help says instead of a default.
+    pub default_said: Option<&'static str>,
+    /// The least and the greatest value.
+    pub range: Option<(f64, f64)>,
+    /// Its letter on the command line.
+    pub short: Option<char>,
+    /// Whether it comes by its place on the command line, and first in Python.
+    pub is_positional: bool,
+    /// Whether commas are part of its values.
+    pub keeps_commas: bool,
+    /// The inputs that it cannot be combined with.
+    pub excludes: &'static [&'static str],
+    /// The input that it makes sense with.
+    pub requires: Option<&'static str>,
+    /// Who offers it.
+    pub face: Face,
+}
+
+impl Input {
+    /// An input called `name`. Its type fills in the rest.
+    pub const fn new(name: &'static str, about: &'static str) -> Input {
+        Input {
+            name,
+            about,
+            arity: Arity::One,
+            word: "",
+            python: "str",
+            choices: &[],
+            default: None,
+            default_said: None,
+            range: None,
+            short: None,
+            is_positional: false,
+            keeps_commas: false,
+            excludes: &[],
+            requires: None,
+            face: Face::Any,
+        }
+    }
+
+    /// Its value unless one is given, as people write it.
+    pub const fn default(self, default: &'static str) -> Input {
+        Input { default: Some(default), ..self }
+    }
+
+    /// What help says happens unless it is given.
+    pub const fn otherwise(self, said: &'static str) -> Input {
+        Input { default_said: Some(said), ..self }
+    }
+
+    /// What stands for its value in help.
+    pub const fn word(self, word: &'static str) -> Input {
+        Input { word, ..self }
+    }
+
+    /// A number from `least` to `most`.
+    pub const fn between(self, least: f64, most: f64) -> Input {
+        Input { range: Some((least, most)), ..self }
+    }
+
+    /// Its letter on the command line.
+    pub const fn short(self, short: char) -> Input {
+        Input { short: Some(short), ..self }
+    }
+
+    /// Comes by its place.
+    pub const fn positional(self) -> Input {
+        Input { is_positional: true, ..self }
+    }
+
+    /// Commas are part of its values, so it is repeated for several.
+    pub const fn repeated(self) -> Input {
+        Input { keeps_commas: true, ..self }
+    }
+
+    /// Cannot be combined with these.
+    pub const fn excludes(self, names: &'static [&'static str]) -> Input {
+        Input { excludes: names, ..self }
+    }
+
+    /// Makes sense only with this.
+    pub const fn requires(self, name: &'static str) -> Input {
+        Input { requires: Some(name), ..self }
+    }
+
+    /// Only this face offers it.
+    pub const fn only(self, face: Face) -> Input {
+        Input { face, ..self }
+    }
+
+    /// Whether a verb cannot do without it.
+    pub fn is_required(&self) -> bool {
+        self.arity == Arity::One && self.default.is_none()
+    }
+
+    /// The first paragraph of what it means.
+    pub fn sentence(&self) -> String {
+        self.paragraphs().first().cloned().unwrap_or_default()
+    }
+
+    /// What it means, by paragraphs.
+    pub fn paragraphs(&self) -> Vec<String> {
+        paragraphs(self.about)
+    }
+}
+
+/// The paragraphs of a doc comment, each in one line.
+pub fn paragraphs(about: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for line in about.lines().map(str::trim) {
+        match (line, all.last_mut()) {
+            ("", Some(last)) if !last.is_empty() => all.push(String::new()),
+            (line, Some(last)) if last.is_empty() => last.push_str(line),
+            (line, Some(last)) => {
+                last.push(' ');
+                last.push_str(line);
+            }
+            (_, None) => {}
+        }
+    }
+    all.retain(|paragraph| !paragraph.is_empty());
+    all
+}

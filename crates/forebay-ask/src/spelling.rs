@@ -1,0 +1,54 @@
+//! How a face writes the name of an input.
+
+/// What stands around a name in a neutral text. No text from outside is spelled with it in place: faces replace control
+/// characters.
+const MARK: char = '\u{1}';
+
+/// Who reads a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    /// The command line: `--trust-times`.
+    Command,
+    /// Python: `trust_times`.
+    Python,
+}
+
+/// The input `name` in a neutral text; [`spelled`] writes it for a face. With a value: `named("by=volume")`.
+pub fn named(name: &str) -> String {
+    format!("{MARK}{name}{MARK}")
+}
+
+/// `text` with the inputs that it names as a face writes them.
+pub fn spelled(text: &str, spelling: Spelling) -> String {
+    let mut parts = text.split(MARK);
+    let mut spelled = parts.next().unwrap_or_default().to_string();
+    while let Some(name) = parts.next() {
+        spelled.push_str(&one(name, spelling));
+        spelled.push_str(parts.next().unwrap_or_default());
+    }
+    spelled
+}
+
+fn one(named: &str, spelling: Spelling) -> String {
+    let (name, value) = named.split_once('=').map_or((named, None), |(n, v)| (n, Some(v)));
+    match (spelling, value) {
+        (Spelling::Command, None) => format!("--{}", name.replace('_', "-")),
+        (Spelling::Command, Some(value)) => format!("--{} {value}", name.replace('_', "-")),
+        (Spelling::Python, None) => name.to_string(),
+        (Spelling::Python, Some(value)) => format!("{name}={value:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_face_has_its_own_spelling() {
+        let text = format!("use {} or {}.", named("trust_times"), named("by=volume"));
+        assert_eq!(spelled(&text, Spelling::Command), "use --trust-times or --by volume.");
+        assert_eq!(spelled(&text, Spelling::Python), "use trust_times or by=\"volume\".");
+        assert_eq!(spelled("nothing", Spelling::Python), "nothing");
+        assert_eq!(spelled("odd \u{1}x", Spelling::Python), "odd x");
+    }
+}

@@ -1,0 +1,281 @@
+//! How values of a type are given.
+
+use std::fmt::Display;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use forebay_core::Nanos;
+
+use crate::AskError;
+use crate::given::Given;
+use crate::input::{Arity, Choice, Input};
+use crate::near::nearest;
+use crate::units::{PartialShare, Share, Size, positive_duration};
+
+/// A field of a declaration: a value, or a group of inputs.
+pub trait Field: Sized {
+    /// Adds the inputs that it is read from.
+    fn declare(input: Input, all: &mut Vec<Input>);
+    /// Reads it.
+    ///
+    /// # Errors
+    /// An input that is missing or malformed.
+    fn fill(input: Input, given: &Given) -> Result<Self, AskError>;
+}
+
+/// A type of which an input can be.
+pub trait Value: Sized {
+    /// How often it is given.
+    const ARITY: Arity = Arity::One;
+    /// What stands for it in help.
+    const WORD: &'static str;
+    /// Its type in Python's annotations.
+    const PYTHON: &'static str = "str";
+    /// The words that it accepts.
+    const CHOICES: &'static [Choice] = &[];
+
+    /// A value as people write it.
+    ///
+    /// # Errors
+    /// What was given and what was expected.
+    fn parse(text: &str) -> Result<Self, String>;
+
+    /// The number that a range is about.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+
+    /// The values of an object that a face passes on instead of text.
+    fn of_object(_: &Input, _: &Given) -> Option<Vec<Self>> {
+        None
+    }
+
+    /// Reads the input from what was given.
+    ///
+    /// # Errors
+    /// A value that is missing or malformed, or that lies outside the input's range.
+    fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
+        if let Some(value) = Self::of_object(input, given).and_then(|mut all| all.pop()) {
+            return Ok(value);
+        }
+        match given.of(input)?.as_slice() {
+            [text] => checked(input, text),
+            [] => Err(AskError::new(input.name, format!("missing; expected {}", expected(input)))),
+            [..] => Err(AskError::new(input.name, "got several values, expected one")),
+        }
+    }
+}
+
+/// What an input expects, for somebody who gave nothing.
+fn expected(input: &Input) -> String {
+    match input.choices {
+        [] => input.word.to_string(),
+        choices => {
+            let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
+            format!("one of {}", names.join(", "))
+        }
+    }
+}
+
+/// A value within the input's range, with a hint at the word that was meant.
+fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
+    let value = T::parse(text).map_err(|said| {
+        let names: Vec<&str> = input.choices.iter().map(|choice| choice.name).collect();
+        let near = nearest(text, &names).filter(|_| !said.contains("did you mean"));
+        let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        AskError::new(input.name, said + &near)
+    })?;
+    if let (Some((least, most)), Some(number)) = (input.range, value.number())
+        && !(least..=most).contains(&number)
+    {
+        let said = format!("got '{text}', expected a number from {least} to {most}");
+        return Err(AskError::new(input.name, said));
+    }
+    Ok(value)
+}
+
+impl<T: Value> Field for T {
+    fn declare(input: Input, all: &mut Vec<Input>) {
+        all.push(shaped::<T>(input));
+    }
+
+    fn fill(input: Input, given: &Given) -> Result<Self, AskError> {
+        T::read(&shaped::<T>(input), given)
+    }
+}
+
+/// `input` with what its type says.
+fn shaped<T: Value>(input: Input) -> Input {
+    let word = if input.word.is_empty() { T::WORD } else { input.word };
+    Input { arity: T::ARITY, word, python: T::PYTHON, choices: T::CHOICES, ..input }
+}
+
+impl<T: Value> Value for Option<T> {
+    const ARITY: Arity = Arity::Optional;
+    const WORD: &'static str = T::WORD;
+    const PYTHON: &'static str = T::PYTHON;
+    const CHOICES: &'static [Choice] = T::CHOICES;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        T::parse(text).map(Some)
+    }
+
+    fn number(&self) -> Option<f64> {
+        self.as_ref().and_then(T::number)
+    }
+
+    fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
+        let is_given = given.has(input.name) || input.default.is_some();
+        if is_given { T::read(input, given).map(Some) } else { Ok(None) }
+    }
+}
+
+impl<T: Value> Value for Vec<T> {
+    const ARITY: Arity = Arity::List;
+    const WORD: &'static str = T::WORD;
+    const PYTHON: &'static str = T::PYTHON;
+    const CHOICES: &'static [Choice] = T::CHOICES;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        T::parse(text).map(|one| vec![one])
+    }
+
+    fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
+        if let Some(values) = T::of_object(input, given) {
+            return Ok(values);
+        }
+        let texts = given.of(input)?;
+        if texts.is_empty() && given.has(input.name) {
+            return Err(AskError::new(input.name, "got none, expected at least one"));
+        }
+        texts.iter().map(|text| checked(input, text.trim())).collect()
+    }
+}
+
+impl Value for bool {
+    const ARITY: Arity = Arity::Flag;
+    const WORD: &'static str = "";
+    const PYTHON: &'static str = "bool";
+
+    fn parse(text: &str) -> Result<bool, String> {
+        text.parse().map_err(|_| format!("got '{text}', expected true or false"))
+    }
+
+    fn read(input: &Input, given: &Given) -> Result<bool, AskError> {
+        if given.has(input.name) { checked(input, &given.of(input)?.concat()) } else { Ok(false) }
+    }
+}
+
+impl Value for String {
+    const WORD: &'static str = "TEXT";
+
+    fn parse(text: &str) -> Result<String, String> {
+        Ok(text.to_string())
+    }
+}
+
+impl Value for PathBuf {
+    const WORD: &'static str = "FILE";
+    const PYTHON: &'static str = "str | PathLike[str]";
+
+    fn parse(text: &str) -> Result<PathBuf, String> {
+        Ok(PathBuf::from(text))
+    }
+
+    /// A path need not be text.
+    fn of_object(input: &Input, given: &Given) -> Option<Vec<PathBuf>> {
+        given.as_object::<Vec<PathBuf>>(input.name).cloned()
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty: $python:literal, $expected:literal;)*) => {
+        $(impl Value for $type {
+            const WORD: &'static str = "NUMBER";
+            const PYTHON: &'static str = $python;
+
+            fn parse(text: &str) -> Result<$type, String> {
+                text.trim().parse().map_err(|_| format!("got '{text}', expected {}", $expected))
+            }
+
+            fn number(&self) -> Option<f64> {
+                Some(*self as f64)
+            }
+        })*
+    };
+}
+
+numbers! {
+    u16: "int", "a whole number from 0 to 65535";
+    u32: "int", "a whole number from 0 to 4294967295";
+    u64: "int", "a whole number from 0 to 18446744073709551615";
+    usize: "int", "a whole number of at least 0";
+    f64: "float", "a number";
+}
+
+impl Value for Nanos {
+    const WORD: &'static str = "TIME";
+
+    fn parse(text: &str) -> Result<Nanos, String> {
+        positive_duration(text)
+    }
+}
+
+impl Value for Size {
+    const WORD: &'static str = "SIZE";
+    const PYTHON: &'static str = "str | int";
+
+    fn parse(text: &str) -> Result<Size, String> {
+        text.parse()
+    }
+
+    fn number(&self) -> Option<f64> {
+        Some(self.bytes as f64)
+    }
+}
+
+impl Value for Share {
+    const WORD: &'static str = "SHARE";
+    const PYTHON: &'static str = "str | float";
+
+    fn parse(text: &str) -> Result<Share, String> {
+        text.parse()
+    }
+
+    fn number(&self) -> Option<f64> {
+        Some(self.as_f64())
+    }
+}
+
+impl Value for PartialShare {
+    const WORD: &'static str = "SHARE";
+    const PYTHON: &'static str = "str | float";
+
+    fn parse(text: &str) -> Result<PartialShare, String> {
+        text.parse()
+    }
+
+    fn number(&self) -> Option<f64> {
+        Some(self.0)
+    }
+}
+
+/// A value of a type from elsewhere that reads itself from text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parsed<T>(pub T);
+
+impl<T> Deref for Parsed<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: FromStr<Err: Display>> Value for Parsed<T> {
+    const WORD: &'static str = "VALUE";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map(Parsed).map_err(|error: T::Err| error.to_string())
+    }
+}

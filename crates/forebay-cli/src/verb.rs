@@ -1,0 +1,200 @@
+//! A declared verb on the command line: its arguments, its run, and its answer in the format that was asked for.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use forebay::progress::Told;
+use forebay::verb::{Session, Verb, answer};
+use forebay_ask::{Arity, AskError, Face, Given, Input, Spelling, read, spelled};
+use forebay_show::terminal::{self, Extent};
+use forebay_trace::unpack::Consumed;
+
+use crate::options::say_once;
+use crate::output::{self, Format, in_place_of, say};
+use crate::progress::Progress;
+use crate::stdin;
+
+/// A verb with its arguments.
+pub(crate) struct Asked<V> {
+    ask: V,
+    format: Format,
+    is_explained: bool,
+}
+
+impl<V: Verb> Asked<V> {
+    /// Runs the verb and prints its answer.
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
+        let mut session = Watched(Progress::new(""));
+        let answered = answer(self.ask, &mut session)?.spelled(Spelling::Command);
+        drop(session);
+        if let Some((path, replaces)) = report {
+            say!("report: {}{replaces}", path.display());
+        }
+        match self.format {
+            Format::Json | Format::Csv => output::print_data(self.format, &answered.data),
+            Format::Table => {
+                let extent = match self.is_explained {
+                    true => Extent::Everything,
+                    false => Extent::FirstScreen,
+                };
+                let text = terminal::text(&answered.page, output::columns(), extent);
+                Ok(output::print(&text)?)
+            }
+        }
+    }
+}
+
+/// Progress on a terminal.
+struct Watched(Progress);
+
+impl Session for Watched {
+    fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed {
+        self.0 = match file {
+            Some(file) => Progress::reading(doing, file),
+            None => Progress::new(doing),
+        };
+        self.0.consumed()
+    }
+
+    fn progress(&mut self, told: &Told) -> ControlFlow<()> {
+        self.0.tell(told)
+    }
+
+    fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()> {
+        self.0.say(format!("reading {}: {requests} requests", file.display()))
+    }
+
+    fn warn(&mut self, subject: &Path, sentence: &str) {
+        say_once(subject, &[spelled(sentence, Spelling::Command)]);
+    }
+}
+
+const FORMAT: &str = "format";
+const EXPLAIN: &str = "explain";
+
+impl<V: Verb> Args for Asked<V> {
+    fn augment_args(command: Command) -> Command {
+        let about = forebay_ask::paragraphs(V::ABOUT);
+        let command = match about.as_slice() {
+            [line] => command.about(line.clone()),
+            [line, ..] => command.about(line.clone()).long_about(about.join("\n\n")),
+            [] => command,
+        };
+        let inputs = V::inputs().into_iter().filter(|input| input.face != Face::Python);
+        let format = Arg::new(FORMAT)
+            .long(FORMAT)
+            .value_name("FORMAT")
+            .default_value("table")
+            .value_parser(clap::builder::EnumValueParser::<Format>::new())
+            .help("How to print the answer");
+        let explain = Arg::new(EXPLAIN)
+            .long(EXPLAIN)
+            .action(ArgAction::SetTrue)
+            .help("Print everything that the report shows, not just the first screen");
+        command.args(inputs.map(argument)).arg(format).arg(explain)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// `--kebab-case` of an input's name.
+fn long(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+fn argument(input: Input) -> Arg {
+    let paragraphs = input.paragraphs();
+    let mut help = paragraphs.first().cloned().unwrap_or_default();
+    if let Some(said) = input.default_said {
+        help += &format!(" [default: {said}]");
+    }
+    let mut argument = Arg::new(input.name).required(input.is_required()).help(help);
+    if paragraphs.len() > 1 {
+        argument = argument.long_help(paragraphs.join("\n\n"));
+    }
+    if !input.is_positional {
+        argument = argument.long(long(input.name));
+        if let Some(letter) = input.short {
+            argument = argument.short(letter);
+        }
+    }
+    if let Some(default) = input.default {
+        argument = argument.default_value(default);
+    }
+    if !input.choices.is_empty() && input.arity != Arity::List {
+        let names = input
+            .choices
+            .iter()
+            .map(|choice| clap::builder::PossibleValue::new(choice.name).help(choice.about));
+        argument = argument.value_parser(PossibleValuesParser::new(names));
+    }
+    match input.arity {
+        Arity::Flag => return argument.action(ArgAction::SetTrue),
+        Arity::List if input.is_positional => argument = argument.num_args(1..),
+        Arity::List => argument = argument.action(ArgAction::Append),
+        Arity::One | Arity::Optional => {}
+    }
+    let word = match input.arity == Arity::List && !input.keeps_commas {
+        true => format!("{},...", input.word),
+        false => input.word.to_string(),
+    };
+    argument = argument.value_name(word).allow_hyphen_values(!input.is_positional);
+    match is_path(&input) {
+        true if input.word == "TRACE" => argument.value_parser(stdin::trace_path()),
+        true => argument.value_parser(clap::value_parser!(PathBuf)),
+        false => argument,
+    }
+}
+
+/// Paths need not be text.
+fn is_path(input: &Input) -> bool {
+    input.python.contains("Path") || input.word == "TRACE"
+}
+
+impl<V: Verb> FromArgMatches for Asked<V> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let ask = read(&given(&V::inputs(), matches)).map_err(|error| refused::<V>(&error))?;
+        let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
+        Ok(Asked { ask, format, is_explained: matches.get_flag(EXPLAIN) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What a user wrote; defaults are left to the declaration.
+fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
+    let mut given = Given::default();
+    let is_written = |name: &str| {
+        matches!(matches.try_contains_id(name), Ok(true))
+            && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
+    };
+    for input in inputs.iter().filter(|input| is_written(input.name)) {
+        if input.arity == Arity::Flag {
+            given.text(input.name, "true");
+        } else if is_path(input) {
+            let paths: Vec<PathBuf> =
+                matches.get_many::<PathBuf>(input.name).into_iter().flatten().cloned().collect();
+            given.object(input.name, Arc::new(paths));
+        } else {
+            let texts = matches.get_many::<String>(input.name).into_iter().flatten().cloned();
+            given.texts(input.name, texts);
+        }
+    }
+    given
+}
+
+/// A refusal in the words of the command line.
+fn refused<V: Verb>(error: &AskError) -> clap::Error {
+    let said = spelled(&error.to_string(), Spelling::Command);
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n"))
+}

@@ -1,0 +1,347 @@
+//! Declared verbs as Python functions: signature, docstring and stub are made from their declarations.
+
+use std::ffi::CString;
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay::progress::Told;
+use forebay::verb::{Answered, OpenTrace, Session, TraceInput, Verb, answer};
+use forebay_ask::{
+    Arity, AskError, Face, Given, Input, Spelling, named, paragraphs, read, spelled,
+};
+use forebay_trace::unpack::Consumed;
+use forebay_trace::write::Kept;
+use forebay_trace::{Reader, TraceError};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyBytes, PyCFunction, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple,
+};
+
+use crate::error::{raised, warn};
+use crate::given::shown;
+use crate::results::loads;
+use crate::signals::{Signals, detached};
+use crate::source::Source;
+use crate::trace::Trace;
+
+/// A verb as Python has it: `plan_capacity` for `plan capacity`.
+fn name_of<V: Verb>() -> String {
+    V::VERB.replace(' ', "_")
+}
+
+/// The inputs that Python offers, those that come by place first.
+fn inputs<V: Verb>() -> Vec<Input> {
+    let offered = V::inputs().into_iter().filter(|input| input.face != Face::Command);
+    let (mut first, rest): (Vec<Input>, Vec<Input>) =
+        offered.partition(|input| input.is_positional);
+    first.extend(rest);
+    first
+}
+
+/// Python's own words get an underscore.
+fn keyword(name: &str) -> String {
+    match name {
+        "from" | "in" | "is" | "as" | "with" | "class" | "lambda" => format!("{name}_"),
+        name => name.to_string(),
+    }
+}
+
+/// Adds verb `V` to the package.
+pub(crate) fn add<V: Verb + Send>(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let name = name_of::<V>();
+    let doc = format!("{name}({})\n--\n\n{}", parameters(&inputs::<V>()), docstring::<V>());
+    // A function's name and docstring live as long as the interpreter.
+    let leaked = |text: &str| -> PyResult<&'static std::ffi::CStr> {
+        Ok(Box::leak(CString::new(text)?.into_boxed_c_str()))
+    };
+    let run = |args: &Bound<'_, PyTuple>, given: Option<&Bound<'_, PyDict>>| call::<V>(args, given);
+    let (name_text, doc) = (leaked(&name)?, leaked(&doc)?);
+    let function = PyCFunction::new_closure(module.py(), Some(name_text), Some(doc), run)?;
+    module.add(name.as_str(), function)
+}
+
+/// The parameters of a signature, with their defaults.
+fn parameters(inputs: &[Input]) -> String {
+    let mut all = Vec::new();
+    let mut are_keywords = false;
+    for input in inputs {
+        if !input.is_positional && !are_keywords {
+            all.push("*".to_string());
+            are_keywords = true;
+        }
+        let name = keyword(input.name);
+        all.push(match input.is_required() {
+            true => name,
+            false => format!("{name}={}", default(input)),
+        });
+    }
+    all.push("names=None".to_string());
+    all.join(", ")
+}
+
+/// A default as Python writes it.
+fn default(input: &Input) -> String {
+    let literal = |text: &str| match text.parse::<f64>() {
+        Ok(_) if input.python.contains("int") || input.python.contains("float") => text.to_string(),
+        _ => format!("{text:?}"),
+    };
+    match (input.arity, input.default) {
+        (Arity::Flag, _) => "False".to_string(),
+        (_, None) => "None".to_string(),
+        (Arity::List, Some(texts)) => {
+            let each: Vec<String> = texts.split(',').map(literal).collect();
+            format!("({},)", each.join(", "))
+        }
+        (_, Some(text)) => literal(text),
+    }
+}
+
+fn docstring<V: Verb>() -> String {
+    let spell = |text: &str| spelled(text, Spelling::Python);
+    let mut lines = vec![paragraphs(V::ABOUT).join("\n\n") + ".", String::new()];
+    for input in inputs::<V>() {
+        let mut said = input.paragraphs().join(" ");
+        if !input.choices.is_empty() {
+            let names: Vec<String> =
+                input.choices.iter().map(|choice| format!("{:?}", choice.name)).collect();
+            said += &format!(" ({})", names.join(", "));
+        }
+        lines.push(format!("{}: {}.", keyword(input.name), spell(&said)));
+    }
+    lines.push("names: a Trace whose stream and volume names a table uses.".into());
+    lines.push(String::new());
+    let verb = V::VERB;
+    lines.push(format!("Returns a dict with the keys of `forebay {verb} --format json`."));
+    lines.join("\n")
+}
+
+/// The stub of verb `V`.
+pub(crate) fn stub<V: Verb>() -> String {
+    let mut lines = vec![format!("def {}(", name_of::<V>())];
+    let mut are_keywords = false;
+    for input in inputs::<V>() {
+        if !input.is_positional && !are_keywords {
+            lines.push("    *,".into());
+            are_keywords = true;
+        }
+        let each = match input.choices {
+            [] => {
+                input.python.replace("TraceLike", "_Source").replace("str | PathLike[str]", "_Path")
+            }
+            choices => {
+                let names: Vec<String> =
+                    choices.iter().map(|one| format!("{:?}", one.name)).collect();
+                format!("Literal[{}]", names.join(", "))
+            }
+        };
+        let annotation = match input.arity {
+            Arity::Flag => "bool".to_string(),
+            Arity::One => each,
+            Arity::Optional => format!("{each} | None"),
+            Arity::List => format!("{each} | Sequence[{each}]"),
+        };
+        let name = keyword(input.name);
+        lines.push(match input.is_required() {
+            true => format!("    {name}: {annotation},"),
+            false => format!("    {name}: {annotation} = {},", default(&input)),
+        });
+    }
+    lines.push("    names: Trace | None = None,".into());
+    lines.push(") -> dict[str, Any]:".into());
+    lines.push(format!(
+        "    \"\"\"{}.\"\"\"",
+        paragraphs(V::ABOUT).first().cloned().unwrap_or_default()
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// Runs verb `V` without the interpreter's lock.
+fn call<V: Verb + Send>(
+    args: &Bound<'_, PyTuple>,
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    let py = args.py();
+    let ask: V = read(&collected(&inputs::<V>(), args, given)?).map_err(|error| refused(&error))?;
+    let mut warnings = Vec::new();
+    let answered =
+        detached(py, |signals| answer(ask, &mut Heard { signals, warnings: &mut warnings }));
+    for warning in warnings {
+        warn(py, warning)?;
+    }
+    let Answered { data, .. } = answered?.spelled(Spelling::Python);
+    Ok(loads(py, &data.to_string())?.into_any().unbind())
+}
+
+fn refused(error: &AskError) -> PyErr {
+    raised(error.clone().into())
+}
+
+/// What was given, by the names of inputs.
+fn collected(
+    inputs: &[Input],
+    args: &Bound<'_, PyTuple>,
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Given> {
+    let mut all: Vec<(String, Bound<'_, PyAny>)> = Vec::new();
+    let by_place = inputs.iter().filter(|input| input.is_positional);
+    if args.len() > by_place.clone().count() {
+        let (most, got) = (by_place.count(), args.len());
+        return Err(PyTypeError::new_err(format!("takes {most} positional arguments, got {got}")));
+    }
+    for (input, value) in by_place.zip(args.iter()) {
+        all.push((input.name.to_string(), value));
+    }
+    for (key, value) in given.into_iter().flat_map(|given| given.iter()) {
+        let key: String = key.extract()?;
+        let name = inputs.iter().find(|input| keyword(input.name) == key);
+        all.push((name.map_or(key, |input| input.name.to_string()), value));
+    }
+    let names = all.iter().position(|(name, _)| name == "names").map(|at| all.remove(at).1);
+    let names = names.filter(|names| !names.is_none());
+    let names = names.as_ref().map(|names| names.cast::<Trace>()).transpose()?;
+    let is_parsed = all.iter().any(|(name, value)| name == "from" && !value.is_none());
+    let mut collected = Given::default();
+    for (name, value) in all.iter().filter(|(_, value)| !value.is_none()) {
+        match inputs.iter().find(|input| input.name == name) {
+            Some(input) if input.word == "TRACE" => {
+                let each =
+                    match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+                        true => value.try_iter()?.collect::<PyResult<Vec<_>>>()?,
+                        false => vec![value.clone()],
+                    };
+                let traces = each.iter().map(|one| trace(one, is_parsed, names));
+                collected.object(name, Arc::new(traces.collect::<PyResult<Vec<_>>>()?));
+            }
+            Some(input) => put(&mut collected, input, value)?,
+            // The declaration refuses it, with the name that was meant.
+            None => {
+                collected.text(name, "");
+            }
+        }
+    }
+    Ok(collected)
+}
+
+/// A trace: a path, a `Trace` or a table.
+fn trace(
+    object: &Bound<'_, PyAny>,
+    is_parsed: bool,
+    names: Option<&Bound<'_, Trace>>,
+) -> PyResult<TraceInput> {
+    match Source::new(object, None, names)? {
+        // The declaration's own inputs say how a file is read.
+        Source::File(path, None) => Ok(path.into()),
+        source if is_parsed => {
+            drop(source);
+            let said = "a Trace and a table have their format; leave it out";
+            Err(refused(&AskError::new("from", said)))
+        }
+        source => {
+            let held: Arc<dyn OpenTrace> = Arc::new(Held(AssertUnwindSafe(source)));
+            Ok(held.into())
+        }
+    }
+}
+
+/// A trace in Python's hands.
+struct Held(AssertUnwindSafe<Source>);
+
+impl OpenTrace for Held {
+    fn name(&self) -> &Path {
+        self.0.name()
+    }
+    fn kept(&self) -> Kept {
+        self.0.kept()
+    }
+    fn open(&self) -> Result<Box<dyn Reader>, TraceError> {
+        self.0.open()
+    }
+}
+
+/// Adds the value of an input that is no trace.
+fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let expected = || {
+        let one = match input.arity {
+            Arity::Flag => "True or False",
+            _ if input.python.contains("PathLike") => "a path",
+            _ => input.python,
+        };
+        let several = if input.arity == Arity::List { ", or several in a list" } else { "" };
+        let text = format!("got {}, expected {one}{several}", shown(value));
+        PyTypeError::new_err(format!("{}: {text}", spelled(&named(input.name), Spelling::Python)))
+    };
+    if input.arity == Arity::Flag {
+        let is: bool = value.extract().map_err(|_| expected())?;
+        if is {
+            collected.text(input.name, "true");
+        }
+        return Ok(());
+    }
+    let is_one = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    let each: Vec<Bound<'_, PyAny>> = match input.arity {
+        Arity::List if !is_one => value.extract().unwrap_or_else(|_| vec![value.clone()]),
+        _ => vec![value.clone()],
+    };
+    if input.python.contains("PathLike") {
+        let paths = each.iter().map(|one| one.extract::<PathBuf>().map_err(|_| expected()));
+        collected.object(input.name, Arc::new(paths.collect::<PyResult<Vec<_>>>()?));
+        return Ok(());
+    }
+    let texts = each.iter().map(|one| match text(one) {
+        Some(text) => Ok(text),
+        None if one.is_instance_of::<PyString>() => {
+            let said = format!("got {}, expected text that UTF-8 can hold", shown(one));
+            Err(refused(&AskError::new(input.name, said)))
+        }
+        None => Err(expected()),
+    });
+    collected.texts(input.name, texts.collect::<PyResult<Vec<String>>>()?);
+    Ok(())
+}
+
+/// A text, or a number as it is written. A float's shortest text is what was meant; Python's own would have an exponent
+/// below 0.0001.
+fn text(value: &Bound<'_, PyAny>) -> Option<String> {
+    if value.is_instance_of::<PyBool>() {
+        return None;
+    }
+    if let Ok(number) = value.cast::<PyFloat>() {
+        return Some(number.value().to_string());
+    }
+    let is_written = value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>();
+    let is_number = || {
+        value.hasattr("__index__").unwrap_or(false) || value.hasattr("__float__").unwrap_or(false)
+    };
+    (is_written || is_number()).then(|| value.str().ok()?.extract().ok()).flatten()
+}
+
+/// A session that looks at signals, and keeps what it is warned of.
+struct Heard<'a> {
+    signals: &'a mut Signals,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Session for Heard<'_> {
+    fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {
+        Consumed::default()
+    }
+
+    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
+        self.signals.go_on()
+    }
+
+    fn read(&mut self, _: &Path, _: u64) -> ControlFlow<()> {
+        self.signals.go_on()
+    }
+
+    fn warn(&mut self, subject: &Path, sentence: &str) {
+        let said = spelled(sentence, Spelling::Python);
+        let said = format!("{}: {said}", subject.display());
+        if !self.warnings.contains(&said) {
+            self.warnings.push(said);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What a person reads of `plan capacity`.
+
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::html::paragraphs::called;
+use forebay_show::page::{
+    Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Series, Tone, Verdict,
+};
+use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+
+use super::verb::counts_lengths;
+use super::{Answer, Promises, Row};
+use crate::plan::amount::percent;
+use crate::plan::{costed, devices};
+use crate::quantities::{bound, significant};
+
+/// For each bound, (share, IOPS) from nine tenths on.
+type Curves = [Vec<(f64, u64)>];
+
+/// The page of capacities of a server of constant rate.
+pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> Page {
+    let mut page = Page {
+        title: called("Capacity", &[&answer.trace]),
+        verdict: Verdict::new(Tone::Calm, "Capacity"),
+        headline: headline(answer),
+        about: about(&answer.trace, answer.requests, answer.duration_s),
+        ..Page::default()
+    };
+    page.key_figures.push(KeyFigure {
+        name: "mean rate".into(),
+        before: None,
+        figure: Figure::new(mean_rate(answer), Unit::Iops),
+    });
+    page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
+    page.add("What the last requests cost", Place::Detail, charts(promises, curves));
+    let notes: Vec<String> = answer.cautions.iter().map(|caution| with_remedy(caution)).collect();
+    page.add_notes("Keep in mind", Place::FirstScreen, notes);
+    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page
+}
+
+const HOW: &str = "A server of constant rate takes the same time for every request. It serves the requests that it can \
+    still answer in time, first come, first served, and puts the others aside. No scheduler answers more in time at that \
+    rate, so no smaller capacity is enough. A real device is not such a server: ask for a device to learn how many are needed.";
+
+fn with_remedy(caution: &str) -> String {
+    match caution.ends_with("however long.") {
+        true => format!("{}: {}.", caution.trim_end_matches('.'), counts_lengths()),
+        false => caution.to_string(),
+    }
+}
+
+fn mean_rate(answer: &Answer) -> f64 {
+    if answer.duration_s > 0.0 { answer.requests as f64 / answer.duration_s } else { f64::NAN }
+}
+
+fn about(trace: &str, requests: u64, duration_s: f64) -> Vec<(String, String)> {
+    let duration = Figure::new(duration_s, Unit::Seconds).text();
+    vec![
+        ("Trace".into(), trace.into()),
+        ("Load".into(), format!("{requests} requests in {duration}")),
+    ]
+}
+
+/// What 99 % take, or the most below that was asked for, and all of them; of the bound where the difference is largest.
+fn headline(answer: &Answer) -> String {
+    let whole: Vec<&Row> = answer.rows.iter().filter(|row| row.volume.is_none()).collect();
+    let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
+    let knees = by_bound.filter_map(|rows| {
+        let by_fraction = |one: &&&Row, other: &&&Row| one.fraction.total_cmp(&other.fraction);
+        let last = rows.iter().max_by(by_fraction)?;
+        let most = rows.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction);
+        Some((*most.unwrap_or(last), *last))
+    });
+    let times =
+        |(most, last): &(&Row, &Row)| last.capacity_iops as f64 / most.capacity_iops.max(1) as f64;
+    let Some((most, last)) = knees.max_by(|one, other| times(one).total_cmp(&times(other))) else {
+        return String::new();
+    };
+    let kept = format!(
+        "Answering {} of the requests within {} takes {} IOPS",
+        percent(most.fraction),
+        bound(most.within_ms),
+        most.capacity_iops
+    );
+    if most.fraction == last.fraction {
+        return format!("{kept}.");
+    }
+    let what = if last.fraction == 1.0 { "all of them".into() } else { percent(last.fraction) };
+    if most.capacity_iops == last.capacity_iops {
+        return format!("{kept}, and so does answering {what}.");
+    }
+    let times = significant(times(&(most, last)));
+    format!("{kept}; answering {what} takes {}, {times} times as many.", last.capacity_iops)
+}
+
+/// Bounds down, fractions across; checks below each bound.
+fn prices(answer: &Answer, promises: &Promises) -> Table {
+    let by_volume = answer.rows.iter().any(|row| row.volume.is_some());
+    let fractions = promises.fractions.iter().map(|share| percent(share.as_f64()));
+    let names = by_volume.then(|| Column::words("volume")).into_iter();
+    let names = names.chain([Column::words("IOPS within")]);
+    let mut table = Table::new(names.chain(fractions.map(|head| Column::of(head, Unit::Count))));
+    for rows in answer.rows.chunks(promises.fractions.len().max(1)) {
+        let volume = rows[0].volume.clone().unwrap_or_else(|| "(all)".into());
+        for (label, cell) in lines(rows) {
+            let first = by_volume.then(|| Cell::Words(volume.clone())).into_iter();
+            let within = Cell::Words(format!("{}{label}", bound(rows[0].within_ms)));
+            table.rows.push(TableRow::new(first.chain([within]).chain(rows.iter().map(cell))));
+        }
+    }
+    table
+}
+
+/// A line of the table: what it adds to the bound, and its cell of a row.
+type Line = (&'static str, fn(&Row) -> Cell);
+
+fn lines(rows: &[Row]) -> Vec<Line> {
+    let mut lines: Vec<Line> = vec![("", |row| {
+        let value = row.capacity_iops as f64;
+        row.interval.map_or(Cell::Value(value), |of| Cell::Interval {
+            value,
+            low: of.capacity_low_iops as f64,
+            high: of.capacity_high_iops as f64,
+        })
+    })];
+    if rows.iter().any(|row| row.held_out.is_some()) {
+        lines.push((": found without the end", |row| {
+            Cell::value(row.held_out.map(|held| held.train_capacity_iops as f64))
+        }));
+        lines.push((": in time at the end", |row| {
+            let share = row.held_out.map(|held| held.held_out_fraction);
+            share.map_or(Cell::Missing, |share| Figure::new(share, Unit::Achieved).into())
+        }));
+        lines.push((": needed by the end alone", |row| {
+            let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);
+            Cell::value(alone.map(|iops| iops as f64))
+        }));
+    }
+    lines
+}
+
+fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
+    let chart = |(id, from, what): (&str, f64, &str)| {
+        let series = promises.within.iter().zip(curves).map(|(within, curve)| Series {
+            name: format!("within {}", bound(within.as_millis_f64())),
+            points: curve
+                .iter()
+                .filter(|point| point.0 >= from)
+                .map(|(share, iops)| (*share, *iops as f64))
+                .collect(),
+            is_faint: false,
+        });
+        Block::Chart(Chart {
+            id: id.into(),
+            title: format!("Capacity for the last {what} of the requests"),
+            description: "For each bound, the smallest capacity that answers a share in time."
+                .into(),
+            x: ChartAxis {
+                name: "requests in time, %".into(),
+                unit: Unit::Promise,
+                labels_per: 100.0,
+                scale: ChartScale::Between(from, 1.0),
+            },
+            y: ChartAxis {
+                name: "IOPS".into(),
+                unit: Unit::Iops,
+                labels_per: 1.0,
+                scale: ChartScale::Linear,
+            },
+            series: series.collect(),
+            is_half: true,
+        })
+    };
+    [("curve", 0.9, "tenth"), ("knee", 0.99, "hundredth")].map(chart).into()
+}
+
+/// The page of speeds, where requests cost what their length takes.
+pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
+    let [unit, meant] = answer.meant(costs);
+    let mut page = Page {
+        title: called("Capacity", &[&answer.about.trace]),
+        verdict: Verdict::new(Tone::Calm, "Speed"),
+        headline: speed_headline(answer),
+        about: vec![("Trace".into(), answer.about.trace.clone()), ("Cost".into(), unit.clone())],
+        ..Page::default()
+    };
+    let fractions = answer.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
+    let heads = fractions.map(|head| Column::of(head, Unit::Number));
+    let mut table = Table::new([Column::words("speed within")].into_iter().chain(heads));
+    for rows in answer.bounds() {
+        let figures = rows.iter().map(|row| Cell::Value(row.speed));
+        let within = Cell::Words(bound(rows[0].within_ms));
+        table.rows.push(TableRow::new([within].into_iter().chain(figures)));
+    }
+    let said = vec![Block::Table(table), Block::Text(unit), Block::Text(meant)];
+    page.add("Smallest speed", Place::FirstScreen, said);
+    let series = answer.bounds().map(|rows| Series {
+        name: format!("within {}", bound(rows[0].within_ms)),
+        points: rows.iter().map(|row| (row.fraction, row.speed)).collect(),
+        is_faint: false,
+    });
+    let series: Vec<Series> = series.collect();
+    let least = answer.rows.iter().map(|row| row.fraction).fold(1.0, f64::min);
+    if least < 1.0 {
+        let chart = Chart {
+            id: "speeds".into(),
+            title: "Smallest speed for a share of the requests".into(),
+            description: "For each bound, the smallest speed that answers a share in time.".into(),
+            x: ChartAxis {
+                name: "requests in time, %".into(),
+                unit: Unit::Promise,
+                labels_per: 100.0,
+                scale: ChartScale::Between(least, 1.0),
+            },
+            y: ChartAxis {
+                name: "speed".into(),
+                unit: Unit::Number,
+                labels_per: 1.0,
+                scale: ChartScale::Linear,
+            },
+            series,
+            is_half: false,
+        };
+        page.add("What the last requests cost", Place::Detail, vec![Block::Chart(chart)]);
+    }
+    page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
+    page
+}
+
+/// What most requests take within each bound: 99 % of them, or the most below that was asked for.
+fn speed_headline(answer: &costed::Answer) -> String {
+    let first = answer.bounds().next().unwrap_or(&[]).iter().enumerate();
+    let most = first.filter(|(_, row)| row.fraction <= 0.99);
+    let nth =
+        most.max_by(|(_, a), (_, b)| a.fraction.total_cmp(&b.fraction)).map_or(0, |one| one.0);
+    let chosen = answer.bounds().filter_map(|rows| rows.get(nth));
+    let share = chosen.clone().next().map_or(1.0, |row| row.fraction);
+    let each = chosen
+        .map(|row| format!("speed {} within {}", significant(row.speed), bound(row.within_ms)));
+    let each: Vec<String> = each.collect();
+    format!("Answering {} of the requests takes {}.", percent(share), each.join(", "))
+}
+
+/// Promises whose sentences have room on a terminal's first screen.
+const SENTENCES_MAX: usize = 2;
+
+/// The page of numbers of devices; `notes` are about their model.
+pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
+    let told = answer.told();
+    let mut page = Page {
+        title: called("Capacity", &[&answer.trace]),
+        verdict: Verdict::new(Tone::Calm, "Devices"),
+        headline: device_headline(answer),
+        about: vec![
+            ("Trace".into(), answer.trace.clone()),
+            ("Device".into(), format!("{}, {}", answer.device, answer.policy)),
+        ],
+        ..Page::default()
+    };
+    let mut first: Vec<&devices::Row> = answer.rows.iter().collect();
+    first.truncate(
+        answer.rows.iter().take_while(|row| row.within_ms == answer.rows[0].within_ms).count(),
+    );
+    let heads = first.iter().map(|row| Column::of(percent(row.fraction), Unit::Count));
+    let mut table = Table::new([Column::words("devices within")].into_iter().chain(heads));
+    for rows in answer.rows.chunk_by(|one, other| one.within_ms == other.within_ms) {
+        let cells = rows.iter().map(|row| number(row, answer.devices_max));
+        let within = Cell::Words(bound(rows[0].within_ms));
+        table.rows.push(TableRow::new([within].into_iter().chain(cells)));
+    }
+    page.add("How many devices it takes", Place::FirstScreen, vec![Block::Table(table)]);
+    let place = if told.len() <= SENTENCES_MAX { Place::FirstScreen } else { Place::Detail };
+    page.add("Why", place, told.into_iter().map(Block::Text).collect());
+    page.add_notes("Keep in mind", Place::FirstScreen, notes.to_vec());
+    page
+}
+
+/// A number of devices, or why there is none: the most that were tried, and the share that they answer in time.
+fn number(row: &devices::Row, devices_max: usize) -> Cell {
+    let never = row.alone_fraction.is_some_and(|alone| alone < row.fraction) && !row.has_arm;
+    match row.devices {
+        Some(devices) => Cell::Value(devices as f64),
+        None if never => Cell::Words("never".into()),
+        None => {
+            let share = Figure::new(row.achieved_fraction, Unit::Achieved).text();
+            Cell::Words(format!("> {devices_max} ({share})"))
+        }
+    }
+}
+
+/// What the strictest promise takes that can be kept.
+fn device_headline(answer: &devices::Answer) -> String {
+    let kept = answer.rows.iter().filter(|row| row.devices.is_some());
+    let strictest = kept.max_by(|one, other| {
+        let by_bound = other.within_ms.total_cmp(&one.within_ms);
+        one.devices.cmp(&other.devices).then(by_bound)
+    });
+    let Some(row) = strictest else {
+        let bytes = answer.rows.iter().filter_map(|row| row.devices_for_bytes).max();
+        if let Some(bytes) = bytes.filter(|bytes| *bytes > answer.devices_max as u64) {
+            return format!(
+                "The data alone take {bytes} {}, more than the {} allowed.",
+                answer.device, answer.devices_max
+            );
+        }
+        return format!(
+            "No number of {} up to {} keeps any of these promises.",
+            answer.device, answer.devices_max
+        );
+    };
+    let devices = row.devices.unwrap_or_default();
+    let verb = if devices == 1 { "answers" } else { "answer" };
+    let fewer = row.one_less_fraction.map_or(String::new(), |share| {
+        let share = Figure::new(share, Unit::Achieved).text();
+        format!("; one fewer answers only {share}")
+    });
+    format!(
+        "{devices} {} {verb} {} of the requests within {}{fewer}.",
+        answer.device,
+        percent(row.fraction),
+        bound(row.within_ms)
+    )
+}

@@ -1,0 +1,180 @@
+//! The verb `plan capacity`: for a server of constant rate, for devices, or where requests cost by their length.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::{AskError, Choice, PartialShare, Share, Value, named};
+use forebay_core::Nanos;
+use forebay_trace::streams::StreamBy;
+
+use super::page;
+use super::{Doubt, Promises, answer, curve, missing};
+use crate::devices;
+use crate::error::Error;
+use crate::plan::arrival_times::{ArrivalTimes, Clock};
+use crate::plan::confidence::Bootstrap;
+use crate::plan::costed::{self, Costs, Load};
+use crate::plan::devices::{self as in_devices, Question};
+use crate::progress::Told;
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all, warn_notes};
+
+forebay_ask::ask! {
+    /// Find the smallest capacity that answers a share of the requests within a time
+    ///
+    /// The capacity is that of a server of constant rate that puts aside the requests it cannot answer in time. With a
+    /// device, the answer is how many of them are needed.
+    pub struct CapacityAsk("plan capacity") {
+        /// The trace; - is standard input
+        trace: TraceInput [.positional()],
+        /// Times within which to answer
+        within: Vec<Nanos> = "5ms,10ms,20ms,50ms",
+        /// Shares of all requests to answer in time
+        fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
+        /// Also answer for each volume. Not with a device, because all volumes share the devices
+        by: Option<By> [.excludes(&["device"])],
+        /// Give every capacity a confidence interval of this level, by resampling the trace
+        confidence: Option<PartialShare> [.excludes(&["device"])],
+        /// Keep back this share of the trace's time, at its end, and check what the rest predicts for it
+        hold_out: Option<PartialShare> [.excludes(&["device"])],
+        /// The seed of the resamples
+        seed: u64 = "1" [.requires("confidence")],
+        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// device, whose random reads set the cost. The answer is how many times as fast a server must be
+        cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],
+        /// Ask how many of these devices are needed: a bundled device, a device file, or fixed:RATE
+        device: Option<String> [.word("DEVICE")],
+        /// The scheduler of each device
+        policy: String = "mq-deadline" [.word("POLICY").requires("device")],
+        /// The most devices to try
+        devices_max: u16 = "64" [.between(1.0, 4096.0).requires("device")],
+        /// What one device costs, in any currency
+        price: Option<f64> [.word("AMOUNT").between(0.0, 1e12).requires("device")],
+        /// Also write the answer as an HTML report
+        report: Option<PathBuf> [.short('o')],
+        /// Trust the trace's times even if its clock seems too coarse for the question
+        trust_times: bool,
+        source: SourceAsk,
+    }
+}
+
+/// What gets an answer of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Each volume.
+    Volume,
+}
+
+impl Value for By {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "each volume" }];
+
+    fn parse(text: &str) -> Result<By, String> {
+        match text {
+            "volume" => Ok(By::Volume),
+            _ => Err(format!("got '{text}', expected volume")),
+        }
+    }
+}
+
+impl Verb for CapacityAsk {
+    fn traces(&self) -> Vec<&TraceInput> {
+        vec![&self.trace]
+    }
+
+    fn report(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        let promises = Promises::new(self.within.clone(), self.fraction.clone());
+        match (&self.device, &self.cost_us) {
+            (Some(device), _) => self.in_devices(device, &promises, session),
+            (None, Some(cost)) => self.by_cost(cost, &promises, session),
+            (None, None) => self.at_a_rate(&promises, session),
+        }
+    }
+}
+
+impl CapacityAsk {
+    fn clock(&self) -> Clock {
+        Clock::of(self.within.iter().copied(), self.trust_times)
+    }
+
+    /// For a server of constant rate.
+    fn at_a_rate(&self, promises: &Promises, session: &mut dyn Session) -> Result<Answered, Error> {
+        let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
+        let doubt = Doubt { bootstrap, hold_out: self.hold_out.map(|share| share.0) };
+        let arrivals = self.arrivals(session)?;
+        warn_all(session, self.trace.name(), &arrivals.cautions());
+        session.begin("searching for capacities", None);
+        let found = answer(&arrivals, promises, doubt, &mut |told: &Told| session.progress(told))?;
+        warn_all(session, self.trace.name(), &missing(&found.rows, doubt));
+        let curves = curve(&arrivals, &promises.within)?;
+        Answered::new(&found, page::of_rate(&found, promises, &curves))
+    }
+
+    /// When the requests arrive.
+    fn arrivals(&self, session: &mut dyn Session) -> Result<ArrivalTimes, Error> {
+        let name = self.trace.name();
+        let consumed = session.begin("reading", Some(name));
+        let mut reader = self.source.open(&self.trace, consumed)?;
+        let (by_volume, read) = (self.by.is_some(), &mut |records| session.read(name, records));
+        let arrivals = ArrivalTimes::read(name, &mut *reader, by_volume, self.clock(), read)?;
+        warn_notes(session, name, &arrivals.notes);
+        Ok(arrivals)
+    }
+
+    /// For a server that takes each request's cost.
+    fn by_cost(
+        &self,
+        cost: &str,
+        promises: &Promises,
+        session: &mut dyn Session,
+    ) -> Result<Answered, Error> {
+        let costs = Costs::named(cost).map_err(|wrong| match wrong {
+            Error::Unfit(wrong) => AskError::new("cost_us", wrong).into(),
+            other => Error::Ask(AskError::new(
+                "cost_us",
+                format!("got '{cost}', expected microseconds, as 100 or 100+0.5/KiB, or a device: {other}"),
+            )),
+        })?;
+        let name = self.trace.name();
+        let consumed = session.begin("reading", Some(name));
+        let mut reader = self.source.open(&self.trace, consumed)?;
+        let read = &mut |records| session.read(name, records);
+        let load = Load::read(name, &mut *reader, false, self.clock(), read)?;
+        warn_notes(session, name, &load.notes);
+        warn_all(session, name, &load.cautions());
+        session.begin("searching for speeds", None);
+        let found = costed::answer(&load, costs.cost, promises)?;
+        Answered::new(&found, page::of_cost(&found, &costs))
+    }
+
+    /// In devices.
+    fn in_devices(
+        &self,
+        device: &str,
+        promises: &Promises,
+        session: &mut dyn Session,
+    ) -> Result<Answered, Error> {
+        let device = devices::open(device)?;
+        forebay_core::catalog::build(&self.policy, u32::MAX)?;
+        let input = self.source.read(&self.trace, StreamBy::default(), session)?;
+        session.begin(&format!("simulating {} on {}", self.policy, device.name), None);
+        let question = Question {
+            policy: &self.policy,
+            promises,
+            devices_max: usize::from(self.devices_max),
+            price_each: self.price,
+            trust_times: self.trust_times,
+        };
+        let found =
+            in_devices::answer(&input, &device, &question, &mut |told| session.progress(told))?;
+        warn_all(session, self.trace.name(), found.of_trace(&device));
+        Answered::new(&found, page::of_devices(&found, &found.notes(&device)))
+    }
+}
+
+/// A length counts in a cost, or on a device.
+pub(super) fn counts_lengths() -> String {
+    format!("{} and {} count bytes too", named("cost_us"), named("device"))
+}

@@ -1,0 +1,259 @@
+//! A verb: what it asks for, what it answers as data, and the page that a person reads.
+//!
+//! Faces call [`answer`] with an [`Ask`] that they have read and a [`Session`], which shows progress and warnings in the
+//! face's own way. The report is written before anything is returned, so that a face that prints can lose no report.
+
+use std::ops::ControlFlow;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_ask::{Ask, Given, Input, Spelling, Value, spelled};
+use forebay_show::html;
+use forebay_show::page::Page;
+use forebay_trace::ahead::Ahead;
+use forebay_trace::streams::StreamBy;
+use forebay_trace::unpack::Consumed;
+use forebay_trace::write::Kept;
+use forebay_trace::{Columns, Notes, Reader, TraceError, open};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::input::{self, Opening};
+use crate::model::open::open_any;
+use crate::progress::Told;
+use crate::report;
+
+/// What somebody can ask for by a name.
+pub trait Verb: Ask {
+    /// The traces that it reads; no report is written over them.
+    fn traces(&self) -> Vec<&TraceInput>;
+
+    /// Where an HTML report goes, if one was asked for.
+    fn report(&self) -> Option<&Path>;
+
+    /// Does the work.
+    ///
+    /// # Errors
+    /// Whatever is wrong with what was asked for or read, or with the system.
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error>;
+}
+
+/// What a face does while a verb works.
+pub trait Session {
+    /// A new piece of work begins. Where it reads a file, the file's bytes are counted in what is returned.
+    fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed;
+
+    /// How far the work is. `Break` ends the verb soon, with [`Error::Stopped`].
+    fn progress(&mut self, told: &Told) -> ControlFlow<()>;
+
+    /// So many requests of a file were read.
+    fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
+
+    /// Something to know about `subject`. A face says the same thing once.
+    fn warn(&mut self, subject: &Path, sentence: &str);
+}
+
+/// What a verb has to say.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// As data.
+    pub data: serde_json::Value,
+    /// As a person reads it.
+    pub page: Page,
+}
+
+impl Answered {
+    /// `data` and its `page`.
+    ///
+    /// # Errors
+    /// Data that JSON cannot hold, a fault of our own.
+    pub fn new(data: &impl Serialize, page: Page) -> Result<Answered, Error> {
+        let data = serde_json::to_value(data).map_err(|error| Error::Unfit(error.to_string()))?;
+        Ok(Answered { data, page })
+    }
+
+    /// With the inputs that its sentences name as a face writes them.
+    pub fn spelled(mut self, spelling: Spelling) -> Answered {
+        let mut spell = |text: &mut String| {
+            if text.contains('\u{1}') {
+                *text = spelled(text, spelling);
+            }
+        };
+        self.page.for_each_text(&mut spell);
+        for_each_text(&mut self.data, &mut spell);
+        self
+    }
+}
+
+fn for_each_text(value: &mut serde_json::Value, change: &mut dyn FnMut(&mut String)) {
+    match value {
+        serde_json::Value::String(text) => change(text),
+        serde_json::Value::Array(all) => all.iter_mut().for_each(|one| for_each_text(one, change)),
+        serde_json::Value::Object(fields) => {
+            fields.values_mut().for_each(|one| for_each_text(one, change));
+        }
+        _ => {}
+    }
+}
+
+/// Answers `ask`, and writes its report.
+///
+/// # Errors
+/// As [`Verb::run`]; a report that cannot be written.
+pub fn answer<V: Verb>(ask: V, session: &mut dyn Session) -> Result<Answered, Error> {
+    let kept: Kept = ask.traces().iter().flat_map(|trace| trace.kept().paths().to_vec()).collect();
+    let draft = ask.report().map(|path| report::begin(path, &kept)).transpose()?;
+    let answered = ask.run(session)?;
+    if let Some(draft) = draft {
+        report::write(draft, &html::document(&answered.page))?;
+    }
+    Ok(answered)
+}
+
+/// A trace that a face holds itself, such as a table in memory.
+pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// What messages call it.
+    fn name(&self) -> &Path;
+    /// Its files.
+    fn kept(&self) -> Kept;
+    /// Opens it from its beginning.
+    ///
+    /// # Errors
+    /// A trace that cannot be read.
+    fn open(&self) -> Result<Box<dyn Reader>, TraceError>;
+}
+
+/// An input that names a trace: a file, or an object of a face's own.
+#[derive(Clone)]
+pub struct TraceInput {
+    path: PathBuf,
+    object: Option<Arc<dyn OpenTrace>>,
+}
+
+impl std::fmt::Debug for TraceInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+impl TraceInput {
+    /// What messages call it.
+    pub fn name(&self) -> &Path {
+        &self.path
+    }
+
+    fn kept(&self) -> Kept {
+        self.object.as_ref().map_or_else(|| Kept::trace(&self.path), |object| object.kept())
+    }
+}
+
+impl From<Arc<dyn OpenTrace>> for TraceInput {
+    fn from(object: Arc<dyn OpenTrace>) -> TraceInput {
+        TraceInput { path: object.name().to_path_buf(), object: Some(object) }
+    }
+}
+
+impl From<PathBuf> for TraceInput {
+    fn from(path: PathBuf) -> TraceInput {
+        TraceInput { path, object: None }
+    }
+}
+
+impl Value for TraceInput {
+    const WORD: &'static str = "TRACE";
+    const PYTHON: &'static str = "TraceLike";
+
+    fn parse(text: &str) -> Result<TraceInput, String> {
+        Ok(PathBuf::from(text).into())
+    }
+
+    fn of_object(input: &Input, given: &Given) -> Option<Vec<TraceInput>> {
+        if let Some(paths) = given.as_object::<Vec<PathBuf>>(input.name) {
+            return Some(paths.iter().cloned().map(TraceInput::from).collect());
+        }
+        let objects = given.as_object::<Vec<TraceInput>>(input.name)?;
+        Some(objects.clone())
+    }
+}
+
+forebay_ask::ask! {
+    /// How traces are read
+    pub struct SourceAsk("") {
+        /// The trace's format, where Forebay does not recognize it (docs/traces.md lists the formats)
+        from: Option<String> [.word("FORMAT")],
+        /// The columns of a text file with one request per line, e.g. at:us,op,offset:sectors,len:sectors,volume
+        ///
+        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime; at:date and end:date); op (words, or op:R/W,
+        /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
+        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|blank,
+        /// skip=LINES, every=TIME, op=read, len=BYTES
+        columns: Option<forebay_ask::Parsed<Columns>> [.word("SPEC").excludes(&["from"])],
+        /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
+        /// is placed 1 s after the end of the previous one
+        split_runs: bool,
+        /// If the trace is a model: the seed for the requests generated from it
+        model_seed: u64 = "0" [.word("N")],
+    }
+}
+
+impl SourceAsk {
+    /// Opens a trace, or a model in its place. A file is read on a thread of its own.
+    ///
+    /// # Errors
+    /// A trace that cannot be read.
+    pub fn open(
+        &self,
+        trace: &TraceInput,
+        consumed: Consumed,
+    ) -> Result<Box<dyn Reader>, TraceError> {
+        match &trace.object {
+            Some(object) => object.open(),
+            None => {
+                let reader =
+                    open_any(&trace.path, self.from().as_deref(), self.model_seed, consumed)?;
+                Ok(Box::new(Ahead::new(reader)))
+            }
+        }
+    }
+
+    /// The format, as [`open::open`] takes it.
+    pub fn from(&self) -> Option<String> {
+        let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
+        let from = self.from.clone().or_else(columns);
+        match self.split_runs {
+            true => Some(format!("{}{}", open::SPLIT_RUNS, from.unwrap_or_default())),
+            false => from,
+        }
+    }
+
+    /// Reads the whole trace; `session` hears what was skipped.
+    ///
+    /// # Errors
+    /// A trace that cannot be read.
+    pub fn read(
+        &self,
+        trace: &TraceInput,
+        stream_by: StreamBy,
+        session: &mut dyn Session,
+    ) -> Result<input::Input, Error> {
+        let consumed = session.begin("reading", Some(trace.name()));
+        let (source, again) = (self.clone(), trace.clone());
+        let opening: Opening = Box::new(move || source.open(&again, Consumed::clone(&consumed)));
+        let name = trace.name();
+        let read = &mut |records| session.read(name, records);
+        let input = input::Input::read_from(name, opening, stream_by, read)?;
+        warn_notes(session, name, &input.notes);
+        Ok(input)
+    }
+}
+
+/// Tells what a reader skipped, or wants known.
+pub fn warn_notes(session: &mut dyn Session, trace: &Path, notes: &Notes) {
+    warn_all(session, trace, &notes.sentences());
+}
+
+/// Tells `sentences` of a trace.
+pub fn warn_all(session: &mut dyn Session, trace: &Path, sentences: &[String]) {
+    sentences.iter().for_each(|sentence| session.warn(trace, sentence));
+}

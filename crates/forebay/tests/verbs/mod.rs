@@ -1,0 +1,126 @@
+//! What holds for every declared verb: its page is sound in every form, and every figure on it stands in its data.
+
+mod plan;
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use forebay::progress::Told;
+use forebay::verb::{Answered, Session, Verb, answer};
+use forebay_ask::{Ask, Given, Spelling, read};
+use forebay_show::page::Block;
+use forebay_show::table::{Cell, Table};
+use forebay_show::terminal::{self, Extent};
+use forebay_show::{html, markdown};
+use forebay_trace::unpack::Consumed;
+use serde_json::Value;
+
+use crate::pages::walk::walk;
+
+/// Keeps what it is warned of.
+#[derive(Default)]
+struct Quiet(Vec<String>);
+
+impl Session for Quiet {
+    fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {
+        Consumed::default()
+    }
+    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn read(&mut self, _: &Path, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn warn(&mut self, subject: &Path, sentence: &str) {
+        self.0.push(format!("{}: {sentence}", subject.display()));
+    }
+}
+
+/// A folder for traces, which goes with it.
+struct Traces(tempfile::TempDir);
+
+impl Traces {
+    fn new() -> Traces {
+        Traces(tempfile::tempdir().unwrap())
+    }
+
+    /// A CSV trace of reads at these milliseconds, with these lengths.
+    fn csv(&self, name: &str, rows: impl Iterator<Item = (u64, u64)>) -> PathBuf {
+        let mut text = "time_ms,op,offset,len\n".to_string();
+        for (nth, (at_ms, len)) in rows.enumerate() {
+            text += &format!("{at_ms},read,{},{len}\n", nth as u64 % 1000 * 65_536);
+        }
+        let path = self.0.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A read every 20 ms and, every 10 s, thirty at once.
+    fn bursty(&self, name: &str) -> PathBuf {
+        let burst = |n: u64| if n % 500 == 250 { 30 } else { 1 };
+        self.csv(name, (0..3000).flat_map(|n| std::iter::repeat_n((n * 20, 4096), burst(n))))
+    }
+}
+
+/// What verb `V` answers to these inputs, held to what holds for all.
+fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered {
+    let mut all = Given::default();
+    for (name, text) in given {
+        all.text(name, *text);
+    }
+    let ask = read::<V>(&all).unwrap();
+    let answered = answer(ask, &mut Quiet::default()).unwrap().spelled(Spelling::Command);
+    is_sound(<V as Ask>::VERB, &answered);
+    answered
+}
+
+/// Every form of the page is sound, and every figure on it stands in the data.
+fn is_sound(verb: &str, answered: &Answered) {
+    let page = &answered.page;
+    walk(verb, &html::document(page));
+    let words = page.headline.split_whitespace().count();
+    assert!((1..=25).contains(&words), "{verb}: {words} words: {}", page.headline);
+    assert!(page.key_figures.len() <= 3, "{verb}: {:?}", page.key_figures);
+    let screen = terminal::text(page, 80, Extent::FirstScreen);
+    assert!(screen.lines().count() <= 24, "{verb}: more than a screen:\n{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{verb}:\n{screen}");
+    let everything = terminal::text(page, 80, Extent::Everything);
+    for text in [&screen, &everything, &markdown::text(page)] {
+        assert!(!text.contains("NaN") && !text.contains('\u{1}'), "{verb}:\n{text}");
+    }
+    let numbers = numbers(&answered.data);
+    let tables =
+        page.sections.iter().flat_map(|section| &section.blocks).filter_map(|of| match of {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+    for figure in tables.flat_map(figures) {
+        let is_there = numbers.iter().any(|number| (number - figure).abs() <= figure.abs() * 1e-9);
+        assert!(is_there || !figure.is_finite(), "{verb}: {figure} is not in the data");
+    }
+}
+
+/// The figures of a table.
+fn figures(table: &Table) -> Vec<f64> {
+    let of = |cell: &Cell| match cell {
+        Cell::Missing | Cell::Words(_) => Vec::new(),
+        Cell::Value(value) => vec![*value],
+        Cell::Interval { value, low, high } => vec![*value, *low, *high],
+        Cell::Figure(figure) => vec![figure.value],
+    };
+    table.rows.iter().flat_map(|row| &row.cells).flat_map(of).collect()
+}
+
+/// Every number in `data`. Pages count times in seconds, so what may be milliseconds or microseconds counts as those too.
+fn numbers(data: &Value) -> Vec<f64> {
+    match data {
+        Value::Number(number) => {
+            let value = number.as_f64().unwrap();
+            vec![value, value / 1e3, value / 1e6]
+        }
+        Value::Array(all) => all.iter().flat_map(numbers).collect(),
+        Value::Object(fields) => fields.values().flat_map(numbers).collect(),
+        _ => Vec::new(),
+    }
+}
