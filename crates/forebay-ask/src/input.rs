@@ -70,9 +70,10 @@ pub struct Input {
 
 impl Input {
     /// An input called `name`. Its type fills in the rest.
-    pub const fn new(name: &'static str, about: &'static str) -> Input {
+    pub fn new(name: &'static str, about: &'static str) -> Input {
         Input {
-            name,
+            // A word of Rust's own is declared as `r#for`.
+            name: name.strip_prefix("r#").unwrap_or(name),
             about,
             arity: Arity::One,
             word: "",
@@ -108,6 +109,11 @@ impl Input {
     /// A number from `least` to `most`.
     pub const fn between(self, least: f64, most: f64) -> Input {
         Input { range: Some((least, most)), ..self }
+    }
+
+    /// A number of at least `least`.
+    pub const fn at_least(self, least: f64) -> Input {
+        Input { range: Some((least, f64::INFINITY)), ..self }
     }
 
     /// Its letter on the command line.

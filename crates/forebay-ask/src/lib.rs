@@ -18,7 +18,7 @@ mod value;
 pub use given::{Given, GivenValue};
 pub use input::{Arity, Choice, Face, Input, paragraphs};
 pub use near::nearest;
-pub use spelling::{Spelling, named, spelled};
+pub use spelling::{Spelling, named, python_name, spelled};
 pub use units::{PartialShare, Share, Size, decimal, duration, positive_duration};
 pub use value::{Field, Parsed, Value};
 

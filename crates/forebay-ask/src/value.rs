@@ -89,7 +89,11 @@ fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
     if let (Some((least, most)), Some(number)) = (input.range, value.number())
         && !(least..=most).contains(&number)
     {
-        let said = format!("got '{text}', expected a number from {least} to {most}");
+        let range = match most.is_finite() {
+            true => format!("from {least} to {most}"),
+            false => format!("of at least {least}"),
+        };
+        let said = format!("got '{text}', expected a number {range}");
         return Err(AskError::new(input.name, said));
     }
     Ok(value)

@@ -11,13 +11,11 @@ mod arrow;
 mod asked;
 mod batches;
 mod compare;
-mod convert;
 mod device;
 mod error;
 mod given;
 mod listings;
 mod live;
-mod model;
 mod options;
 mod page;
 mod plan;
@@ -35,6 +33,9 @@ mod trace;
 mod verbs;
 mod wording;
 
+use forebay::convert::verb::ConvertAsk;
+use forebay::model::fit::verb::FitAsk;
+use forebay::model::generate::verb::GenerateAsk;
 use forebay::plan::capacity::CapacityAsk;
 use pyo3::prelude::*;
 
@@ -48,8 +49,6 @@ mod _forebay {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
-    use super::convert::convert;
-    #[pymodule_export]
     use super::device::{device_fit, device_import, device_validate};
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
@@ -57,8 +56,6 @@ mod _forebay {
     use super::listings::{devices, policies};
     #[pymodule_export]
     use super::live::{capture, play};
-    #[pymodule_export]
-    use super::model::{fit, generate};
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
@@ -85,7 +82,13 @@ mod _forebay {
     /// The stubs of all declared verbs.
     #[pyfunction]
     fn declared_stubs() -> String {
-        [asked::stub::<CapacityAsk>()].join("\n")
+        [
+            asked::stub::<CapacityAsk>(),
+            asked::stub::<ConvertAsk>(),
+            asked::stub::<FitAsk>(),
+            asked::stub::<GenerateAsk>(),
+        ]
+        .join("\n")
     }
 
     #[pymodule_init]
@@ -94,6 +97,9 @@ mod _forebay {
         // error; any other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
         asked::add::<CapacityAsk>(module)?;
+        asked::add::<ConvertAsk>(module)?;
+        asked::add::<FitAsk>(module)?;
+        asked::add::<GenerateAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
