@@ -10,7 +10,7 @@ use forebay_core::Nanos;
 use crate::AskError;
 use crate::given::Given;
 use crate::input::{Arity, Choice, Input};
-use crate::near::nearest;
+use crate::nearest;
 use crate::units::{PartialShare, Share, Size, positive_duration};
 
 /// A field of a declaration: a value, or a group of inputs.

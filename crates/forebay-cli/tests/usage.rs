@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use forebay_core::catalog::POLICIES;
+
 use crate::command::{Folder, SPC, ends, fails, forebay, json};
 
 #[test]
@@ -14,9 +16,10 @@ fn mistakes_in_options_say_what_is_right() {
     };
     let noop = ["--device", "sata250", "--policy", "noop"];
     let with = |more: [&'static str; 2]| [&noop[..], &more].concat();
+    let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
     simulate(
         &["--device", "sata250", "--policy", "nope"],
-        &["nope", "noop, clook, deadline, anticipatory, cfq, none, mq-deadline, bfq, kyber, bid"],
+        &["no policy 'nope' (did you mean none?), expected one of", &names.join(", ")],
     );
     simulate(&["--device", "sata250", "--policy", "cfq:quantun=2"], &["quantun", "quantum"]);
     simulate(&["--device", "sata250", "--policy", "cfq:quantum=0"], &["got '0'", "at least 1"]);

@@ -195,13 +195,6 @@ fn servers_of_constant_rate_open_by_spec() {
 }
 
 #[test]
-fn letters_to_change() {
-    assert_eq!(distance("", "abc"), 3);
-    assert_eq!(distance("kitten", "sitting"), 3);
-    assert_eq!(distance("sata", "sata"), 0);
-}
-
-#[test]
 fn the_documented_example_is_a_device_file() {
     let page = include_str!("../../../docs/device-files.md");
     let example = page.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();

@@ -322,7 +322,7 @@ def test_convert_by_volume(command, trace, tmp_path):
     assert forebay.convert(forebay.read(whole), tmp_path / "python", partition_by="volume")["requests"] == 300
     assert forebay.describe(tmp_path / "python")["volumes"] == 3
     for wrong, why in [
-        ({"partition_by": "stream"}, 'got 'stream', expected volume'),
+        ({"partition_by": "stream"}, "got 'stream', expected volume"),
         ({"partition_by": "volume", "to": "csv"}, "without to="),
         ({"partition_by": "volume", "anonymize": True}, "without to= and anonymize="),
     ]:
