@@ -253,7 +253,7 @@ impl Surface {
         let whole = row.time(row.track_sectors);
         let track = search(track_of(from), track_of(to - 1), |track| begins(track) + whole <= time);
         // Sector `index` of the track has passed at `here` if `row.time(index + 1)` is no later.
-        let here = (time + 1).saturating_sub(begins(track)).min(whole + 1);
+        let here = time.saturating_add(1).saturating_sub(begins(track)).min(whole + 1);
         let passed = (here << PLACES).saturating_sub(1) / row.sector_time;
         let sector = row.first_sector + track * row.track_sectors + passed.min(row.track_sectors);
         sector.clamp(from, to)
@@ -311,5 +311,40 @@ impl Row {
     fn physical(&self, sector: u64) -> u64 {
         let index = self.index(sector);
         self.spared.as_ref().map_or(index, |spared| spared.physical(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::spec;
+    use super::*;
+    use crate::contract::time::Nanos;
+
+    #[test]
+    fn where_the_head_has_come_to_is_what_a_search_finds() {
+        let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
+            first_cylinder,
+            last_cylinder,
+            sectors_per_track,
+        };
+        let disk = HddSpec {
+            heads: 3,
+            zones: vec![zone(0, 9, 7), zone(10, 29, 5)],
+            revolution: Nanos(1_000),
+            head_switch: Nanos(200),
+            cylinder_switch: Nanos(300),
+            ..spec().disk
+        };
+        let surface = Surface::new(&disk, None).unwrap();
+        let end = surface.place(surface.sectors - 1).ends;
+        for from in (0..surface.sectors).step_by(11) {
+            for count in [0, 1, 6, 40, surface.sectors] {
+                let to = (from + count).min(surface.sectors);
+                for time in (0..end + 2_000).step_by(97).chain([u64::MAX]) {
+                    let sought = search(from, to, |sector| surface.place(sector).ends <= time);
+                    assert_eq!(surface.passed(from, to, time), sought, "{from}..{to} at {time}");
+                }
+            }
+        }
     }
 }
