@@ -56,6 +56,7 @@ pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use replays::OtherReplay;
 use replays::Tryouts;
+use sensitivity::Reruns;
 pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
 use trial::{Trial, Tried, none_tried};
@@ -311,8 +312,9 @@ pub fn advise(
         Some(other) => leading.choice(prefer).agreeing(other),
         None => leading.choice(prefer),
     };
+    let mut reruns = Reruns::new(input, setup, jobs);
     let (choice, unsure) =
-        sensitivity::on_every_drive(input, device, choice, setup, jobs, &mut |told: &Told| {
+        sensitivity::on_every_drive(device, choice, &mut reruns, &mut |told: &Told| {
             progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() })
         })?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
@@ -328,17 +330,10 @@ pub fn advise(
         progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
     })?;
     let varied = [device.at_margins(), device.varied()].concat();
-    let sensitivity = sensitivity::sensitivity(
-        input,
-        varied,
-        [baseline, free],
-        setup,
-        jobs,
-        &mut |told: &Told| {
-            let share = ASSUMED_SHARE - PLAIN_SHARE;
-            progress(&Told { done_share: PLAIN_SHARE + told.done_share * share, ..told.clone() })
-        },
-    )?;
+    let sensitivity = reruns.sensitivity(&varied, [baseline, free], &mut |told: &Told| {
+        let share = ASSUMED_SHARE - PLAIN_SHARE;
+        progress(&Told { done_share: PLAIN_SHARE + told.done_share * share, ..told.clone() })
+    })?;
     let in_slices = |run: &RunResult| {
         let at = results.iter().position(|result| result.policy == run.policy);
         at.map_or(slices[0], |at| slices[at])
@@ -359,6 +354,7 @@ pub fn advise(
         rivals: rivals.map(|run| (run, in_slices(run))).collect(),
         today: set_today.map(|run| (run, in_slices(run))),
         other: other.as_ref(),
+        reruns: &reruns,
         prefer,
         span_s,
     };

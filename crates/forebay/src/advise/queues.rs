@@ -177,7 +177,10 @@ impl Trial<'_> {
         let today = &choice.baseline().policy;
         for Varied { part, with, device } in self.device.at_margins() {
             let Some(resized) = one.queues.device(&device) else { continue };
-            let ships = run_on(self.input, Bed::of(&device), today, self.setup, progress)?.result;
+            let ships = match self.reruns.done(&with, today) {
+                Some(run) => run.clone(),
+                None => run_on(self.input, Bed::of(&device), today, self.setup, progress)?.result,
+            };
             let ran = run_on(self.input, Bed::of(&resized), &one.policy, self.setup, progress)?;
             let there = Sensitivity::of(part, with, &ships, &ran.result);
             if !choice.holds(&one.run.result.policy, &there) {

@@ -10,9 +10,10 @@ use super::judge::{TOO_FEW, tells_latencies};
 use crate::devices::{OpenDevice, Varied};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{Telling, Told};
+use crate::jobs::{Tell, side_by_side};
+use crate::progress::Telling;
 use crate::quantities::percent;
-use crate::simulate::{Bed, RunResult, Setup, run_all};
+use crate::simulate::{Bed, RunResult, Setup, run_on};
 
 /// What the recommended scheduler saves on a drive that is not quite as assumed.
 #[derive(Clone, Debug, Serialize)]
@@ -40,39 +41,75 @@ pub(super) struct Unsure {
     pub(super) drives: Vec<Sensitivity>,
 }
 
-/// `chosen` against `baseline` on each of the drives that are `varied`; nothing where they are one.
-pub(super) fn sensitivity(
-    input: &Input,
-    varied: Vec<Varied>,
-    [baseline, chosen]: [&RunResult; 2],
+/// Schedulers' runs on drives that are not quite as assumed, each of which is done once.
+pub(super) struct Reruns<'a> {
+    input: &'a Input,
     setup: Setup,
     jobs: usize,
-    progress: Telling<'_>,
-) -> Result<Vec<Sensitivity>, Error> {
-    if baseline.policy == chosen.policy || baseline.figures.requests < TOO_FEW {
-        return Ok(Vec::new());
+    /// What differs in the drive, and the run.
+    done: Vec<(String, RunResult)>,
+}
+
+impl<'a> Reruns<'a> {
+    /// None so far; `jobs` of them fit memory at a time.
+    pub(super) fn new(input: &'a Input, setup: Setup, jobs: usize) -> Reruns<'a> {
+        Reruns { input, setup, jobs, done: Vec::new() }
     }
-    let names = [&baseline.policy[..], &chosen.policy[..]];
-    let count = varied.len() as f64;
-    let on = |(at, Varied { part, with, device }): (usize, Varied)| {
-        let runs = run_all(input, Bed::of(&device), &names, setup, jobs, &mut |told: &Told| {
-            let done_share = (at as f64 + told.done_share) / count;
-            progress(&Told { doing: format!("with {with}"), done_share })
-        })?;
-        let [baseline, chosen] = &runs[..] else { return Err(Error::Unfit(device.name)) };
-        Ok(Sensitivity::of(part, with, &baseline.result, &chosen.result))
-    };
-    varied.into_iter().enumerate().map(on).collect()
+
+    /// The run of `policy` on the drive that differs by `with`, if there was one.
+    pub(super) fn done(&self, with: &str, policy: &str) -> Option<&RunResult> {
+        let is = |(differs, run): &&(String, RunResult)| differs == with && run.policy == policy;
+        self.done.iter().find(is).map(|(_, run)| run)
+    }
+
+    /// `chosen` against `baseline` on each of the drives that are `varied`; nothing where they are one.
+    pub(super) fn sensitivity(
+        &mut self,
+        varied: &[Varied],
+        [baseline, chosen]: [&RunResult; 2],
+        progress: Telling<'_>,
+    ) -> Result<Vec<Sensitivity>, Error> {
+        if baseline.policy == chosen.policy || baseline.figures.requests < TOO_FEW {
+            return Ok(Vec::new());
+        }
+        let policies = [&baseline.policy[..], &chosen.policy[..]];
+        self.run(varied, policies, progress)?;
+        let saved = |Varied { part, with, .. }: &Varied| {
+            let [baseline, chosen] = policies.map(|policy| self.done(with, policy));
+            Some(Sensitivity::of(part, with.clone(), baseline?, chosen?))
+        };
+        Ok(varied.iter().filter_map(saved).collect())
+    }
+
+    /// Runs each of `policies` on each of the drives that are `varied`, unless that was done.
+    fn run(
+        &mut self,
+        varied: &[Varied],
+        policies: [&str; 2],
+        progress: Telling<'_>,
+    ) -> Result<(), Error> {
+        let pairs = varied.iter().flat_map(|one| policies.map(|policy| (one, policy)));
+        let is_new = |(one, policy): &(&Varied, &str)| self.done(&one.with, policy).is_none();
+        let new: Vec<(&Varied, &str)> = pairs.filter(is_new).collect();
+        let names: Vec<String> = new.iter().map(|(one, _)| format!("with {}", one.with)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let jobs = (self.jobs, self.input.description.records.saturating_mul(2));
+        let work = |at: usize, tell: Tell<'_>| {
+            let (Varied { device, .. }, policy) = new[at];
+            Ok(run_on(self.input, Bed::of(device), policy, self.setup, tell)?.result)
+        };
+        let runs = side_by_side(&names, jobs, 0.0..1.0, work, progress)?;
+        self.done.extend(new.iter().map(|(one, _)| one.with.clone()).zip(runs));
+        Ok(())
+    }
 }
 
 /// `choice` without what is not better than the baseline on every drive that `device` may be: what it would use, and
 /// what it would have Linux use. And what was passed over for that.
 pub(super) fn on_every_drive<'a>(
-    input: &Input,
     device: &OpenDevice,
     mut choice: Choice<'a>,
-    setup: Setup,
-    jobs: usize,
+    reruns: &mut Reruns<'_>,
     progress: Telling<'_>,
 ) -> Result<(Choice<'a>, Vec<Unsure>), Error> {
     let (mut sure, mut unsure): (Vec<String>, Vec<Unsure>) = (Vec::new(), Vec::new());
@@ -83,7 +120,7 @@ pub(super) fn on_every_drive<'a>(
         let run = used.filter(unknown).find_map(|policy| choice.run(policy));
         let Some(run) = run.filter(|_| !margins.is_empty()) else { return Ok((choice, unsure)) };
         let runs = [choice.baseline(), run];
-        let drives = sensitivity(input, margins.clone(), runs, setup, jobs, progress)?;
+        let drives = reruns.sensitivity(&margins, runs, progress)?;
         match drives.iter().all(|one| choice.holds(&run.policy, one)) {
             true => sure.push(run.policy.clone()),
             false => {
@@ -179,7 +216,46 @@ pub(super) fn told(
 mod tests {
     use super::*;
     use crate::advise::sample;
+    use crate::devices::open;
+    use crate::retrodict::tests::{input_of, records};
     use crate::statistics::Figures;
+    use std::ops::ControlFlow;
+
+    /// Each policy runs once on each drive, and what is told is what running both again would tell.
+    #[test]
+    fn what_was_run_is_not_run_again() {
+        let (input, device) = (input_of(records(300, 9_000)), open("st1000nm0011").unwrap());
+        let (setup, margins) = (Setup::default(), device.at_margins());
+        let run = |policy, on: &OpenDevice| {
+            run_on(&input, Bed::of(on), policy, setup, &mut crate::progress::untold).unwrap().result
+        };
+        let [baseline, one, other] = ["noop", "clook", "deadline"].map(|name| run(name, &device));
+        let mut reruns = Reruns::new(&input, setup, 2);
+        let mut saved = |varied: &[Varied], chosen| {
+            let mut told = 0;
+            let mut tell = |_: &crate::progress::Told| {
+                told += 1;
+                ControlFlow::Continue(())
+            };
+            let saved = reruns.sensitivity(varied, [&baseline, chosen], &mut tell).unwrap();
+            let runs = reruns.done.len();
+            (saved, runs, told > 0)
+        };
+        let (first, runs, is_told) = saved(&margins[..1], &one);
+        assert_eq!((first.len(), runs, is_told), (1, 2, true));
+        assert_eq!(saved(&margins, &one).1, 4);
+        let (again, runs, is_told) = saved(&margins, &one);
+        assert_eq!((again.len(), runs, is_told), (2, 4, false));
+        let (third, runs, _) = saved(&margins, &other);
+        assert_eq!((third.len(), runs), (2, 6));
+        for (found, chosen) in [(&again, "clook"), (&third, "deadline")] {
+            for (found, Varied { part, with, device }) in found.iter().zip(&margins) {
+                let alone = [run("noop", device), run(chosen, device)];
+                let alone = Sensitivity::of(part, with.clone(), &alone[0], &alone[1]);
+                assert_eq!(format!("{found:?}"), format!("{alone:?}"));
+            }
+        }
+    }
 
     #[test]
     fn a_gain_that_turns_round_is_told() {

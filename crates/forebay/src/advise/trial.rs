@@ -12,6 +12,7 @@ use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::replays::Tryout;
 use super::resampled;
+use super::sensitivity::Reruns;
 use super::sizing::Sizing;
 use crate::cache_curve::FOUND_THAT_MATTERS;
 use crate::defragment::{Defragmentation, study};
@@ -41,6 +42,8 @@ pub(super) struct Trial<'a> {
     pub(super) today: Option<(&'a RunResult, &'a Slices)>,
     /// All schedulers under another replay, in which what is recommended has to hold too.
     pub(super) other: Option<&'a Tryout>,
+    /// What was run on drives that are not quite as assumed.
+    pub(super) reruns: &'a Reruns<'a>,
     pub(super) prefer: Prefer,
     /// How long requests come.
     pub(super) span_s: f64,
