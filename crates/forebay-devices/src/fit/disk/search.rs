@@ -6,11 +6,10 @@ use forebay_core::{Op, SpecError};
 use super::figures::OVERHEAD_MS;
 use super::rows::Rows;
 use super::{DiskFigures, DiskKnown, noun, play};
+use crate::change::MARGIN_TURNS;
 use crate::fit::FitError;
 use crate::fit::sweep::SweepRow;
 
-/// The share of a revolution that an unknown disk leaves itself.
-const MARGIN_TURNS: f64 = 0.36;
 /// No measured disk has a greater share, and a greater one changes little: beyond it seeks explain
 /// more.
 const MARGIN_TURNS_MAX: f64 = 0.5;

@@ -189,6 +189,9 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     assert!(fit.notes.iter().any(|note| note.contains("of 4 or more")), "{:?}", fit.notes);
     let text = fit.toml();
     assert!(text.contains("# assumed: 0.36 of a revolution"), "{text}");
+    let read = crate::read(std::path::Path::new("fitted.toml"), &text).unwrap();
+    let range = read.catch_margin_range().unwrap().map(|margin| margin.as_millis_f64());
+    assert!((range[0] - 2.778).abs() < 0.001 && (range[1] - 5.0).abs() < 0.001, "{range:?}");
     // Writes alone, as fast as their cache makes them.
     let fit = super::fit(&[row(Op::Write, 1, 150.0)], unknown).unwrap();
     assert!(
