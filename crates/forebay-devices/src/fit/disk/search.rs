@@ -317,8 +317,7 @@ impl<'a> Search<'a> {
         let errors: Vec<(f64, i32)> = (-1..=most.min(6))
             .map(|ahead| {
                 self.figures.ahead = ahead;
-                let square = |row: &SweepRow| self.excess(std::slice::from_ref(row)).powi(2);
-                let squares: f64 = shallow.iter().map(square).sum();
+                let squares: f64 = shallow.iter().map(|row| self.misfit(row).powi(2)).sum();
                 ((squares / shallow.len() as f64).sqrt(), ahead)
             })
             .collect();
@@ -326,6 +325,15 @@ impl<'a> Search<'a> {
         let alike = errors.iter().filter(|(error, _)| *error <= least + AHEAD_ALIKE);
         let alike: Vec<i32> = alike.map(|(_, ahead)| *ahead).collect();
         self.figures.ahead = alike.get(alike.len() / 2).copied().unwrap_or_default();
+    }
+
+    /// How far the model is from a row: its rate and, for a tenth as much, its 99th percentile, which tells where the drive
+    /// begins to choose though a rate is off by chance.
+    fn misfit(&self, row: &SweepRow) -> f64 {
+        let off = |model: f64, measured: f64| (model / measured).ln();
+        let Some(model) = self.model(row) else { return f64::INFINITY };
+        let p99 = model.p99_us.zip(row.p99_us).map_or(0.0, |(is, was)| off(is, was));
+        off(model.iops, row.iops).hypot(P99_ALIKE * p99)
     }
 
     /// How long the drive passes a command over, from the longest latencies of reads near its depth.

@@ -225,6 +225,11 @@ fn rows_that_hardly_tell_how_far_ahead_a_disk_chooses_do_not_mislead() {
     let (fit, checks) = fitted(&reads_of(RAPTOR), &[1, 4, 32], known(10_000.0, 74_355_769_344));
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 3);
+    // A rate that is off by chance speaks for a drive that waits, its 99th percentile does not.
+    let mut off = rows(&reads_of(HDD_500GB));
+    off[0].iops *= 0.96;
+    off[1].iops *= 1.04;
+    assert_eq!(super::fit(&off, known(7200.0, GB_500)).unwrap().figures.ahead, 0);
 }
 
 #[test]
