@@ -12,7 +12,7 @@ use crate::simulate::Replay;
 fn scans() -> Input {
     let read = |time: u64, n: u64| Record {
         at: Nanos::from_millis(time * 9_000 + n * 20),
-        offset: n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (100 << 30) >> 16 << 16,
+        offset: ((n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (100 << 30)) >> 16) << 16,
         latency: Some(Nanos::from_millis(5)),
         len: 64 << 10,
         stream: 0,
