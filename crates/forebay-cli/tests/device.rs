@@ -130,5 +130,13 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     assert!(!folder.path("mine.toml").exists());
     let mut printed = forebay(&["device", "fit", "--job"]);
     let job = printed.assert().success().get_output().stdout.clone();
-    assert!(String::from_utf8_lossy(&job).contains("[depth64]"));
+    let job = String::from_utf8_lossy(&job);
+    let (told, sections): (Vec<&str>, Vec<&str>) =
+        job.lines().filter(|line| !line.is_empty()).partition(|line| line.starts_with('#'));
+    // Short enough to be read before it is run, and how it is run stands above it.
+    assert!(sections.len() <= 20 && told.len() <= 6, "{job}");
+    for part in ["[depth]", "iodepth=${DEPTH}", "[large]", "[streams]", "[beside]"] {
+        assert!(sections.contains(&part), "no {part} in {job}");
+    }
+    assert!(told.iter().any(|line| line.contains("for DEPTH in 1 2 4 8 16 32 64; do")), "{job}");
 }

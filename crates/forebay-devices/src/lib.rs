@@ -140,7 +140,8 @@ impl OpenDevice {
         let model = DeviceModel::Drive(Box::new(drive.at_queue_depth(depth)?));
         let name = format!("{}:queue-depth={depth}", self.name);
         let drive = self.changed(|controller| controller.queue.depth = depth);
-        Some(OpenDevice { name, model, drive, ..self.clone() })
+        let catch_margin_range = self.catch_margin_range.filter(|_| depth > 1);
+        Some(OpenDevice { name, model, drive, catch_margin_range, ..self.clone() })
     }
 
     /// The same disk with an arm that is always where it has to be: the platters still have to turn. None of what
@@ -478,10 +479,9 @@ fn read_changed(
         Some(_) => &[],
     };
     let (notes, sources) = (file.notes(), Sources::of(text, left_out));
-    let range = file.tables().catch_margin_range().map_err(malformed)?;
+    let catch_margin_range = file.catch_margin_range(&disk, drive.as_ref()).map_err(malformed)?;
     let evidence = evidence::checked(file.evidence, &sources).map_err(malformed)?;
     let price = price::checked(file.price).map_err(malformed)?;
-    let catch_margin_range = range.filter(|_| drive.is_some());
     let shingled = file.shingled;
     let summary = if shingled { format!("{summary}, shingled") } else { summary };
     let name = changes.map_or(file.name, |changes| changes.text().to_string());

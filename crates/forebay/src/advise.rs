@@ -25,6 +25,7 @@ use crate::slices::{Resampled, Slices};
 mod available;
 mod cautions;
 mod choice;
+mod drives;
 mod findings;
 mod fit;
 mod judge;
@@ -47,6 +48,7 @@ mod trust_tests;
 pub use available::{From, Today};
 use choice::Choice;
 pub use choice::{PassedOver, Prefer};
+use drives::Drives;
 pub use fit::DeviceFit;
 pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
@@ -56,7 +58,6 @@ pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use replays::OtherReplay;
 use replays::Tryouts;
-use sensitivity::Reruns;
 pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
 use trial::{Trial, Tried, none_tried};
@@ -312,11 +313,16 @@ pub fn advise(
         Some(other) => leading.choice(prefer).agreeing(other),
         None => leading.choice(prefer),
     };
-    let mut reruns = Reruns::new(input, setup, jobs);
-    let (choice, unsure) =
-        sensitivity::on_every_drive(device, choice, &mut reruns, &mut |told: &Told| {
-            progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() })
-        })?;
+    let drives = Drives::of(input, device, flash);
+    let elsewhere = of_other.as_ref().zip(other.as_ref().map(|other| other.setup));
+    let (choice, unsure) = sensitivity::on_every_drive(
+        &drives,
+        choice,
+        setup,
+        elsewhere,
+        jobs,
+        &mut |told: &Told| progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() }),
+    )?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice);
     let ranking = leading.ranking(&choice, recommended.as_deref());
@@ -329,11 +335,17 @@ pub fn advise(
         let share = PLAIN_SHARE - SCHEDULERS_SHARE;
         progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
     })?;
-    let varied = [device.at_margins(), device.varied()].concat();
-    let sensitivity = reruns.sensitivity(&varied, [baseline, free], &mut |told: &Told| {
-        let share = ASSUMED_SHARE - PLAIN_SHARE;
-        progress(&Told { done_share: PLAIN_SHARE + told.done_share * share, ..told.clone() })
-    })?;
+    let sensitivity = sensitivity::sensitivity(
+        &drives,
+        drives.all().len(),
+        [baseline, free],
+        setup,
+        jobs,
+        &mut |told: &Told| {
+            let share = ASSUMED_SHARE - PLAIN_SHARE;
+            progress(&Told { done_share: PLAIN_SHARE + told.done_share * share, ..told.clone() })
+        },
+    )?;
     let in_slices = |run: &RunResult| {
         let at = results.iter().position(|result| result.policy == run.policy);
         at.map_or(slices[0], |at| slices[at])
@@ -347,6 +359,7 @@ pub fn advise(
         input,
         device,
         flash,
+        drives: &drives,
         setup,
         baseline,
         free,
@@ -354,7 +367,6 @@ pub fn advise(
         rivals: rivals.map(|run| (run, in_slices(run))).collect(),
         today: set_today.map(|run| (run, in_slices(run))),
         other: other.as_ref(),
-        reruns: &reruns,
         prefer,
         span_s,
     };

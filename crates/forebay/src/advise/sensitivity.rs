@@ -6,14 +6,13 @@ use forebay_show::plural::listed;
 use serde::Serialize;
 
 use super::choice::Choice;
+use super::drives::Drives;
 use super::judge::{TOO_FEW, tells_latencies};
-use crate::devices::{OpenDevice, Varied};
+use crate::devices::Varied;
 use crate::error::Error;
-use crate::input::Input;
-use crate::jobs::{Tell, side_by_side};
-use crate::progress::Telling;
+use crate::progress::{Telling, Told};
 use crate::quantities::percent;
-use crate::simulate::{Bed, RunResult, Setup, run_on};
+use crate::simulate::{RunResult, Setup};
 
 /// What the recommended scheduler saves on a drive that is not quite as assumed.
 #[derive(Clone, Debug, Serialize)]
@@ -37,95 +36,71 @@ pub struct Sensitivity {
 /// A scheduler that is not better than the baseline on every drive that the device may be.
 pub(super) struct Unsure {
     pub(super) policy: String,
-    /// What it saves on these drives.
+    /// What it saves on these drives,
     pub(super) drives: Vec<Sensitivity>,
+    /// under this condition: the replay that the answer is not told by.
+    pub(super) how: Option<&'static str>,
 }
 
-/// Schedulers' runs on drives that are not quite as assumed, each of which is done once.
-pub(super) struct Reruns<'a> {
-    input: &'a Input,
+/// `chosen` against `baseline` on each of the first `count` of `drives`; nothing where they are one.
+pub(super) fn sensitivity(
+    drives: &Drives<'_>,
+    count: usize,
+    [baseline, chosen]: [&RunResult; 2],
     setup: Setup,
     jobs: usize,
-    /// What differs in the drive, and the run.
-    done: Vec<(String, RunResult)>,
+    progress: Telling<'_>,
+) -> Result<Vec<Sensitivity>, Error> {
+    if baseline.policy == chosen.policy || baseline.figures.requests < TOO_FEW {
+        return Ok(Vec::new());
+    }
+    let names = [&baseline.policy[..], &chosen.policy[..]];
+    let on = |(at, varied): (usize, &Varied)| {
+        let [was, is] = drives.both(at, names, setup, jobs, &mut |told: &Told| {
+            progress(&drives.told(at, (at as f64 + told.done_share) / count as f64))
+        })?;
+        Ok(Sensitivity::of(varied.part, varied.with.clone(), &was, &is))
+    };
+    drives.all()[..count].iter().enumerate().map(on).collect()
 }
 
-impl<'a> Reruns<'a> {
-    /// None so far; `jobs` of them fit memory at a time.
-    pub(super) fn new(input: &'a Input, setup: Setup, jobs: usize) -> Reruns<'a> {
-        Reruns { input, setup, jobs, done: Vec::new() }
-    }
-
-    /// The run of `policy` on the drive that differs by `with`, if there was one.
-    pub(super) fn done(&self, with: &str, policy: &str) -> Option<&RunResult> {
-        let is = |(differs, run): &&(String, RunResult)| differs == with && run.policy == policy;
-        self.done.iter().find(is).map(|(_, run)| run)
-    }
-
-    /// `chosen` against `baseline` on each of the drives that are `varied`; nothing where they are one.
-    pub(super) fn sensitivity(
-        &mut self,
-        varied: &[Varied],
-        [baseline, chosen]: [&RunResult; 2],
-        progress: Telling<'_>,
-    ) -> Result<Vec<Sensitivity>, Error> {
-        if baseline.policy == chosen.policy || baseline.figures.requests < TOO_FEW {
-            return Ok(Vec::new());
-        }
-        let policies = [&baseline.policy[..], &chosen.policy[..]];
-        self.run(varied, policies, progress)?;
-        let saved = |Varied { part, with, .. }: &Varied| {
-            let [baseline, chosen] = policies.map(|policy| self.done(with, policy));
-            Some(Sensitivity::of(part, with.clone(), baseline?, chosen?))
-        };
-        Ok(varied.iter().filter_map(saved).collect())
-    }
-
-    /// Runs each of `policies` on each of the drives that are `varied`, unless that was done.
-    fn run(
-        &mut self,
-        varied: &[Varied],
-        policies: [&str; 2],
-        progress: Telling<'_>,
-    ) -> Result<(), Error> {
-        let pairs = varied.iter().flat_map(|one| policies.map(|policy| (one, policy)));
-        let is_new = |(one, policy): &(&Varied, &str)| self.done(&one.with, policy).is_none();
-        let new: Vec<(&Varied, &str)> = pairs.filter(is_new).collect();
-        let names: Vec<String> = new.iter().map(|(one, _)| format!("with {}", one.with)).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let jobs = (self.jobs, self.input.description.records.saturating_mul(2));
-        let work = |at: usize, tell: Tell<'_>| {
-            let (Varied { device, .. }, policy) = new[at];
-            Ok(run_on(self.input, Bed::of(device), policy, self.setup, tell)?.result)
-        };
-        let runs = side_by_side(&names, jobs, 0.0..1.0, work, progress)?;
-        self.done.extend(new.iter().map(|(one, _)| one.with.clone()).zip(runs));
-        Ok(())
-    }
-}
-
-/// `choice` without what is not better than the baseline on every drive that `device` may be: what it would use, and
-/// what it would have Linux use. And what was passed over for that.
+/// `choice` without what is not better than the baseline on every drive that the device may be, in each replay: what it
+/// would use, and what it would have Linux use. And what was passed over for that. `other` is the choice in the other
+/// replay, and how that is set up.
 pub(super) fn on_every_drive<'a>(
-    device: &OpenDevice,
+    drives: &Drives<'_>,
     mut choice: Choice<'a>,
-    reruns: &mut Reruns<'_>,
+    setup: Setup,
+    other: Option<(&Choice<'_>, Setup)>,
+    jobs: usize,
     progress: Telling<'_>,
 ) -> Result<(Choice<'a>, Vec<Unsure>), Error> {
     let (mut sure, mut unsure): (Vec<String>, Vec<Unsure>) = (Vec::new(), Vec::new());
-    let margins = device.at_margins();
+    let count = drives.at_margins().len();
     loop {
         let used = [choice.best(), choice.today()].into_iter().flatten();
         let unknown = |policy: &&str| !sure.iter().any(|known| known == policy);
         let run = used.filter(unknown).find_map(|policy| choice.run(policy));
-        let Some(run) = run.filter(|_| !margins.is_empty()) else { return Ok((choice, unsure)) };
-        let runs = [choice.baseline(), run];
-        let drives = reruns.sensitivity(&margins, runs, progress)?;
-        match drives.iter().all(|one| choice.holds(&run.policy, one)) {
-            true => sure.push(run.policy.clone()),
-            false => {
+        let Some(run) = run.filter(|_| count > 0) else { return Ok((choice, unsure)) };
+        let fails = {
+            let leading = (&choice, setup, None);
+            let other = other.map(|(choice, setup)| (choice, setup, Some(setup.replay.as_told())));
+            let mut fails = None;
+            for (choice, setup, how) in std::iter::once(leading).chain(other) {
+                let runs = [choice.baseline(), run];
+                let there = sensitivity(drives, count, runs, setup, jobs, progress)?;
+                if !there.iter().all(|one| choice.holds(&run.policy, one)) {
+                    fails = Some((there, how));
+                    break;
+                }
+            }
+            fails
+        };
+        match fails {
+            None => sure.push(run.policy.clone()),
+            Some((drives, how)) => {
                 choice = choice.without(&run.policy);
-                unsure.push(Unsure { policy: run.policy.clone(), drives });
+                unsure.push(Unsure { policy: run.policy.clone(), drives, how });
             }
         }
     }
@@ -216,46 +191,7 @@ pub(super) fn told(
 mod tests {
     use super::*;
     use crate::advise::sample;
-    use crate::devices::open;
-    use crate::retrodict::tests::{input_of, records};
     use crate::statistics::Figures;
-    use std::ops::ControlFlow;
-
-    /// Each policy runs once on each drive, and what is told is what running both again would tell.
-    #[test]
-    fn what_was_run_is_not_run_again() {
-        let (input, device) = (input_of(records(300, 9_000)), open("st1000nm0011").unwrap());
-        let (setup, margins) = (Setup::default(), device.at_margins());
-        let run = |policy, on: &OpenDevice| {
-            run_on(&input, Bed::of(on), policy, setup, &mut crate::progress::untold).unwrap().result
-        };
-        let [baseline, one, other] = ["noop", "clook", "deadline"].map(|name| run(name, &device));
-        let mut reruns = Reruns::new(&input, setup, 2);
-        let mut saved = |varied: &[Varied], chosen| {
-            let mut told = 0;
-            let mut tell = |_: &crate::progress::Told| {
-                told += 1;
-                ControlFlow::Continue(())
-            };
-            let saved = reruns.sensitivity(varied, [&baseline, chosen], &mut tell).unwrap();
-            let runs = reruns.done.len();
-            (saved, runs, told > 0)
-        };
-        let (first, runs, is_told) = saved(&margins[..1], &one);
-        assert_eq!((first.len(), runs, is_told), (1, 2, true));
-        assert_eq!(saved(&margins, &one).1, 4);
-        let (again, runs, is_told) = saved(&margins, &one);
-        assert_eq!((again.len(), runs, is_told), (2, 4, false));
-        let (third, runs, _) = saved(&margins, &other);
-        assert_eq!((third.len(), runs), (2, 6));
-        for (found, chosen) in [(&again, "clook"), (&third, "deadline")] {
-            for (found, Varied { part, with, device }) in found.iter().zip(&margins) {
-                let alone = [run("noop", device), run(chosen, device)];
-                let alone = Sensitivity::of(part, with.clone(), &alone[0], &alone[1]);
-                assert_eq!(format!("{found:?}"), format!("{alone:?}"));
-            }
-        }
-    }
 
     #[test]
     fn a_gain_that_turns_round_is_told() {
