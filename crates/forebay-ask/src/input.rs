@@ -58,6 +58,8 @@ pub struct Input {
     pub short: Option<char>,
     /// Whether it comes by its place on the command line, and first in Python.
     pub is_positional: bool,
+    /// Whether a list may not be empty.
+    pub needs_one: bool,
     /// Whether commas are part of its values.
     pub keeps_commas: bool,
     /// The inputs that it cannot be combined with.
@@ -84,6 +86,7 @@ impl Input {
             range: None,
             short: None,
             is_positional: false,
+            needs_one: false,
             keeps_commas: false,
             excludes: &[],
             requires: None,
@@ -126,6 +129,11 @@ impl Input {
         Input { is_positional: true, ..self }
     }
 
+    /// A list that may not be empty.
+    pub const fn at_least_one(self) -> Input {
+        Input { needs_one: true, ..self }
+    }
+
     /// Commas are part of its values, so it is repeated for several.
     pub const fn repeated(self) -> Input {
         Input { keeps_commas: true, ..self }
@@ -148,7 +156,7 @@ impl Input {
 
     /// Whether a verb cannot do without it.
     pub fn is_required(&self) -> bool {
-        self.arity == Arity::One && self.default.is_none()
+        self.needs_one || self.arity == Arity::One && self.default.is_none()
     }
 
     /// The first paragraph of what it means.

@@ -150,7 +150,7 @@ impl<T: Value> Value for Vec<T> {
             return Ok(values);
         }
         let texts = given.of(input)?;
-        if texts.is_empty() && given.has(input.name) {
+        if texts.is_empty() && (input.needs_one || given.has(input.name)) {
             return Err(AskError::new(input.name, "got none, expected at least one"));
         }
         texts.iter().map(|text| checked(input, text.trim())).collect()

@@ -12,7 +12,6 @@ mod capture;
 mod compare;
 mod describe;
 mod device;
-mod device_fit;
 mod examples;
 mod help;
 mod interrupt;

@@ -123,12 +123,12 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     let one = folder.file("one.json", results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
     fails(&mut fit(&one), 2, &["random reads at 1 queue depths"]);
     let mut kind = fit(&one);
-    fails(kind.args(["--kind", "tape"]), 2, &["got 'tape', expected hdd or ssd"]);
+    fails(kind.args(["--kind", "tape"]), 2, &["invalid value 'tape'", "hdd, ssd"]);
     // The results are read, so they are never written over.
     let mut over = forebay(&["device", "fit"]);
     fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "a file that is read"]);
     assert!(!folder.path("mine.toml").exists());
-    let mut printed = forebay(&["device", "fit", "--job"]);
+    let mut printed = forebay(&["device", "job"]);
     let job = printed.assert().success().get_output().stdout.clone();
     let job = String::from_utf8_lossy(&job);
     let (told, sections): (Vec<&str>, Vec<&str>) =

@@ -11,7 +11,6 @@ mod arrow;
 mod asked;
 mod batches;
 mod compare;
-mod device;
 mod error;
 mod given;
 mod listings;
@@ -34,6 +33,7 @@ mod verbs;
 mod wording;
 
 use forebay::convert::verb::ConvertAsk;
+use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
 use forebay::plan::capacity::CapacityAsk;
@@ -48,8 +48,6 @@ mod _forebay {
     use super::adapt::{adapt, adapt_writes};
     #[pymodule_export]
     use super::compare::compare;
-    #[pymodule_export]
-    use super::device::{device_fit, device_import, device_validate};
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
@@ -85,6 +83,9 @@ mod _forebay {
         [
             asked::stub::<CapacityAsk>(),
             asked::stub::<ConvertAsk>(),
+            asked::stub::<DeviceFitAsk>(),
+            asked::stub::<DeviceImportAsk>(),
+            asked::stub::<DeviceValidateAsk>(),
             asked::stub::<FitAsk>(),
             asked::stub::<GenerateAsk>(),
         ]
@@ -98,6 +99,9 @@ mod _forebay {
         std::panic::set_hook(Box::new(|_| ()));
         asked::add::<CapacityAsk>(module)?;
         asked::add::<ConvertAsk>(module)?;
+        asked::add::<DeviceFitAsk>(module)?;
+        asked::add::<DeviceImportAsk>(module)?;
+        asked::add::<DeviceValidateAsk>(module)?;
         asked::add::<FitAsk>(module)?;
         asked::add::<GenerateAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

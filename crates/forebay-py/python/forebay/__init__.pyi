@@ -613,25 +613,6 @@ def capture(
 ) -> dict[str, Any]:
     """Captures what reaches a block device, as a trace."""
 
-def device_fit(
-    measurements: _Path | list[_Path],
-    output: _Path,
-    *,
-    capacity: int | None = None,
-    heads: int | None = None,
-    name: str | None = None,
-    kind: Literal["hdd", "ssd"] | None = None,
-) -> dict[str, Any]:
-    """Fits a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
-
-def device_import(file: _Path, output: _Path | None = None) -> dict[str, Any]:
-    """Makes a device file of DiskSim's."""
-
-def device_validate(
-    device: _Path, trace: _Path | list[_Path], *, arrivals: Literal["simulated", "measured"] = "simulated"
-) -> dict[str, Any]:
-    """Says how near a model is to what was measured on the drive."""
-
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
 
 def plan_capacity(
