@@ -142,7 +142,12 @@ impl Input {
 
     /// Whether a verb cannot do without it.
     pub fn is_required(&self) -> bool {
-        self.arity == Arity::One && self.default.is_none()
+        let is_needed = match self.arity {
+            Arity::One => true,
+            Arity::List => self.is_positional,
+            Arity::Flag | Arity::Optional => false,
+        };
+        is_needed && self.default.is_none()
     }
 
     /// The first paragraph of what it means.

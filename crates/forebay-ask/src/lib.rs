@@ -19,7 +19,7 @@ pub use given::{Given, GivenValue};
 pub use input::{Arity, Choice, Face, Input, paragraphs};
 pub use near::nearest;
 pub use spelling::{Spelling, named, spelled};
-pub use units::{PartialShare, Share, Size, decimal, duration, positive_duration};
+pub use units::{Delay, PartialShare, Share, Size, decimal, duration, positive_duration};
 pub use value::{Field, Parsed, Value};
 
 use std::fmt;

@@ -29,9 +29,10 @@ impl<V: Verb> Asked<V> {
     /// Runs the verb and prints its answer.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
-        let mut session = Watched(Progress::new(""));
-        let answered = answer(self.ask, &mut session)?.spelled(Spelling::Command);
-        drop(session);
+        let mut session = Watched { progress: Progress::new(""), warned: Vec::new() };
+        let mut answered = answer(self.ask, &mut session, Spelling::Command)?;
+        let Watched { progress, warned } = session;
+        drop(progress);
         if let Some((path, replaces)) = report {
             say!("report: {}{replaces}", path.display());
         }
@@ -42,6 +43,7 @@ impl<V: Verb> Asked<V> {
                     true => Extent::Everything,
                     false => Extent::FirstScreen,
                 };
+                answered.page.leave_out_notes(&warned);
                 let text = terminal::text(&answered.page, output::columns(), extent);
                 Ok(output::print(&text)?)
             }
@@ -49,28 +51,33 @@ impl<V: Verb> Asked<V> {
     }
 }
 
-/// Progress on a terminal.
-struct Watched(Progress);
+/// Shows progress on a terminal, and keeps what was warned of.
+struct Watched {
+    progress: Progress,
+    warned: Vec<String>,
+}
 
 impl Session for Watched {
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed {
-        self.0 = match file {
+        self.progress = match file {
             Some(file) => Progress::reading(doing, file),
             None => Progress::new(doing),
         };
-        self.0.consumed()
+        self.progress.consumed()
     }
 
     fn progress(&mut self, told: &Told) -> ControlFlow<()> {
-        self.0.tell(told)
+        self.progress.tell(told)
     }
 
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()> {
-        self.0.say(format!("reading {}: {requests} requests", file.display()))
+        self.progress.say(format!("reading {}: {requests} requests", file.display()))
     }
 
     fn warn(&mut self, subject: &Path, sentence: &str) {
-        say_once(subject, &[spelled(sentence, Spelling::Command)]);
+        let sentence = spelled(sentence, Spelling::Command);
+        say_once(subject, std::slice::from_ref(&sentence));
+        self.warned.extend([format!("{}: {sentence}", subject.display()), sentence]);
     }
 }
 

@@ -20,7 +20,6 @@ mod live;
 mod model;
 mod options;
 mod page;
-mod plan;
 mod policy;
 mod results;
 mod retrodict;
@@ -31,11 +30,16 @@ mod store;
 mod store_handle;
 mod table;
 mod tabled;
+mod together;
 mod trace;
 mod verbs;
 mod wording;
 
+use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
+use forebay::plan::consolidate::ConsolidateAsk;
+use forebay::plan::power::PowerAsk;
+use forebay::plan::sla::SlaAsk;
 use pyo3::prelude::*;
 
 /// Forebay's native half.
@@ -62,8 +66,6 @@ mod _forebay {
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
-    use super::plan::{Together, plan_buy, plan_consolidate, plan_power, plan_sla};
-    #[pymodule_export]
     use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
@@ -78,6 +80,8 @@ mod _forebay {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
+    use super::together::Together;
+    #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
     use super::verbs::{advise, cache, defragment, describe, least_time, offline};
@@ -85,7 +89,14 @@ mod _forebay {
     /// The stubs of all declared verbs.
     #[pyfunction]
     fn declared_stubs() -> String {
-        [asked::stub::<CapacityAsk>()].join("\n")
+        [
+            asked::stub::<BuyAsk>(),
+            asked::stub::<CapacityAsk>(),
+            asked::stub::<ConsolidateAsk>(),
+            asked::stub::<PowerAsk>(),
+            asked::stub::<SlaAsk>(),
+        ]
+        .join("\n")
     }
 
     #[pymodule_init]
@@ -93,7 +104,11 @@ mod _forebay {
         // A library that panics on damaged input is caught where it is called and told as an
         // error; any other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
+        asked::add::<BuyAsk>(module)?;
         asked::add::<CapacityAsk>(module)?;
+        asked::add::<ConsolidateAsk>(module)?;
+        asked::add::<PowerAsk>(module)?;
+        asked::add::<SlaAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
