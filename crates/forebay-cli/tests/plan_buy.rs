@@ -117,7 +117,8 @@ fn a_price_has_the_same_figure_wherever_it_stands() {
         // The sentence, the key figure and one row.
         assert_eq!(of(&out), [shown, shown, shown], "{out}");
         let text = fs::read_to_string(&page).unwrap();
-        let found = of(text.split("</style>").nth(1).unwrap());
+        let text = text.split("</style>").nth(1).unwrap().replace('\u{a0}', " ");
+        let found = of(&text.replace('\u{202f}', ""));
         assert!(found.len() >= 3 && found.iter().all(|one| one == shown), "{amount}: {found:?}");
         let (csv, _) = ends(command.args(["--format", "csv"]), 0);
         let exact = amount.parse::<f64>().unwrap() * 3.0;
@@ -180,7 +181,7 @@ fn what_cannot_be_is_refused_with_one_message() {
         (&["--within", "-5ms"], &["--within"]),
         (&["--fraction", "1.1"], &["--fraction", "at most 1"]),
         (&["--fraction", "nan"], &["--fraction"]),
-        (&["--growth", "0"], &["--growth", "expected 0.001 to 1000"]),
+        (&["--growth", "0"], &["--growth", "from 0.001 to 1000"]),
         (&["--growth", "nan"], &["--growth"]),
         (&["--growth", "inf"], &["--growth"]),
         (&["--spare", "70000"], &["--spare"]),
