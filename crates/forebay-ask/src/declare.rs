@@ -149,7 +149,8 @@ mod tests {
         let ask: Doing = read(&given(&[("trace", "t"), ("trust_times", "true")])).unwrap();
         assert_eq!(ask.within, [Nanos(5_000_000), Nanos(10_000_000)]);
         assert_eq!((ask.trace.as_str(), ask.trust_times, ask.seed), ("t", true, 1));
-        assert_eq!((ask.confidence, ask.size, ask.source.from), (None, None, None));
+        assert_eq!((ask.confidence, ask.size, ask.fraction.as_f64()), (None, None, 0.99));
+        assert_eq!((ask.source.from, ask.source.columns), (None, None));
         let names: Vec<&str> = Doing::inputs().iter().map(|input| input.name).collect();
         assert_eq!(names[6..], ["size", "from", "columns"]);
         assert_eq!(
@@ -162,14 +163,14 @@ mod tests {
         /// Do something to several
         struct Several("several") {
             /// What
-            files: Vec<String> [.positional()],
+            files: Vec<String> [.positional().at_least_one()],
             /// When
             shift: Vec<Delay>,
         }
     }
 
     #[test]
-    fn lists_that_come_by_place_are_required() {
+    fn lists_that_need_one_are_required() {
         let said = read::<Several>(&given(&[("shift", "0s")])).unwrap_err().to_string();
         assert!(said.ends_with("got none, expected at least one"), "{said}");
         let ask: Several = read(&given(&[("files", "a,b"), ("shift", "0s,1 s")])).unwrap();

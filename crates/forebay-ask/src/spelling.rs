@@ -35,9 +35,17 @@ fn one(named: &str, spelling: Spelling) -> String {
     match (spelling, value) {
         (Spelling::Command, None | Some("true")) => format!("--{}", name.replace('_', "-")),
         (Spelling::Command, Some(value)) => format!("--{} {value}", name.replace('_', "-")),
-        (Spelling::Python, None) => name.to_string(),
-        (Spelling::Python, Some("true")) => format!("{name}=True"),
-        (Spelling::Python, Some(value)) => format!("{name}={value:?}"),
+        (Spelling::Python, None) => python_name(name),
+        (Spelling::Python, Some("true")) => format!("{}=True", python_name(name)),
+        (Spelling::Python, Some(value)) => format!("{}={value:?}", python_name(name)),
+    }
+}
+
+/// The input `name` as Python's keyword argument: words of Python's own get an underscore.
+pub fn python_name(name: &str) -> String {
+    match name {
+        "as" | "class" | "for" | "from" | "in" | "is" | "lambda" | "with" => format!("{name}_"),
+        name => name.to_string(),
     }
 }
 
@@ -53,6 +61,7 @@ mod tests {
         let flag = named("keep_times=true");
         assert_eq!(spelled(&flag, Spelling::Command), "--keep-times");
         assert_eq!(spelled(&flag, Spelling::Python), "keep_times=True");
+        assert_eq!(spelled(&named("for"), Spelling::Python), "for_");
         assert_eq!(spelled("nothing", Spelling::Python), "nothing");
         assert_eq!(spelled("odd \u{1}x", Spelling::Python), "odd x");
     }

@@ -10,7 +10,7 @@ use forebay_core::Nanos;
 use crate::AskError;
 use crate::given::Given;
 use crate::input::{Arity, Choice, Input};
-use crate::near::nearest;
+use crate::nearest;
 use crate::units::{Delay, PartialShare, Share, Size, duration, positive_duration};
 
 /// A field of a declaration: a value, or a group of inputs.
@@ -89,7 +89,11 @@ fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
     if let (Some((least, most)), Some(number)) = (input.range, value.number())
         && !(least..=most).contains(&number)
     {
-        let said = format!("got '{text}', expected a number from {least} to {most}");
+        let range = match most.is_finite() {
+            true => format!("from {least} to {most}"),
+            false => format!("of at least {least}"),
+        };
+        let said = format!("got '{text}', expected a number {range}");
         return Err(AskError::new(input.name, said));
     }
     Ok(value)
@@ -149,7 +153,7 @@ impl<T: Value> Value for Vec<T> {
                 texts.iter().map(|text| checked(input, text.trim())).collect::<Result<_, _>>()?
             }
         };
-        if values.is_empty() && (given.has(input.name) || input.is_required()) {
+        if values.is_empty() && (given.has(input.name) || input.needs_one) {
             return Err(AskError::new(input.name, "got none, expected at least one"));
         }
         Ok(values)

@@ -4,9 +4,9 @@ use clap::Args;
 use forebay_core::Nanos;
 use forebay_trace::describe::{ThreadOptions, by_thread};
 
+use crate::options::span;
 use crate::options::{self, Reading, TracePath};
 use crate::output::{self, Format};
-use crate::options::span;
 use crate::stdin;
 
 /// Say what a trace is like: sizes, sequential runs, bursts, streams, volumes

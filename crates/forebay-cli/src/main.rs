@@ -10,23 +10,17 @@ mod array;
 mod cache;
 mod capture;
 mod compare;
-mod convert;
 mod describe;
 mod device;
-mod device_fit;
 mod examples;
-mod fit;
-mod generate;
 mod help;
 mod interrupt;
 mod listings;
 mod options;
 mod output;
-mod partition;
 mod password;
 mod plan;
 mod play;
-mod play_tape;
 mod progress;
 mod report_file;
 mod serve;
@@ -46,6 +40,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use forebay::convert::verb::ConvertAsk;
+use forebay::model::fit::verb::FitAsk;
+use forebay::model::generate::verb::GenerateAsk;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -65,9 +62,9 @@ enum Verb {
     Cache(cache::Cache),
     Compare(compare::Compare),
     Plan(plan::Plan),
-    Convert(convert::Convert),
-    Fit(fit::Fit),
-    Generate(generate::Generate),
+    Convert(verb::Asked<ConvertAsk>),
+    Fit(verb::Asked<FitAsk>),
+    Generate(verb::Asked<GenerateAsk>),
     Capture(capture::Capture),
     Play(play::Play),
     Serve(serve::Serve),

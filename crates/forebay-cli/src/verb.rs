@@ -29,10 +29,11 @@ impl<V: Verb> Asked<V> {
     /// Runs the verb and prints its answer.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
-        let mut session = Watched { progress: Progress::new(""), warned: Vec::new() };
+        let mut session =
+            Watched { bar: Progress::new(""), doing: String::new(), warned: Vec::new() };
         let mut answered = answer(self.ask, &mut session, Spelling::Command)?;
-        let Watched { progress, warned } = session;
-        drop(progress);
+        let Watched { bar, warned, .. } = session;
+        drop(bar);
         if let Some((path, replaces)) = report {
             say!("report: {}{replaces}", path.display());
         }
@@ -53,25 +54,27 @@ impl<V: Verb> Asked<V> {
 
 /// Shows progress on a terminal, and keeps what was warned of.
 struct Watched {
-    progress: Progress,
+    bar: Progress,
+    doing: String,
     warned: Vec<String>,
 }
 
 impl Session for Watched {
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed {
-        self.progress = match file {
+        self.doing = doing.to_string();
+        self.bar = match file {
             Some(file) => Progress::reading(doing, file),
             None => Progress::new(doing),
         };
-        self.progress.consumed()
+        self.bar.consumed()
     }
 
     fn progress(&mut self, told: &Told) -> ControlFlow<()> {
-        self.progress.tell(told)
+        self.bar.tell(told)
     }
 
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()> {
-        self.progress.say(format!("reading {}: {requests} requests", file.display()))
+        self.bar.say(format!("{} {}: {requests} requests", self.doing, file.display()))
     }
 
     fn warn(&mut self, subject: &Path, sentence: &str) {

@@ -11,13 +11,10 @@ mod arrow;
 mod asked;
 mod batches;
 mod compare;
-mod convert;
-mod device;
 mod error;
 mod given;
 mod listings;
 mod live;
-mod model;
 mod options;
 mod page;
 mod policy;
@@ -35,6 +32,10 @@ mod trace;
 mod verbs;
 mod wording;
 
+use forebay::convert::verb::ConvertAsk;
+use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
+use forebay::model::fit::verb::FitAsk;
+use forebay::model::generate::verb::GenerateAsk;
 use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
@@ -52,17 +53,11 @@ mod _forebay {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
-    use super::convert::convert;
-    #[pymodule_export]
-    use super::device::{device_fit, device_import, device_validate};
-    #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
     use super::listings::{devices, policies};
     #[pymodule_export]
     use super::live::{capture, play};
-    #[pymodule_export]
-    use super::model::{fit, generate};
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
@@ -93,6 +88,12 @@ mod _forebay {
             asked::stub::<BuyAsk>(),
             asked::stub::<CapacityAsk>(),
             asked::stub::<ConsolidateAsk>(),
+            asked::stub::<ConvertAsk>(),
+            asked::stub::<DeviceFitAsk>(),
+            asked::stub::<DeviceImportAsk>(),
+            asked::stub::<DeviceValidateAsk>(),
+            asked::stub::<FitAsk>(),
+            asked::stub::<GenerateAsk>(),
             asked::stub::<PowerAsk>(),
             asked::stub::<SlaAsk>(),
         ]
@@ -107,6 +108,12 @@ mod _forebay {
         asked::add::<BuyAsk>(module)?;
         asked::add::<CapacityAsk>(module)?;
         asked::add::<ConsolidateAsk>(module)?;
+        asked::add::<ConvertAsk>(module)?;
+        asked::add::<DeviceFitAsk>(module)?;
+        asked::add::<DeviceImportAsk>(module)?;
+        asked::add::<DeviceValidateAsk>(module)?;
+        asked::add::<FitAsk>(module)?;
+        asked::add::<GenerateAsk>(module)?;
         asked::add::<PowerAsk>(module)?;
         asked::add::<SlaAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -37,7 +37,6 @@ mod shingled;
 pub mod simulate;
 pub mod slices;
 pub mod statistics;
-pub mod tape;
 pub mod verb;
 pub mod words;
 

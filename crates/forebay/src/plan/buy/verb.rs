@@ -23,7 +23,7 @@ forebay_ask::ask! {
     /// bundled drives and layouts that takes minutes, so name the drives and layouts that you would buy.
     pub struct BuyAsk("plan buy") {
         /// The clients' traces
-        traces: Vec<TraceInput> [.positional()],
+        traces: Vec<TraceInput> [.positional().at_least_one()],
         /// Make each volume of the traces a client, which may have a promise of its own
         by: Option<Volumes>,
         /// Keep the clock that the traces share: each client begins when it was recorded

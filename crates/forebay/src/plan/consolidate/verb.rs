@@ -21,7 +21,7 @@ forebay_ask::ask! {
     /// Find what clients that share a server need together, and what each of them needs alone
     pub struct ConsolidateAsk("plan consolidate") {
         /// The clients' traces; a single trace is put together with itself
-        traces: Vec<TraceInput> [.positional()],
+        traces: Vec<TraceInput> [.positional().at_least_one()],
         /// How much later each client begins than the one before it; each time given has an answer of its own
         shift: Vec<Delay> [.otherwise("1s,100s for one trace, 0s for several")],
         /// How many clients a single trace stands for

@@ -18,7 +18,7 @@ forebay_ask::ask! {
     /// Find how much energy a promise takes if pools of disks can be switched off
     pub struct PowerAsk("plan power") {
         /// The traces, each by itself
-        traces: Vec<TraceInput> [.positional()],
+        traces: Vec<TraceInput> [.positional().at_least_one()],
         /// The disk: a bundled one, or a device file that has standby figures
         device: String = "ultrastar-36z15" [.word("DEVICE")],
         /// Requests per second of one disk
