@@ -11,7 +11,7 @@ use crate::AskError;
 use crate::given::Given;
 use crate::input::{Arity, Choice, Input};
 use crate::nearest;
-use crate::units::{PartialShare, Share, Size, positive_duration};
+use crate::units::{Delay, PartialShare, Share, Size, duration, positive_duration};
 
 /// A field of a declaration: a value, or a group of inputs.
 pub trait Field: Sized {
@@ -146,14 +146,17 @@ impl<T: Value> Value for Vec<T> {
     }
 
     fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
-        if let Some(values) = T::of_object(input, given) {
-            return Ok(values);
-        }
-        let texts = given.of(input)?;
-        if texts.is_empty() && (input.needs_one || given.has(input.name)) {
+        let values = match T::of_object(input, given) {
+            Some(values) => values,
+            None => {
+                let texts = given.of(input)?;
+                texts.iter().map(|text| checked(input, text.trim())).collect::<Result<_, _>>()?
+            }
+        };
+        if values.is_empty() && (given.has(input.name) || input.needs_one) {
             return Err(AskError::new(input.name, "got none, expected at least one"));
         }
-        texts.iter().map(|text| checked(input, text.trim())).collect()
+        Ok(values)
     }
 }
 
@@ -223,6 +226,14 @@ impl Value for Nanos {
 
     fn parse(text: &str) -> Result<Nanos, String> {
         positive_duration(text)
+    }
+}
+
+impl Value for Delay {
+    const WORD: &'static str = "TIME";
+
+    fn parse(text: &str) -> Result<Delay, String> {
+        duration(text).map(Delay)
     }
 }
 

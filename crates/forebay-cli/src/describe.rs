@@ -4,9 +4,9 @@ use clap::Args;
 use forebay_core::Nanos;
 use forebay_trace::describe::{ThreadOptions, by_thread};
 
+use crate::options::span;
 use crate::options::{self, Reading, TracePath};
 use crate::output::{self, Format};
-use crate::plan_options;
 use crate::stdin;
 
 /// Say what a trace is like: sizes, sequential runs, bursts, streams, volumes
@@ -39,7 +39,7 @@ struct Threads {
     all: bool,
     /// Length of the periods that fluctuation is taken over [default: 30min, less where the trace has fewer
     /// than eight]
-    #[arg(long, value_name = "TIME", value_parser = plan_options::span, requires = "threads",
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "threads",
           allow_hyphen_values = true)]
     period: Option<Nanos>,
 }

@@ -17,7 +17,6 @@ mod listings;
 mod live;
 mod options;
 mod page;
-mod plan;
 mod policy;
 mod results;
 mod retrodict;
@@ -28,6 +27,7 @@ mod store;
 mod store_handle;
 mod table;
 mod tabled;
+mod together;
 mod trace;
 mod verbs;
 mod wording;
@@ -36,7 +36,11 @@ use forebay::convert::verb::ConvertAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
+use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
+use forebay::plan::consolidate::ConsolidateAsk;
+use forebay::plan::power::PowerAsk;
+use forebay::plan::sla::SlaAsk;
 use pyo3::prelude::*;
 
 /// Forebay's native half.
@@ -57,8 +61,6 @@ mod _forebay {
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
-    use super::plan::{Together, plan_buy, plan_consolidate, plan_power, plan_sla};
-    #[pymodule_export]
     use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
@@ -73,6 +75,8 @@ mod _forebay {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
+    use super::together::Together;
+    #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
     use super::verbs::{advise, cache, defragment, describe, least_time, offline};
@@ -81,13 +85,17 @@ mod _forebay {
     #[pyfunction]
     fn declared_stubs() -> String {
         [
+            asked::stub::<BuyAsk>(),
             asked::stub::<CapacityAsk>(),
+            asked::stub::<ConsolidateAsk>(),
             asked::stub::<ConvertAsk>(),
             asked::stub::<DeviceFitAsk>(),
             asked::stub::<DeviceImportAsk>(),
             asked::stub::<DeviceValidateAsk>(),
             asked::stub::<FitAsk>(),
             asked::stub::<GenerateAsk>(),
+            asked::stub::<PowerAsk>(),
+            asked::stub::<SlaAsk>(),
         ]
         .join("\n")
     }
@@ -97,13 +105,17 @@ mod _forebay {
         // A library that panics on damaged input is caught where it is called and told as an
         // error; any other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
+        asked::add::<BuyAsk>(module)?;
         asked::add::<CapacityAsk>(module)?;
+        asked::add::<ConsolidateAsk>(module)?;
         asked::add::<ConvertAsk>(module)?;
         asked::add::<DeviceFitAsk>(module)?;
         asked::add::<DeviceImportAsk>(module)?;
         asked::add::<DeviceValidateAsk>(module)?;
         asked::add::<FitAsk>(module)?;
         asked::add::<GenerateAsk>(module)?;
+        asked::add::<PowerAsk>(module)?;
+        asked::add::<SlaAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -19,7 +19,7 @@ pub fn text(page: &Page) -> String {
         if !section.title.is_empty() {
             parts.push(format!("## {}", section.title));
         }
-        parts.extend(section.blocks.iter().map(block));
+        parts.extend(section.blocks.iter().map(block).filter(|text| !text.is_empty()));
     }
     parts.join("\n\n") + "\n"
 }
@@ -33,7 +33,7 @@ fn block(of: &Block) -> String {
         Block::Commands(commands) => format!("```sh\n{}\n```", commands.join("\n")),
         Block::Table(of) => table(of),
         Block::Chart(chart) => format!("*{}. {}*", chart.title, chart.description),
-        Block::Picture { .. } => String::new(),
+        Block::Legend(_) | Block::Picture { .. } => String::new(),
     }
 }
 

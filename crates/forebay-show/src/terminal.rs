@@ -71,7 +71,7 @@ fn block(of: &Block, columns: usize) -> String {
         }
         Block::Table(table) => grid(table, columns).to_string(),
         Block::Chart(chart) => sparklines(chart, columns),
-        Block::Picture { .. } => String::new(),
+        Block::Legend(_) | Block::Picture { .. } => String::new(),
     }
 }
 

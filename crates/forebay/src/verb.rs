@@ -29,6 +29,11 @@ pub trait Verb: Ask {
     /// The traces that it reads; no report is written over them.
     fn traces(&self) -> Vec<&TraceInput>;
 
+    /// The other files that it reads; no report is written over them either.
+    fn files(&self) -> Vec<&Path> {
+        Vec::new()
+    }
+
     /// Where an HTML report goes, if one was asked for.
     fn report(&self) -> Option<&Path>;
 
@@ -50,7 +55,7 @@ pub trait Session {
     /// So many requests of a file were read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
 
-    /// Something to know about `subject`. A face says the same thing once.
+    /// Something to know about `subject`, or in general where `subject` is empty. A face says the same thing once.
     fn warn(&mut self, subject: &Path, sentence: &str);
 }
 
@@ -97,18 +102,28 @@ fn for_each_text(value: &mut serde_json::Value, change: &mut dyn FnMut(&mut Stri
     }
 }
 
-/// Answers `ask`, and writes its report.
+/// Answers `ask`, and writes its report; both name inputs as a face writes them.
 ///
 /// # Errors
 /// As [`Verb::run`]; a report that cannot be written.
-pub fn answer<V: Verb>(ask: V, session: &mut dyn Session) -> Result<Answered, Error> {
-    let kept: Kept = ask.traces().iter().flat_map(|trace| trace.kept().paths().to_vec()).collect();
+pub fn answer<V: Verb>(
+    ask: V,
+    session: &mut dyn Session,
+    spelling: Spelling,
+) -> Result<Answered, Error> {
+    let kept = kept(&ask);
     let draft = ask.report().map(|path| report::begin(path, &kept)).transpose()?;
-    let answered = ask.run(session)?;
+    let answered = ask.run(session)?.spelled(spelling);
     if let Some(draft) = draft {
         report::write(draft, &html::document(&answered.page))?;
     }
     Ok(answered)
+}
+
+/// The files that `ask` reads, which nothing is written over.
+pub(crate) fn kept<V: Verb>(ask: &V) -> Kept {
+    let traces = ask.traces().into_iter().flat_map(|trace| trace.kept().paths().to_vec());
+    ask.files().into_iter().fold(traces.collect(), Kept::and_file)
 }
 
 /// A trace that a face holds itself, such as a table in memory.

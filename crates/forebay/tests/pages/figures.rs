@@ -8,12 +8,12 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-pub(crate) fn parse(page: &str) -> Document<'_> {
+fn parse(page: &str) -> Document<'_> {
     let options = ParsingOptions { allow_dtd: true, ..Default::default() };
     Document::parse_with_options(page, options).unwrap()
 }
 
-pub(crate) fn text_of(node: Node<'_, '_>) -> String {
+fn text_of(node: Node<'_, '_>) -> String {
     node.descendants().filter(|one| one.is_text()).filter_map(|one| one.text()).collect()
 }
 
@@ -31,15 +31,6 @@ pub(crate) fn table(page: &str, head: &str) -> Table {
     let mut tables = document.descendants().filter(|node| node.has_tag_name("table")).map(of);
     let found = tables.find(|table| table.heads.iter().any(|title| title == head));
     found.unwrap_or_else(|| panic!("no column {head}"))
-}
-
-impl Table {
-    /// The cell of the row whose name begins with `name`, in the column `head`.
-    pub(crate) fn cell(&self, name: &str, head: &str) -> &str {
-        let row = self.rows.iter().find(|row| row[0].starts_with(name));
-        let column = self.heads.iter().position(|title| title == head).unwrap();
-        &row.unwrap_or_else(|| panic!("no {name}"))[column]
-    }
 }
 
 /// What the first words of a cell come to, in the base of their unit.
