@@ -60,6 +60,8 @@ pub struct Input {
     pub is_positional: bool,
     /// Whether commas are part of its values.
     pub keeps_commas: bool,
+    /// Whether a list must have a value.
+    pub is_needed: bool,
     /// The inputs that it cannot be combined with.
     pub excludes: &'static [&'static str],
     /// The input that it makes sense with.
@@ -84,6 +86,7 @@ impl Input {
             short: None,
             is_positional: false,
             keeps_commas: false,
+            is_needed: false,
             excludes: &[],
             requires: None,
             face: Face::Any,
@@ -125,6 +128,11 @@ impl Input {
         Input { keeps_commas: true, ..self }
     }
 
+    /// A list that must have a value.
+    pub const fn needed(self) -> Input {
+        Input { is_needed: true, ..self }
+    }
+
     /// Cannot be combined with these.
     pub const fn excludes(self, names: &'static [&'static str]) -> Input {
         Input { excludes: names, ..self }
@@ -142,7 +150,7 @@ impl Input {
 
     /// Whether a verb cannot do without it.
     pub fn is_required(&self) -> bool {
-        self.arity == Arity::One && self.default.is_none()
+        (self.arity == Arity::One || self.is_needed) && self.default.is_none()
     }
 
     /// The first paragraph of what it means.

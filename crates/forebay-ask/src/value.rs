@@ -142,12 +142,13 @@ impl<T: Value> Value for Vec<T> {
     }
 
     fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
+        let none = || Err(AskError::new(input.name, "got none, expected at least one"));
         if let Some(values) = T::of_object(input, given) {
-            return Ok(values);
+            return if values.is_empty() { none() } else { Ok(values) };
         }
         let texts = given.of(input)?;
-        if texts.is_empty() && given.has(input.name) {
-            return Err(AskError::new(input.name, "got none, expected at least one"));
+        if texts.is_empty() && (input.is_needed || given.has(input.name)) {
+            return none();
         }
         texts.iter().map(|text| checked(input, text.trim())).collect()
     }

@@ -7,11 +7,8 @@
 
 mod advise;
 mod array;
-mod cache;
 mod capture;
-mod compare;
 mod convert;
-mod describe;
 mod device;
 mod device_fit;
 mod examples;
@@ -37,7 +34,6 @@ mod progress;
 mod report_file;
 mod serve;
 mod setup;
-mod simulate;
 mod stdin;
 mod store;
 mod store_bench;
@@ -66,10 +62,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Advise(advise::Advise),
-    Describe(describe::Describe),
-    Simulate(simulate::Simulate),
-    Cache(cache::Cache),
-    Compare(compare::Compare),
+    Describe(verb::Asked<forebay::describe::DescribeAsk>),
+    Simulate(Box<verb::Asked<forebay::simulate::SimulateAsk>>),
+    Cache(verb::Asked<forebay::cache_curve::CacheAsk>),
+    Compare(verb::Asked<forebay::compare::CompareAsk>),
     Plan(plan::Plan),
     Convert(convert::Convert),
     Fit(fit::Fit),

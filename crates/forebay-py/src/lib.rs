@@ -10,7 +10,6 @@ mod adapt;
 mod arrow;
 mod asked;
 mod batches;
-mod compare;
 mod convert;
 mod device;
 mod error;
@@ -25,7 +24,6 @@ mod policy;
 mod results;
 mod retrodict;
 mod signals;
-mod simulate;
 mod source;
 mod store;
 mod store_handle;
@@ -35,7 +33,11 @@ mod trace;
 mod verbs;
 mod wording;
 
+use forebay::cache_curve::CacheAsk;
+use forebay::compare::CompareAsk;
+use forebay::describe::DescribeAsk;
 use forebay::plan::capacity::CapacityAsk;
+use forebay::simulate::SimulateAsk;
 use pyo3::prelude::*;
 
 /// Forebay's native half.
@@ -45,8 +47,6 @@ mod _forebay {
 
     #[pymodule_export]
     use super::adapt::{adapt, adapt_writes};
-    #[pymodule_export]
-    use super::compare::compare;
     #[pymodule_export]
     use super::convert::convert;
     #[pymodule_export]
@@ -70,8 +70,6 @@ mod _forebay {
     #[pymodule_export]
     use super::retrodict::retrodict;
     #[pymodule_export]
-    use super::simulate::simulate;
-    #[pymodule_export]
     use super::store::store_simulate;
     #[pymodule_export]
     use super::store_handle::{Snapshot, Store};
@@ -80,12 +78,19 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, defragment, describe, least_time, offline};
+    use super::verbs::{advise, defragment, least_time, offline};
 
     /// The stubs of all declared verbs.
     #[pyfunction]
     fn declared_stubs() -> String {
-        [asked::stub::<CapacityAsk>()].join("\n")
+        let runs = [
+            asked::stub::<CacheAsk>(),
+            asked::stub::<CompareAsk>(),
+            asked::stub::<DescribeAsk>(),
+            asked::stub::<SimulateAsk>(),
+        ];
+        let plans = [asked::stub::<CapacityAsk>()];
+        [runs.join("\n"), plans.join("\n")].join("\n")
     }
 
     #[pymodule_init]
@@ -93,6 +98,10 @@ mod _forebay {
         // A library that panics on damaged input is caught where it is called and told as an
         // error; any other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
+        asked::add::<CacheAsk>(module)?;
+        asked::add::<CompareAsk>(module)?;
+        asked::add::<DescribeAsk>(module)?;
+        asked::add::<SimulateAsk>(module)?;
         asked::add::<CapacityAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

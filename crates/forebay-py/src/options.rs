@@ -65,6 +65,11 @@ impl Policies {
         }))
     }
 
+    /// Each by itself.
+    pub(crate) fn names(self) -> Vec<String> {
+        self.0
+    }
+
     /// Each by itself, checked against the devices.
     pub(crate) fn each(self, bed: Bed<'_>) -> PyResult<Vec<String>> {
         let Policies(policies) = self;

@@ -87,6 +87,8 @@ pub enum Block {
     Table(Table),
     /// A chart.
     Chart(Chart),
+    /// Blocks side by side, where a page is wide enough.
+    Beside(Vec<Block>),
     /// A picture that is drawn elsewhere, as SVG, and its caption, as HTML. A terminal leaves it out.
     Picture {
         /// The picture.
@@ -137,6 +139,8 @@ pub enum ChartScale {
     Between(f64, f64),
     /// In decades of milliseconds.
     Decades,
+    /// In decades of a plain number.
+    PlainDecades,
     /// In doublings.
     Doublings,
 }
@@ -191,11 +195,13 @@ impl Block {
             Block::Table(table) => {
                 let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
                 for cell in cells {
-                    if let crate::table::Cell::Words(words) = cell {
+                    use crate::table::Cell;
+                    if let Cell::Words(words) | Cell::Judged { words, .. } = cell {
                         change(words);
                     }
                 }
             }
+            Block::Beside(blocks) => blocks.iter_mut().for_each(|one| one.for_each_text(change)),
             Block::Chart(_) | Block::Picture { .. } => {}
         }
     }

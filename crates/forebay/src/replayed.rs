@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use forebay_ask::named;
 use forebay_core::replay::{Closed, Dependent, Intensity, Open};
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
@@ -121,8 +122,9 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     }
     Err(Error::Unfit(format!(
         "{}: got {requests} requests in closed replay, which holds all of them in memory, expected \
-         at most {requests_max}; use --replay open, or a part of the trace",
-        input.path.display()
+         at most {requests_max}; use {}, or a part of the trace",
+        input.path.display(),
+        named("replay=open")
     )))
 }
 

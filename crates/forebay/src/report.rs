@@ -6,20 +6,17 @@
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
 mod buy;
-mod cache;
-mod card;
 mod claims;
 mod closer;
 mod consolidate;
 mod costed;
 mod figures;
-mod heads;
+pub(crate) mod heads;
 mod load;
 mod page;
-mod pictures;
+pub(crate) mod pictures;
 mod plain;
 mod power;
-mod runs;
 mod sla;
 mod tables;
 
@@ -29,7 +26,6 @@ pub use plain::{
     AlongUnit, PlainBar, PlainBars, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable,
 };
 pub use power::PowerPage;
-pub use runs::{RunsPage, runs_headline};
 pub use sla::SlaPage;
 
 use std::io::Read;
@@ -39,7 +35,6 @@ use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, Kept};
 
 use crate::advise::Advice;
-use crate::compare::Card;
 use crate::error::Error;
 use crate::plan::costed::{self as costs, Costs};
 use crate::words;
@@ -52,11 +47,6 @@ pub fn html(advice: &Advice) -> String {
 /// A value of JSON as pages have it: [`words::shown`] in print's figures.
 pub fn shown_value(key: &str, value: f64) -> String {
     forebay_show::html::text::typeset(&words::shown(key, value))
-}
-
-/// The report on how large a cache should be.
-pub fn cache_html(curve: &crate::cache_curve::Curve) -> String {
-    cache::page(curve)
 }
 
 /// The report on clients that share a server.
@@ -92,16 +82,6 @@ pub fn buy_html(answer: &crate::plan::buy::Answer) -> String {
 /// A page of sentences and tables that were put together elsewhere.
 pub fn plain_html(told: &PlainPage) -> String {
     plain::page(told)
-}
-
-/// The report on runs of policies side by side.
-pub fn runs_html(told: &RunsPage<'_>) -> String {
-    runs::page(told)
-}
-
-/// The card of two traces.
-pub fn card_html(card: &Card) -> String {
-    card::page(card)
 }
 
 /// Begins the report that will be called `path`, before the work that it tells of; it has its name

@@ -76,8 +76,14 @@ impl Value for By {
 }
 
 impl Verb for CapacityAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         vec![&self.trace]
+    }
+
+    fn devices(&self) -> Vec<&str> {
+        self.device.as_deref().into_iter().collect()
     }
 
     fn report(&self) -> Option<&Path> {
