@@ -89,10 +89,19 @@ fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
     if let (Some((least, most)), Some(number)) = (input.range, value.number())
         && !(least..=most).contains(&number)
     {
+        let [least, most] = [least, most].map(plain);
         let said = format!("got '{text}', expected a number from {least} to {most}");
         return Err(AskError::new(input.name, said));
     }
     Ok(value)
+}
+
+/// A limit as people write it: 4096, 1e-6.
+fn plain(limit: f64) -> String {
+    match limit.abs() {
+        size if size > 0.0 && !(1e-4..1e10).contains(&size) => format!("{limit:e}"),
+        _ => limit.to_string(),
+    }
 }
 
 impl<T: Value> Field for T {

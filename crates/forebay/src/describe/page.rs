@@ -137,8 +137,7 @@ fn directions(of: &Description) -> Table {
         Column::words(""),
         Column::of("requests", Unit::Count),
         Column::of("in all", Unit::Bytes),
-        Column::of("mean", Unit::Bytes),
-        Column::of("p99", Unit::Bytes),
+        Column::of("mean size", Unit::Bytes),
         Column::of("mean time", Unit::Seconds),
         Column::of("p99 time", Unit::Seconds),
     ]);
@@ -148,7 +147,6 @@ fn directions(of: &Description) -> Table {
             (requests as f64).into(),
             (total as f64).into(),
             size(sizes.mean_kib),
-            size(sizes.p99_kib),
             time(latency.mean_ms),
             time(latency.p99_ms),
         ]));

@@ -32,7 +32,12 @@ pub(super) fn add(page: &mut Page, of: &ByThread) {
         threads.push((format!("{} not followed", of.threads_beyond), String::new(), beyond));
     }
     page.add("Types of threads", Place::FirstScreen, vec![Block::Table(asked(&types))]);
-    page.add("Threads one by one", Place::Detail, vec![Block::Table(asked(&threads))]);
+    let mut one_by_one = vec![Block::Table(asked(&threads))];
+    if of.threads_hidden > 0 {
+        let hidden = counted(of.threads_hidden, "thread");
+        one_by_one.push(Block::Text(format!("Without a row of their own: {hidden}.")));
+    }
+    page.add("Threads one by one", Place::Detail, one_by_one);
     let when = format!(
         "Quarters are of the space in use, one volume after another. Fluctuation and activity are measured in {} periods of {}.",
         of.periods,
@@ -41,10 +46,6 @@ pub(super) fn add(page: &mut Page, of: &ByThread) {
     types.append(&mut threads);
     let timed = Block::Table(timed(&types, of.all.activity_requests.len()));
     page.add("When and where", Place::Detail, vec![timed, Block::Text(when)]);
-    if of.threads_hidden > 0 {
-        let hidden = format!("{} have no row of their own.", counted(of.threads_hidden, "thread"));
-        page.add_notes("", Place::Detail, vec![hidden]);
-    }
 }
 
 fn asked(lines: &[Line<'_>]) -> Table {

@@ -33,6 +33,9 @@ pub(super) struct Told<'a> {
 const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait for a place in the queue in one \
                         line. In Linux one request of each task does.";
 
+/// Classes of service that a first screen has room for.
+const CLASSES_MAX: usize = 8;
+
 /// Policies that a table has room for across a terminal.
 const ACROSS_MAX: usize = 5;
 
@@ -54,12 +57,18 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
         true => rows::across(results, best(results), &rows::FIRST),
         false => ranking(results),
     };
-    page.add("Policies", Place::FirstScreen, vec![Block::Table(first)]);
     let least = told.least_time.and_then(|least| beyond_least(least, results));
-    page.add("", Place::FirstScreen, least.into_iter().map(Block::Text).collect());
-    if let Some(classes) = details::classes(results) {
-        page.add("Classes of service", Place::FirstScreen, vec![Block::Table(classes)]);
-    }
+    let policies = [Block::Table(first)].into_iter().chain(least.map(Block::Text)).collect();
+    // Where there are classes of service, they are what somebody asks a shaper for.
+    let classes = details::classes(results);
+    let has_room = classes.as_ref().is_some_and(|table| table.rows.len() <= CLASSES_MAX);
+    let (of_policies, of_classes) = match has_room {
+        true => (Place::Detail, Place::FirstScreen),
+        false => (Place::FirstScreen, Place::Detail),
+    };
+    let classes = classes.map(Block::Table).into_iter().collect();
+    page.add("Classes of service", of_classes, classes);
+    page.add("Policies", of_policies, policies);
     let findings = told.findings.iter().cloned().map(Block::Text).collect();
     page.add("Defragmentation", Place::FirstScreen, findings);
     page.add_notes("Keep in mind", Place::FirstScreen, doubts(results));

@@ -105,7 +105,7 @@ fn what_else_is_asked_for_is_on_the_first_screen() {
 #[test]
 fn a_disk_that_cannot_keep_up_is_told_of() {
     let traces = Traces::new();
-    let slow = traces.csv("slow.csv", (0..3000).map(|n| (n, 65_536)));
+    let slow = traces.csv("slow.csv", (0..3000).map(|n| (n, 4096)));
     let given = [("trace", slow.to_str().unwrap()), ("device", "fixed:100"), ("policy", "noop")];
     let found = answered::<SimulateAsk>(&given);
     assert_eq!(found.page.verdict.tone, Tone::Warning);
