@@ -68,7 +68,7 @@ def test_bad_options_say_what_the_command_says(command, options, words):
         ({"intensity": 0.0}, "intensity: got '0', expected a number from 1e-6 to 1e12"),
         ({"stream_by": "tenant"}, "expected thread, process or name"),
         ({"policy": []}, "policy: got none"),
-        ({"from_": "elf"}, "from_, names: a Trace has its format"),
+        ({"from_": "elf"}, "from_: a Trace and a table have their format"),
     ],
 )
 def test_bad_words_are_named(trace, words, text):
@@ -154,7 +154,7 @@ def test_options_in_messages_are_named_as_arguments(tmp_path):
     there.write_bytes(bytes(4096))
     with pytest.raises(forebay.Error, match=r"say overwrite=True if that is meant$"):
         forebay.play(TERASORT, target=there, for_="1s")
-    with pytest.warns(forebay.TraceWarning, match=r"a lower intensity= or a faster device= says more"):
+    with pytest.warns(forebay.TraceWarning, match=r"a lower intensity or a faster device says more"):
         forebay.compare(TERASORT, TERASORT)
-    with pytest.raises(forebay.Error, match=r"^flash=sata250: got a mechanical disk.* as in flash=d7-p5520$"):
+    with pytest.raises(forebay.Error, match=r'^flash="sata250": got a mechanical disk.* e.g. d7-p5520$'):
         forebay.simulate(TERASORT, device="sata250", flash="sata250", policy="noop")

@@ -97,9 +97,8 @@ def test_several_are_told_apart(small):
         (lambda it: forebay.plan_buy(it, promises=[]), r"got \[\], expected a dict"),
         (lambda it: forebay.plan_sla([{"fraction": 0.9}], it), r"got \[{'fraction': 0.9}\], expected a path, or a"
          r" list of \(fraction, milliseconds\)"),
-        (lambda it: forebay.cache(it, sizes_mib="8"), "got '8', expected a number"),
-        (lambda it: forebay.cache(it, sizes_blocks=[0.5]), "got 0.5, expected a whole number from 0"),
-        (lambda it: forebay.compare(it, it, device=3), "got 3, expected text, or several"),
+        (lambda it: forebay.cache(it, sizes_mib=[{}]), r"sizes_mib: got \[{}\], expected float, or several"),
+        (lambda it: forebay.compare(it, it, device=3), "device: got 3, expected a path, or several in a list"),
         (lambda it: forebay.simulate(it, device="sata250", policy="noop", report=3), "got 3, expected a path"),
         (lambda it: forebay.simulate(it, device="sata250", policy=7), "policy: got 7, expected a name"),
         (lambda it: forebay.offline(it, device="sata250", policies=7), "got 7, expected text, or several"),
@@ -114,7 +113,7 @@ def test_what_is_neither_says_what_was_expected(small, wrong, text):
 
 
 def test_what_does_not_fit_is_an_error_in_a_list_too(small):
-    with pytest.raises(forebay.Error, match="got 4294967296, expected a whole number from 0 to 4294967295"):
+    with pytest.raises(forebay.Error, match="got '4294967296', expected a whole number from 0 to 4294967295"):
         forebay.cache(small, sizes_blocks=[1 << 32])
     with pytest.raises(forebay.Error, match="fraction: got"):
         forebay.plan_capacity(small, fraction=7)
@@ -132,7 +131,7 @@ def test_what_does_not_fit_is_an_error_in_a_list_too(small):
         (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to=$"),
         (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^depth: |depth="),
         (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policy="noop"),
-         "^flash=hc550: got a mechanical disk, .* as in flash=d7-p5520"),
+         '^flash="hc550": got a mechanical disk, .* e.g. d7-p5520'),
         (lambda it: forebay.plan_buy(it, promises={"no such": ("5ms", 0.9)}, devices="hc550", layouts="single"),
          "^promises=no such: got no client"),
     ],

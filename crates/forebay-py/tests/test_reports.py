@@ -9,7 +9,7 @@ import forebay
 from conftest import TERASORT
 
 # How fast a simulation was is another each time.
-SPEED = re.compile(r"[\d\s]+ requests/s")
+SPEED = re.compile(r"[\d\s]+\srequests/s")
 SLA = "[[tier]]\nfraction = 0.9\nwithin_ms = 20\n[[tier]]\nfraction = 0.99\nwithin_ms = 50\n"
 
 

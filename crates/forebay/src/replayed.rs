@@ -303,8 +303,9 @@ fn imputed(input: &Input, meter: &mut Meter<'_>) -> Result<Imputed, Error> {
     }
     if sums[0].1 + sums[1].1 == 0 {
         return Err(Error::Unfit(format!(
-            "{}: closed replay needs latencies and the trace has none; use --replay open",
-            input.path.display()
+            "{}: closed replay needs latencies and the trace has none; use {}",
+            input.path.display(),
+            named("replay=open")
         )));
     }
     let mean = |side: usize| {
@@ -362,6 +363,6 @@ mod tests {
         let input = Input::from_records(vec![record; 3], vec!["a".into()]);
         assert!(refuse_long(&input, 3).is_ok());
         let text = refuse_long(&input, 2).unwrap_err().to_string();
-        assert!(text.contains("got 3 requests") && text.contains("--replay open"), "{text}");
+        assert!(text.contains("got 3 requests") && text.contains("replay=open"), "{text}");
     }
 }

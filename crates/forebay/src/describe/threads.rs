@@ -53,7 +53,7 @@ fn asked(lines: &[Line<'_>]) -> Table {
         Column::words("threads"),
         Column::words("type"),
         Column::of("weight", Unit::Share),
-        Column::of("IOPS", Unit::Number),
+        Column::of("requests/s", Unit::Number),
         Column::of("rate", Unit::ByteRate),
         Column::of("size", Unit::Bytes),
         Column::words("read:write"),

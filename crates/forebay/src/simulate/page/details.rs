@@ -280,9 +280,10 @@ fn streams(shown: &[&RunResult]) -> Table {
 
 /// The simulator's own speed.
 fn speeds(runs: &[RunResult]) -> Table {
-    let heads = runs.iter().map(|run| Column::of(name(&run.policy), Unit::Count));
+    let heads = runs.iter().map(|run| Column::words(name(&run.policy)));
     let mut table = Table::new([Column::words("")].into_iter().chain(heads));
-    let cells = runs.iter().map(|run| Cell::Value(run.simulated_requests_per_s));
-    table.rows.push(Row::new(["requests simulated per second".into()].into_iter().chain(cells)));
+    let speed = |run: &RunResult| format!("{:.0} requests/s", run.simulated_requests_per_s);
+    let cells = runs.iter().map(|run| Cell::Words(speed(run)));
+    table.rows.push(Row::new(["simulator's speed".into()].into_iter().chain(cells)));
     table
 }
