@@ -412,25 +412,6 @@ def disksim():
     seed("disksim", "curve-file", "Seek distances measured: 2\n1,\t1.0\n30,\t2.5\n" )
 
 
-def tape():
-    head = "forebay tape 2\npolicy %s\nlanes 1 1048576%s\n"
-    submits = "submit 5 0 5 read 0 0 4096 0 0\nsubmit 5 1 5 write 0 8192 4096 1 4\n"
-    first = "dispatch 5 0 0 5 read 0 0 4096 0 0\n"
-    seed("tape", "noop", head % ("noop", "") + submits + first
-         + "dispatch 5 0 1 5 write 0 8192 4096 1 4\ndispatch 5 0 -\n"
-         "complete 900 0 0 5 ok 0/895/0\ndispatch 900 0 -\ncomplete 990 0 1 5 ok 1/985/0\n"
-         "dispatch 990 0 -\nend 9\n")
-    for spec in ["cfq", "deadline", "anticipatory", "bid", "bfq", "none", "fcfs", "dmclock", "forebay",
-                 "miser:cmin=700", "split:cmin=700:delta-c=300", "token-bucket:rate=900"]:
-        seed("tape", spec.split(":")[0], head % (spec, "") + submits + "dispatch 5 0 -\nend 3\n")
-    seed("tape", "failing", head % ("cache:size-mib=1", " 1048576 1073741824") + submits
-         + "dispatch 5 0 0 5 read 0 0 4096 0 0\ncomplete 9 0 0 5 media 0/4/0/media\n"
-         "wake 9\nend 5\n")
-    for spec in ["cache:size-mib=1", "bid-hybrid", "migrate", "tier-bcache"]:
-        flash = " 1048576 1073741824"
-        seed("tape", spec.split(":")[0], head % (spec, flash) + submits + "dispatch 5 1 -\nend 3\n")
-
-
 def nbd():
     """Handshakes that reach every option, and requests of every kind, in full and in eight bytes each."""
     def option(number, data=b""):
@@ -514,7 +495,6 @@ def main():
     capture_stream()
     words()
     disksim()
-    tape()
     nbd()
     models()
 

@@ -54,7 +54,6 @@ pub const TARGETS: &[Target] = &[
     target("specs", policies::specs),
     target("store", files::store),
     target("sweep", files::sweep),
-    target("tape", policies::tape),
     target("vscsi", traces::vscsi),
 ];
 

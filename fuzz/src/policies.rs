@@ -1,9 +1,5 @@
-//! Policies as users name them, and tapes of what policies were asked.
+//! Policies as users name them.
 
-use std::ops::ControlFlow;
-use std::path::Path;
-
-use forebay::tape::check_content;
 use forebay_core::contract::Bare;
 use forebay_core::{Flags, Nanos, Op, Request, Spec, catalog, device};
 
@@ -39,16 +35,5 @@ pub(crate) fn specs(data: &[u8]) {
     built.submit_bare(Nanos::ZERO, request);
     if let Some(io) = built.dispatch(Nanos::ZERO, 0) {
         assert!(io.len > 0 && io.len <= LEN_MAX_BYTES, "{io:?}");
-    }
-}
-
-/// Tapes: whatever they ask, the policy is asked nothing that it cannot answer.
-pub(crate) fn tape(data: &[u8]) {
-    match check_content(Path::new("t.tape"), data, |_| ControlFlow::Continue(())) {
-        Ok(checked) => {
-            assert_eq!(checked.identical, checked.difference.is_none());
-            assert!(checked.finished <= checked.requests, "{checked:?}");
-        }
-        Err(error) => assert!(error.to_string().lines().count() == 1, "{error}"),
     }
 }

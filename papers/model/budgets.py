@@ -26,7 +26,7 @@ def of(workload, budget_kib: int | None) -> list[float]:
     name = f"{workload.stem}-of-{budget_kib}"
     model, twin = workload.work / f"{name}.model", workload.work / f"{name}.parquet"
     try:
-        forebay.fit(workload.path, model, budget_kib=budget_kib, verdict=False)
+        forebay.fit(workload.path, model, budget_kib=budget_kib, no_verdict=True)
     except forebay.Error as error:
         if "its coarsest model takes that much" not in str(error):
             raise

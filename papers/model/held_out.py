@@ -31,7 +31,7 @@ def parts(workload):
     place = rows.schema.get_field_index("at_ns")
     times = (at_ns[cut:] - at_ns[cut]).tolist()
     pq.write_table(rows.slice(cut).set_column(place, rows.schema.field(place), [times]), rest)
-    forebay.fit(known, model, verdict=False)
+    forebay.fit(known, model, no_verdict=True)
     forebay.generate(model, twin, seed=1)
     return known, twin, rest
 

@@ -38,7 +38,7 @@ def rows(work: Path) -> list[tuple[str, float, float]]:
         stem = name.replace(" ", "-").replace("%", "").replace(",", "").lower()
         trace, model, twin = (work / f"{stem}{end}" for end in (".parquet", ".model", "-twin.parquet"))
         pq.write_table(pattern(size, reads, sequential), trace)
-        forebay.fit(trace, model, verdict=False)
+        forebay.fit(trace, model, no_verdict=True)
         forebay.generate(model, twin, seed=1)
         found.append((name, workloads.iops(trace), workloads.iops(twin)))
     return found

@@ -57,12 +57,12 @@ class Workload:
         """Its model, fitted once a run."""
         kind = f"level{level}{'-flat' if flat else ''}" if level else "chosen"
         path = self.work / f"{self.stem}-{kind}.model"
-        forebay.fit(self.path, path, **({"level": level} if level else {}), flat=flat, verdict=False)
+        forebay.fit(self.path, path, **({"level": level} if level else {}), flat=flat, no_verdict=True)
         return path
 
     def said(self) -> dict:
         """What there is to say of its model."""
-        return forebay.fit(self.path, verdict=False)
+        return forebay.fit(self.path, no_verdict=True)
 
     @cache  # noqa: B019
     def twin(self, level: int | None = None, flat: bool = False, seed: int = 1) -> Path:

@@ -149,7 +149,8 @@ mod tests {
         let ask: Doing = read(&given(&[("trace", "t"), ("trust_times", "true")])).unwrap();
         assert_eq!(ask.within, [Nanos(5_000_000), Nanos(10_000_000)]);
         assert_eq!((ask.trace.as_str(), ask.trust_times, ask.seed), ("t", true, 1));
-        assert_eq!((ask.confidence, ask.size, ask.source.from), (None, None, None));
+        assert_eq!((ask.confidence, ask.size, ask.fraction.as_f64()), (None, None, 0.99));
+        assert_eq!((ask.source.from, ask.source.columns), (None, None));
         let names: Vec<&str> = Doing::inputs().iter().map(|input| input.name).collect();
         assert_eq!(names[6..], ["size", "from", "columns"]);
         assert_eq!(

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::input::{Arity, Input};
-use crate::near::nearest;
+use crate::nearest;
 use crate::{AskError, named};
 
 /// A value as a face passes it on.

@@ -58,10 +58,10 @@ pub struct Input {
     pub short: Option<char>,
     /// Whether it comes by its place on the command line, and first in Python.
     pub is_positional: bool,
+    /// Whether a list may not be empty.
+    pub needs_one: bool,
     /// Whether commas are part of its values.
     pub keeps_commas: bool,
-    /// Whether a list must have a value.
-    pub is_needed: bool,
     /// The inputs that it cannot be combined with.
     pub excludes: &'static [&'static str],
     /// The input that it makes sense with.
@@ -72,9 +72,10 @@ pub struct Input {
 
 impl Input {
     /// An input called `name`. Its type fills in the rest.
-    pub const fn new(name: &'static str, about: &'static str) -> Input {
+    pub fn new(name: &'static str, about: &'static str) -> Input {
         Input {
-            name,
+            // A word of Rust's own is declared as `r#for`.
+            name: name.strip_prefix("r#").unwrap_or(name),
             about,
             arity: Arity::One,
             word: "",
@@ -85,8 +86,8 @@ impl Input {
             range: None,
             short: None,
             is_positional: false,
+            needs_one: false,
             keeps_commas: false,
-            is_needed: false,
             excludes: &[],
             requires: None,
             face: Face::Any,
@@ -113,6 +114,11 @@ impl Input {
         Input { range: Some((least, most)), ..self }
     }
 
+    /// A number of at least `least`.
+    pub const fn at_least(self, least: f64) -> Input {
+        Input { range: Some((least, f64::INFINITY)), ..self }
+    }
+
     /// Its letter on the command line.
     pub const fn short(self, short: char) -> Input {
         Input { short: Some(short), ..self }
@@ -123,14 +129,14 @@ impl Input {
         Input { is_positional: true, ..self }
     }
 
+    /// A list that may not be empty.
+    pub const fn at_least_one(self) -> Input {
+        Input { needs_one: true, ..self }
+    }
+
     /// Commas are part of its values, so it is repeated for several.
     pub const fn repeated(self) -> Input {
         Input { keeps_commas: true, ..self }
-    }
-
-    /// A list that must have a value.
-    pub const fn needed(self) -> Input {
-        Input { is_needed: true, ..self }
     }
 
     /// Cannot be combined with these.
@@ -150,7 +156,7 @@ impl Input {
 
     /// Whether a verb cannot do without it.
     pub fn is_required(&self) -> bool {
-        (self.arity == Arity::One || self.is_needed) && self.default.is_none()
+        self.needs_one || self.arity == Arity::One && self.default.is_none()
     }
 
     /// The first paragraph of what it means.

@@ -10,15 +10,14 @@
 mod declare;
 mod given;
 mod input;
-mod near;
 mod spelling;
 mod units;
 mod value;
 
+pub use forebay_core::contract::near::nearest;
 pub use given::{Given, GivenValue};
 pub use input::{Arity, Choice, Face, Input, paragraphs};
-pub use near::nearest;
-pub use spelling::{Spelling, named, spelled};
+pub use spelling::{Spelling, named, python_name, spelled};
 pub use units::{PartialShare, Share, Size, decimal, duration, positive_duration};
 pub use value::{Field, Parsed, Value};
 

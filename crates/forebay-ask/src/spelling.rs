@@ -34,8 +34,16 @@ fn one(named: &str, spelling: Spelling) -> String {
     match (spelling, value) {
         (Spelling::Command, None) => format!("--{}", name.replace('_', "-")),
         (Spelling::Command, Some(value)) => format!("--{} {value}", name.replace('_', "-")),
-        (Spelling::Python, None) => name.to_string(),
-        (Spelling::Python, Some(value)) => format!("{name}={value:?}"),
+        (Spelling::Python, None) => python_name(name),
+        (Spelling::Python, Some(value)) => format!("{}={value:?}", python_name(name)),
+    }
+}
+
+/// The input `name` as Python's keyword argument: words of Python's own get an underscore.
+pub fn python_name(name: &str) -> String {
+    match name {
+        "as" | "class" | "for" | "from" | "in" | "is" | "lambda" | "with" => format!("{name}_"),
+        name => name.to_string(),
     }
 }
 
@@ -48,6 +56,7 @@ mod tests {
         let text = format!("use {} or {}.", named("trust_times"), named("by=volume"));
         assert_eq!(spelled(&text, Spelling::Command), "use --trust-times or --by volume.");
         assert_eq!(spelled(&text, Spelling::Python), "use trust_times or by=\"volume\".");
+        assert_eq!(spelled(&named("for"), Spelling::Python), "for_");
         assert_eq!(spelled("nothing", Spelling::Python), "nothing");
         assert_eq!(spelled("odd \u{1}x", Spelling::Python), "odd x");
     }

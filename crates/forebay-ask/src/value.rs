@@ -10,7 +10,7 @@ use forebay_core::Nanos;
 use crate::AskError;
 use crate::given::Given;
 use crate::input::{Arity, Choice, Input};
-use crate::near::nearest;
+use crate::nearest;
 use crate::units::{PartialShare, Share, Size, positive_duration};
 
 /// A field of a declaration: a value, or a group of inputs.
@@ -89,8 +89,11 @@ fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
     if let (Some((least, most)), Some(number)) = (input.range, value.number())
         && !(least..=most).contains(&number)
     {
-        let [least, most] = [least, most].map(plain);
-        let said = format!("got '{text}', expected a number from {least} to {most}");
+        let range = match most.is_finite() {
+            true => format!("from {} to {}", plain(least), plain(most)),
+            false => format!("of at least {}", plain(least)),
+        };
+        let said = format!("got '{text}', expected a number {range}");
         return Err(AskError::new(input.name, said));
     }
     Ok(value)
@@ -156,7 +159,7 @@ impl<T: Value> Value for Vec<T> {
             return if values.is_empty() { none() } else { Ok(values) };
         }
         let texts = given.of(input)?;
-        if texts.is_empty() && (input.is_needed || given.has(input.name)) {
+        if texts.is_empty() && (input.needs_one || given.has(input.name)) {
             return none();
         }
         texts.iter().map(|text| checked(input, text.trim())).collect()

@@ -148,7 +148,7 @@ const EACH: &[Examples] = &[
     (
         "device fit",
         &[
-            "forebay device fit --job > depth.fio",
+            "forebay device job > depth.fio",
             "forebay device fit depth.json -o mine.toml   # a disk or a solid-state drive, as fio's results say",
             "forebay device fit logs --capacity 1000204886016 -o mine.toml",
         ],

@@ -8,18 +8,13 @@
 mod advise;
 mod array;
 mod capture;
-mod convert;
 mod device;
-mod device_fit;
 mod examples;
-mod fit;
-mod generate;
 mod help;
 mod interrupt;
 mod listings;
 mod options;
 mod output;
-mod partition;
 mod password;
 mod plan;
 mod plan_buy;
@@ -29,7 +24,6 @@ mod plan_options;
 mod plan_power;
 mod plan_sla;
 mod play;
-mod play_tape;
 mod progress;
 mod report_file;
 mod serve;
@@ -48,6 +42,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use forebay::convert::verb::ConvertAsk;
+use forebay::model::fit::verb::FitAsk;
+use forebay::model::generate::verb::GenerateAsk;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -67,9 +64,9 @@ enum Verb {
     Cache(verb::Asked<forebay::cache_curve::CacheAsk>),
     Compare(verb::Asked<forebay::compare::CompareAsk>),
     Plan(plan::Plan),
-    Convert(convert::Convert),
-    Fit(fit::Fit),
-    Generate(generate::Generate),
+    Convert(verb::Asked<ConvertAsk>),
+    Fit(verb::Asked<FitAsk>),
+    Generate(verb::Asked<GenerateAsk>),
     Capture(capture::Capture),
     Play(play::Play),
     Serve(serve::Serve),

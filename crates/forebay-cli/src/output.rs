@@ -153,7 +153,7 @@ pub(crate) fn on_stdout(error: io::Error) -> io::Error {
 
 /// The version of what JSON answers look like. It rises when a key goes, or comes to mean something else; new keys do
 /// not raise it.
-const SCHEMA_VERSION: u32 = 3;
+const SCHEMA_VERSION: u32 = 4;
 
 /// An answer that is a list.
 #[derive(Serialize)]

@@ -1,6 +1,6 @@
 //! `forebay play`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,13 +10,11 @@ use forebay_play::{AS_RECORDED, Driver, News, Place, Plan, PlayResult};
 use forebay_show::grid::{Cell, right};
 use forebay_show::plural::counted;
 use forebay_show::quantities::{millis, or_none, seconds, significant};
-use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};
 use crate::options::{Reading, Replaying, TracePath, duration, failure};
 use crate::output::{self, Format, say, wrapped};
-use crate::play_tape;
 use crate::progress::Progress;
 use crate::stdin;
 
@@ -28,13 +26,13 @@ use crate::stdin;
 #[derive(Args)]
 pub(crate) struct Play {
     /// The trace; - is standard input
-    #[arg(required_unless_present = "check_tape", value_parser = stdin::trace_path())]
-    trace: Option<TracePath>,
+    #[arg(value_parser = stdin::trace_path())]
+    trace: TracePath,
     /// The file or block device to play it on; a file that does not exist is created
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present_any = ["map_volume", "emulate", "volume", "check_tape"]
+        required_unless_present_any = ["map_volume", "emulate", "volume"]
     )]
     target: Option<PathBuf>,
     /// Play this volume of the trace on that file or block device
@@ -42,7 +40,7 @@ pub(crate) struct Play {
     map_volume: Vec<(String, PathBuf)>,
     /// Play it on the volume of these drives, or of the drives in this folder (see `forebay volume`). --policy
     /// is then the scheduler of each drive, or `array` with its rule for changing levels
-    #[arg(long, value_name = "DIR|DEVICE,...", value_delimiter = ',', conflicts_with_all = ["target", "map_volume", "emulate", "flash", "tape", "buffered"])]
+    #[arg(long, value_name = "DIR|DEVICE,...", value_delimiter = ',', conflicts_with_all = ["target", "map_volume", "emulate", "flash", "buffered"])]
     volume: Vec<PathBuf>,
     /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "map_volume", "driver", "buffered", "depth"])]
@@ -75,12 +73,6 @@ pub(crate) struct Play {
     /// I/Os that a target gets at a time
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
-    /// Write every call to the policy, with its answer, to this file
-    #[arg(long, value_name = "FILE")]
-    tape: Option<PathBuf>,
-    /// Play nothing: make this tape's calls to a fresh policy, which must answer the same
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "target", "map_volume", "volume", "emulate", "flash", "policy", "length", "tape"])]
-    check_tape: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
@@ -98,14 +90,6 @@ struct Results {
 }
 
 impl Play {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
-        match (&self.check_tape, &self.trace) {
-            (Some(tape), _) => play_tape::check(tape, self.format),
-            (None, Some(trace)) => self.play(trace),
-            (None, None) => Ok(()),
-        }
-    }
-
     fn place(&self) -> Place {
         Place {
             target: self.target.clone(),
@@ -121,18 +105,15 @@ impl Play {
         }
     }
 
-    fn play(&self, trace: &Path) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let trace = &*self.trace;
         let found = self.place().find()?;
-        if let Some(tape) = &self.tape {
-            found.refuse_tape(tape, Kept::trace(trace))?;
-        }
         let (on, policy) = (found.on(), found.policy(self.policy.as_deref()));
         forebay_play::check(on, policy)?;
         let input = self.reading.read(trace)?;
         let setup = self.replaying.setup(&input)?;
         let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
-        let plan =
-            Plan { policy, setup, length, realtime: self.realtime, tape: self.tape.as_deref() };
+        let plan = Plan { policy, setup, length, realtime: self.realtime };
         let progress = Progress::new("playing");
         let mut before = News::default();
         let result = interrupt::shortens(Second::Ends, |stop| {
@@ -145,7 +126,7 @@ impl Play {
         drop(progress);
         let told = result.changed.told().into_iter().chain(result.notes.iter().cloned());
         told.for_each(|told| say!("{told}"));
-        let lost = result.flush_error.clone().or(result.tape_error.clone());
+        let lost = result.flush_error.clone();
         // What was let fail with --fail was asked for.
         let failed = (self.fail.is_empty() && result.figures.ios_failed > 0).then(|| {
             format!("{} failed; the verdict says how", counted(result.figures.ios_failed, "I/O"))

@@ -58,13 +58,6 @@ impl Progress {
         ControlFlow::Continue(())
     }
 
-    /// So many requests are done of what is `doing`, of so many if that is known: the rate, and the time left.
-    pub(crate) fn count(&self, doing: &str, requests: u64, of: Option<u64>) -> ControlFlow<()> {
-        let rate = requests as f64 / self.bar.elapsed().as_secs_f64().max(1e-3);
-        let doing = format!("{doing}: {requests} requests, {rate:.0}/s");
-        self.within(doing, requests as f64, of.map(|of| of as f64))
-    }
-
     /// So many bytes are moved for what is `doing`, of so many if that is known: how fast, and the time left.
     pub(crate) fn moved(&self, doing: &str, bytes: u64, of: Option<u64>) -> ControlFlow<()> {
         let bytes_per_s = bytes as f64 / self.bar.elapsed().as_secs_f64().max(1e-3);

@@ -61,9 +61,6 @@ pub(crate) struct Serve {
     /// Write a trace of the I/Os that the file gets, complete when the server has ended
     #[arg(long, value_name = "FILE")]
     trace_issued: Option<PathBuf>,
-    /// Write every call to the policy, with its answer (see `forebay play --check-tape`)
-    #[arg(long, value_name = "FILE")]
-    tape: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -142,7 +139,6 @@ impl Serve {
             ("--driver", self.driver.is_some()),
             ("--trace", self.trace.is_some()),
             ("--trace-issued", self.trace_issued.is_some()),
-            ("--tape", self.tape.is_some()),
         ];
         if self.is_config() {
             if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
@@ -190,7 +186,6 @@ impl Serve {
             force: self.force,
             trace: self.trace.clone(),
             trace_issued: self.trace_issued.clone(),
-            tape: self.tape.clone(),
             ..base
         };
         Ok(Config { file: None, listen, metrics: None, backs: vec![back] })

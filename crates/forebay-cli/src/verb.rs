@@ -29,7 +29,7 @@ impl<V: Verb> Asked<V> {
     /// Runs the verb and prints its answer.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
-        let mut session = Watched(Progress::new(""));
+        let mut session = Watched { bar: Progress::new(""), doing: String::new() };
         let answered = answer(self.ask, &mut session)?.spelled(Spelling::Command);
         drop(session);
         if let Some((path, replaces)) = report {
@@ -52,23 +52,27 @@ impl<V: Verb> Asked<V> {
 }
 
 /// Progress on a terminal.
-struct Watched(Progress);
+struct Watched {
+    bar: Progress,
+    doing: String,
+}
 
 impl Session for Watched {
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed {
-        self.0 = match file {
+        self.doing = doing.to_string();
+        self.bar = match file {
             Some(file) => Progress::reading(doing, file),
             None => Progress::new(doing),
         };
-        self.0.consumed()
+        self.bar.consumed()
     }
 
     fn progress(&mut self, told: &Told) -> ControlFlow<()> {
-        self.0.tell(told)
+        self.bar.tell(told)
     }
 
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()> {
-        self.0.say(format!("reading {}: {requests} requests", file.display()))
+        self.bar.say(format!("{} {}: {requests} requests", self.doing, file.display()))
     }
 
     fn warn(&mut self, subject: &Path, sentence: &str) {

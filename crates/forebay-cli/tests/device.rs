@@ -123,12 +123,20 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     let one = folder.file("one.json", results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
     fails(&mut fit(&one), 2, &["random reads at 1 queue depths"]);
     let mut kind = fit(&one);
-    fails(kind.args(["--kind", "tape"]), 2, &["got 'tape', expected hdd or ssd"]);
+    fails(kind.args(["--kind", "tape"]), 2, &["invalid value 'tape'", "hdd, ssd"]);
     // The results are read, so they are never written over.
     let mut over = forebay(&["device", "fit"]);
     fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "a file that is read"]);
     assert!(!folder.path("mine.toml").exists());
-    let mut printed = forebay(&["device", "fit", "--job"]);
+    let mut printed = forebay(&["device", "job"]);
     let job = printed.assert().success().get_output().stdout.clone();
-    assert!(String::from_utf8_lossy(&job).contains("[depth64]"));
+    let job = String::from_utf8_lossy(&job);
+    let (told, sections): (Vec<&str>, Vec<&str>) =
+        job.lines().filter(|line| !line.is_empty()).partition(|line| line.starts_with('#'));
+    // Short enough to be read before it is run, and how it is run stands above it.
+    assert!(sections.len() <= 20 && told.len() <= 6, "{job}");
+    for part in ["[depth]", "iodepth=${DEPTH}", "[large]", "[streams]", "[beside]"] {
+        assert!(sections.contains(&part), "no {part} in {job}");
+    }
+    assert!(told.iter().any(|line| line.contains("for DEPTH in 1 2 4 8 16 32 64; do")), "{job}");
 }

@@ -57,8 +57,6 @@ fn a_trace_a_model_and_a_device_stay_as_they_are() {
     keeps(&folder, &trace, &["convert", t, "--to", "csv"]);
     keeps(&folder, &model, &["generate", m, "--to", "csv", "-o"]);
     keeps(&folder, &model, &["generate", m, "--to", "fio-job", "-o"]);
-    keeps(&folder, &trace, &["play", t, "--emulate", "sata250", "--tape"]);
-    keeps(&folder, &drive, &["play", t, "--emulate", d, "--tape"]);
 }
 
 #[test]

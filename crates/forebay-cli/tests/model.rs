@@ -20,7 +20,7 @@ fn a_model_stands_for_its_trace() {
     let fitted = forebay(folder, &["fit", sample, "-o", "m.json"]);
     let said = String::from_utf8_lossy(&fitted.stdout).into_owned();
     assert!(fitted.status.success() && said.contains("names: none"), "{said}");
-    assert!(said.contains("A twin of it stands in for"), "{said}");
+    assert!(said.contains("A twin of the trace stands in for"), "{said}");
     assert!(fs::metadata(folder.join("m.json")).unwrap().len() <= 64 << 10);
     let draw = |seed: &str, out: &str| {
         let words = ["generate", "m.json", "-o", out, "--seed", seed, "--requests", "2000"];
@@ -198,22 +198,27 @@ fn odd_options_are_told() {
     assert!(status == Some(2) && said.contains("a budget of 1024 bytes, expected"), "{said}");
     for (option, value, part) in [
         ("--for", "0s", "above 0"),
-        ("--for", "-1s", "above 0"),
+        ("--for", "-1s", "with its unit"),
         ("--for", "30", "with its unit"),
-        ("--requests", "0", "0 is not in"),
+        ("--requests", "0", "of at least 1"),
         ("--requests", "-1", "--requests"),
-        ("--intensity", "0", "from 1e-6 to 1e6"),
-        ("--intensity", "nan", "from 1e-6 to 1e6"),
-        ("--intensity", "-1", "from 1e-6 to 1e6"),
+        ("--intensity", "0", "from 0.000001 to 1000000"),
+        ("--intensity", "nan", "from 0.000001 to 1000000"),
+        ("--intensity", "-1", "from 0.000001 to 1000000"),
         ("--seed", "-1", "--seed"),
     ] {
         let words = ["generate", "m.json", "-o", "x.csv", option, value];
-        refused(folder, &words, 2, &[&format!("'{value}' for"), part]);
+        refused(folder, &words, 2, &[&format!("{option}: got '{value}', expected"), part]);
     }
     let both = ["generate", "m.json", "-o", "x.csv", "--requests", "5", "--for", "1h"];
-    refused(folder, &both, 2, &["cannot be used with"]);
+    refused(folder, &both, 2, &["--for: cannot be combined with --requests"]);
     for level in ["0", "5"] {
-        refused(folder, &["fit", "t.parquet", "-o", "n.json", "--level", level], 2, &["1..=4"]);
+        refused(
+            folder,
+            &["fit", "t.parquet", "-o", "n.json", "--level", level],
+            2,
+            &["from 1 to 4"],
+        );
     }
 }
 

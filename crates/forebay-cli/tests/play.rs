@@ -126,7 +126,7 @@ fn bad_targets_and_options_are_refused() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &rows(300, 10, true));
     fs::write(folder.path("tiny"), [0; 100]).unwrap();
-    let cases: [(&[&str], &[&str]); 13] = [
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["--target", "."], &["is a folder"]),
         (&["--target", "/dev/null"], &["/dev/null", "neither a file nor a block device"]),
         (&["--target", "no/such/folder"], &["cannot create it"]),
@@ -141,8 +141,6 @@ fn bad_targets_and_options_are_refused() {
         (&[], &["--target"]),
         (&["--target", "disk", "--for", "0s"], &["got '0s', expected a time above 0"]),
         (&["--emulate", "sata250", "--depth", "4"], &["'--depth <COUNT>'"]),
-        (&["--target", "disk", "--tape", "disk"], &["disk: got the tape to write"]),
-        (&["--target", "disk", "--tape", "trace.csv"], &["trace.csv: got a file that is read"]),
     ];
     for (options, parts) in cases {
         refused(play(&folder, &trace).args(options), parts);
@@ -334,69 +332,6 @@ fn an_emulated_device_fails_where_it_is_told_to() {
         play(&folder, &trace).args(["--emulate", "fixed:9", "--fail", "often"]),
         &["got 'often'", "one-in=N"],
     );
-}
-
-fn check_tape(folder: &Folder, tape: &str) -> (Option<i32>, Value, String) {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
-    command.args(["play", "--check-tape", tape, "--format", "json"]).current_dir(folder.root());
-    let output = command.output().unwrap();
-    let result = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    (output.status.code(), result, String::from_utf8(output.stderr).unwrap())
-}
-
-#[test]
-fn a_tape_of_a_run_is_answered_the_same_again() {
-    let folder = Folder::new();
-    let trace = trace_of(&folder, &rows(300, 50, true));
-    let cases: [&[&str]; 4] = [
-        &["--target", "disk", "--policy", "cfq"],
-        &["--target", "disk", "--policy", "bid", "--driver", "threads"],
-        &["--target", "disk", "--flash", "flash", "--policy", "cache:size-mib=1"],
-        &["--emulate", "sata250", "--policy", "split:cmin=3000:delta-c=300"],
-    ];
-    for options in cases {
-        let play =
-            play(&folder, &trace).args(options).args(["--overwrite", "--tape", "t"]).output();
-        assert_eq!(play.unwrap().status.code(), Some(0), "{options:?}");
-        let (status, result, said) = check_tape(&folder, "t");
-        assert_eq!((status, &*said), (Some(0), ""), "{options:?}");
-        assert_eq!(result["identical"], true);
-        let counts = (result["requests"].as_u64(), result["finished"].as_u64());
-        assert_eq!(counts, (Some(300), Some(300)), "{options:?}");
-    }
-    // As if it had been another run's I/O, and as if the run had been cut.
-    let text = fs::read_to_string(folder.path("t")).unwrap();
-    let altered = text.replacen(" read 0 ", " read 0 1", 2);
-    fs::write(folder.path("altered"), altered).unwrap();
-    let (status, result, said) = check_tape(&folder, "altered");
-    assert_eq!((status, &result["identical"]), (Some(1), &Value::Bool(false)), "{said}");
-    let line = result["difference"]["line"].as_u64().unwrap();
-    assert!(said.starts_with(&format!("forebay: altered, line {line}: ")), "{said}");
-    fs::write(folder.path("cut"), &text[..text.len() / 2]).unwrap();
-    let (status, _, said) = check_tape(&folder, "cut");
-    assert_eq!((status, said.lines().count()), (Some(2), 1), "{said}");
-    assert_eq!(check_tape(&folder, "trace.csv").0, Some(2));
-}
-
-#[test]
-fn a_tape_that_cannot_be_written_leaves_the_results() {
-    let folder = Folder::new();
-    // More than is kept back before anything is written.
-    let trace = trace_of(&folder, &rows(3000, 10, false));
-    fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "ulimit -f 8 && exec \"$0\" \"$@\""]);
-    limited.arg(play(&folder, &trace).get_program()).args(play(&folder, &trace).get_args());
-    limited.args(["--target", "disk", "--tape", "t", "--format", "json"]);
-    let output = limited.current_dir(folder.root()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((result["requests"].as_u64(), &result["tape_calls"]), (Some(3000), &Value::Null));
-    let error = result["tape_error"].as_str().unwrap();
-    assert!(error.starts_with("t: File too large") && !error.contains("partial"), "{error}");
-    let files = fs::read_dir(folder.root()).unwrap().count();
-    assert_eq!(files, 2, "the trace and the target");
 }
 
 #[test]

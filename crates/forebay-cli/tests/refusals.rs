@@ -9,7 +9,7 @@ use crate::command::{Folder, SPC, ends, fails, forebay};
 use crate::shell;
 
 /// Commands that read `AT`, or write `AT/x.csv`, and what they call it.
-const EACH: [&str; 31] = [
+const EACH: [&str; 30] = [
     "describe AT",
     "simulate AT --device sata250 --policy noop",
     "simulate t.spc --device ./AT.toml --policy noop",
@@ -33,7 +33,6 @@ const EACH: [&str; 31] = [
     "generate t.model -o AT/x.csv",
     "play AT --target new",
     "play t.spc --target AT/x",
-    "play --check-tape AT",
     "serve AT.toml",
     "serve t.spc --socket AT/x",
     "volume check AT/x",

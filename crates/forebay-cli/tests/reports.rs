@@ -187,7 +187,6 @@ fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
         (vec!["fit", &trace, "--no-verdict", "-o"], &["new.fitted"]),
         (vec!["generate", &fitted, "-o"], &["twin.csv"]),
         (vec!["device", "import", &drive, "-o"], &["new.toml"]),
-        (vec!["play", &trace, "--emulate", "fixed:1000000", "--tape"], &["new.tape"]),
         ([&buys[..], &promise, &["--configure"]].concat(), &["new.set/setup.sh"]),
         (vec!["man"], &["new.man/forebay.1", "new.man/forebay-advise.1"]),
         (vec!["convert", "--partition-by", "volume", &trace], &["new.parts/0.parquet"]),

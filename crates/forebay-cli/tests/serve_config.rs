@@ -1,4 +1,4 @@
-//! `forebay serve` with a configuration, on the real binary: promises, SIGHUP, `top`, metrics, traces and tapes.
+//! `forebay serve` with a configuration, on the real binary: promises, SIGHUP, `top`, metrics and traces.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -24,7 +24,6 @@ policy = "{policy}"
 capacity_iops = 20000
 trace = "asked.parquet"
 trace_issued = "issued.parquet"
-tape = "run.tape"
 
 [[export]]
 name = "steady"
@@ -60,7 +59,7 @@ fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn promises_policies_figures_traces_and_tapes_are_as_configured() {
+fn promises_policies_figures_and_traces_are_as_configured() {
     if !have(&["nbdcopy"]) {
         return;
     }
@@ -90,7 +89,7 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     assert!(policy.starts_with("promised:cmin=5000/0/0:") && policy.ends_with("over=mq-deadline"));
     // Promises are re-read with it; what is open is not, and that is said.
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
-    fs::write(folder.path("serve.toml"), promise("keep_iops = 7000").replace("run.", "other."))
+    fs::write(folder.path("serve.toml"), promise("keep_iops = 7000").replace("issued.", "other."))
         .unwrap();
     serving.signal("-HUP");
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 2));
@@ -121,7 +120,10 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("'data' has mq-deadline now; no request was taken for"), "{said}");
     assert!(said.contains("nonsense") && said.contains("stays as it is"), "{said}");
-    assert!(said.contains("'data': tape: what the file says now waits for a restart"), "{said}");
+    assert!(
+        said.contains("'data': trace_issued: what the file says now waits for a restart"),
+        "{said}"
+    );
     assert!(folder.read("disk")[..4 << 20] == data[..]);
 
     let trace = folder.path("asked.parquet");
@@ -137,11 +139,6 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
     let (told, _) = command::json(&mut command::forebay(&["describe", issued.to_str().unwrap()]));
     let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
     assert_eq!(moved, 8 << 20, "{told}");
-    for tape in ["run.tape", "run.2.tape", "run.3.tape"] {
-        let path = folder.path(tape);
-        let mut check = command::forebay(&["play", "--check-tape", path.to_str().unwrap()]);
-        assert_eq!(command::json(&mut check).0["identical"], true, "{tape}");
-    }
 }
 
 /// When the last request of a trace and the one before it were asked.
@@ -222,9 +219,16 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
         ),
         ("\"issued.parquet\"", "\"x.exe\"", "'data': trace_issued: x.exe: got the ending \"exe\""),
         ("\"issued.parquet\"", "\"x.exe\"", "let its name end in .parquet"),
-        ("\"run.tape\"", "\"no/run.tape\"", "'data': tape: no/run.tape: No such file"),
-        ("tape = \"run.tape\"", "rearrange = \"no\"", "'data': rearrange: no: No such file"),
-        ("tape = \"run.tape\"", "rearrange = \"text\"", "forebay convert` makes a Parquet"),
+        (
+            "policy = \"noop\"",
+            "policy = \"noop\"\nrearrange = \"no\"",
+            "'data': rearrange: no: No such file",
+        ),
+        (
+            "policy = \"noop\"",
+            "policy = \"noop\"\nrearrange = \"text\"",
+            "forebay convert` makes a Parquet",
+        ),
     ] {
         fs::write(folder.path("text"), "a line\n").unwrap();
         let sized = whole.replace("offset = \"4MiB\"", "offset = \"4MiB\"\nsize = \"1MiB\"");
@@ -336,40 +340,6 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
     serving.stop();
     let serving = Serving::start(&folder, &["serve.toml"]);
     serving.stop();
-}
-
-#[test]
-fn a_tape_that_cannot_be_written_ends_nothing() {
-    if !have(&["nbdcopy"]) {
-        return;
-    }
-    let folder = Folder::new();
-    folder.holes("disk", 8 << 20);
-    fs::create_dir(folder.path("tapes")).unwrap();
-    let config = |policy| {
-        format!(
-            "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\npage_cache = true\n\
-             policy = \"{policy}\"\ntape = \"tapes/run.tape\"\n"
-        )
-    };
-    fs::write(folder.path("serve.toml"), config("noop")).unwrap();
-    let serving = Serving::start(&folder, &["serve.toml"]);
-    fs::rename(folder.path("tapes"), folder.path("moved")).unwrap();
-    fs::write(folder.path("serve.toml"), config("mq-deadline")).unwrap();
-    serving.signal("-HUP");
-    soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
-    fs::write(folder.path("data"), vec![7; 1 << 20]).unwrap();
-    does(
-        &folder,
-        "nbdcopy",
-        &["data", &format!("nbd+unix:///data?socket={}", folder.socket().display())],
-    );
-    serving.signal("-INT");
-    let (status, said) = serving.ends();
-    assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("'data': tape: tapes/run.2.tape: No such file"), "{said}");
-    assert!(said.contains("'data' has mq-deadline now"), "{said}");
-    assert!(folder.read("disk")[..1 << 20].iter().all(|byte| *byte == 7));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use forebay_core::catalog::POLICIES;
+
 use crate::command::{Folder, SPC, ends, fails, forebay, json};
 
 #[test]
@@ -14,9 +16,10 @@ fn mistakes_in_options_say_what_is_right() {
     };
     let noop = ["--device", "sata250", "--policy", "noop"];
     let with = |more: [&'static str; 2]| [&noop[..], &more].concat();
+    let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
     simulate(
         &["--device", "sata250", "--policy", "nope"],
-        &["nope", "noop, clook, deadline, anticipatory, cfq, none, mq-deadline, bfq, kyber, bid"],
+        &["no policy 'nope' (did you mean none?), expected one of", &names.join(", ")],
     );
     simulate(&["--device", "sata250", "--policy", "cfq:quantun=2"], &["quantun", "quantum"]);
     simulate(&["--device", "sata250", "--policy", "cfq:quantum=0"], &["got '0'", "at least 1"]);
@@ -167,6 +170,33 @@ fn listings_name_everything_that_can_be_asked_for() {
     }
 }
 
+/// A disk whose seeks are a table, so that no other media rate can be tried.
+const KNOWN: &str = r#"
+kind = "hdd"
+name = "known"
+description = "a disk of which everything is known"
+[geometry]
+heads = 2
+rpm = 7200
+[[zone]]
+first_cylinder = 0
+last_cylinder = 9999
+sectors_per_track = 1000
+[seek]
+distances_cylinders = [1, 9999]
+times_ms = [1.0, 12.0]
+write_settle_ms = 0.5
+[switch]
+head_ms = 0.5
+cylinder_ms = 1.0
+[command]
+overhead_ms = 0.1
+[power]
+idle_w = 6.0
+seek_w = 10.0
+transfer_w = 8.0
+"#;
+
 #[test]
 fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
     let folder = Folder::new();
@@ -191,6 +221,26 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
         &on("sata250"),
         &["--fit-device", "records no latencies", "leave --fit-device out"],
     );
+    // Every track and seek of this disk is known, and it has neither queue nor write cache.
+    let known = folder.file("known.toml", KNOWN);
+    refused(
+        &measured,
+        &on(known.to_str().unwrap()),
+        &[
+            "--fit-device on known: got a device without any",
+            "[queue] depth",
+            "[write_cache]",
+            "media rate",
+        ],
+    );
+    for change in [":queue-depth=2", ":queue-depth=1"] {
+        let named = format!("{}{change}", known.display());
+        let is_fitted = change.ends_with('2');
+        let mut command = advise(&measured, &["--fit-device", "--device", &named]);
+        let (said, err) = ends(&mut command, if is_fitted { 0 } else { 2 });
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("catch_margin_ms = ") == is_fitted, "{said}{err}");
+    }
     let (said, _) = ends(&mut advise(&measured, &["--device", "fixed:100"]), 0);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

@@ -6,7 +6,7 @@ mod schedulers;
 mod shapers;
 mod yardsticks;
 
-pub use crate::contract::parameter::{Listed, Parameter};
+pub use crate::contract::parameter::{Listed, Origin, Parameter};
 pub use crate::contract::policy::PolicyVisitor;
 pub use crate::elevator::BLOCK_PARAMETERS;
 pub use arrays::{ARRAYS, array_ssds, is_array, volume_bytes, with_rules};

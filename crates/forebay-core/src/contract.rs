@@ -7,6 +7,7 @@
 mod bare;
 pub mod bytes;
 pub mod device;
+pub mod near;
 pub mod observer;
 pub mod outcome;
 pub mod parameter;

@@ -2,7 +2,7 @@
 
 use forebay_core::device::drive::{BufferSpec, DriveSpec, ReadAhead};
 use forebay_core::device::hdd::HddSpec;
-use forebay_core::{Spec, SpecError};
+use forebay_core::{Nanos, Spec, SpecError};
 
 use super::file::{DeviceFile, Fault};
 
@@ -16,6 +16,11 @@ pub(super) enum Wrong {
 
 /// The bare word for arm and platters alone.
 pub(super) const PLAIN: &str = "plain";
+
+/// The catch margin of a disk that nobody measured, in revolutions: measured desktop disks have 0.33 and 0.45.
+pub(super) const MARGIN_TURNS: f64 = 0.36;
+/// The least and the greatest that it may be.
+pub(super) const MARGIN_RANGE_TURNS: [f64; 2] = [0.25, 0.45];
 
 /// The buffer of a drive that queues commands and whose file names none: 8 MiB in 16 segments, which
 /// reads ahead by half a segment. Common figures of SATA drives; it stands in for the read-ahead
@@ -53,8 +58,34 @@ impl DeviceFile {
             Some(drive) => asked.caching(drive),
             None => self.queueing(&disk).map_err(Wrong::File)?,
         };
-        drive.controller.queue.depth = depth;
+        let queue = &mut drive.controller.queue;
+        if self.is_margin_unknown(depth) {
+            queue.catch_margin = turns(&disk, MARGIN_TURNS);
+        }
+        queue.depth = depth;
         Ok((disk, Some(drive)))
+    }
+
+    /// Whether nobody says how the drive ranks `depth` commands: its file knows of one at a time.
+    fn is_margin_unknown(&self, depth: u32) -> bool {
+        let tables = self.tables();
+        depth > 1 && tables.queue_depth().is_none_or(|own| own <= 1) && !tables.has_catch_margin()
+    }
+
+    /// The least and the greatest catch margin that the drive may have, where that is a guess: as the file says, or
+    /// as disks have it where the file does not know of a queue; none of a drive that ranks no commands.
+    pub(super) fn catch_margin_range(
+        &self,
+        disk: &HddSpec,
+        drive: Option<&DriveSpec>,
+    ) -> Result<Option<[Nanos; 2]>, Fault> {
+        let stated = self.tables().catch_margin_range()?;
+        let depth = drive.map_or(1, |drive| drive.controller.queue.depth);
+        if depth <= 1 {
+            return Ok(None);
+        }
+        let assumed = MARGIN_RANGE_TURNS.map(|share| turns(disk, share));
+        Ok(stated.or(self.is_margin_unknown(depth).then_some(assumed)))
     }
 
     /// A plain disk with what a drive that queues commands has too: a track buffer.
@@ -63,6 +94,11 @@ impl DeviceFile {
         controller.buffer = Some(TRACK_BUFFER);
         Ok(DriveSpec { disk: disk.clone(), format: None, controller })
     }
+}
+
+/// So much of a revolution of `disk`.
+fn turns(disk: &HddSpec, share: f64) -> Nanos {
+    Nanos::from_secs_f64(disk.revolution.as_secs_f64() * share)
 }
 
 /// What is said behind a name.

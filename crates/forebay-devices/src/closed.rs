@@ -2,9 +2,7 @@
 //!
 //! What a host does beside the drive is kept apart ([`Host`]): the pause between a completion and the
 //! next I/O, and the time it takes to wake up where it sleeps while its only I/O is under way. What the
-//! drive has no room for waits in the host, which sends on the I/O that comes next in the order of
-//! addresses, as Linux's mq-deadline does: with more I/Os than the drive takes their latencies spread
-//! evenly, up to half as long again as the mean.
+//! drive has no room for waits in the host ([`Order`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,6 +20,17 @@ pub struct Pause {
     pub wake: Nanos,
 }
 
+/// In what order a host sends on what waits for room in the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// In the order of addresses, as Linux's mq-deadline does: with more I/Os than the drive takes their
+    /// latencies spread evenly, up to half as long again as the mean.
+    #[default]
+    Address,
+    /// First come, first served.
+    Arrival,
+}
+
 /// What the host of a measurement adds; no part of the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Host {
@@ -29,6 +38,8 @@ pub struct Host {
     pub reads: Pause,
     /// To writes.
     pub writes: Pause,
+    /// And in what order it sends I/Os on.
+    pub order: Order,
 }
 
 impl Host {
@@ -67,7 +78,7 @@ pub struct Length {
     pub warm: u64,
     /// I/Os that count.
     pub ios: u64,
-    /// The end, if it comes first.
+    /// The end, if it comes first: what completes later does not count.
     pub until: Nanos,
 }
 
@@ -88,9 +99,26 @@ struct Run<'a, D: Device> {
     owners: Vec<(u64, Owner)>,
     /// Where each clone of each job goes on.
     next: Vec<Vec<u64>>,
+    now: Nanos,
     random: u64,
     issued: u64,
 }
+
+/// The row of random I/O on a disk for a minute, as fio would measure it with one job: the host sends I/Os on as
+/// they come.
+pub fn play_disk<D: Device>(device: &mut D, op: Op, block_bytes: u32, depth: u32) -> SweepRow {
+    let job = Job::random(op, block_bytes, depth);
+    let host = Host { order: Order::Arrival, ..Host::default() };
+    let length = Length { warm: 0, ios: DISK_IOS_MAX, until: DISK_RUN };
+    let rows = play(device, std::slice::from_ref(&job), host, length);
+    let none = || row(op, &job, Vec::new(), 1.0);
+    rows.into_iter().flatten().next().unwrap_or_else(none)
+}
+
+/// How long each row of a disk is measured.
+const DISK_RUN: Nanos = Nanos::from_secs(60);
+/// I/Os of such a row at most: a device that answers all from a cache ends sooner.
+const DISK_IOS_MAX: u64 = 1_000_000;
 
 /// Measures `jobs`, which run at the same time, on `device`, which is idle. The rows of each job are its
 /// reads, then its writes, without those of which there are none.
@@ -103,8 +131,11 @@ pub fn play<D: Device>(
     let mut run = Run::new(device, jobs, host);
     let mut latencies_ns = vec![[Vec::new(), Vec::new()]; jobs.len()];
     let (mut count, mut begun, mut now) = (0, Nanos::ZERO, Nanos::ZERO);
-    while count < length.warm + length.ios && now < length.until {
+    while count < length.warm + length.ios {
         let Some((at, op, job, latency)) = run.step() else { break };
+        if at > length.until {
+            break;
+        }
         now = at;
         count += 1;
         if count == length.warm {
@@ -126,11 +157,13 @@ impl<'a, D: Device> Run<'a, D> {
     fn new(device: &'a mut D, jobs: &'a [Job], host: Host) -> Run<'a, D> {
         let capacity = device.capacity();
         let (mut issues, mut number) = (BinaryHeap::new(), 0);
+        // Not all at once: fio begins with one after the other. What is served as it comes is there from the start,
+        // for the drive to choose from.
+        let apart_ns = if host.order == Order::Arrival { 0 } else { 500 };
         for (index, job) in (0..).zip(jobs) {
             for outstanding in 0..job.depth {
                 let owner = (index, outstanding % job.clones.max(1));
-                // Not all at once: fio begins with one after the other.
-                issues.push(Reverse((Nanos(500 * number), number, owner)));
+                issues.push(Reverse((Nanos(apart_ns * number), number, owner)));
                 number += 1;
             }
         }
@@ -140,25 +173,32 @@ impl<'a, D: Device> Run<'a, D> {
         };
         let next = jobs.iter().map(starts).collect();
         let (waiting, owners) = (Vec::new(), Vec::new());
-        let (head, random, issued) = (0, 7, number);
-        Run { device, jobs, host, issues, waiting, head, owners, next, random, issued }
+        // Measured drives were fitted on these places, which fits of theirs are to find again.
+        let random = if host.order == Order::Arrival { number } else { 7 };
+        let (head, issued, now) = (0, number, Nanos::ZERO);
+        Run { device, jobs, host, issues, waiting, head, owners, next, now, random, issued }
     }
 
     /// Goes on to the next completion: when the host sees it, its operation, job and latency.
     fn step(&mut self) -> Option<(Nanos, Op, usize, Nanos)> {
         loop {
-            let done = self.device.next();
             let issue = self.issues.peek().map(|Reverse((at, _, owner))| (*at, *owner));
+            // What is due comes before the device is asked: a drive may choose among all that came.
+            let is_arrival = self.host.order == Order::Arrival;
+            let is_due = is_arrival && issue.is_some_and(|(at, _)| at <= self.now);
+            let done = if is_due { None } else { self.device.next() };
             match (done, issue) {
                 (Some(done), issue) if issue.is_none_or(|(at, _)| done <= at) => {
+                    self.now = done;
                     return Some(self.complete(done));
                 }
                 (_, Some((at, owner))) => {
                     self.issues.pop();
+                    self.now = self.now.max(at);
                     let request = self.request(at, owner);
                     self.owners.push((request.id, owner));
                     self.waiting.push(request);
-                    self.start(at);
+                    self.start(self.now);
                 }
                 (_, None) => return None,
             }
@@ -178,11 +218,14 @@ impl<'a, D: Device> Run<'a, D> {
         (seen, io.op, owner.0 as usize, seen - io.at)
     }
 
-    /// Sends on what the device has room for, in the order of addresses.
+    /// Sends on what the device has room for.
     fn start(&mut self, now: Nanos) {
         while self.device.room() && !self.waiting.is_empty() {
-            let ahead = |io: &Request| io.offset.wrapping_sub(self.head);
-            let next = (0..self.waiting.len()).min_by_key(|at| ahead(&self.waiting[*at]));
+            let rank = |io: &Request| match self.host.order {
+                Order::Address => io.offset.wrapping_sub(self.head),
+                Order::Arrival => io.id,
+            };
+            let next = (0..self.waiting.len()).min_by_key(|at| rank(&self.waiting[*at]));
             let io = self.waiting.swap_remove(next.unwrap_or(0));
             self.head = io.offset;
             self.device.start(now, io);
@@ -200,7 +243,12 @@ impl<'a, D: Device> Run<'a, D> {
             *next = offset + u64::from(block_bytes);
             offset
         };
-        let reads = (self.draw() >> 11) as f64 / (1_u64 << 53) as f64 >= 1.0 - reads_share;
+        // Where I/Os go by arrival nothing is drawn for a job that only reads or only writes.
+        let is_one = reads_share <= 0.0 || reads_share >= 1.0;
+        let reads = match self.host.order {
+            Order::Arrival if is_one => reads_share >= 1.0,
+            _ => (self.draw() >> 11) as f64 / (1_u64 << 53) as f64 >= 1.0 - reads_share,
+        };
         let op = if reads { Op::Read } else { Op::Write };
         self.issued += 1;
         let (len, stream) = (block_bytes, (job << 16) + clone);
@@ -228,7 +276,8 @@ fn row(op: Op, job: &Job, mut latencies_ns: Vec<u64>, seconds: f64) -> SweepRow 
         block_bytes: job.block_bytes,
         depth: job.depth,
         iops: count as f64 / seconds,
-        mean_us: Some(latencies_ns.iter().map(|ns| us(*ns)).sum::<f64>() / count as f64),
+        mean_us: (count > 0)
+            .then(|| latencies_ns.iter().map(|ns| us(*ns)).sum::<f64>() / count as f64),
         p50_us: percentile(0.5),
         p99_us: percentile(0.99),
         p999_us: percentile(0.999),
@@ -262,9 +311,25 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_in_the_host_may_go_first_come_first_served() {
+        let host = Host { order: Order::Arrival, ..Host::default() };
+        let row = only(Job::random(Op::Write, 4096, 8), host);
+        // Each waits for all the others.
+        assert_eq!((row.p50_us, row.p99_us), (Some(8_000.0), Some(8_000.0)), "{row:?}");
+    }
+
+    #[test]
+    fn a_disk_s_row_lasts_a_minute() {
+        let row = play_disk(&mut Fixed::new(100.0).unwrap(), Op::Read, 4096, 4);
+        assert!((row.iops - 100.0).abs() < 0.1 && row.depth == 4, "{row:?}");
+        let never = play_disk(&mut Fixed::new(0.01).unwrap(), Op::Write, 4096, 1);
+        assert_eq!((never.iops, never.mean_us, never.op), (0.0, None, Op::Write));
+    }
+
+    #[test]
     fn a_host_pauses_between_ios_and_wakes_late_for_its_only_one() {
         let pause = Pause { gap: Nanos::from_micros(250), wake: Nanos::from_micros(750) };
-        let host = Host { reads: pause, writes: Pause::default() };
+        let host = Host { reads: pause, ..Host::default() };
         let alone = only(Job::random(Op::Read, 4096, 1), host);
         assert!((alone.iops - 500.0).abs() < 1.0 && alone.p50_us == Some(1_750.0), "{alone:?}");
         let two = only(Job::random(Op::Read, 4096, 2), host);

@@ -126,7 +126,7 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     let mut said = Vec::new();
     let mut notes = Notes::new();
     let bus = bus_times(path, beside);
-    let controller = controller::read(&disk, bus).map_err(malformed(path))?;
+    let controller = controller::read(&disk, bus, &mut notes).map_err(malformed(path))?;
     model::list_unknown(&disk, controller::WITHOUT_EFFECT, &mut notes);
     say(path, &mut notes, &mut said);
     let (model_path, model) = model_of(&disk, path, beside)?;
@@ -234,17 +234,25 @@ fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
     }
 }
 
-/// What the slowest bus of the experiment beside the drive takes, ms a sector read and written;
-/// no time where there is none or it cannot be read.
+/// What the slowest bus of the experiment beside the drive takes, ms a sector read and written, or its
+/// slowest controller if that takes longer, as in DiskSim; no time where there is no experiment or it
+/// cannot be read.
 fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return [0.0; 2] };
-    let Ok(text) = beside(&format!("{stem}.parv")) else { return [0.0; 2] };
-    let blocks = libparam::parse(&text).unwrap_or_default();
+    // DiskSim calls some drives NAME_validate and their experiment NAME.
+    let stems = [Some(stem), stem.strip_suffix("_validate")].into_iter().flatten();
+    let text = stems.map(|stem| beside(&format!("{stem}.parv"))).find_map(Result::ok);
+    let blocks = text.and_then(|text| libparam::parse(&text).ok()).unwrap_or_default();
     let mut times = [0.0_f64; 2];
-    for bus in blocks.iter().filter(|block| block.kind == "disksim_bus").map(Params::new) {
-        for (time, way) in times.iter_mut().zip(["Read", "Write"]) {
-            let ms = bus.or_zero(&format!("{way} block transfer time")).unwrap_or(0.0);
-            *time = time.max(ms.clamp(0.0, 1_000.0));
+    for block in &blocks {
+        let keys = match &block.kind[..] {
+            "disksim_bus" => ["Read block transfer time", "Write block transfer time"],
+            "disksim_ctlr" => ["Bulk sector transfer time"; 2],
+            _ => continue,
+        };
+        let params = Params::new(block);
+        for (time, key) in times.iter_mut().zip(keys) {
+            *time = time.max(params.or_zero(key).unwrap_or(0.0).clamp(0.0, 1_000.0));
         }
     }
     times
@@ -331,6 +339,46 @@ mod tests {
         assert!(imported.notes.iter().any(|note| note.contains("Oddity = 7 is not modelled")));
         let text = write::text(&imported.name, "here", &imported.drive);
         assert!(read_spec(Path::new("d.toml"), &text).is_ok(), "{text}");
+    }
+
+    #[test]
+    fn the_bus_is_as_slow_as_its_slowest_part() {
+        let parv = "disksim_bus B { Read block transfer time = 0.2, Write block transfer time = 0.1 }\n\
+                    disksim_ctlr C { Bulk sector transfer time = 0.15 }\n";
+        let bus = |drive: &str, file: &str| {
+            let beside = |name: &str| match name == file {
+                true => Ok(parv.to_string()),
+                false => Err(std::io::ErrorKind::NotFound.into()),
+            };
+            let bus = import_text(Path::new(drive), WHOLE, &beside).unwrap().drive.controller.bus;
+            (bus.read_ns_per_sector, bus.write_ns_per_sector)
+        };
+        assert_eq!(bus("x.diskspecs", "x.parv"), (2e5, 1.5e5));
+        assert_eq!(bus("x_validate.diskspecs", "x.parv"), (2e5, 1.5e5));
+        assert_ne!(bus("x.diskspecs", "y.parv"), (2e5, 1.5e5));
+    }
+
+    #[test]
+    fn what_changes_times_is_honored_or_told() {
+        let with = |said: &str| alone(&WHOLE.replace("Oddity = 7", said)).unwrap();
+        let noted = |said: &str| {
+            let key = said.split(" =").next().unwrap();
+            let is_of = |note: &String| note.contains(key) && note.contains("not modelled");
+            with(said).notes.iter().any(is_of)
+        };
+        for key in ["Combine seq writes", "Write hit stop prefetch", "Immed transfer partial hit"] {
+            assert!(noted(&format!("{key} = 0")) && !noted(&format!("{key} = 1")), "{key}");
+        }
+        assert!(noted("Minimum read-ahead (blks) = 16") && !noted("Minimum read-ahead (blks) = 0"));
+        assert!(noted("Set watermark by reqsize = 0, High (read) water mark = 0.5"));
+        assert!(!noted("Set watermark by reqsize = 1, High (read) water mark = 0.5"));
+        let away = "First reselect overhead = 0.2, Write disconnect overhead = 0.3";
+        let overheads = |said: &str| with(said).drive.controller.overheads;
+        let lets_go = overheads(away);
+        assert_eq!((lets_go.reselect.0, lets_go.write_disconnect.0), (200_000, 300_000));
+        let stays = overheads(&format!("{away}, Never disconnect = 1"));
+        assert_eq!((stays.reselect.0, stays.write_disconnect.0), (0, 0));
+        assert_eq!(stays.extra_disconnect, None);
     }
 
     #[test]

@@ -260,6 +260,16 @@ impl Tables<'_> {
         })
     }
 
+    /// The commands that the drive takes at a time, if the file says so.
+    pub(super) fn queue_depth(&self) -> Option<u32> {
+        self.queue.map(|table| table.get_ref().depth)
+    }
+
+    /// Whether the file says how much earlier than a sector the head has to be there.
+    pub(super) fn has_catch_margin(&self) -> bool {
+        self.queue.is_some_and(|table| table.get_ref().catch_margin_ms.is_some())
+    }
+
     /// The least and the greatest catch margin that the drive may have, if the file says so.
     pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, Fault> {
         let Some(table) = self.queue else { return Ok(None) };

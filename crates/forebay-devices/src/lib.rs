@@ -27,6 +27,7 @@ pub mod write;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use forebay_core::contract::near;
 use forebay_core::device::drive::{Controller, Drive, DriveSpec};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::hdd::{Hdd, HddSpec, SeekSpec};
@@ -139,7 +140,8 @@ impl OpenDevice {
         let model = DeviceModel::Drive(Box::new(drive.at_queue_depth(depth)?));
         let name = format!("{}:queue-depth={depth}", self.name);
         let drive = self.changed(|controller| controller.queue.depth = depth);
-        Some(OpenDevice { name, model, drive, ..self.clone() })
+        let catch_margin_range = self.catch_margin_range.filter(|_| depth > 1);
+        Some(OpenDevice { name, model, drive, catch_margin_range, ..self.clone() })
     }
 
     /// The same disk with an arm that is always where it has to be: the platters still have to turn. None of what
@@ -477,10 +479,9 @@ fn read_changed(
         Some(_) => &[],
     };
     let (notes, sources) = (file.notes(), Sources::of(text, left_out));
-    let range = file.tables().catch_margin_range().map_err(malformed)?;
+    let catch_margin_range = file.catch_margin_range(&disk, drive.as_ref()).map_err(malformed)?;
     let evidence = evidence::checked(file.evidence, &sources).map_err(malformed)?;
     let price = price::checked(file.price).map_err(malformed)?;
-    let catch_margin_range = range.filter(|_| drive.is_some());
     let shingled = file.shingled;
     let summary = if shingled { format!("{summary}, shingled") } else { summary };
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
@@ -533,28 +534,10 @@ fn hint(nearest: &Option<&'static str>) -> String {
     nearest.map_or(String::new(), |name| format!(" (did you mean {name}?)"))
 }
 
-/// The known name with the fewest letters to change, if that is less than half of them.
+/// The bundled device that was probably meant.
 fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
-    let known = BUNDLED.iter().map(|(stem, _)| (distance(&name, stem), *stem));
-    let (changes, stem) = known.min()?;
-    (changes * 2 < stem.len()).then_some(stem)
-}
-
-/// Letters to insert, delete or replace to make one of the other (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut corner = above;
-        row[0] = above + 1;
-        for (index, &wanted) in other.iter().enumerate() {
-            let replaced = corner + usize::from(letter != wanted);
-            corner = row[index + 1];
-            row[index + 1] = replaced.min(corner + 1).min(row[index] + 1);
-        }
-    }
-    row[other.len()]
+    let names: Vec<&'static str> = BUNDLED.iter().map(|(stem, _)| *stem).collect();
+    near::nearest(name, &names)
 }
 
 #[cfg(test)]

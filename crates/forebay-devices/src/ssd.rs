@@ -300,7 +300,7 @@ impl SsdFile {
         let both = || {
             let reads = [("read_gap_us", of.read_gap_us), ("read_wake_us", of.read_wake_us)];
             let writes = [("write_gap_us", of.write_gap_us), ("write_wake_us", of.write_wake_us)];
-            Ok(Host { reads: pause(reads)?, writes: pause(writes)? })
+            Ok(Host { reads: pause(reads)?, writes: pause(writes)?, ..Host::default() })
         };
         both().map_err(|what: String| fault(table.span(), what))
     }

@@ -195,13 +195,6 @@ fn servers_of_constant_rate_open_by_spec() {
 }
 
 #[test]
-fn letters_to_change() {
-    assert_eq!(distance("", "abc"), 3);
-    assert_eq!(distance("kitten", "sitting"), 3);
-    assert_eq!(distance("sata", "sata"), 0);
-}
-
-#[test]
 fn the_documented_example_is_a_device_file() {
     let page = include_str!("../../../docs/device-files.md");
     let example = page.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
@@ -231,6 +224,29 @@ fn a_guessed_catch_margin_has_a_range_that_can_be_tried() {
         let Some(drive) = &device.drive else { continue };
         let margin = drive.controller.queue.catch_margin;
         assert!(margin > Nanos::ZERO && margin.0 * 2 < drive.disk.revolution.0, "{}", device.name);
+    }
+}
+
+#[test]
+fn only_a_margin_that_nobody_states_has_a_range() {
+    assert_eq!(open("sata250:queue-depth=1").unwrap().catch_margin_range(), None);
+    assert_eq!(open("sata250").unwrap().at_queue_depth(1).unwrap().catch_margin_range(), None);
+    assert!(open("sata250").unwrap().at_queue_depth(2).unwrap().catch_margin_range().is_some());
+    // DiskSim says how its drives choose.
+    let whole = include_str!("../../../fuzz/seeds/disksim/hplplus10");
+    for (queue, is_stated) in [("Print stats = 1", false), ("Max queue length = 32", true)] {
+        let text = whole.replace("Oddity = 7", queue);
+        let beside = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        let drive = disksim::import_text(Path::new("x.diskspecs"), &text, &beside).unwrap().drive;
+        let text = write::text("x", "here", &drive);
+        assert_eq!(read(Path::new("x.toml"), &text).unwrap().catch_margin_range(), None, "{queue}");
+        // Where it has no queue, nobody says how it would choose.
+        let deeper = Spec::parse("x.toml:queue-depth=16").unwrap();
+        let deeper = read_changed(Path::new("x.toml"), &text, Some(&deeper)).unwrap();
+        assert_eq!(deeper.catch_margin_range().is_none(), is_stated, "{queue}");
+        let margin = deeper.catch_margin().unwrap().as_secs_f64();
+        let turns = margin / deeper.revolution().unwrap().as_secs_f64();
+        assert!((turns - if is_stated { 0.0 } else { 0.36 }).abs() < 1e-6, "{turns}");
     }
 }
 

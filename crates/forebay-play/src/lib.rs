@@ -18,7 +18,6 @@ mod verdict;
 mod watch;
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -31,7 +30,6 @@ use forebay_live::{CpuTime, Lanes, Patterned, Punctual, run};
 use forebay::input::Input;
 use forebay::progress::Meter;
 use forebay::replayed::{Replay, Replayed, Setup};
-use forebay::tape::{Blank, Header, Tape};
 use forebay_show::quantities::seconds;
 
 pub use error::Error;
@@ -65,8 +63,6 @@ pub struct Plan<'a> {
     pub length: Option<Nanos>,
     /// Whether the driver runs before everything else on its processor; needs root.
     pub realtime: bool,
-    /// The tape to write: every call to the policy, with its answer.
-    pub tape: Option<&'a Path>,
 }
 
 /// Plays `input` on `on`. It ends early, with the results so far, once `stop` is set; `tell` is told
@@ -84,9 +80,8 @@ pub fn play(
 ) -> Result<PlayResult, Error> {
     // Whether it may, before anything is created; while the trace is read there is no hurry.
     drop(punctual(plan)?);
-    let blank = plan.tape.map(|path| Blank::new(path, &input.path)).transpose()?;
     let prepared = on.prepare(input, plan)?;
-    played(input, prepared, plan, blank, stop, tell)
+    played(input, prepared, plan, stop, tell)
 }
 
 /// Puts this thread first, as far as `plan` has it.
@@ -139,17 +134,11 @@ fn played(
     input: &Input,
     prepared: Prepared<'_>,
     plan: Plan<'_>,
-    blank: Option<Blank>,
     stop: &AtomicBool,
     tell: impl FnMut(&News),
 ) -> Result<PlayResult, Error> {
     let mut policy = prepared.policy(plan.policy)?;
     let is_volume = prepared.is_volume();
-    let header = Header { policy: plan.policy.to_string(), lanes: prepared.policy_lanes };
-    let tape = blank.map(|blank| blank.begin(&header));
-    if let Some(tape) = &tape {
-        policy = Box::new(tape.record(policy));
-    }
     let mut going = |_| match stop.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
@@ -199,7 +188,6 @@ fn played(
     }
     let (lanes, placement) = (&lanes, policy.figures());
     drop(policy);
-    let tape = tape.map(Tape::finish);
     let gone = lanes.targets().into_iter().filter(|target| !target.is_in_place());
     notes.extend(gone.map(|target| {
         let path = target.path().display();
@@ -218,7 +206,6 @@ fn played(
         placement,
         notes,
         flush_error,
-        tape,
     };
     let mut result = played.result(&watch);
     workload.tell_lag(&mut result.figures);

@@ -1,11 +1,10 @@
 //! What a trace is played on, as whoever asks names it: the options of the command, which are those of Python's `play`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use forebay::devices::{self, OpenDevice};
 use forebay::simulate::Bed;
 use forebay_core::device::failing::Failure;
-use forebay_trace::write::Kept;
 
 use crate::error::{Error, unfit};
 use crate::{AS_RECORDED, Driver, OF_DRIVES, On, OnVolume, Real};
@@ -42,8 +41,6 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Found {
     what: What,
-    /// The files that models were read from.
-    models: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -70,9 +67,6 @@ impl Place {
         if !(1..=DEPTH.1).contains(&depth) {
             return Err(unfit(format!("--depth: got {depth}, expected 1 to {}", DEPTH.1)));
         }
-        let models =
-            self.emulate.iter().chain(self.flash.iter().filter(|_| self.emulate.is_some()));
-        let models: Vec<String> = models.cloned().collect();
         let what = if let Some(disk) = &self.emulate {
             let open =
                 |name: &String| devices::open(name).map(Box::new).map_err(forebay::Error::from);
@@ -91,7 +85,7 @@ impl Place {
                 depth,
             })
         };
-        Ok(Found { what, models })
+        Ok(Found { what })
     }
 
     /// What excludes each other, and what there must be one of.
@@ -154,19 +148,6 @@ impl Found {
         let unsaid = if matches!(self.what, What::Volume(_)) { OF_DRIVES } else { AS_RECORDED };
         asked.unwrap_or(unsaid)
     }
-
-    /// Refuses a tape that would be written over the `trace` or a model's file, or of a volume, whose drives have a
-    /// policy each. Targets are held against it when they are opened.
-    ///
-    /// # Errors
-    /// One that would.
-    pub fn refuse_tape(&self, tape: &Path, trace: Kept) -> Result<(), Error> {
-        if matches!(self.what, What::Volume(_)) {
-            return Err(unfit("got --volume and --tape, expected one of them".into()));
-        }
-        let kept = devices::and_kept(trace, self.models.iter().map(String::as_str));
-        Ok(kept.refuse(tape).map_err(forebay::Error::from)?)
-    }
 }
 
 #[cfg(test)]
@@ -214,24 +195,5 @@ mod tests {
         assert_eq!((found.policy(None), found.policy(Some("cfq"))), (AS_RECORDED, "cfq"));
         let found = emulated.find().unwrap();
         assert!(matches!(found.on(), On::Emulated(bed) if bed.flash.is_none()));
-    }
-
-    #[test]
-    fn a_tape_is_not_written_over_what_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let drive = folder.path().join("drive.toml");
-        let text = std::fs::read_to_string(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../forebay-devices/devices/sata250.toml"
-        ));
-        std::fs::write(&drive, text.unwrap()).unwrap();
-        let place = Place { emulate: Some(drive.display().to_string()), ..Place::default() };
-        let found = place.find().unwrap();
-        let said = found.refuse_tape(&drive, Kept::default()).unwrap_err().to_string();
-        assert!(said.contains("a file that is read"), "{said}");
-        let on_volume = Place { volume: vec!["d".into()], ..Place::default() }.find().unwrap();
-        let said = on_volume.refuse_tape(&drive, Kept::default()).unwrap_err().to_string();
-        assert!(said.contains("--volume and --tape"), "{said}");
-        assert!(found.refuse_tape(&folder.path().join("tape"), Kept::file(&drive)).is_ok());
     }
 }

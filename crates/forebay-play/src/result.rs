@@ -74,10 +74,6 @@ pub struct PlayResult {
     pub placement: BTreeMap<&'static str, f64>,
     /// What the user should know of targets and driver.
     pub notes: Vec<String>,
-    /// Calls on the tape, where one was to be written and could be.
-    pub tape_calls: Option<u64>,
-    /// Why the tape that was to be written could not be.
-    pub tape_error: Option<String>,
     /// Why a volume could not be flushed at the end, so that not all that was written may be kept.
     pub flush_error: Option<String>,
 }
@@ -138,7 +134,6 @@ pub(super) struct Played<'a> {
     pub(super) placement: Vec<Figure>,
     pub(super) notes: Vec<String>,
     pub(super) flush_error: Option<String>,
-    pub(super) tape: Option<Result<u64, forebay::Error>>,
 }
 
 impl Played<'_> {
@@ -181,9 +176,7 @@ impl Played<'_> {
             targets,
             placement: self.placement.into_iter().collect(),
             notes: self.notes,
-            tape_calls: self.tape.as_ref().and_then(|tape| tape.as_ref().ok().copied()),
             flush_error: self.flush_error,
-            tape_error: self.tape.and_then(|tape| tape.err().map(|error| error.to_string())),
             figures,
         };
         verdict::judge(&mut result);

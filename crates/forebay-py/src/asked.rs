@@ -9,7 +9,7 @@ use std::sync::Arc;
 use forebay::progress::Told;
 use forebay::verb::{Answered, OpenTrace, Session, TraceInput, Verb, answer};
 use forebay_ask::{
-    Arity, AskError, Face, Given, Input, Spelling, named, paragraphs, read, spelled,
+    Arity, AskError, Face, Given, Input, Spelling, named, paragraphs, python_name, read, spelled,
 };
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::Kept;
@@ -53,18 +53,14 @@ fn name_of<V: Verb>() -> String {
 /// The inputs that Python offers, those that come by place first.
 fn inputs<V: Verb>() -> Vec<Input> {
     let offered = V::inputs().into_iter().filter(|input| input.face != Face::Command);
-    let (mut first, rest): (Vec<Input>, Vec<Input>) =
-        offered.partition(|input| input.is_positional);
+    let (mut first, rest): (Vec<Input>, Vec<Input>) = offered.partition(is_by_place);
     first.extend(rest);
     first
 }
 
-/// Python's own words get an underscore.
-fn keyword(name: &str) -> String {
-    match name {
-        "from" | "in" | "is" | "as" | "with" | "class" | "lambda" => format!("{name}_"),
-        name => name.to_string(),
-    }
+/// The file to write may come by its place too.
+fn is_by_place(input: &Input) -> bool {
+    input.is_positional || input.name == "output"
 }
 
 /// Adds verb `V` to the package.
@@ -86,11 +82,11 @@ fn parameters(inputs: &[Input]) -> String {
     let mut all = Vec::new();
     let mut are_keywords = false;
     for input in inputs {
-        if !input.is_positional && !are_keywords {
+        if !is_by_place(input) && !are_keywords {
             all.push("*".to_string());
             are_keywords = true;
         }
-        let name = keyword(input.name);
+        let name = python_name(input.name);
         all.push(match input.is_required() {
             true => name,
             false => format!("{name}={}", default(input)),
@@ -127,7 +123,7 @@ fn docstring<V: Verb<Beyond: Yield>>() -> String {
                 input.choices.iter().map(|choice| format!("{:?}", choice.name)).collect();
             said += &format!(" ({})", names.join(", "));
         }
-        lines.push(format!("{}: {}.", keyword(input.name), spell(&said)));
+        lines.push(format!("{}: {}.", python_name(input.name), spell(&said)));
     }
     lines.push("names: a Trace whose stream and volume names a table uses.".into());
     lines.push(String::new());
@@ -142,7 +138,7 @@ pub(crate) fn stub<V: Verb<Beyond: Yield>>() -> String {
     let mut lines = vec![format!("def {}(", name_of::<V>())];
     let mut are_keywords = false;
     for input in inputs::<V>() {
-        if !input.is_positional && !are_keywords {
+        if !is_by_place(&input) && !are_keywords {
             lines.push("    *,".into());
             are_keywords = true;
         }
@@ -170,7 +166,7 @@ pub(crate) fn stub<V: Verb<Beyond: Yield>>() -> String {
             }
             Arity::List => format!("{each} | Sequence[{each}] | None"),
         };
-        let name = keyword(input.name);
+        let name = python_name(input.name);
         lines.push(match input.is_required() {
             true => format!("    {name}: {annotation},"),
             false => format!("    {name}: {annotation} = {},", default(&input)),
@@ -212,7 +208,7 @@ fn collected(
     given: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Given> {
     let mut all: Vec<(String, Bound<'_, PyAny>)> = Vec::new();
-    let by_place = inputs.iter().filter(|input| input.is_positional);
+    let by_place = inputs.iter().filter(|input| is_by_place(input));
     if args.len() > by_place.clone().count() {
         let (most, got) = (by_place.count(), args.len());
         return Err(PyTypeError::new_err(format!("takes {most} positional arguments, got {got}")));
@@ -222,7 +218,7 @@ fn collected(
     }
     for (key, value) in given.into_iter().flat_map(|given| given.iter()) {
         let key: String = key.extract()?;
-        let name = inputs.iter().find(|input| keyword(input.name) == key);
+        let name = inputs.iter().find(|input| python_name(input.name) == key);
         all.push((name.map_or(key, |input| input.name.to_string()), value));
     }
     let names = all.iter().position(|(name, _)| name == "names").map(|at| all.remove(at).1);

@@ -10,13 +10,10 @@ mod adapt;
 mod arrow;
 mod asked;
 mod batches;
-mod convert;
-mod device;
 mod error;
 mod given;
 mod listings;
 mod live;
-mod model;
 mod options;
 mod page;
 mod plan;
@@ -35,7 +32,11 @@ mod wording;
 
 use forebay::cache_curve::CacheAsk;
 use forebay::compare::CompareAsk;
+use forebay::convert::verb::ConvertAsk;
 use forebay::describe::DescribeAsk;
+use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
+use forebay::model::fit::verb::FitAsk;
+use forebay::model::generate::verb::GenerateAsk;
 use forebay::plan::capacity::CapacityAsk;
 use forebay::simulate::SimulateAsk;
 use pyo3::prelude::*;
@@ -48,17 +49,11 @@ mod _forebay {
     #[pymodule_export]
     use super::adapt::{adapt, adapt_writes};
     #[pymodule_export]
-    use super::convert::convert;
-    #[pymodule_export]
-    use super::device::{device_fit, device_import, device_validate};
-    #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
     use super::listings::{devices, policies};
     #[pymodule_export]
     use super::live::{capture, play};
-    #[pymodule_export]
-    use super::model::{fit, generate};
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
@@ -83,14 +78,20 @@ mod _forebay {
     /// The stubs of all declared verbs.
     #[pyfunction]
     fn declared_stubs() -> String {
-        let runs = [
+        [
             asked::stub::<CacheAsk>(),
             asked::stub::<CompareAsk>(),
+            asked::stub::<ConvertAsk>(),
             asked::stub::<DescribeAsk>(),
+            asked::stub::<DeviceFitAsk>(),
+            asked::stub::<DeviceImportAsk>(),
+            asked::stub::<DeviceValidateAsk>(),
+            asked::stub::<FitAsk>(),
+            asked::stub::<GenerateAsk>(),
+            asked::stub::<CapacityAsk>(),
             asked::stub::<SimulateAsk>(),
-        ];
-        let plans = [asked::stub::<CapacityAsk>()];
-        [runs.join("\n"), plans.join("\n")].join("\n")
+        ]
+        .join("\n")
     }
 
     #[pymodule_init]
@@ -103,6 +104,12 @@ mod _forebay {
         asked::add::<DescribeAsk>(module)?;
         asked::add::<SimulateAsk>(module)?;
         asked::add::<CapacityAsk>(module)?;
+        asked::add::<ConvertAsk>(module)?;
+        asked::add::<DeviceFitAsk>(module)?;
+        asked::add::<DeviceImportAsk>(module)?;
+        asked::add::<DeviceValidateAsk>(module)?;
+        asked::add::<FitAsk>(module)?;
+        asked::add::<GenerateAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -30,20 +30,18 @@ use crate::trace::Trace;
 /// mounted device is refused. `policy` is the policy in between, by default none; `flash` is what placements use
 /// beside the targets; `fail` as in `simulate`, for what is emulated. `for_` ("60s") is how long at most; `driver`
 /// "io_uring" or "threads"; `buffered` goes through the page cache; `realtime` runs before everything else on a
-/// processor (root); `depth` is how many I/Os a target is given at a time (256). `tape` is where every call to the
-/// policy is written; with `check_tape` nothing is played: a fresh policy has to answer its calls the same.
+/// processor (root); `depth` is how many I/Os a target is given at a time (256).
 ///
 /// The dict has the keys of `forebay play --format json`. Ctrl-C ends it early and raises.
 #[pyfunction]
 #[pyo3(signature = (
-    trace=None, *, target=None, map_volume=None, volume=None, emulate=None, flash=None, fail=None, policy=None,
-    for_=None, overwrite=false, driver=None, buffered=false, realtime=false, depth=None, tape=None,
-    check_tape=None, replay="open", intensity=1.0, map="scale", stream_by="thread", from_=None, names=None,
+    trace, *, target=None, map_volume=None, volume=None, emulate=None, flash=None, fail=None, policy=None,
+    for_=None, overwrite=false, driver=None, buffered=false, realtime=false, depth=None, replay="open", intensity=1.0, map="scale", stream_by="thread", from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn play<'py>(
     py: Python<'py>,
-    trace: Option<&Bound<'py, PyAny>>,
+    trace: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = given)] target: Option<PathBuf>,
     map_volume: Option<&Bound<'py, PyMapping>>,
     #[pyo3(from_py_with = several_or_none)] volume: Option<Vec<PathBuf>>,
@@ -57,8 +55,6 @@ pub(crate) fn play<'py>(
     #[pyo3(from_py_with = given)] buffered: bool,
     #[pyo3(from_py_with = given)] realtime: bool,
     #[pyo3(from_py_with = given)] depth: Option<u32>,
-    #[pyo3(from_py_with = given)] tape: Option<PathBuf>,
-    #[pyo3(from_py_with = given)] check_tape: Option<PathBuf>,
     #[pyo3(from_py_with = given)] replay: &str,
     #[pyo3(from_py_with = given)] intensity: f64,
     #[pyo3(from_py_with = given)] map: &str,
@@ -79,21 +75,8 @@ pub(crate) fn play<'py>(
         buffered,
         depth,
     };
-    let Some(trace) = trace else {
-        return match check_tape {
-            Some(path) if place.is_nowhere() && tape.is_none() => checked(py, &path),
-            Some(_) => Err(argument("check_tape", "nothing is played, so it stands alone".into())),
-            None => Err(argument("trace", "got none, expected one to play".into())),
-        };
-    };
-    if check_tape.is_some() {
-        return Err(argument("trace, check_tape", "got both, expected one of them".into()));
-    }
     let source = Source::new(trace, from_, names)?;
     let found = place.find().map_err(of_play)?;
-    if let Some(tape) = &tape {
-        found.refuse_tape(tape, source.kept()).map_err(of_play)?;
-    }
     let policy = found.policy(policy.as_deref());
     forebay_play::check(found.on(), policy).map_err(of_play)?;
     let plan = Plan {
@@ -101,7 +84,6 @@ pub(crate) fn play<'py>(
         setup: options::setup(replay, intensity, map)?,
         length: for_.map(for_what).transpose()?,
         realtime,
-        tape: tape.as_deref(),
     };
     let by = options::stream_by(stream_by)?;
     let input = detached(py, |signals| {
@@ -124,18 +106,11 @@ fn answered<'py>(
     for told in result.changed.told().into_iter().chain(result.notes.iter().cloned()) {
         warn(py, told)?;
     }
-    for error in result.flush_error.iter().chain(&result.tape_error) {
+    if let Some(error) = &result.flush_error {
         warn(py, error.clone())?;
     }
     let said = loads(py, &json(result)?)?;
     said.set_item("trace", trace.display().to_string())?;
-    Ok(said)
-}
-
-fn checked<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyDict>> {
-    let checked = detached(py, |signals| forebay::tape::check(path, |_| signals.go_on()))?;
-    let said = loads(py, &json(&checked)?)?;
-    said.set_item("tape", path.display().to_string())?;
     Ok(said)
 }
 

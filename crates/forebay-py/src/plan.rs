@@ -14,7 +14,6 @@ pub(crate) use together::Together;
 
 use forebay::plan::amount::{Fraction, span};
 use forebay::plan::arrival_times::{ArrivalTimes, Clock};
-use forebay::plan::capacity::Promises;
 use forebay::plan::costed::{Costs, Load};
 
 use forebay_core::Nanos;

@@ -2,9 +2,8 @@
 //! `--replay open` is `replay=open`. Whatever else begins with two dashes stays as it is.
 
 /// Options that messages name, and what stands in their place: an argument, or one with its value where an option has none.
-const ARGUMENTS: [(&str, &str); 29] = [
+const ARGUMENTS: [(&str, &str); 27] = [
     ("buffered", "buffered=True"),
-    ("check-tape", "check_tape"),
     ("columns", "columns"),
     ("configure", "configure"),
     ("depth", "depth"),
@@ -27,7 +26,6 @@ const ARGUMENTS: [(&str, &str); 29] = [
     ("promise", "promises"),
     ("realtime", "realtime=True"),
     ("replay", "replay"),
-    ("tape", "tape"),
     ("target", "target"),
     ("to", "to"),
     ("volume", "volume"),

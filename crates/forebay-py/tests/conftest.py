@@ -61,7 +61,7 @@ def answer(command):
         ended = command(*arguments, "--format", "json")
         assert ended.returncode == 0, ended.stderr
         told = json.loads(ended.stdout)
-        assert told.pop("schema_version") == 3
+        assert told.pop("schema_version") == 4
         return told
 
     return run

@@ -109,7 +109,7 @@ def test_a_stream_that_is_used_up_has_no_requests(trace):
 def test_what_is_read_is_not_written_over(tmp_path, by):
     kept, model, output = tmp_path / "t.parquet", tmp_path / "m.json", tmp_path / "other"
     kept.write_bytes(TERASORT.read_bytes())
-    forebay.fit(kept, model, level=1, verdict=False)
+    forebay.fit(kept, model, level=1, no_verdict=True)
     drive = tmp_path / "d.toml"
     drive.write_text((TERASORT.parents[1] / "devices" / "sata250.toml").read_text())
     sla = tmp_path / "sla.toml"
@@ -127,7 +127,7 @@ def test_what_is_read_is_not_written_over(tmp_path, by):
         (kept, lambda to: forebay.plan_power(kept, report=to)),
         (sla, lambda to: forebay.plan_sla(sla, kept, report=to)),
         (kept, lambda to: forebay.plan_buy(kept, devices=["hc550"], layouts=["single"], report=to)),
-        (kept, lambda to: forebay.fit(kept, to, verdict=False)),
+        (kept, lambda to: forebay.fit(kept, to, no_verdict=True)),
         (model, lambda to: forebay.generate(model, to, to="csv")),
     ]
     for read, verb in verbs:

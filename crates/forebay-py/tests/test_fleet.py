@@ -63,7 +63,7 @@ def test_bursts_that_never_meet_share_and_those_that_always_do_never(tmp_path):
 def is_whole(found, page):
     """Table, JSON, Arrow and page of a finding."""
     told = json.loads(found.to_json())
-    assert told["schema_version"] == 3 and told["rows"] == found.rows and told["said"] == found.said
+    assert told["schema_version"] == 4 and told["rows"] == found.rows and told["said"] == found.said
     assert found.to_pyarrow().num_rows == len(found.rows)
     assert all(len(line) <= 100 for line in str(found).splitlines()), str(found)
     assert str(found).splitlines()[0] in found.said[0]

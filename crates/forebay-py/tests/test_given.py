@@ -19,7 +19,7 @@ def small(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(small):
     path = small.with_name("m.model")
-    forebay.fit(small, path, level=1, verdict=False)
+    forebay.fit(small, path, level=1, no_verdict=True)
     return path
 
 

@@ -44,7 +44,7 @@ def words(tmp_path_factory):
         "len": [4096] * rows,
     }), trace)
     model = folder / "m.model"
-    forebay.fit(trace, model, level=1, verdict=False)
+    forebay.fit(trace, model, level=1, no_verdict=True)
     disksim = (ROOT / "fuzz" / "seeds" / "disksim" / "beside").read_text()
     (folder / "x.diskspecs").write_text(disksim)
     (folder / "m.model.txt").write_text(disksim)

@@ -217,17 +217,17 @@ def test_fit_and_generate(trace, tmp_path):
     said = forebay.fit(trace, model, level=2)
     assert said["ranges"] == 16 and said["model_bytes"] == len(model.read_bytes()) <= 64 << 10
     assert "the distribution of sizes" in said["stands_in"]
-    assert forebay.generate(model, twin, seed=2) == len(trace.to_pyarrow())
-    assert forebay.generate(model, other, seed=2, requests=1000) == 1000
+    assert forebay.generate(model, twin, seed=2)["requests"] == len(trace.to_pyarrow())
+    assert forebay.generate(model, other, seed=2, requests=1000)["requests"] == 1000
     same = forebay.read(twin).to_pyarrow().slice(0, 1000)
     assert forebay.read(other).to_pyarrow()["offset"].equals(same["offset"])
     with pytest.raises(ValueError, match="level"):
         forebay.fit(trace, model, level=0)
-    part = forebay.generate(model, other, seed=2, for_="30s")
+    part = forebay.generate(model, other, seed=2, for_="30s")["requests"]
     late = [n for n, at in enumerate(forebay.read(twin).to_pyarrow()["at_ns"].to_pylist()) if at < 30_000_000_000]
     assert 0 < part < trace.records and len(late) == part
     for wrong, why in [
-        ({"requests": 1, "for_": "30s"}, "one of them at most"),
+        ({"requests": 1, "for_": "30s"}, "for_: cannot be combined with requests"),
         ({"requests": 0}, "got 0"),
         ({"for_": "30"}, "for_: "),
     ]:
@@ -241,7 +241,7 @@ def test_fit_and_generate(trace, tmp_path):
 
 def test_generate_is_the_command_s(command, trace, tmp_path):
     model = tmp_path / "m.model"
-    forebay.fit(trace, model, level=1, verdict=False)
+    forebay.fit(trace, model, level=1, no_verdict=True)
     for name, words, options in [
         ("a.csv", ["--for", "30s", "--seed", "3"], {"for_": "30s", "seed": 3}),
         ("b.iolog", ["--requests", "500"], {"requests": 500}),
@@ -250,7 +250,7 @@ def test_generate_is_the_command_s(command, trace, tmp_path):
         ("e.fio", ["--to", "fio", "--requests", "9"], {"to": "fio", "requests": 9}),
     ]:
         assert command("generate", model, "-o", tmp_path / f"command-{name}", *words).returncode == 0
-        asked = forebay.generate(model, tmp_path / f"python-{name}", **options)
+        asked = forebay.generate(model, tmp_path / f"python-{name}", **options)["requests"]
         text = (tmp_path / f"python-{name}").read_text()
         assert text == (tmp_path / f"command-{name}").read_text(), name
         assert asked == options.get("requests", asked) and ("[volume0]" in text) == (name in ("c.fio", "d.txt"))
@@ -292,7 +292,7 @@ def test_convert_anonymized(command, trace, tmp_path):
     told = command("convert", TERASORT, tmp_path / "command.csv", "--anonymize", "--key", key, "--cell-mib", 8)
     assert told.returncode == 0
     of = {"anonymize": True, "key": key, "cell_mib": 8}
-    assert forebay.convert(trace, tmp_path / "python.csv", **of) == trace.records
+    assert forebay.convert(trace, tmp_path / "python.csv", **of)["requests"] == trace.records
     text = (tmp_path / "python.csv").read_text()
     assert text == (tmp_path / "command.csv").read_text()
     assert "DataXceiver" not in text
@@ -304,7 +304,7 @@ def test_convert_anonymized(command, trace, tmp_path):
 
 def test_convert(command, trace, tmp_path):
     assert command("convert", TERASORT, tmp_path / "command.csv").returncode == 0
-    assert forebay.convert(trace, tmp_path / "python.csv") == trace.records
+    assert forebay.convert(trace, tmp_path / "python.csv")["requests"] == trace.records
     assert (tmp_path / "python.csv").read_text() == (tmp_path / "command.csv").read_text()
 
 
@@ -312,17 +312,17 @@ def test_convert_by_volume(command, trace, tmp_path):
     volumes = pl.DataFrame(trace).head(300).with_columns(volume=pl.int_range(300, dtype=pl.UInt32) % 3)
     whole = tmp_path / "whole.csv"
     forebay.convert(volumes, whole)
-    assert forebay.convert(whole, tmp_path / "python", partition_by="volume") == 300
+    assert forebay.convert(whole, tmp_path / "python", partition_by="volume")["requests"] == 300
     assert command("convert", whole, tmp_path / "command", "--partition-by", "volume").returncode == 0
     names = sorted(path.name for path in (tmp_path / "command").iterdir())
     assert names == sorted(path.name for path in (tmp_path / "python").iterdir()) == ["0.parquet", "1.parquet", "2.parquet", "manifest.json"]
     for name in names:
         assert (tmp_path / "python" / name).read_bytes() == (tmp_path / "command" / name).read_bytes()
     # A Trace may be parted too; what is whole is not written again.
-    assert forebay.convert(forebay.read(whole), tmp_path / "python", partition_by="volume") == 300
+    assert forebay.convert(forebay.read(whole), tmp_path / "python", partition_by="volume")["requests"] == 300
     assert forebay.describe(tmp_path / "python")["volumes"] == 3
     for wrong, why in [
-        ({"partition_by": "stream"}, 'got "stream", expected "volume"'),
+        ({"partition_by": "stream"}, "got 'stream', expected volume"),
         ({"partition_by": "volume", "to": "csv"}, "without to="),
         ({"partition_by": "volume", "anonymize": True}, "without to= and anonymize="),
     ]:

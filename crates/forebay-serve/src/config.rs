@@ -58,8 +58,6 @@ pub struct Back {
     pub trace: Option<PathBuf>,
     /// Where to write a trace of what its disks were given.
     pub trace_issued: Option<PathBuf>,
-    /// Where to write every call to the policy, with its answer.
-    pub tape: Option<PathBuf>,
     /// What clients see of it, at least one.
     pub exports: Vec<Named>,
 }
@@ -191,7 +189,6 @@ impl Back {
             blocks: Blocks::InPlace,
             trace: None,
             trace_issued: None,
-            tape: None,
             exports: vec![Named::all(name)],
         }
     }

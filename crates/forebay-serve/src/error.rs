@@ -22,7 +22,7 @@ pub enum Error {
     /// A wrong volume.
     #[error(transparent)]
     Volume(#[from] forebay_volume::Error),
-    /// A trace or a tape beside a disk cannot be read or written.
+    /// A trace beside a disk cannot be read or written.
     #[error("'{back}': {key}: {error}")]
     Beside {
         /// Whose it is.

@@ -56,7 +56,6 @@ struct DiskTable {
     rearranged: bool,
     trace: Option<PathBuf>,
     trace_issued: Option<PathBuf>,
-    tape: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -242,7 +241,6 @@ impl DiskTable {
             window: self.window.map(|window| within("window", window)).transpose()?,
             trace: self.trace,
             trace_issued: self.trace_issued,
-            tape: self.tape,
             ..base
         })
     }

@@ -74,7 +74,6 @@ impl Back {
             ("rearrange", is_in_place(self) != is_in_place(now)),
             ("trace", self.trace != now.trace),
             ("trace_issued", self.trace_issued != now.trace_issued),
-            ("tape", self.tape != now.tape),
         ];
         let keys = changed.into_iter().filter(|(_, changed)| *changed);
         let mut left: Vec<String> = keys.map(|(key, _)| key.to_string()).collect();
@@ -172,7 +171,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_restart_is_said_each_by_its_name() {
         type Change = fn(&mut Back);
-        let changes: [(Change, &str); 12] = [
+        let changes: [(Change, &str); 11] = [
             (
                 |now| now.on = On::Target { path: "other".into(), flash: None },
                 "its files or devices",
@@ -185,7 +184,6 @@ mod tests {
             (|now| now.blocks = Blocks::Rearranged, "rearrange"),
             (|now| now.trace = Some("t".into()), "trace"),
             (|now| now.trace_issued = Some("t".into()), "trace_issued"),
-            (|now| now.tape = Some("t".into()), "tape"),
             (|now| now.exports[1].bytes = Some(1), "export 'more' and what it is of"),
             (
                 |now| now.exports[1].name = "x".into(),

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use forebay::tape::Tape;
 use forebay_core::contract::policy::Gauge;
 use forebay_core::{Fault, Op};
 use forebay_live::{Lanes as _, Waker, Wired, run};
@@ -414,7 +413,7 @@ fn drive<L: Wired>(
     let tally = Tally::new(&back.exports, &back.policy, &disks);
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
-    let mut beside = Beside::begin(back, &disks, &policies, inbound.says.clone())?;
+    let mut beside = Beside::begin(back, &disks, inbound.says.clone())?;
     let Beginning { told, goes, opened } = begun;
     // Where nobody waits for it, or says a word, another back is wrong and nothing is served.
     let _ = told.send(ready);
@@ -438,7 +437,7 @@ fn drive<L: Wired>(
     }
     let theirs = Some(Rc::clone(&pair));
     let mut counting = Counting { front: Rc::clone(&front), asked, issued, journal, pair: theirs };
-    let driven = take_turns(back, &policies, &mut lanes, &mut counting, &mut beside);
+    let driven = take_turns(back, &policies, &mut lanes, &mut counting);
     let ended = driven.and_then(|gauges| pair.borrow_mut().end(&gauges));
     ended.and(beside.finish(counting.asked, counting.issued))
 }
@@ -449,16 +448,12 @@ fn take_turns<L: Wired>(
     policies: &Policies,
     lanes: &mut Fronted<L>,
     counting: &mut Counting,
-    beside: &mut Beside,
 ) -> Result<Vec<Gauge>, Error> {
     let front = Rc::clone(&counting.front);
     let (mut spec, mut policies) = (back.shaped()?, policies.clone());
     loop {
         // It was built before it was ordered.
-        let (policy, mut tape) = beside.record(policies.build(&spec)?, &spec);
-        if let Some(fails) = tape.as_mut().and_then(Tape::fails) {
-            counting.journal.watch("tape", fails);
-        }
+        let policy = policies.build(&spec)?;
         let policy = Rc::new(RefCell::new(policy));
         front.borrow_mut().follow(&policy, &spec);
         front.borrow_mut().may_drop(policies.answers_when_done(&spec));
@@ -471,9 +466,6 @@ fn take_turns<L: Wired>(
         policies = policies.after(&policy.0.borrow(), front.own_stream());
         let gauges = policy.0.borrow().gauges();
         drop(policy);
-        if let Some(tape) = tape {
-            beside.finish_tape(tape);
-        }
         if front.course() == Course::Closing {
             return closed(front.failed()).map(|()| gauges);
         }

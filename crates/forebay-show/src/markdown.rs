@@ -29,7 +29,7 @@ fn block(of: &Block) -> String {
         |all: &[String]| all.iter().map(|one| format!("- {one}")).collect::<Vec<_>>().join("\n");
     match of {
         Block::Text(text) => text.clone(),
-        Block::Notes(notes) => listed(notes),
+        Block::List(texts) | Block::Notes(texts) => listed(texts),
         Block::Commands(commands) => format!("```sh\n{}\n```", commands.join("\n")),
         Block::Table(of) => table(of),
         Block::Chart(chart) => format!("*{}. {}*", chart.title, chart.description),

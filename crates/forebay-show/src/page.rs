@@ -79,6 +79,8 @@ pub enum Place {
 pub enum Block {
     /// A paragraph. What stands between backticks is code.
     Text(String),
+    /// Sentences, each an item of a list.
+    List(Vec<String>),
     /// What to keep in mind, a sentence each.
     Notes(Vec<String>),
     /// Lines to run, as they are.
@@ -191,7 +193,9 @@ impl Block {
     fn for_each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
         match self {
             Block::Text(text) => change(text),
-            Block::Notes(texts) | Block::Commands(texts) => texts.iter_mut().for_each(change),
+            Block::List(texts) | Block::Notes(texts) | Block::Commands(texts) => {
+                texts.iter_mut().for_each(change)
+            }
             Block::Table(table) => {
                 let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
                 for cell in cells {

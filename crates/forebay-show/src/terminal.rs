@@ -63,6 +63,9 @@ fn block(of: &Block, columns: usize) -> String {
         Block::Notes(notes) => {
             lines(notes.iter().map(|note| wrapped(&format!("! {note}"))).collect())
         }
+        Block::List(items) => {
+            lines(items.iter().map(|item| wrapped(&format!("- {item}"))).collect())
+        }
         Block::Commands(commands) => {
             lines(commands.iter().map(|command| format!("    {command}")).collect())
         }

@@ -25,6 +25,7 @@ use crate::slices::{Resampled, Slices};
 mod available;
 mod cautions;
 mod choice;
+mod drives;
 mod findings;
 mod fit;
 mod judge;
@@ -47,6 +48,7 @@ mod trust_tests;
 pub use available::{From, Today};
 use choice::Choice;
 pub use choice::{PassedOver, Prefer};
+use drives::Drives;
 pub use fit::DeviceFit;
 pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
@@ -311,10 +313,16 @@ pub fn advise(
         Some(other) => leading.choice(prefer).agreeing(other),
         None => leading.choice(prefer),
     };
-    let (choice, unsure) =
-        sensitivity::on_every_drive(input, device, choice, setup, jobs, &mut |told: &Told| {
-            progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() })
-        })?;
+    let drives = Drives::of(input, device, flash);
+    let elsewhere = of_other.as_ref().zip(other.as_ref().map(|other| other.setup));
+    let (choice, unsure) = sensitivity::on_every_drive(
+        &drives,
+        choice,
+        setup,
+        elsewhere,
+        jobs,
+        &mut |told: &Told| progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() }),
+    )?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice);
     let ranking = leading.ranking(&choice, recommended.as_deref());
@@ -327,10 +335,9 @@ pub fn advise(
         let share = PLAIN_SHARE - SCHEDULERS_SHARE;
         progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
     })?;
-    let varied = [device.at_margins(), device.varied()].concat();
     let sensitivity = sensitivity::sensitivity(
-        input,
-        varied,
+        &drives,
+        drives.all().len(),
         [baseline, free],
         setup,
         jobs,
@@ -352,6 +359,7 @@ pub fn advise(
         input,
         device,
         flash,
+        drives: &drives,
         setup,
         baseline,
         free,

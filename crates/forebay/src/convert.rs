@@ -1,5 +1,7 @@
 //! The verb `convert`: a trace from any reader to any writer.
 
+pub mod verb;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

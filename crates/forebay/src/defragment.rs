@@ -19,6 +19,8 @@ use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
 
 mod sequential;
+#[cfg(test)]
+mod tests;
 
 use sequential::{Sequential, sequential};
 
@@ -89,7 +91,12 @@ impl Effect {
         tails.is_some_and(|(was, is)| is > was * (1.0 + TAIL_THAT_MATTERS))
     }
 
-    fn told(&self) -> String {
+    /// Whether it takes less time, and the slowest reads do not become much slower.
+    pub(crate) fn is_gain(&self) -> bool {
+        self.gain_share > 0.0 && !self.is_slower()
+    }
+
+    pub(crate) fn told(&self) -> String {
         let tail = match (self.read_p99_before_ms, self.read_p99_after_ms) {
             (Some(was), Some(is)) => {
                 format!(", 99 % of reads within {} instead of {}", millis(is), millis(was))
@@ -250,6 +257,39 @@ pub fn check(bed: Bed<'_>) -> Result<(), Error> {
     Err(Error::Unfit(text))
 }
 
+/// What an arrangement that is learnt from `input` as [`study`] does would do, under `policy`, to the requests that it was
+/// not learnt from: on the disk of each bed, in such a replay. None if nothing is to be moved; the first of them that
+/// gains nothing is the last.
+pub(crate) fn elsewhere(
+    input: &Input,
+    policy: &str,
+    all: &[(Bed<'_>, Setup)],
+    progress: Progress<'_>,
+) -> Result<Vec<Effect>, Error> {
+    let Some(&(bed, setup)) = all.first() else { return Ok(Vec::new()) };
+    let half = learnt_requests(input);
+    let learnt = learn(input, bed, setup, half, progress)?;
+    let Some(map) = &learnt.rearrangement else { return Ok(Vec::new()) };
+    let mut effects: Vec<Effect> = Vec::new();
+    for &(bed, setup) in all {
+        let rest = || Stretch::of(half..u64::MAX);
+        let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, progress);
+        let before = run(rest())?;
+        let after = run(Stretch { rearrangement: Some(map), ..rest() })?;
+        effects.push(Effect::of(&before.result, &after.result, Sequential::default()));
+        if effects.last().is_some_and(|effect| !effect.is_gain()) {
+            break;
+        }
+    }
+    Ok(effects)
+}
+
+/// How many requests an arrangement is learnt from.
+fn learnt_requests(input: &Input) -> u64 {
+    let all = input.description.records;
+    if all < REQUESTS_MIN { 0 } else { (all / 2).min(LEARNT_MAX) }
+}
+
 /// Asks what defragmentation would do for `input` on the first disk of `bed`, which has to be the
 /// only one, under `policy`.
 pub fn study(
@@ -260,8 +300,7 @@ pub fn study(
     progress: Progress<'_>,
 ) -> Result<Defragmentation, Error> {
     check(bed)?;
-    let all = input.description.records;
-    let half = if all < REQUESTS_MIN { 0 } else { (all / 2).min(LEARNT_MAX) };
+    let half = learnt_requests(input);
     let learnt = learn(input, bed, setup, half, progress)?;
     let mut answer = empty(policy, half, &learnt);
     let Some(map) = &learnt.rearrangement else { return Ok(answer) };

@@ -1,6 +1,7 @@
 //! The verb `device`: device files made of measurements or of DiskSim's files, and models held against measured times.
 
 mod sweep;
+pub mod verb;
 
 use std::path::{Path, PathBuf};
 
@@ -123,7 +124,7 @@ fn fit_logs(
     let capacity_bytes = options.capacity_bytes.ok_or(FitError::TooLittle {
         what: "the drive's capacity",
         got: "none".to_string(),
-        expected: "--capacity BYTES (blockdev --getsize64 DEVICE) with a folder of logs",
+        expected: "the capacity with a folder of logs (blockdev --getsize64 DEVICE)",
     })?;
     let heads = options.heads.unwrap_or(HEADS);
     let fitted = fit::fit(&measurements, Known { name, capacity_bytes, heads })?;

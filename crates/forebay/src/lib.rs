@@ -38,7 +38,6 @@ mod shingled;
 pub mod simulate;
 pub mod slices;
 pub mod statistics;
-pub mod tape;
 pub mod verb;
 pub mod words;
 

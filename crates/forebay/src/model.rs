@@ -2,5 +2,6 @@
 //! [`forebay_model`].
 
 pub mod fit;
+pub mod generate;
 pub mod judge;
 pub mod open;

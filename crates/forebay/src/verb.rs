@@ -167,7 +167,13 @@ impl TraceInput {
         &self.path
     }
 
-    fn kept(&self) -> Kept {
+    /// Whether it is a file, not an object of a face's own.
+    pub fn is_file(&self) -> bool {
+        self.object.is_none()
+    }
+
+    /// Its files.
+    pub fn kept(&self) -> Kept {
         self.object.as_ref().map_or_else(|| Kept::trace(&self.path), |object| object.kept())
     }
 }

@@ -10,5 +10,4 @@ mod pages;
 mod policies_picture;
 mod replays;
 mod shaping;
-mod tape;
 mod verbs;

@@ -8,24 +8,11 @@ use forebay::head::HeadPoint;
 use forebay::input::Input;
 use forebay::progress::untold;
 use forebay::simulate::{Run, Setup, run};
+use forebay_core::catalog::{POLICIES, YARDSTICKS};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError};
 
-const POLICIES: [&str; 12] = [
-    "noop",
-    "clook",
-    "deadline",
-    "anticipatory",
-    "cfq",
-    "none",
-    "mq-deadline",
-    "bfq",
-    "kyber",
-    "bid",
-    "forebay",
-    "sptf",
-];
 /// One command at a time, as papers have it: what the scheduler chooses is what the disk does.
 const DEVICE: &str = "sata250:plain";
 const GIB: u64 = 1 << 30;
@@ -142,21 +129,23 @@ fn small(
 
 fn picture() -> String {
     let (input, device) = (input(), devices::open(DEVICE).unwrap());
-    let runs: Vec<Run> = POLICIES
+    let listed = [POLICIES, YARDSTICKS].into_iter().flatten();
+    let policies: Vec<&str> = listed.map(|one| one.name).collect();
+    let runs: Vec<Run> = policies
         .iter()
         .map(|policy| run(&input, &device, policy, Setup::default()).unwrap())
         .collect();
     let longest_s = runs.iter().map(|run| run.result.figures.makespan_s).fold(0.0, f64::max);
     let most =
         runs.iter().flat_map(|run| &run.head.points).map(|point| point.cylinder).max().unwrap();
-    let rows = POLICIES.len().div_ceil(COLUMNS);
+    let rows = policies.len().div_ceil(COLUMNS);
     let (wide, high) = (WIDE * COLUMNS as f64 + 8.0, HIGH * rows as f64 + 4.0);
     let title = "Where the disk goes over time under each scheduler, on the same 48 requests of three streams";
     let mut all = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide} {high}\" width=\"{wide}\" height=\"{high}\" \
          role=\"img\" aria-label=\"{title}\"><title>{title}</title><style>{STYLE}</style>\n"
     );
-    for (n, (policy, run)) in POLICIES.iter().zip(&runs).enumerate() {
+    for (n, (policy, run)) in policies.iter().zip(&runs).enumerate() {
         let place = (8.0 + (n % COLUMNS) as f64 * WIDE, (n / COLUMNS) as f64 * HIGH);
         all += &small(policy, run, place, (longest_s, f64::from(most) * 1.02));
     }

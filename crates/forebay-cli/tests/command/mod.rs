@@ -95,7 +95,7 @@ pub(crate) fn fails(command: &mut Command, code: i32, parts: &[&str]) {
 /// The JSON that a command prints, and what it says on standard error.
 pub(crate) fn json(command: &mut Command) -> (Value, String) {
     let (out, err) = ends(command.args(["--format", "json"]), 0);
-    assert!(out.starts_with("{\n  \"schema_version\": 3,\n"), "{}: {out}", shown(command));
+    assert!(out.starts_with("{\n  \"schema_version\": 4,\n"), "{}: {out}", shown(command));
     (serde_json::from_str(&out).unwrap(), err)
 }
 

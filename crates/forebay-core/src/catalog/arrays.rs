@@ -5,7 +5,7 @@ use super::{schedulers, shapers};
 use crate::adapt::{
     Best, BonusMalus, Costs, Factor, First, Objective, RAID6, Tuning, WorkFunction,
 };
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::AnyPolicy;
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
@@ -53,6 +53,7 @@ const RULED: &[Parameter] = &[
 /// Every policy that makes one volume of all disks.
 pub const ARRAYS: &[Listed] = &[Listed {
     name: "array",
+    origin: Origin::Forebay,
     summary: "all disks as one volume with redundancy, each 256 KiB at a RAID level of its own that may \
               follow the workload",
     parameters: &[MADE, RULED],

@@ -7,7 +7,7 @@
 use super::schedulers::with_policy;
 use super::{arrays, schedulers, shapers};
 use crate::cache::{Cache, Lru, S3Fifo};
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
@@ -62,6 +62,7 @@ const MIGRATION: &[Parameter] = &[
 pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "cache",
+        origin: Origin::Forebay,
         summary: "the flash keeps blocks of the disk, evicted as a replacement policy says",
         parameters: &[&[
             Parameter::choice("replace", &["lru", "s3fifo"])
@@ -78,21 +79,25 @@ pub const PLACEMENTS: &[Listed] = &[
     },
     Listed {
         name: "migrate",
+        origin: Origin::Forebay,
         summary: "extents of the disk that are used often move to the flash, cold ones move back",
         parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER, FORMAT, ID]],
     },
     Listed {
         name: "tier-lba",
+        origin: Origin::Forebay,
         summary: "writes that lie far from most of the request queue go to the flash",
         parameters: &[&[DEVIATION, SIZE, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
         name: "tier-bcache",
+        origin: Origin::Forebay,
         summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
         parameters: &[&[CUTOFF, SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
         name: "bid-hybrid",
+        origin: Origin::KernelOnly,
         summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
                   flash",
         parameters: &[

@@ -2,6 +2,7 @@
 //! it. Its file says the rest ([`Scheduler`]).
 
 use super::{shapers, yardsticks};
+use crate::contract::near::nearest;
 use crate::contract::parameter::{Given, Listed};
 use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
@@ -60,7 +61,11 @@ pub fn with_policy<V: PolicyVisitor>(
         let listed = POLICIES.iter().chain(shapers::SHAPERS);
         let known: Vec<&str> = listed.map(|listed| listed.name).collect();
         let (name, known) = (spec.name(), known.join(", "));
-        Err(SpecError(format!("no policy '{name}', expected one of {known}")))
+        let all = [POLICIES, shapers::SHAPERS, super::PLACEMENTS, super::ARRAYS].into_iter();
+        let names: Vec<&str> = all.flatten().map(|listed| listed.name).collect();
+        let near = nearest(name, &names).map(|near| format!(" (did you mean {near}?)"));
+        let near = near.unwrap_or_default();
+        Err(SpecError(format!("no policy '{name}'{near}, expected one of {known}")))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
 
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::{AnyPolicy, Class};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
@@ -13,24 +13,33 @@ use crate::shape::{
 /// Every shaper. Where `cmin` and `delta-ms` are taken, both may list tiers, as in
 /// `cmin=300/40:delta-ms=20/50`.
 pub const SHAPERS: &[Listed] = &[
-    Listed { name: "fcfs", summary: "first come, first served, undivided", parameters: &[] },
+    Listed {
+        name: "fcfs",
+        origin: Origin::Forebay,
+        summary: "first come, first served, undivided",
+        parameters: &[],
+    },
     Listed {
         name: "split",
+        origin: Origin::Forebay,
         summary: "RTT's classes on a server each, of rates cmin and delta-c",
         parameters: &[&[CMIN, DELTA_C]],
     },
     Listed {
         name: "wf2q",
+        origin: Origin::Forebay,
         summary: "RTT's classes share a server by weights cmin to delta-c, by WF2Q+",
         parameters: &[&[CMIN, DELTA_C], FOLLOWED],
     },
     Listed {
         name: "sfq",
+        origin: Origin::Forebay,
         summary: "the same by start-time fair queueing",
         parameters: &[&[CMIN, DELTA_C], FOLLOWED],
     },
     Listed {
         name: "miser",
+        origin: Origin::Forebay,
         summary: "RTT's overflow served whenever the slack of what is promised allows it",
         parameters: &[
             &[
@@ -46,6 +55,7 @@ pub const SHAPERS: &[Listed] = &[
     },
     Listed {
         name: "promised",
+        origin: Origin::Forebay,
         summary: "RTT for each stream by itself, as in cmin=300/0:delta-ms=10; 0 promises nothing; what \
                   is not kept shares by weight",
         parameters: &[
@@ -60,6 +70,7 @@ pub const SHAPERS: &[Listed] = &[
     },
     Listed {
         name: "token-bucket",
+        origin: Origin::Forebay,
         summary: "at most rate requests a second, and burst at once",
         parameters: &[
             &[
@@ -71,6 +82,7 @@ pub const SHAPERS: &[Listed] = &[
     },
     Listed {
         name: "dmclock",
+        origin: Origin::Forebay,
         summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; the \
                   last for those past the end",
         parameters: &[

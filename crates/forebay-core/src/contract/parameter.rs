@@ -6,11 +6,28 @@ use std::fmt;
 use super::spec::{Spec, SpecError};
 use super::time::Nanos;
 
+/// Who offers a policy to people who run a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Linux.
+    Linux,
+    /// Linux before 5.0, which removed its single queues.
+    LinuxBefore5,
+    /// Linux before 2.6.33.
+    LinuxBefore2_6_33,
+    /// Forebay, in the data path.
+    Forebay,
+    /// Nobody: it decides by process, which only a scheduler inside the kernel sees.
+    KernelOnly,
+}
+
 /// A policy that can be asked for by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
     /// Its name, as in `--policy`.
     pub name: &'static str,
+    /// Who offers it.
+    pub origin: Origin,
     /// What it does, in a line.
     pub summary: &'static str,
     /// Its parameters, by table: as in `name:key=value`.
@@ -178,7 +195,8 @@ mod tests {
 
     #[test]
     fn help_is_made_from_the_table() {
-        let listed = Listed { name: "x", summary: "", parameters: &[TABLE, TABLE] };
+        let listed =
+            Listed { name: "x", origin: Origin::Forebay, summary: "", parameters: &[TABLE, TABLE] };
         let shown: Vec<String> = listed.parameters().map(Parameter::to_string).collect();
         let expected = ["form=linux|paper", "wait-ms=6.7", "quantum=8", "size-mib=ALL"];
         assert_eq!(shown[..4], expected);

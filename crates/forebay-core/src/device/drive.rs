@@ -29,6 +29,7 @@
 mod buffer;
 mod busy;
 mod controller;
+mod hopes;
 mod mechanism;
 mod reconsider;
 mod search;
@@ -53,6 +54,7 @@ use crate::contract::time::Nanos;
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
 use buffer::Buffer;
 use busy::Busy;
+use hopes::Hopes;
 use mechanism::Mechanism;
 use reconsider::Choice;
 use spots::{Spot, Spots};
@@ -81,8 +83,6 @@ struct Command {
     spot: Spot,
     /// Whether the cache does not take it: it has to wait for the arm.
     needs_arm: bool,
-    /// Whether the buffer or the cache may have its first sector, as far as was looked. Always true of what is no read.
-    may_hit: bool,
     /// Controller time of a command of its kind at the media.
     overhead: u64,
     /// The command before it wrote,
@@ -108,12 +108,15 @@ pub struct Drive {
     controller: Controller,
     buffer: Option<Buffer>,
     cache: Option<WriteCache>,
-    /// In the order they came, which is that in which the cache takes them.
+    /// In the order they came, which is that of their keys and that in which the cache takes them.
     waiting: Vec<Command>,
     /// Where those lie that the arm has to go to.
     spots: Spots,
-    /// How many of them may hit.
-    hopeful: usize,
+    /// How many wait for the arm, which need not go anywhere for them.
+    still: usize,
+    /// Keys of those that may be served without the arm, as far as was looked: all but the reads of which
+    /// neither the buffer nor the cache reaches the first sector.
+    hopes: Hopes,
     /// Commands so far.
     commands: u64,
     served: Vec<Served>,
@@ -147,7 +150,8 @@ impl Drive {
             cache: spec.controller.write_cache.map(WriteCache::new),
             waiting: Vec::with_capacity(depth),
             spots: Spots::default(),
-            hopeful: 0,
+            still: 0,
+            hopes: Hopes::with_capacity(depth),
             commands: 0,
             served: Vec::with_capacity(depth),
             turns: Turns::default(),
@@ -218,7 +222,6 @@ impl Drive {
             count,
             spot: self.mechanism.spot(first, now + overhead, io.op == Op::Write),
             needs_arm: true,
-            may_hit: true,
             overhead,
             after_write: self.wrote,
             apart,
@@ -269,53 +272,58 @@ impl Drive {
     /// Serves what needs no arm in the order in which the cache admits writes.
     fn serve_without_arm(&mut self, now: u64) {
         self.notice();
-        if self.hopeful == 0 {
+        if self.hopes.is_empty() {
             return;
         }
         let starvation = self.controller.queue.starvation.0;
-        let in_order = match self.controller.write_cache.map(|cache| cache.admits) {
+        let newest_from = match self.controller.write_cache.map(|cache| cache.admits) {
             Some(Admits::Newest) => {
-                self.waiting.partition_point(|command| now - command.arrived >= starvation)
+                let aged = |command: &Command| now - command.arrived >= starvation;
+                let in_order = self.waiting.partition_point(aged);
+                self.waiting.get(in_order).map_or(u64::MAX, |command| command.spot.key)
             }
-            _ => self.waiting.len(),
+            _ => u64::MAX,
         };
-        let mut kept = 0;
-        for _ in 0..in_order {
-            kept += usize::from(!self.serve_at(kept, now));
+        let mut key = 0;
+        while let Some(next) = self.hopes.after(key).filter(|next| *next < newest_from) {
+            key = next;
+            self.serve_hope(key, now);
         }
-        for index in (kept..self.waiting.len()).rev() {
-            self.serve_at(index, now);
+        let mut key = u64::MAX;
+        while let Some(next) = self.hopes.before(key).filter(|next| *next >= newest_from) {
+            key = next;
+            self.serve_hope(key, now);
         }
     }
 
-    /// Serves the waiting command at `index` if it needs no arm, and says whether it did.
-    fn serve_at(&mut self, index: usize, now: u64) -> bool {
-        if !self.waiting[index].may_hit {
-            return false;
-        }
+    /// Serves the waiting command named `key` if it needs no arm.
+    fn serve_hope(&mut self, key: u64, now: u64) {
+        let Some(index) = self.named(key) else { return };
         let command = self.waiting[index];
-        let served = self.without_arm(now, &command);
-        match served {
-            Some(served) => {
-                self.remove(index);
-                self.served.push(served);
-                self.notice();
-            }
-            None if command.io.op == Op::Read => {
-                let may_hit = self.reaches(&command);
-                self.waiting[index].may_hit = may_hit;
-                self.hopeful -= usize::from(!may_hit);
-            }
-            None => (),
+        if !self.may_hit(&command) {
+            self.hopes.remove(key);
+        } else if let Some(served) = self.without_arm(now, &command) {
+            self.remove(index);
+            self.served.push(served);
+            self.notice();
         }
-        served.is_some()
     }
 
-    fn insert(&mut self, index: usize, command: Command) {
+    /// The place in line of the waiting command named `key`.
+    fn named(&self, key: u64) -> Option<usize> {
+        self.waiting.binary_search_by_key(&key, |command| command.spot.key).ok()
+    }
+
+    fn insert(&mut self, command: Command) {
         if command.is_sought() {
             self.spots.insert(command.spot);
         }
-        self.hopeful += usize::from(command.may_hit);
+        self.still += usize::from(command.is_still());
+        let key = command.spot.key;
+        if self.may_hit(&command) {
+            self.hopes.insert(key);
+        }
+        let index = self.waiting.partition_point(|other| other.spot.key < key);
         self.waiting.insert(index, command);
     }
 
@@ -324,8 +332,15 @@ impl Drive {
         if command.is_sought() {
             self.spots.remove(&command.spot);
         }
-        self.hopeful -= usize::from(command.may_hit);
+        self.still -= usize::from(command.is_still());
+        self.hopes.remove(command.spot.key);
         command
+    }
+
+    /// Whether `command` may be served without the arm: the buffer or the cache reaches its first sector, or
+    /// it is no read.
+    fn may_hit(&self, command: &Command) -> bool {
+        command.io.op != Op::Read || command.count == 0 || self.reaches(command)
     }
 
     /// Whether the first sector of `command` is in the buffer or the cache, or on its way into the buffer.
@@ -343,10 +358,9 @@ impl Drive {
 
     /// The sectors from `from` to `to` may be had without the arm now.
     fn noticed(&mut self, from: u64, to: u64) {
-        for command in &mut self.waiting {
-            if !command.may_hit && from <= command.first && command.first < to {
-                command.may_hit = true;
-                self.hopeful += 1;
+        for command in &self.waiting {
+            if (from <= command.first) & (command.first < to) {
+                self.hopes.insert(command.spot.key);
             }
         }
     }
@@ -369,12 +383,12 @@ impl Drive {
         }
         let free_at = self.mechanism.motion.free_at;
         let margin = self.controller.queue.catch_margin.0;
-        let named = |key| self.waiting.iter().position(|command| command.spot.key == key);
-        let is_before = |a, b| named(a).map(age) < named(b).map(age);
+        let is_before = |a, b| self.named(a).map(age) < self.named(b).map(age);
         let sought = self.spots.nearest(&self.mechanism, (free_at, margin), is_before);
-        let sought = sought.and_then(|(at, key)| Some((at, named(key)?)));
+        let sought = sought.and_then(|(at, key)| Some((at, self.named(key)?)));
         // What moves no data waits for the arm to be free.
-        let still = (0..self.waiting.len()).filter(|&index| self.waiting[index].is_still());
+        let places = if self.still > 0 { 0..self.waiting.len() } else { 0..0 };
+        let still = places.filter(|&index| self.waiting[index].is_still());
         let still = still.map(|index| (free_at.max(self.waiting[index].spot.from), index));
         let (at, index) = still.chain(sought).min_by_key(|(at, index)| (*at, age(*index)))?;
         let goes = run.is_none_or(|run| !run.forced && at <= run.at);
@@ -435,7 +449,7 @@ impl Device for Drive {
             self.wrote = io.op == Op::Write;
             self.next_sector = command.first + command.count;
         }
-        self.insert(self.waiting.len(), command);
+        self.insert(command);
         self.dispatch(now);
     }
 

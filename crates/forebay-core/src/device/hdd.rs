@@ -25,6 +25,7 @@
 
 pub(in crate::device) mod geometry;
 mod order_bound;
+pub(in crate::device) mod parts;
 pub(in crate::device) mod power;
 pub(in crate::device) mod seek;
 

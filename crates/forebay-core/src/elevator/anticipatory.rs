@@ -27,7 +27,7 @@ use super::limits::Limits;
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::{BackSeek, SeekOrder};
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -49,6 +49,7 @@ const PARAMETERS: &[Parameter] = &[
 impl Scheduler for Anticipatory {
     const LISTED: Listed = Listed {
         name: "anticipatory",
+        origin: Origin::LinuxBefore2_6_33,
         summary: "sweeps in read and write batches, waiting after a read for its process's next",
         parameters: &[PARAMETERS],
     };

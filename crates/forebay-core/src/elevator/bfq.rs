@@ -40,7 +40,7 @@ use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::BackSeek;
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -75,6 +75,7 @@ const PARAMETERS: &[Parameter] = &[
 impl Scheduler for Bfq {
     const LISTED: Listed = Listed {
         name: "bfq",
+        origin: Origin::Linux,
         summary: "streams take turns of so many bytes each, by fair queueing, new ones weighing more",
         parameters: &[PARAMETERS],
     };

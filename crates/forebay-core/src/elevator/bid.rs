@@ -27,7 +27,7 @@ use super::packing::Packing;
 use super::queue::{NIL, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -48,6 +48,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
 impl Scheduler for Bid {
     const LISTED: Listed = Listed {
         name: "bid",
+        origin: Origin::KernelOnly,
         summary: "BID-HDD: processes staged apart and flushed whole, waiting where it should pay",
         parameters: &[PARAMETERS],
     };

@@ -41,7 +41,7 @@ use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::BackSeek;
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -73,6 +73,7 @@ const PARAMETERS: &[Parameter] = &[
 impl Scheduler for Cfq {
     const LISTED: Listed = Listed {
         name: "cfq",
+        origin: Origin::LinuxBefore5,
         summary: "streams take turns, each alone with the disk for a slice of time",
         parameters: &[PARAMETERS],
     };

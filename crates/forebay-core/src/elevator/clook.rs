@@ -15,7 +15,7 @@ use super::limits::{Limits, SERVED};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -29,6 +29,7 @@ const PARAMETERS: &[Parameter] = &[
 impl Scheduler for CLook {
     const LISTED: Listed = Listed {
         name: "clook",
+        origin: Origin::Forebay,
         summary: "sweeps upwards only (C-LOOK), reads and writes together; a request that has \
                   waited for the bound goes first",
         parameters: &[PARAMETERS],

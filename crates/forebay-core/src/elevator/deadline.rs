@@ -24,7 +24,7 @@ use super::paper::PaperDeadline;
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -45,6 +45,7 @@ const PARAMETERS: &[Parameter] = &[
 impl Scheduler for Deadline {
     const LISTED: Listed = Listed {
         name: "deadline",
+        origin: Origin::LinuxBefore5,
         summary: "batches in address order, reads first; one that waited too long begins the next batch",
         parameters: &[PARAMETERS],
     };

@@ -43,7 +43,7 @@ use super::limits::{Limits, SERVED};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::Figure;
 use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
@@ -69,6 +69,7 @@ const PARAMETERS: &[Parameter] = &[
 impl Scheduler for Forebay {
     const LISTED: Listed = Listed {
         name: "forebay",
+        origin: Origin::Forebay,
         summary: "long sweeps, reads and writes apart where one would drown the other, waiting for \
                   streams found by address as long as a gain is expected; a bound on waits since \
                   admission, kept where a full queue is served within it (figures: bound_held, \

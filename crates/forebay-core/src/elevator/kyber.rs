@@ -30,7 +30,7 @@ use super::block::Elevator;
 use super::limits::{Limits, SATA_TAGS, Waiting};
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -48,6 +48,7 @@ const PARAMETERS: &[Parameter] = &[
 impl Scheduler for Kyber {
     const LISTED: Listed = Listed {
         name: "kyber",
+        origin: Origin::Linux,
         summary: "reads and writes first in, first out, as many at a time as keeps latencies near \
                   targets; writes-max is three quarters of requests-max",
         parameters: &[PARAMETERS],

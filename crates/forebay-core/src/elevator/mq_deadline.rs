@@ -6,7 +6,7 @@
 use super::deadline::{Deadline, DeadlineConfig};
 use super::limits::{Limits, SATA_TAGS};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::spec::SpecError;
 
 /// What it takes.
@@ -34,6 +34,7 @@ const ASYNC_DEPTH: u32 = 2 * SATA_TAGS;
 impl Scheduler for MqDeadline {
     const LISTED: Listed = Listed {
         name: "mq-deadline",
+        origin: Origin::Linux,
         summary: "deadline for multi-queue: one pool of tags, batches resume where they were",
         parameters: &[PARAMETERS],
     };

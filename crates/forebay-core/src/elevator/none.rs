@@ -16,7 +16,7 @@ use super::block::Elevator;
 use super::limits::{Limits, SATA_TAGS};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -28,6 +28,7 @@ const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1
 impl Scheduler for NoScheduler {
     const LISTED: Listed = Listed {
         name: "none",
+        origin: Origin::Linux,
         summary: "multi-queue without a scheduler: streams take turns, merging only their own",
         parameters: &[PARAMETERS],
     };

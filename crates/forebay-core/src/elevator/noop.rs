@@ -6,7 +6,7 @@ use super::block::Elevator;
 use super::limits::Limits;
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed};
+use crate::contract::parameter::{Given, Listed, Origin};
 use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -14,6 +14,7 @@ use crate::contract::time::Nanos;
 impl Scheduler for Noop {
     const LISTED: Listed = Listed {
         name: "noop",
+        origin: Origin::LinuxBefore5,
         summary: "first in, first out, merging neighbours",
         parameters: &[],
     };

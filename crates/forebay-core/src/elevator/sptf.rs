@@ -15,7 +15,7 @@
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
 use crate::contract::device::Positioning;
-use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -39,6 +39,7 @@ impl Sptf<()> {
     /// What it says of itself.
     pub const LISTED: Listed = Listed {
         name: "sptf",
+        origin: Origin::KernelOnly,
         summary: "a yardstick, for simulation only: shortest positioning time first; it knows the \
                   disk's rotation, which no scheduler does; a request that has waited for the bound \
                   goes first",

@@ -7,6 +7,7 @@ use forebay_core::device::drive::{
 };
 
 use super::libparam::Fault;
+use super::model::Notes;
 use super::params::Params;
 
 /// Parameters that make no difference to the time of a command here: what is printed, and how
@@ -25,9 +26,15 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Hold bus entire write xfer",
     "Read disconnect afterread",
     "Read disconnect afterwrite",
-    "Minimum read-ahead (blks)",
-    "Set watermark by reqsize",
     "Maximum number of write segments",
+];
+
+/// What our drive always does: a file that says 0 says that its drive does not, which is told.
+const ALWAYS: [&str; 4] = [
+    "Combine seq writes",
+    "Write hit stop prefetch",
+    "Read directly to buffer",
+    "Immed transfer partial hit",
 ];
 
 /// More segments than that no drive has.
@@ -35,7 +42,12 @@ const SEGMENTS: u32 = 65_536;
 const SEGMENT: &str = "Segment size (in blks)";
 
 /// The controller, given what the bus takes, ms a sector read and written.
-pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault> {
+pub(super) fn read(
+    disk: &Params<'_>,
+    bus: [f64; 2],
+    notes: &mut Notes,
+) -> Result<Controller, Fault> {
+    note_what_is_off(disk, notes)?;
     let bulk = disk.time("Bulk sector transfer time")?;
     let [read, write] = bus.map(|ms| ms.max(bulk) * 1e6);
     let buffer = buffer(disk)?;
@@ -65,6 +77,23 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
     })
 }
 
+/// Notes behaviors that the file switches off and our drive has.
+fn note_what_is_off(disk: &Params<'_>, notes: &mut Notes) -> Result<(), Fault> {
+    for key in ALWAYS {
+        if disk.number(key)? == Some(0.0) {
+            let what = format!("{key} = 0 is not modelled: our drive always does that");
+            notes.push((disk.line_of(key), what));
+        }
+    }
+    let key = "Set watermark by reqsize";
+    let has_marks = disk.or_zero("High (read) water mark")? > 0.0;
+    if disk.number(key)? == Some(0.0) && has_marks {
+        let what = format!("{key} = 0 is not modelled: marks are shares of the request");
+        notes.push((disk.line_of(key), what));
+    }
+    Ok(())
+}
+
 fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
     let scale = disk.number("Time scale for overheads")?.unwrap_or(1.0);
     let each = disk.time("Per-request overhead time")?;
@@ -88,6 +117,9 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
         };
         Ok::<_, Fault>(Overhead { after_read: of("read")?, after_write: of("write")? })
     };
+    // A drive that never lets go of the bus need not get hold of it again.
+    let stays = disk.flag("Never disconnect")?;
+    let away = |key: &str| if stays { Ok(Nanos::ZERO) } else { time(key) };
     Ok(Overheads {
         read_hit: kind("Read hit")?,
         read_miss: kind("Read miss")?,
@@ -96,11 +128,11 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
         read_completion: time("Read completion overhead")?,
         write_completion: time("Write completion overhead")?,
         data_preparation: time("Data preparation overhead")?,
-        reselect: time("First reselect overhead")?,
-        reselect_again: time("Other reselect overhead")?,
-        write_disconnect: time("Write disconnect overhead")?,
+        reselect: away("First reselect overhead")?,
+        reselect_again: away("Other reselect overhead")?,
+        write_disconnect: away("Write disconnect overhead")?,
         write_seek_least: time("Minimum seek delay")?,
-        extra_disconnect: if disk.flag("Extra write disconnect")? {
+        extra_disconnect: if disk.flag("Extra write disconnect")? && !stays {
             Some(ExtraDisconnect {
                 command: time("Extradisc command overhead")?,
                 seek_delay: time("Extradisc seek delta")?,

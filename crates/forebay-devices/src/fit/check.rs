@@ -6,10 +6,10 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::{Nanos, Op};
 use forebay_show::quantities::bytes;
 
-use super::disk::{self, RowCheck};
+use super::disk::RowCheck;
 use super::sweep::{MixedJob, Sweep, SweepRow};
 use crate::OpenDevice;
-use crate::closed::{Job, Length, play};
+use crate::closed::{Job, Length, play, play_disk};
 
 /// A row, and whether the fit went by it.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ fn length(device: &OpenDevice, depth: u32) -> Length {
 fn alone(device: &OpenDevice, row: &SweepRow, random: bool) -> SweepRow {
     let is_flash = matches!(device.model, DeviceModel::Ssd(_));
     if random && !is_flash {
-        return disk::play(&mut device.model.clone(), row.op, row.block_bytes, row.depth);
+        return play_disk(&mut device.model.clone(), row.op, row.block_bytes, row.depth);
     }
     let job = Job { random, ..Job::random(row.op, row.block_bytes, row.depth) };
     let length = length(device, row.depth);

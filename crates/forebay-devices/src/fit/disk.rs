@@ -11,7 +11,6 @@
 //! is assumed unless it is given.
 
 mod figures;
-mod play;
 mod rows;
 mod search;
 mod toml;
@@ -21,8 +20,7 @@ use forebay_core::{Op, SpecError};
 
 use super::FitError;
 use super::sweep::SweepRow;
-
-pub use play::play;
+use crate::closed::play_disk;
 
 /// What a sweep does not show of a disk; what is not known is assumed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -134,7 +132,7 @@ impl DiskFit {
 /// Each of `rows`, which are random reads or writes, as `drive` has it.
 pub fn check<D: forebay_core::Device + Clone>(drive: &D, rows: &[SweepRow]) -> Vec<RowCheck> {
     let row = |measured: &SweepRow| RowCheck {
-        model: play(&mut drive.clone(), measured.op, measured.block_bytes, measured.depth),
+        model: play_disk(&mut drive.clone(), measured.op, measured.block_bytes, measured.depth),
         measured: measured.clone(),
     };
     rows.iter().map(row).collect()

@@ -286,48 +286,6 @@ def adapt_writes(
 def read(path: _Path, *, from_: str | None = None, columns: str | None = None) -> Trace:
     """Opens a trace of any format the command reads."""
 
-def convert(
-    trace: _Source,
-    output: _Path,
-    *,
-    to: str | None = None,
-    partition_by: Literal["volume"] | None = None,
-    anonymize: bool = False,
-    key: _Path | None = None,
-    cell_mib: int = 64,
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> int:
-    """Writes a trace as Parquet, CSV or a fio iolog, anonymised or parted by volume if asked; returns the requests written."""
-
-def fit(
-    trace: _Source,
-    output: _Path | None = None,
-    *,
-    level: int | None = None,
-    flat: bool = False,
-    keep_names: bool = False,
-    budget_kib: int | None = None,
-    verdict: bool = True,
-    epochs: int | None = None,
-    blocks: int | None = None,
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Fits a small model of a trace and says how large it is, what it reveals and what it stands in for."""
-
-def generate(
-    model: _Path,
-    output: _Path,
-    *,
-    seed: int = 0,
-    requests: int | None = None,
-    for_: str | None = None,
-    intensity: float = 1.0,
-    to: str | None = None,
-    without: str | Sequence[str] | None = None,
-) -> int:
-    """Draws a trace, or a fio job, from a model file; returns the requests written or counted."""
 
 def defragment(
     trace: _Source,
@@ -568,7 +526,7 @@ def policies(*names: str) -> list[dict[str, Any]]:
     """Every policy that can be asked for, or those that are named, with their parameters."""
 
 def play(
-    trace: _Source | None = None,
+    trace: _Source,
     *,
     target: _Path | None = None,
     map_volume: Mapping[str, _Path] | None = None,
@@ -583,8 +541,6 @@ def play(
     buffered: bool = False,
     realtime: bool = False,
     depth: int | None = None,
-    tape: _Path | None = None,
-    check_tape: _Path | None = None,
     replay: _Replay = "open",
     intensity: float = 1.0,
     map: _Map = "scale",
@@ -603,25 +559,6 @@ def capture(
     via: Literal["any", "blktrace", "tracefs"] = "any",
 ) -> dict[str, Any]:
     """Captures what reaches a block device, as a trace."""
-
-def device_fit(
-    measurements: _Path | list[_Path],
-    output: _Path,
-    *,
-    capacity: int | None = None,
-    heads: int | None = None,
-    name: str | None = None,
-    kind: Literal["hdd", "ssd"] | None = None,
-) -> dict[str, Any]:
-    """Fits a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
-
-def device_import(file: _Path, output: _Path | None = None) -> dict[str, Any]:
-    """Makes a device file of DiskSim's."""
-
-def device_validate(
-    device: _Path, trace: _Path | list[_Path], *, arrivals: Literal["simulated", "measured"] = "simulated"
-) -> dict[str, Any]:
-    """Says how near a model is to what was measured on the drive."""
 
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
 
@@ -648,3 +585,53 @@ def plan_capacity(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find the smallest capacity that answers a share of the requests within a time."""
+
+def convert(
+    trace: _Source,
+    output: _Path,
+    *,
+    to: str | None = None,
+    partition_by: Literal["volume"] | None = None,
+    anonymize: bool = False,
+    key: _Path | None = None,
+    cell_mib: int = 64,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Convert a trace to Parquet, CSV, a fio iolog, DiskSim ASCII or binary blktrace."""
+
+def fit(
+    trace: _Source,
+    output: _Path | None = None,
+    *,
+    level: int | None = None,
+    flat: bool = False,
+    keep_names: bool = False,
+    budget_kib: int | None = None,
+    no_verdict: bool = False,
+    epochs: int | None = None,
+    blocks: int | None = None,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Fit a small model to a trace, to share in its place."""
+
+def generate(
+    model: _Path,
+    output: _Path,
+    *,
+    to: str | None = None,
+    seed: int = 0,
+    requests: int | None = None,
+    for_: str | None = None,
+    intensity: float = 1,
+    without: str | Sequence[str] = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Generate a trace from a model: a twin of the trace that the model was fitted to."""

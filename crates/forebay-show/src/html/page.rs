@@ -80,6 +80,11 @@ fn block(of: &Block) -> String {
     };
     match of {
         Block::Text(text) => paragraphs("findings", std::slice::from_ref(text)),
+        Block::List(items) => {
+            let items: String =
+                items.iter().map(|item| format!("<li>{}</li>", said(item))).collect();
+            format!("<ul class=\"findings\">{items}</ul>")
+        }
         Block::Notes(notes) => paragraphs("cautions", notes),
         Block::Commands(commands) => {
             format!("<pre><code>{}</code></pre>", escape_lines(&commands.join("\n")))

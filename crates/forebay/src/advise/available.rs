@@ -1,5 +1,6 @@
 //! Where a scheduler can be had, and the lines that set it.
 
+use forebay_core::catalog::{ARRAYS, Origin, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS};
 use serde::Serialize;
 
 use super::queues::QueueSizes;
@@ -31,13 +32,18 @@ pub(super) const EQUAL_SLOTS_SPEC: &str = "mq-deadline:requests-max=128:writes-m
 impl From {
     /// Of a scheduler by name.
     pub fn of(policy: &str) -> From {
-        match policy {
-            "none" | "mq-deadline" | "kyber" | "bfq" => From::Linux,
-            "noop" | "deadline" | "cfq" => From::UntilLinux5,
-            "anticipatory" => From::UntilLinux2_6_33,
-            "bid" | "bid-hybrid" => From::KernelOnly,
-            EQUAL_SLOTS => From::EqualSlots,
-            _ => From::Forebay,
+        if policy == EQUAL_SLOTS {
+            return From::EqualSlots;
+        }
+        let name = policy.split(':').next().unwrap_or_default();
+        let listed = [POLICIES, SHAPERS, PLACEMENTS, ARRAYS, YARDSTICKS].into_iter().flatten();
+        let origin = listed.into_iter().find(|listed| listed.name == name).map(|one| one.origin);
+        match origin {
+            Some(Origin::Linux) => From::Linux,
+            Some(Origin::LinuxBefore5) => From::UntilLinux5,
+            Some(Origin::LinuxBefore2_6_33) => From::UntilLinux2_6_33,
+            Some(Origin::KernelOnly) => From::KernelOnly,
+            Some(Origin::Forebay) | None => From::Forebay,
         }
     }
 
@@ -132,6 +138,7 @@ mod tests {
     #[test]
     fn what_linux_has_can_be_set() {
         assert_eq!(From::of("bfq"), From::Linux);
+        assert_eq!(From::of("bfq:slice-idle-ms=0"), From::Linux);
         assert_eq!(From::of("cfq").name(), "Linux <5.0");
         assert_eq!(From::of("forebay"), From::Forebay);
         let today = Today::of("bfq", true);

@@ -415,6 +415,19 @@ impl<'a> Choice<'a> {
         Some(format!("Not worth flash: {why} {policy}{together} ({figures})"))
     }
 
+    /// What the first run is worse in than another, or no better than it under the preference, of runs on a drive that is
+    /// not quite as assumed; none if it is better than each of the others.
+    pub(super) fn against_first(&self) -> Option<String> {
+        let (first, figures) = (0, self.looked_at());
+        let is_worse = |other: usize| {
+            let share = |figure: &Figure| self.share(*figure, first, other);
+            let harms = figures.iter().any(|figure| share(figure) > 1.0 + SHARE_THAT_MATTERS);
+            harms || (!figures.is_empty() && self.weight(first) >= self.weight(other))
+        };
+        let other = (1..self.runs.len()).find(|other| is_worse(*other))?;
+        Some(format!("{} under {}", self.held_against(first, other), self.policy(other)))
+    }
+
     /// A figure of two runs.
     fn told(&self, figure: Figure, run: usize, other: usize) -> Option<String> {
         let (is, was) = (figure.of(&self.runs[run])?, figure.of(&self.runs[other])?);

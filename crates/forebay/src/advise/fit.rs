@@ -6,8 +6,8 @@
 //! nearest to the recording. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and writes, of the
 //! logarithm of modelled over recorded, without its sign.
 
+use forebay_core::Nanos;
 use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
 use super::Setting;
@@ -304,8 +304,23 @@ fn refuse(setting: &Setting<'_>) -> Result<(), Error> {
             setup.intensity.times()
         )));
     }
-    debug_assert!(device.model.cylinders() > 0);
-    Ok(())
+    refuse_what_is_known(device)
+}
+
+/// Fails where the device has none of the three figures: none of the candidates would be another disk.
+fn refuse_what_is_known(device: &OpenDevice) -> Result<(), Error> {
+    let is_margin = device.catch_margin().is_some();
+    let is_rate = RATES.iter().any(|&times| times != 1.0 && device.at_media_rate(times).is_some());
+    if is_margin || is_rate || device.without_write_cache().is_some() {
+        return Ok(());
+    }
+    Err(Error::Unfit(format!(
+        "--fit-device on {}: got a device without any of the figures that can be fitted: no queue of more than one command \
+         ([queue] depth, for the catch margin), no write cache that is on ([write_cache]), and tracks or seek times given \
+         one by one ([format], or a seek curve), so no media rate to vary; add [queue] or [write_cache] to the file, name \
+         a data sheet's disk of the same kind (`forebay devices` lists them), or leave --fit-device out",
+        device.name
+    )))
 }
 
 fn too_few(setting: &Setting<'_>) -> Error {

@@ -175,14 +175,16 @@ impl Trial<'_> {
         progress: Progress<'_>,
     ) -> Result<Option<String>, Error> {
         let today = &choice.baseline().policy;
-        for Varied { part, with, device } in self.device.at_margins() {
-            let Some(resized) = one.queues.device(&device) else { continue };
-            let ships = run_on(self.input, Bed::of(&device), today, self.setup, progress)?.result;
-            let ran = run_on(self.input, Bed::of(&resized), &one.policy, self.setup, progress)?;
-            let there = Sensitivity::of(part, with, &ships, &ran.result);
-            if !choice.holds(&one.run.result.policy, &there) {
-                let saved = there.saved(self.setup.replay.total_name());
-                return Ok(Some(format!("with {} it saves {saved}", there.with)));
+        for (setup, how) in self.setups() {
+            for (at, Varied { part, with, device }) in self.drives.at_margins().iter().enumerate() {
+                let Some(resized) = one.queues.device(device) else { continue };
+                let ships = self.drives.run(at, today, setup, progress)?;
+                let ran = run_on(self.input, Bed::of(&resized), &one.policy, setup, progress)?;
+                let there = Sensitivity::of(part, with.clone(), &ships, &ran.result);
+                if !choice.holds(&one.run.result.policy, &there) {
+                    let saved = there.saved(setup.replay.total_name());
+                    return Ok(Some(format!("with {} it saves {saved}{how}", there.with)));
+                }
             }
         }
         Ok(None)

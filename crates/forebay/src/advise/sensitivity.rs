@@ -6,13 +6,13 @@ use forebay_show::plural::listed;
 use serde::Serialize;
 
 use super::choice::Choice;
+use super::drives::Drives;
 use super::judge::{TOO_FEW, tells_latencies};
-use crate::devices::{OpenDevice, Varied};
+use crate::devices::Varied;
 use crate::error::Error;
-use crate::input::Input;
 use crate::progress::{Telling, Told};
 use crate::quantities::percent;
-use crate::simulate::{Bed, RunResult, Setup, run_all};
+use crate::simulate::{RunResult, Setup};
 
 /// What the recommended scheduler saves on a drive that is not quite as assumed.
 #[derive(Clone, Debug, Serialize)]
@@ -36,14 +36,16 @@ pub struct Sensitivity {
 /// A scheduler that is not better than the baseline on every drive that the device may be.
 pub(super) struct Unsure {
     pub(super) policy: String,
-    /// What it saves on these drives.
+    /// What it saves on these drives,
     pub(super) drives: Vec<Sensitivity>,
+    /// under this condition: the replay that the answer is not told by.
+    pub(super) how: Option<&'static str>,
 }
 
-/// `chosen` against `baseline` on each of the drives that are `varied`; nothing where they are one.
+/// `chosen` against `baseline` on each of the first `count` of `drives`; nothing where they are one.
 pub(super) fn sensitivity(
-    input: &Input,
-    varied: Vec<Varied>,
+    drives: &Drives<'_>,
+    count: usize,
     [baseline, chosen]: [&RunResult; 2],
     setup: Setup,
     jobs: usize,
@@ -53,42 +55,52 @@ pub(super) fn sensitivity(
         return Ok(Vec::new());
     }
     let names = [&baseline.policy[..], &chosen.policy[..]];
-    let count = varied.len() as f64;
-    let on = |(at, Varied { part, with, device }): (usize, Varied)| {
-        let runs = run_all(input, Bed::of(&device), &names, setup, jobs, &mut |told: &Told| {
-            let done_share = (at as f64 + told.done_share) / count;
-            progress(&Told { doing: format!("with {with}"), done_share })
+    let on = |(at, varied): (usize, &Varied)| {
+        let [was, is] = drives.both(at, names, setup, jobs, &mut |told: &Told| {
+            progress(&drives.told(at, (at as f64 + told.done_share) / count as f64))
         })?;
-        let [baseline, chosen] = &runs[..] else { return Err(Error::Unfit(device.name)) };
-        Ok(Sensitivity::of(part, with, &baseline.result, &chosen.result))
+        Ok(Sensitivity::of(varied.part, varied.with.clone(), &was, &is))
     };
-    varied.into_iter().enumerate().map(on).collect()
+    drives.all()[..count].iter().enumerate().map(on).collect()
 }
 
-/// `choice` without what is not better than the baseline on every drive that `device` may be: what it would use, and
-/// what it would have Linux use. And what was passed over for that.
+/// `choice` without what is not better than the baseline on every drive that the device may be, in each replay: what it
+/// would use, and what it would have Linux use. And what was passed over for that. `other` is the choice in the other
+/// replay, and how that is set up.
 pub(super) fn on_every_drive<'a>(
-    input: &Input,
-    device: &OpenDevice,
+    drives: &Drives<'_>,
     mut choice: Choice<'a>,
     setup: Setup,
+    other: Option<(&Choice<'_>, Setup)>,
     jobs: usize,
     progress: Telling<'_>,
 ) -> Result<(Choice<'a>, Vec<Unsure>), Error> {
     let (mut sure, mut unsure): (Vec<String>, Vec<Unsure>) = (Vec::new(), Vec::new());
-    let margins = device.at_margins();
+    let count = drives.at_margins().len();
     loop {
         let used = [choice.best(), choice.today()].into_iter().flatten();
         let unknown = |policy: &&str| !sure.iter().any(|known| known == policy);
         let run = used.filter(unknown).find_map(|policy| choice.run(policy));
-        let Some(run) = run.filter(|_| !margins.is_empty()) else { return Ok((choice, unsure)) };
-        let runs = [choice.baseline(), run];
-        let drives = sensitivity(input, margins.clone(), runs, setup, jobs, progress)?;
-        match drives.iter().all(|one| choice.holds(&run.policy, one)) {
-            true => sure.push(run.policy.clone()),
-            false => {
+        let Some(run) = run.filter(|_| count > 0) else { return Ok((choice, unsure)) };
+        let fails = {
+            let leading = (&choice, setup, None);
+            let other = other.map(|(choice, setup)| (choice, setup, Some(setup.replay.as_told())));
+            let mut fails = None;
+            for (choice, setup, how) in std::iter::once(leading).chain(other) {
+                let runs = [choice.baseline(), run];
+                let there = sensitivity(drives, count, runs, setup, jobs, progress)?;
+                if !there.iter().all(|one| choice.holds(&run.policy, one)) {
+                    fails = Some((there, how));
+                    break;
+                }
+            }
+            fails
+        };
+        match fails {
+            None => sure.push(run.policy.clone()),
+            Some((drives, how)) => {
                 choice = choice.without(&run.policy);
-                unsure.push(Unsure { policy: run.policy.clone(), drives });
+                unsure.push(Unsure { policy: run.policy.clone(), drives, how });
             }
         }
     }

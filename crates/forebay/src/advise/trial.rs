@@ -8,13 +8,14 @@ use std::ops::Range;
 use forebay_core::Device;
 
 use super::choice::{Choice, Prefer};
+use super::drives::Drives;
 use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::replays::Tryout;
 use super::resampled;
 use super::sizing::Sizing;
 use crate::cache_curve::FOUND_THAT_MATTERS;
-use crate::defragment::{Defragmentation, study};
+use crate::defragment::{Defragmentation, elsewhere, study};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
@@ -29,6 +30,8 @@ pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
     pub(super) device: &'a OpenDevice,
     pub(super) flash: &'a OpenDevice,
+    /// What the device may be as well.
+    pub(super) drives: &'a Drives<'a>,
     pub(super) setup: Setup,
     pub(super) baseline: &'a RunResult,
     /// The run under the recommended scheduler.
@@ -202,7 +205,7 @@ impl Trial<'_> {
                 .to_string()
         }));
         let why = match why {
-            None => self.against_elsewhere(&ran, policy, progress)?,
+            None => self.against_flash_anywhere(&ran, policy, progress)?,
             why => why,
         };
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
@@ -259,13 +262,13 @@ impl Trial<'_> {
             _ => evidence += "; the trace only writes, so it only takes writes in",
         }
         let why = match why {
-            None => self.against_elsewhere(&ran, &policy, progress)?,
+            None => self.against_flash_anywhere(&ran, &policy, progress)?,
             why => why,
         };
         Ok((self.with_flash(kind, &ran, size_mib << 20, &evidence, why), Some(ran)))
     }
 
-    /// A run with flash, judged against what is free and the baseline, unless there is something else against it.
+    /// A run with flash, and what is against it.
     fn with_flash(
         &self,
         kind: RemedyKind,
@@ -275,7 +278,6 @@ impl Trial<'_> {
         against: Option<String>,
     ) -> Remedy {
         let (free, baseline) = (self.free, self.baseline);
-        let against = against.or_else(|| self.against_flash(ran));
         let run = &ran.result;
         let why = against.as_ref().map_or(String::new(), |why| format!(" {why}."));
         let reason = format!("{evidence}.{why}");
@@ -306,10 +308,58 @@ impl Trial<'_> {
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash(2)
     }
 
-    /// Why `ran`, which is worth its flash under the leading replay, is not under the other one; none if it is.
-    fn against_elsewhere(
+    /// Why `ran` is not worth its flash in one replay or the other, or on a drive that this one may be; none if it is.
+    fn against_flash_anywhere(
         &self,
         ran: &Run,
+        policy: &str,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, Error> {
+        if let Some(why) = self.against_flash(ran) {
+            return Ok(Some(why));
+        }
+        match self.against_elsewhere(policy, progress)? {
+            None => self.flash_on_every_drive(policy, progress),
+            why => Ok(why),
+        }
+    }
+
+    /// How what is recommended has to hold: in the leading replay and, where there is one, in the other.
+    pub(super) fn setups(&self) -> impl Iterator<Item = (Setup, String)> {
+        let other = self.other.map(|other| other.setup);
+        let other = other.map(|setup| (setup, format!(", {}", setup.replay.as_told())));
+        std::iter::once((self.setup, String::new())).chain(other)
+    }
+
+    /// Why `policy`, which uses flash, is not worth that on a drive that this one may be; none if it is on each.
+    fn flash_on_every_drive(
+        &self,
+        policy: &str,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, Error> {
+        let (baseline, free) = (&self.baseline.policy[..], &self.free.policy[..]);
+        for (setup, how) in self.setups() {
+            for (at, varied) in self.drives.at_margins().iter().enumerate() {
+                let mut runs = Vec::new();
+                for policy in [policy, baseline, free] {
+                    runs.push(self.drives.run(at, policy, setup, progress)?);
+                }
+                let resampled = resampled(&[]);
+                let choice = Choice::new(&runs, baseline, &resampled, self.prefer);
+                if let Some(why) = choice.against_first() {
+                    let with = &varied.with;
+                    return Ok(Some(format!(
+                        "Not sure to be worth flash: with {with}, {why}{how}"
+                    )));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why `policy`, which is worth its flash under the leading replay, is not under the other one; none if it is.
+    fn against_elsewhere(
+        &self,
         policy: &str,
         progress: Progress<'_>,
     ) -> Result<Option<String>, Error> {
@@ -323,9 +373,6 @@ impl Trial<'_> {
         else {
             return Ok(None);
         };
-        if self.against_flash(ran).is_some() {
-            return Ok(None);
-        }
         let ran = run_on(self.input, self.bed(), policy, other.setup, progress)?;
         let Some(own) = ran.slices else { return Ok(None) };
         let all = std::iter::once((ran.result, own)).chain(rivals);
@@ -363,11 +410,17 @@ impl Trial<'_> {
         let calmer = effect.read_p99_after_ms.zip(before.read_p99_ms);
         let calmer = calmer.is_some_and(|(is, was)| is <= was * (1.0 - TAIL_THAT_MATTERS));
         let at_ease = worth_while && is_at_ease(self.baseline, self.span_s) && !calmer;
-        let idle = match at_ease {
-            true => {
+        let against = match worth_while && !at_ease {
+            true => self.defragmentation_on_every_drive(progress)?,
+            false => None,
+        };
+        let but = match (at_ease, &against) {
+            (true, _) => {
                 " Nothing to gain from it all the same: the disk is mostly idle and answers fast."
+                    .to_string()
             }
-            false => "",
+            (_, Some(why)) => format!(" Not sure to gain all the same: {why}."),
+            _ => String::new(),
         };
         Ok(Remedy {
             moved_bytes: studied.moved_bytes,
@@ -378,10 +431,37 @@ impl Trial<'_> {
             gain_over_free_share: Some(effect.gain_share),
             read_p99_ms: effect.read_p99_after_ms.filter(|_| tells_latencies(self.baseline)),
             write_p99_ms: effect.write_p99_after_ms.filter(|_| tells_latencies(self.baseline)),
-            recommended: worth_while && !at_ease,
-            reason: format!("{}{idle}", untried.reason),
+            recommended: worth_while && !at_ease && against.is_none(),
+            reason: format!("{}{but}", untried.reason),
             ..untried
         })
+    }
+}
+
+impl Trial<'_> {
+    /// Why defragmentation, which gains under the leading replay, is not to be recommended all the same: it does not in the
+    /// other replay, or on a drive that this one may be. None if it gains everywhere.
+    fn defragmentation_on_every_drive(
+        &self,
+        progress: Progress<'_>,
+    ) -> Result<Option<String>, Error> {
+        let mut all = Vec::new();
+        for (setup, how) in self.setups() {
+            if !how.is_empty() {
+                all.push((self.device, setup, String::new(), how.clone()));
+            }
+            for varied in self.drives.at_margins() {
+                all.push((&varied.device, setup, format!("with {}", varied.with), how.clone()));
+            }
+        }
+        let beds: Vec<_> =
+            all.iter().map(|(device, setup, ..)| (Bed::of(device), *setup)).collect();
+        let effects = elsewhere(self.input, &self.free.policy, &beds, progress)?;
+        let fails = effects.iter().zip(&all).find(|(effect, _)| !effect.is_gain());
+        Ok(fails.map(|(effect, (_, _, with, how))| {
+            let under = format!("{with}{how}");
+            format!("{}, {}", under.trim_start_matches(", "), effect.told())
+        }))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The verb `fit`: a model from a trace.
 
+pub mod verb;
+
 use std::path::Path;
 
 use forebay_model::fit::{Fitter, Survey};

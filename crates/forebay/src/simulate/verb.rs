@@ -29,7 +29,7 @@ forebay_ask::ask! {
         /// I/Os a second
         device: DeviceInput,
         /// The policies (see `forebay policies`), each NAME[:KEY=VALUE]...
-        policy: Vec<PolicyInput> [.needed()],
+        policy: Vec<PolicyInput> [.at_least_one()],
         /// A solid-state drive as the second device, which placements use (see `forebay policies`)
         flash: Option<DeviceInput>,
         /// How many of the device there are, sharing the flash. Volumes are dealt over them in turn

@@ -85,8 +85,30 @@ impl Buffer {
 
     /// Whether `sector` is in a segment, or is being read ahead into one.
     pub(super) fn reaches(&self, sector: u64) -> bool {
-        let reach = |segment| self.reach(segment);
-        (0..self.segments.len()).map(reach).any(|(from, to)| from <= sector && sector < to)
+        self.holds(sector) || self.stream.is_some_and(|stream| self.is_ahead(&stream, sector))
+    }
+
+    /// Whether `sector` is in a segment.
+    fn holds(&self, sector: u64) -> bool {
+        // Without branches: which segment has it is anybody's guess.
+        let has = |segment: &Segment| (segment.start <= sector) & (sector < segment.end);
+        self.segments.iter().fold(false, |held, segment| held | has(segment))
+    }
+
+    /// Whether `stream` reads `sector` ahead, or has its segment begin before it.
+    fn is_ahead(&self, stream: &Stream, sector: u64) -> bool {
+        self.segments[stream.segment].start <= sector && sector < stream.limit
+    }
+
+    /// Whether read-ahead has brought `sector`, or has its head over it where that counts.
+    fn has_come(&self, surface: &Surface, now: u64, sector: u64) -> bool {
+        self.stream.is_some_and(|stream| {
+            let is_there = |place: Place| {
+                let width = if self.spec.almost_hits { place.ends - place.begins } else { 0 };
+                stream.at(place.ends).saturating_sub(width) <= now
+            };
+            self.is_ahead(&stream, sector) && is_there(surface.place(sector))
+        })
     }
 
     fn reach(&self, index: usize) -> (u64, u64) {
@@ -97,6 +119,9 @@ impl Buffer {
 
     /// What is there at `now` of `count` sectors from `first` on.
     pub(super) fn find(&self, surface: &Surface, now: u64, first: u64, count: u64) -> Option<Hit> {
+        if !self.holds(first) && !self.has_come(surface, now, first) {
+            return None;
+        }
         let mut best: Option<(u32, Hit)> = None;
         for (index, segment) in self.segments.iter().enumerate() {
             if first < segment.start.max(segment.replaced)
@@ -245,9 +270,13 @@ impl Buffer {
 
     /// The segment to give away: an empty one, else the one used longest ago; none that is dirty.
     fn oldest(&self) -> Option<usize> {
-        let usable = self.segments.iter().enumerate().filter(|(_, segment)| !segment.dirty);
-        let age = |segment: &Segment| (segment.start != segment.end, segment.used);
-        usable.min_by_key(|(_, segment)| age(segment)).map(|(index, _)| index)
+        let mut oldest = (u64::MAX, None);
+        for (index, segment) in self.segments.iter().enumerate() {
+            let is_used = u64::from(segment.start != segment.end);
+            let age = if segment.dirty { u64::MAX } else { is_used << 63 | segment.used };
+            oldest = if age < oldest.0 { (age, Some(index)) } else { oldest };
+        }
+        oldest.1
     }
 
     /// Stops read-ahead at `at`: at once where the drive can, else when the sector under the head
@@ -256,10 +285,13 @@ impl Buffer {
         let stream = self.stream.take()?;
         let segment = &mut self.segments[stream.segment];
         let from = segment.end;
-        let mut end = search(from, stream.limit, |sector| stream.there(surface, sector) <= at);
-        let begins =
-            |sector| stream.time + surface.place(sector).begins.saturating_sub(stream.passed);
-        let under_head = end < stream.limit && begins(end) < at && !self.spec.stop_in_sector;
+        let mut end = match at.checked_sub(stream.time) {
+            Some(since) => surface.passed(from, stream.limit, stream.passed.saturating_add(since)),
+            None => from,
+        };
+        let next = surface.place(end.min(stream.limit - 1));
+        let begins = stream.time + next.begins.saturating_sub(stream.passed);
+        let under_head = end < stream.limit && begins < at && !self.spec.stop_in_sector;
         end += u64::from(under_head);
         segment.end = end;
         segment.trim(self.spec.segment_sectors);
@@ -268,8 +300,10 @@ impl Buffer {
         if end >= stream.limit {
             return Some(Stopped { place: before, next: end, free_at: behind });
         }
-        let free_at = if under_head { behind } else { begins(end).max(at) };
-        Some(Stopped { place: surface.place(end), next: end, free_at })
+        if under_head {
+            return Some(Stopped { place: surface.place(end), next: end, free_at: behind });
+        }
+        Some(Stopped { place: next, next: end, free_at: begins.max(at) })
     }
 
     /// A write of `count` sectors from `first` on empties what it overlaps, and its data takes a
@@ -312,7 +346,12 @@ impl Stream {
 
     /// When `sector` is in the buffer.
     fn there(&self, surface: &Surface, sector: u64) -> u64 {
-        self.time.saturating_add(surface.place(sector).ends.saturating_sub(self.passed))
+        self.at(surface.place(sector).ends)
+    }
+
+    /// When the head has come to the stream time `ends`.
+    fn at(&self, ends: u64) -> u64 {
+        self.time.saturating_add(ends.saturating_sub(self.passed))
     }
 }
 

@@ -14,7 +14,6 @@ use super::{Command, Drive, Flags};
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     at: u64,
-    index: usize,
     command: Command,
     turns: Turns,
     motion: Motion,
@@ -33,7 +32,6 @@ impl Drive {
         let moves_one = command.io.op.moves_data() && !command.io.flags.has(Flags::PREFLUSH);
         self.choice = (self.waits_for_the_host() && moves_one).then(|| Choice {
             at: now,
-            index: pick.index,
             command,
             turns: self.turns,
             motion: self.mechanism.motion,
@@ -46,9 +44,8 @@ impl Drive {
     pub(super) fn take_back(&mut self, now: u64) {
         let Some(choice) = self.choice.take().filter(|choice| choice.at == now) else { return };
         self.served.retain(|served| !served.at_media);
-        self.insert(choice.index, choice.command);
-        self.waiting.iter_mut().for_each(|command| command.may_hit = true);
-        self.hopeful = self.waiting.len();
+        self.insert(choice.command);
+        self.waiting.iter().for_each(|command| self.hopes.insert(command.spot.key));
         self.turns = choice.turns;
         self.mechanism.motion = choice.motion;
         self.buffer = choice.buffer;

@@ -186,7 +186,11 @@ impl Drive {
             None => {
                 let share = self.buffer.as_ref().map_or(0.0, |b| b.spec().watermark_share);
                 let mark = ((count as f64 * share) as u64).max(1);
-                let left = access.last.ends - self.mechanism.surface.place(first + mark - 1).ends;
+                let marked = match mark {
+                    1 => access.from,
+                    _ => self.mechanism.surface.place(first + mark - 1),
+                };
+                let left = access.last.ends - marked.ends;
                 let there = access.ends.saturating_sub(left).max(access.first_ends);
                 let regained = access.first_begins + overheads.reselect.0;
                 there.max(regained).max(self.bus_free_at) + overheads.data_preparation.0

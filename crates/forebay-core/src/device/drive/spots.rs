@@ -91,14 +91,15 @@ impl Spots {
     /// All, the nearest to cylinder `here` first, and how far they are.
     fn outward(&self, here: u32) -> impl Iterator<Item = (u32, &Spot)> {
         let (below, above) = self.0.split_at(self.0.partition_point(|spot| spot.cylinder < here));
-        let (mut below, mut above) = (below.iter().rev().peekable(), above.iter().peekable());
+        let (mut below, mut above) = (below.iter().rev(), above.iter());
+        let (mut down, mut up) = (below.next(), above.next());
         std::iter::from_fn(move || {
-            let down = below.peek().map(|spot| here - spot.cylinder);
-            let up = above.peek().map(|spot| spot.cylinder - here);
-            match (down, up) {
-                (Some(down), up) if up.is_none_or(|up| down < up) => Some((down, below.next()?)),
-                (_, up) => Some((up?, above.next()?)),
+            let below_by = down.map_or(u32::MAX, |spot| here - spot.cylinder);
+            let above_by = up.map_or(u32::MAX, |spot| spot.cylinder - here);
+            if below_by < above_by {
+                return Some((below_by, std::mem::replace(&mut down, below.next())?));
             }
+            Some((above_by, std::mem::replace(&mut up, above.next())?))
         })
     }
 }

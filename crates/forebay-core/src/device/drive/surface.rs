@@ -7,6 +7,7 @@
 
 use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place, check, step};
+use crate::device::hdd::parts::Parts;
 use crate::device::hdd::{HddSpec, Zone};
 
 use super::search::search;
@@ -72,6 +73,7 @@ struct Row {
 #[derive(Clone, Debug)]
 pub(super) struct Surface {
     rows: Vec<Row>,
+    parts: Parts,
     heads: Divisor,
     head_count: u32,
     order: HeadOrder,
@@ -92,6 +94,7 @@ impl Surface {
         let heads = u64::from(disk.heads);
         let mut surface = Surface {
             rows: Vec::with_capacity(disk.zones.len()),
+            parts: Parts::default(),
             heads: Divisor::new(heads),
             head_count: disk.heads,
             order: format.map_or(HeadOrder::Forward, |format| format.head_order),
@@ -110,13 +113,15 @@ impl Surface {
             surface.sectors = row.end_sector;
             let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
             begins = row.begins + cylinders * row.cylinder_step;
-            surface.rows.push(row);
             if format.is_some() {
                 // The head need not pass over the spares at the zone's end.
-                let last = surface.place(surface.sectors - 1).ends;
+                let last = surface.place_in(&row, surface.sectors - 1).ends;
                 begins = begins.min(last + disk.cylinder_switch.0);
             }
+            surface.rows.push(row);
         }
+        let ends: Vec<u64> = surface.rows.iter().map(|row| row.end_sector).collect();
+        surface.parts = Parts::new(&ends);
         Ok(surface)
     }
 
@@ -191,14 +196,18 @@ impl Surface {
 
     #[inline]
     fn row(&self, sector: u64) -> &Row {
-        let found = self.rows.partition_point(|row| row.end_sector <= sector);
-        &self.rows[found.min(self.rows.len() - 1)]
+        let end = |index: usize| self.rows[index].end_sector;
+        &self.rows[self.parts.zone(sector, self.rows.len(), end)]
     }
 
     /// Where `sector`, which is on the disk, lies.
     #[inline]
     pub(super) fn place(&self, sector: u64) -> Place {
-        let row = self.row(sector);
+        self.place_in(self.row(sector), sector)
+    }
+
+    #[inline]
+    fn place_in(&self, row: &Row, sector: u64) -> Place {
         let mut physical = row.physical(sector);
         let (mut turned, mut empty) = (0, 0);
         if let Some(spared) = &row.spared {
@@ -227,6 +236,27 @@ impl Surface {
             begins: begins + row.time(index),
             ends: begins + row.time(index + 1),
         }
+    }
+
+    /// The first sector of `from..to` that a head reading on has not passed at the stream time `time`; `to`
+    /// where it has passed them all.
+    pub(super) fn passed(&self, from: u64, to: u64, time: u64) -> u64 {
+        let row = self.row(from);
+        if from >= to || to > row.end_sector || row.spared.is_some() {
+            return search(from, to, |sector| self.place(sector).ends <= time);
+        }
+        let track_of = |sector: u64| row.track.divide(row.physical(sector)).0;
+        let begins = |track: u64| {
+            let (cylinder, order) = self.heads.divide(track);
+            row.begins + cylinder * row.cylinder_step + order * row.track_step
+        };
+        let whole = row.time(row.track_sectors);
+        let track = search(track_of(from), track_of(to - 1), |track| begins(track) + whole <= time);
+        // Sector `index` of the track has passed at `here` if `row.time(index + 1)` is no later.
+        let here = time.saturating_add(1).saturating_sub(begins(track)).min(whole + 1);
+        let passed = (here << PLACES).saturating_sub(1) / row.sector_time;
+        let sector = row.first_sector + track * row.track_sectors + passed.min(row.track_sectors);
+        sector.clamp(from, to)
     }
 
     /// First and last sector with data on the track that holds `sector`.
@@ -281,5 +311,40 @@ impl Row {
     fn physical(&self, sector: u64) -> u64 {
         let index = self.index(sector);
         self.spared.as_ref().map_or(index, |spared| spared.physical(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::spec;
+    use super::*;
+    use crate::contract::time::Nanos;
+
+    #[test]
+    fn where_the_head_has_come_to_is_what_a_search_finds() {
+        let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
+            first_cylinder,
+            last_cylinder,
+            sectors_per_track,
+        };
+        let disk = HddSpec {
+            heads: 3,
+            zones: vec![zone(0, 9, 7), zone(10, 29, 5)],
+            revolution: Nanos(1_000),
+            head_switch: Nanos(200),
+            cylinder_switch: Nanos(300),
+            ..spec().disk
+        };
+        let surface = Surface::new(&disk, None).unwrap();
+        let end = surface.place(surface.sectors - 1).ends;
+        for from in (0..surface.sectors).step_by(11) {
+            for count in [0, 1, 6, 40, surface.sectors] {
+                let to = (from + count).min(surface.sectors);
+                for time in (0..end + 2_000).step_by(97).chain([u64::MAX]) {
+                    let sought = search(from, to, |sector| surface.place(sector).ends <= time);
+                    assert_eq!(surface.passed(from, to, time), sought, "{from}..{to} at {time}");
+                }
+            }
+        }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Dirty {
 pub(super) struct WriteCache {
     spec: WriteCacheSpec,
     runs: Vec<Dirty>,
+    /// The first sector of each of `runs` and the one after its last: what is searched most.
+    extents: Vec<(u64, u64)>,
     /// Where they lie.
     spots: Spots,
     /// Runs so far.
@@ -46,7 +48,8 @@ impl WriteCache {
         let places = spec.extents as usize;
         let (runs, writing) = (Vec::with_capacity(places), VecDeque::with_capacity(places));
         let spots = Spots::default();
-        WriteCache { spec, runs, spots, count: 0, writing, sectors: 0, drains: false }
+        let extents = Vec::with_capacity(places);
+        WriteCache { spec, runs, extents, spots, count: 0, writing, sectors: 0, drains: false }
     }
 
     /// Whether a write could ever be taken.
@@ -57,8 +60,7 @@ impl WriteCache {
     /// When, from `now` on, there is room for a write that fits: at once, or when what is on its way
     /// to the media has left enough. `None` where runs that are not take too much.
     pub(super) fn room_at(&self, now: u64, first: u64, count: u64) -> Option<u64> {
-        let joins = |run: &Dirty| run.joined(first, count, self.spec.extent_sectors);
-        let place = usize::from(!self.runs.iter().any(joins));
+        let place = usize::from(self.joined(first, count).is_none());
         let left = (self.spec.extents as usize).checked_sub(self.runs.len() + place)?;
         let sectors_left = self.spec.sectors.checked_sub(self.sectors + count)?;
         // The latest go last: as many of them as there is room for may still be on their way.
@@ -74,23 +76,37 @@ impl WriteCache {
 
     /// Whether it has all of `count` sectors from `first` on.
     pub(super) fn holds(&self, first: u64, count: u64) -> bool {
-        self.runs.iter().any(|run| run.first <= first && first + count <= run.first + run.count)
+        self.any(|from, to| (from <= first) & (first + count <= to))
     }
 
     /// Whether `sector` is in one of the runs that the arm has yet to write.
     pub(super) fn reaches(&self, sector: u64) -> bool {
-        self.runs.iter().any(|run| run.first <= sector && sector - run.first < run.count)
+        self.any(|from, to| (from <= sector) & (sector < to))
+    }
+
+    /// Whether any run is as `is` wants it. Without branches: which one is anybody's guess.
+    fn any(&self, is: impl Fn(u64, u64) -> bool) -> bool {
+        self.extents.iter().fold(false, |any, (from, to)| any | is(*from, *to))
+    }
+
+    /// The run that a write would join.
+    fn joined(&self, first: u64, count: u64) -> Option<usize> {
+        let (limit, end) = (self.spec.extent_sectors, first + count);
+        let goes_on = |from: u64, to: u64| first == to && end - from <= limit;
+        let joins = |from: u64, to: u64| (from <= first && end <= to) || goes_on(from, to);
+        self.extents.iter().position(|&(from, to)| joins(from, to))
     }
 
     /// Takes a write for which there is room.
     pub(super) fn put(&mut self, write: Dirty) {
-        let limit = self.spec.extent_sectors;
         let end = write.first + write.count;
-        match self.runs.iter_mut().find(|run| run.joined(write.first, write.count, limit)) {
-            Some(run) => {
+        match self.joined(write.first, write.count) {
+            Some(index) => {
+                let run = &mut self.runs[index];
                 let count = run.count.max(end - run.first);
                 self.sectors += count - run.count;
                 run.count = count;
+                self.extents[index].1 = run.first + count;
                 self.spots.delay(&run.spot, run.from());
             }
             None => {
@@ -99,6 +115,7 @@ impl WriteCache {
                 let spot = Spot { from: write.from(), key: self.count, ..write.spot };
                 self.spots.insert(spot);
                 self.runs.push(Dirty { spot, ..write });
+                self.extents.push((write.first, end));
             }
         }
         let places = self.spec.extents as usize;
@@ -124,6 +141,7 @@ impl WriteCache {
 
     pub(super) fn take(&mut self, index: usize) -> Dirty {
         let run = self.runs.swap_remove(index);
+        self.extents.swap_remove(index);
         self.spots.remove(&run.spot);
         self.sectors -= run.count;
         let half = |whole: u64| whole / 2;
@@ -158,12 +176,6 @@ impl Dirty {
     fn from(&self) -> u64 {
         let (begins, ns) = self.data;
         self.ready.max(begins + (ns * self.count as f64) as u64)
-    }
-
-    fn joined(&self, first: u64, count: u64, limit: u64) -> bool {
-        let end = first + count;
-        let inside = first >= self.first && end <= self.first + self.count;
-        inside || (first == self.first + self.count && end - self.first <= limit)
     }
 }
 

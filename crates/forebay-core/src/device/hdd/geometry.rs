@@ -8,6 +8,7 @@
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
+use crate::device::hdd::parts::Parts;
 
 /// Bytes in a sector.
 pub const SECTOR: u32 = 512;
@@ -25,8 +26,6 @@ pub struct Zone {
 
 /// Fixed-point places of a sector's time.
 const PLACES: u32 = 20;
-/// Where a lookup of zones begins: a table over this many equal parts of the disk.
-const PARTS: u64 = 256;
 
 const MAX_CYLINDERS: u32 = 1 << 22;
 const MAX_HEADS: u32 = 64;
@@ -95,8 +94,7 @@ impl Row {
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     rows: Vec<Row>,
-    parts: Vec<u16>,
-    part_shift: u32,
+    parts: Parts,
     heads: Divisor,
     revolution: u64,
     /// From the first sector of a track to that of the next on the same cylinder.
@@ -142,16 +140,10 @@ impl Geometry {
             sector = end_sector;
             begins += cylinders * cylinder_step;
         }
-        let part_shift = (u64::BITS - (sector / PARTS).leading_zeros()).min(63);
-        let mut parts = Vec::new();
-        for part in 0..=(sector >> part_shift) {
-            let found = rows.partition_point(|row| row.end_sector <= part << part_shift);
-            parts.push(found.min(rows.len() - 1) as u16);
-        }
+        let ends: Vec<u64> = rows.iter().map(|row| row.end_sector).collect();
         Ok(Geometry {
             rows,
-            parts,
-            part_shift,
+            parts: Parts::new(&ends),
             heads: Divisor::new(u64::from(heads)),
             revolution,
             track_step,
@@ -212,12 +204,8 @@ impl Geometry {
 
     #[inline]
     fn row(&self, sector: u64) -> &Row {
-        let part = (sector >> self.part_shift) as usize;
-        let mut index = usize::from(self.parts[part.min(self.parts.len() - 1)]);
-        while index + 1 < self.rows.len() && self.rows[index].end_sector <= sector {
-            index += 1;
-        }
-        &self.rows[index]
+        let end = |index: usize| self.rows[index].end_sector;
+        &self.rows[self.parts.zone(sector, self.rows.len(), end)]
     }
 }
 

@@ -5,12 +5,16 @@ use forebay_core::{Op, SpecError};
 
 use super::figures::OVERHEAD_MS;
 use super::rows::Rows;
-use super::{DiskFigures, DiskKnown, noun, play};
+use super::{DiskFigures, DiskKnown, noun};
+use crate::change::MARGIN_TURNS;
+use crate::closed::play_disk;
 use crate::fit::FitError;
 use crate::fit::sweep::SweepRow;
 
-/// The share of a revolution that an unknown disk leaves itself.
-const MARGIN_TURNS: f64 = 0.36;
+/// Rates of a minute are off by so much by chance: what explains them nearly as well is as likely.
+const AHEAD_ALIKE: f64 = 0.01;
+/// Nor does a 99th percentile within this tell how long a drive passes commands over.
+const P99_ALIKE: f64 = 0.1;
 /// No measured disk has a greater share, and a greater one changes little: beyond it seeks explain
 /// more.
 const MARGIN_TURNS_MAX: f64 = 0.5;
@@ -111,7 +115,7 @@ impl<'a> Search<'a> {
 
     /// `row` on the disk as it is fitted so far; none where there is no such disk.
     fn model(&self, row: &SweepRow) -> Option<SweepRow> {
-        Some(play(&mut self.drive().ok()?, row.op, row.block_bytes, row.depth))
+        Some(play_disk(&mut self.drive().ok()?, row.op, row.block_bytes, row.depth))
     }
 
     /// By how much more the disk does than was measured, as a logarithm: the mean over `rows`.
@@ -304,19 +308,32 @@ impl<'a> Search<'a> {
         self.says("track", "fitted: no catch margin explains how little depth helps".to_string());
     }
 
-    /// How many commands are committed when the next is chosen, from the rows of `shallow`.
+    /// How many commands are committed when the next is chosen, from the rows of `shallow`. Often several numbers explain
+    /// these rows as well as chance lets anybody tell: then it is the one in their middle.
     fn fit_ahead(&mut self, shallow: &[SweepRow]) {
         let deepest = shallow.iter().map(|row| row.depth).max().unwrap_or(0) as i32;
-        let mut best = (f64::INFINITY, 0);
-        for ahead in -1..=(deepest - 2).min(6) {
-            self.figures.ahead = ahead;
-            let square = |row: &SweepRow| self.excess(std::slice::from_ref(row)).powi(2);
-            let error: f64 = shallow.iter().map(square).sum();
-            if error < best.0 {
-                best = (error, ahead);
-            }
-        }
-        self.figures.ahead = best.1;
+        // Rows to 4 or deeper without a gain leave open how much deeper it takes.
+        let most = if deepest >= 4 { deepest - 1 } else { deepest - 2 };
+        let errors: Vec<(f64, i32)> = (-1..=most.min(6))
+            .map(|ahead| {
+                self.figures.ahead = ahead;
+                let squares: f64 = shallow.iter().map(|row| self.misfit(row).powi(2)).sum();
+                ((squares / shallow.len() as f64).sqrt(), ahead)
+            })
+            .collect();
+        let least = errors.iter().map(|(error, _)| *error).fold(f64::INFINITY, f64::min);
+        let alike = errors.iter().filter(|(error, _)| *error <= least + AHEAD_ALIKE);
+        let alike: Vec<i32> = alike.map(|(_, ahead)| *ahead).collect();
+        self.figures.ahead = alike.get(alike.len() / 2).copied().unwrap_or_default();
+    }
+
+    /// How far the model is from a row: its rate and, for a tenth as much, its 99th percentile, which tells where the drive
+    /// begins to choose though a rate is off by chance.
+    fn misfit(&self, row: &SweepRow) -> f64 {
+        let off = |model: f64, measured: f64| (model / measured).ln();
+        let Some(model) = self.model(row) else { return f64::INFINITY };
+        let p99 = model.p99_us.zip(row.p99_us).map_or(0.0, |(is, was)| off(is, was));
+        off(model.iops, row.iops).hypot(P99_ALIKE * p99)
     }
 
     /// How long the drive passes a command over, from the longest latencies of reads near its depth.
@@ -330,7 +347,10 @@ impl<'a> Search<'a> {
             (count > 0.0).then(|| tail.iter().map(|us| us.ln()).sum::<f64>() / count)
         };
         let near = |row: &&SweepRow| (16..=depth).contains(&row.depth) && tail(row).is_some();
-        let Some(row) = rows.reads.iter().rev().find(near) else { return Ok(()) };
+        let Some(row) = rows.reads.iter().rev().find(near) else {
+            self.fit_patience_to_p99();
+            return Ok(());
+        };
         let Some(measured) = tail(row) else { return Ok(()) };
         let (mut low, mut high) = (100f64.ln(), 10_000f64.ln());
         for _ in 0..8 {
@@ -350,6 +370,31 @@ impl<'a> Search<'a> {
         let from = format!("fitted: from the longest reads at queue depth {}", row.depth);
         self.says("starvation", from);
         Ok(())
+    }
+
+    /// The same from the 99th percentile, where nothing longer is known: only if the drive lets so many commands wait too
+    /// long that it shows there.
+    fn fit_patience_to_p99(&mut self) {
+        let (rows, depth) = (self.rows, self.figures.queue_depth);
+        let near = |row: &&SweepRow| (16..=depth).contains(&row.depth) && row.p99_us.is_some();
+        let Some(row) = rows.reads.iter().rev().find(near) else { return };
+        let above = |search: &Self| {
+            let model = search.model(row).and_then(|model| model.p99_us);
+            model.zip(row.p99_us).map_or(0.0, |(model, measured)| (model / measured).ln())
+        };
+        if above(self) <= P99_ALIKE {
+            return;
+        }
+        let (mut low, mut high) = (100f64.ln(), self.figures.starvation_ms.ln());
+        for _ in 0..6 {
+            let middle = f64::midpoint(low, high);
+            self.figures.starvation_ms = middle.exp();
+            if above(self) > 0.0 { high = middle } else { low = middle }
+        }
+        self.figures.starvation_ms = f64::midpoint(low, high).exp();
+        let from =
+            format!("fitted: from the 99th percentile of reads at queue depth {}", row.depth);
+        self.says("starvation", from);
     }
 
     /// Write cache or none, its places and its order, from random writes.

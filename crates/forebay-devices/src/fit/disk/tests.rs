@@ -35,10 +35,7 @@ fn fitted(table: &str, depths: &[u32], known: DiskKnown) -> (DiskFit, Vec<RowChe
 
 #[test]
 fn reads_of_a_disk_are_met_where_the_fit_did_not_see_them() {
-    let reads: String = HDD_500GB
-        .lines()
-        .filter(|line| line.starts_with("read"))
-        .fold(String::new(), |text, line| text + line + "\n");
+    let reads = reads_of(HDD_500GB);
     let (fit, checks) = fitted(&reads, &[1, 4, 32], known(7200.0, GB_500));
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 0);
@@ -103,7 +100,7 @@ fn bundled_files_meet_what_was_measured() {
 fn bundled_disks_gain_a_plausible_share_by_depth() {
     for device in crate::list().unwrap() {
         let crate::list::DeviceModel::Drive(drive) = &device.model else { continue };
-        let rate = |depth| play(&mut drive.clone(), Op::Read, 4096, depth).iops;
+        let rate = |depth| play_disk(&mut drive.clone(), Op::Read, 4096, depth).iops;
         let gain = rate(32) / rate(1);
         let [least, most] = match &device.name[..] {
             "hdd-500gb" | "st2000dm006" | "wd-raptor-73gb-10k" => [1.44, 1.68],
@@ -189,6 +186,9 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     assert!(fit.notes.iter().any(|note| note.contains("of 4 or more")), "{:?}", fit.notes);
     let text = fit.toml();
     assert!(text.contains("# assumed: 0.36 of a revolution"), "{text}");
+    let read = crate::read(std::path::Path::new("fitted.toml"), &text).unwrap();
+    let range = read.catch_margin_range().unwrap().map(|margin| margin.as_millis_f64());
+    assert!((range[0] - 2.778).abs() < 0.001 && (range[1] - 5.0).abs() < 0.001, "{range:?}");
     // Writes alone, as fast as their cache makes them.
     let fit = super::fit(&[row(Op::Write, 1, 150.0)], unknown).unwrap();
     assert!(
@@ -204,4 +204,49 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     assert_eq!(fit.figures.places, 0);
     let each = 1e3 / 66.0 - 1e3 / 70.0;
     assert!((fit.figures.write_settle_ms - each).abs() < 0.2, "{:?}", fit.figures);
+}
+
+/// The lines of `table` that read.
+fn reads_of(table: &str) -> String {
+    table
+        .lines()
+        .filter(|line| line.starts_with("read"))
+        .map(|line| line.to_string() + "\n")
+        .collect()
+}
+
+#[test]
+fn rows_that_hardly_tell_how_far_ahead_a_disk_chooses_do_not_mislead() {
+    // A row at 8 alone is met by a drive that waits for the answer too, which depth 2 would help.
+    let (fit, checks) = fitted(&reads_of(HDD_500GB), &[1, 8, 32], known(7200.0, GB_500));
+    judge(&checks, Op::Read, 0.05, 1);
+    assert_eq!(fit.figures.ahead, 0);
+    // Without a gain at 4 it may be two commands or three.
+    let (fit, checks) = fitted(&reads_of(RAPTOR), &[1, 4, 32], known(10_000.0, 74_355_769_344));
+    judge(&checks, Op::Read, 0.05, 1);
+    assert_eq!(fit.figures.ahead, 3);
+    // A rate that is off by chance speaks for a drive that waits, its 99th percentile does not.
+    let mut off = rows(&reads_of(HDD_500GB));
+    off[0].iops *= 0.96;
+    off[1].iops *= 1.04;
+    assert_eq!(super::fit(&off, known(7200.0, GB_500)).unwrap().figures.ahead, 0);
+}
+
+#[test]
+fn a_99th_percentile_shows_how_long_commands_are_passed_over() {
+    let known = known(5400.0, GB_500);
+    let (fit, _) = fitted(&reads_of(HDD_500GB), &[1, 2, 32], known.clone());
+    let figures = DiskFigures { starvation_ms: 700.0, rpm: 5400.0, ..fit.figures };
+    let drive = Drive::new(&figures.spec(GB_500)).unwrap();
+    let row = |depth| SweepRow {
+        p999_us: None,
+        max_us: None,
+        ..play_disk(&mut drive.clone(), Op::Read, 4096, depth)
+    };
+    let all = [1, 2, 8, 16, 32, 64].map(row);
+    let some: Vec<SweepRow> =
+        all.iter().filter(|row| [1, 2, 32].contains(&row.depth)).cloned().collect();
+    let fit = super::fit(&some, known).unwrap();
+    assert!((500.0..900.0).contains(&fit.figures.starvation_ms), "{:?}", fit.figures);
+    judge(&fit.check(&all).unwrap(), Op::Read, 0.05, 1);
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::DiskFit;
 use super::figures::{KNEE_SHARE, OVERHEAD_MS, RUN_SECTORS, SWITCH_MS, US_PER_SECTOR, ZONES};
+use crate::change::MARGIN_RANGE_TURNS;
 
 impl DiskFit {
     /// The device file, each figure with its source, under a table of the rows and their errors.
@@ -88,16 +89,19 @@ impl DiskFit {
 
     fn write_controller(&self, text: &mut String) {
         let figures = &self.figures;
-        table(
-            text,
-            "queue",
-            &[
-                ("depth", figures.queue_depth.to_string(), self.source("depth")),
-                ("starvation_ms", ms(figures.starvation_ms), self.source("starvation")),
-                ("catch_margin_ms", ms(figures.catch_margin_ms), self.source("margin")),
-                ("ahead", figures.ahead.to_string(), self.source("ahead")),
-            ],
-        );
+        let mut queue = vec![
+            ("depth", figures.queue_depth.to_string(), self.source("depth")),
+            ("starvation_ms", ms(figures.starvation_ms), self.source("starvation")),
+            ("catch_margin_ms", ms(figures.catch_margin_ms), self.source("margin")),
+            ("ahead", figures.ahead.to_string(), self.source("ahead")),
+        ];
+        let [least, greatest] = MARGIN_RANGE_TURNS.map(|turns| ms(turns * 60_000.0 / figures.rpm));
+        let range = format!("[{least}, {greatest}]");
+        // A margin that the sweep does not show is a guess.
+        if figures.queue_depth > 1 && self.source("margin").starts_with("assumed") {
+            queue.insert(3, ("catch_margin_range_ms", range, "as disks that were measured"));
+        }
+        table(text, "queue", &queue);
         let usual = "assumed: random I/O does not show it";
         let run = RUN_SECTORS.to_string();
         table(

@@ -121,10 +121,9 @@ impl Side {
     }
 
     fn host_of(&self, op: Op) -> Host {
-        let none = Pause::default();
         match op {
-            Op::Read => Host { reads: self.host, writes: none },
-            _ => Host { reads: none, writes: self.host },
+            Op::Read => Host { reads: self.host, ..Host::default() },
+            _ => Host { writes: self.host, ..Host::default() },
         }
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn groups(
         expected: "a JSON object with fio's \"jobs\"",
     };
     let text = text(bytes).ok_or_else(|| refused("bytes that are no text".to_string()))?;
+    let text = without_nan(text);
     let mut groups = Vec::new();
     for run in runs(&text).map_err(&refused)? {
         let jobs = run.get("jobs").and_then(Value::as_array);
@@ -76,6 +77,17 @@ fn text(bytes: &[u8]) -> Option<String> {
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8(rest.to_vec()).ok(),
         _ => String::from_utf8(bytes.to_vec()).ok(),
     }
+}
+
+/// Figures that old versions of fio could not work out are `nan` or `inf`, which is no JSON: none stands in.
+fn without_nan(text: String) -> String {
+    let is_there = |word: &&str| text.contains(&format!(": {word}"));
+    let words: Vec<&str> = ["-nan", "nan", "-inf", "inf"].into_iter().filter(is_there).collect();
+    words.into_iter().fold(text.clone(), |text, word| {
+        [",", "\n", "\r", " ", "}"].into_iter().fold(text, |text, end| {
+            text.replace(&format!(": {word}{end}"), &format!(": null{end}"))
+        })
+    })
 }
 
 /// The JSON objects in `text`, each of which begins a line; lines outside of them are fio's warnings.
@@ -226,9 +238,7 @@ impl<'a> Job<'a> {
         let mut rows = Vec::new();
         for (op, key) in [(Op::Read, "read"), (Op::Write, "write")] {
             let Some(side) = self.report.get(key).and_then(Value::as_object) else { continue };
-            if side.get("iops").and_then(number).is_some_and(|iops| iops > 0.0) {
-                rows.push(self.row(op, side, depth)?);
-            }
+            rows.extend(self.row(op, side, depth)?);
         }
         if rows.is_empty() {
             return Err("it did no I/O".to_string());
@@ -253,7 +263,31 @@ impl<'a> Job<'a> {
         ))
     }
 
-    fn row(&self, op: Op, side: &Map<String, Value>, depth: u32) -> Result<SweepRow, String> {
+    /// I/Os a second; where only the bandwidth is there, by the size of one.
+    fn rate(&self, op: Op, side: &Map<String, Value>) -> Result<f64, String> {
+        if let Some(iops) = side.get("iops").and_then(number) {
+            return Ok(iops);
+        }
+        // KiB/s since fio 1; `bw_bytes` since fio 3.
+        let bytes = side.get("bw_bytes").and_then(number);
+        let bytes = bytes.or_else(|| Some(side.get("bw").and_then(number)? * 1024.0));
+        match bytes.filter(|bytes| *bytes > 0.0) {
+            None => Ok(0.0),
+            Some(bytes) => Ok(bytes / f64::from(self.block_bytes(op, side)?)),
+        }
+    }
+
+    /// What was measured of one operation; none where there was none.
+    fn row(
+        &self,
+        op: Op,
+        side: &Map<String, Value>,
+        depth: u32,
+    ) -> Result<Option<SweepRow>, String> {
+        let iops = self.rate(op, side)?;
+        if iops <= 0.0 {
+            return Ok(None);
+        }
         // `clat_ns` since fio 3; where percentiles are asked of the whole latency, they are there.
         let nanos =
             ["clat_ns", "lat_ns"].iter().filter_map(|key| side.get(*key)).map(|of| (of, 1e-3));
@@ -268,7 +302,6 @@ impl<'a> Job<'a> {
             let found = latencies.iter().find_map(|(of, us)| Some(percentile(of, percent)? * us));
             found.filter(|us| *us > 0.0)
         };
-        let iops = side.get("iops").and_then(number).unwrap_or(0.0);
         let row = SweepRow {
             op,
             block_bytes: self.block_bytes(op, side)?,
@@ -284,7 +317,7 @@ impl<'a> Job<'a> {
             [Some(row.iops), row.mean_us, row.p50_us, row.p99_us, row.p999_us, row.max_us];
         match figures.into_iter().flatten().find(|figure| !(1e-3..=1e12).contains(figure)) {
             Some(figure) => Err(format!("a figure of its {op:?}s is {figure}")),
-            None => Ok(row),
+            None => Ok(Some(row)),
         }
     }
 

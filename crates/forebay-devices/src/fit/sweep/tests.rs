@@ -248,3 +248,27 @@ fn what_is_none_of_fios_results_is_refused_in_one_line() {
     let none = Sweep::read(&[PathBuf::from("/nowhere/x.json")]).unwrap_err().to_string();
     assert!(none.contains("/nowhere/x.json"), "{none}");
 }
+
+#[test]
+fn bandwidth_stands_in_for_rates_and_what_is_not_a_number_for_nothing() {
+    let only = |side: &str| {
+        let text = run("", &[job("x", 0, r#""rw": "randread", "bs": "8k""#, side, &none())]);
+        Folder::with("bandwidth", &[("x.json", &text)]).read()
+    };
+    let rate = |side: &str| only(side).unwrap().rows[0].iops;
+    assert_eq!(rate(r#"{"bw": 800, "clat_ns": {"mean": 9900000.0}}"#), 100.0);
+    assert_eq!(rate(r#"{"bw": 1, "bw_bytes": 819200}"#), 100.0);
+    assert_eq!(rate(r#"{"iops": 99.0, "bw": 800}"#), 99.0);
+    assert!(only(r#"{"bw": 0}"#).unwrap_err().contains("did no I/O"));
+    let sweep = only(
+        r#"{"iops": 100.0, "clat_ns": {"mean": 10000000.0, "stddev": -nan, "max": nan,
+        "percentile": {"50.000000": 9000000, "99.000000": inf}}}"#,
+    );
+    let row = &sweep.unwrap().rows[0];
+    assert_eq!((row.iops, row.p50_us, row.p99_us, row.max_us), (100.0, Some(9_000.0), None, None));
+    // A name may well contain the word.
+    let text =
+        run("", &[job("a: nan b", 0, r#""rw": "randread""#, &side(9.0, 1e5, 1e5, 1e5), &none())]);
+    let folder = Folder::with("nan", &[("x.json", &text)]);
+    assert_eq!(folder.read().unwrap().rows.len(), 1);
+}

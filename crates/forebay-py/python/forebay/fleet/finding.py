@@ -54,7 +54,7 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """All of it."""
         return {
-            "schema_version": 3,
+            "schema_version": 4,
             "said": self.said,
             "cautions": self.cautions,
             **self.more,

@@ -1,8 +1,12 @@
 use forebay_core::{Done, Flags, Nanos, Observer, Op, Request};
 
 use super::*;
-use crate::advise::{Verdict, sample};
-use crate::simulate::Replay;
+use crate::advise::drives::Drives;
+use crate::advise::sensitivity::on_every_drive;
+use crate::advise::{Verdict, default_flash, sample};
+use crate::progress::unheard;
+use crate::retrodict::tests::{input_of, records};
+use crate::simulate::{Replay, Setup};
 use crate::slices::Slices;
 
 /// A run of so much work and such tails, and its slices, where the `id`th request, which is a read if that is even,
@@ -393,6 +397,76 @@ fn what_is_not_better_on_every_drive_is_not_chosen() {
     assert_eq!((choice.best(), choice.today()), (Some("none"), Some("none")));
     let (verdict, recommended) = crate::advise::judge::scheduler(&choice, 100.0);
     assert_eq!((verdict, recommended.as_deref()), (Verdict::DependsOnDrive, Some("none")));
+}
+
+/// Runs as they are assumed, and what is known of them on both ends of the range: what is chosen.
+fn chosen_on_every_drive(
+    leading: &[(RunResult, Slices)],
+    other: &[(RunResult, Slices)],
+    elsewhere: &[[(RunResult, Slices); 2]],
+) -> (String, Vec<(String, bool)>) {
+    let (device, flash) = (crate::devices::open("sata250").unwrap(), default_flash().unwrap());
+    let input = input_of(records(300, 9_000));
+    let drives = Drives::of(&input, &device, &flash);
+    for of_both in elsewhere {
+        of_both.iter().enumerate().for_each(|(at, (run, _))| drives.keep(at, run));
+    }
+    let (leading, other) = (Runs::of(leading), Runs::of(other));
+    let of_other = other.choice(Prefer::Balance);
+    let choice = leading.choice(Prefer::Balance).agreeing(&of_other);
+    let closed = Setup { replay: Replay::Closed, ..Setup::default() };
+    let dependent = Setup { replay: Replay::Dependent, ..closed };
+    let other = Some((&of_other, dependent));
+    let (choice, unsure) = on_every_drive(&drives, choice, closed, other, 2, &mut unheard).unwrap();
+    let unsure = unsure.into_iter().map(|one| (one.policy, one.how.is_some())).collect();
+    (choice.best().unwrap().to_string(), unsure)
+}
+
+#[test]
+fn what_is_recommended_gains_on_every_drive_in_both_replays() {
+    let dependent = |(run, slices): (RunResult, Slices)| {
+        (RunResult { replay: Replay::Dependent, ..run }, slices)
+    };
+    let both = |policy: &str, s: f64| [0, 1].map(|_| run(policy, s, s / 4.0, s / 4.0));
+    let other = |policy: &str, s: f64| both(policy, s).map(dependent);
+    let leading = [run("none", 400.0, 100.0, 100.0), run("clook", 300.0, 75.0, 75.0)];
+    let elsewhere = |clook_s: [f64; 2], waiting_s: [f64; 2]| {
+        let run = |policy: &str, s: f64| run(policy, s, s / 4.0, s / 4.0);
+        let waits = |policy: &str, s: f64| {
+            let (result, slices) = run(policy, s);
+            (RunResult { replay: Replay::Dependent, ..result }, slices)
+        };
+        let known = [
+            both("none", 400.0),
+            clook_s.map(|s| run("clook", s)),
+            other("none", 400.0),
+            waiting_s.map(|s| waits("clook", s)),
+        ];
+        let there = leading.clone().map(dependent);
+        chosen_on_every_drive(&leading, &there, &known)
+    };
+    assert_eq!(elsewhere([380.0, 250.0], [390.0, 300.0]), ("clook".to_string(), vec![]));
+    let unsure = |how| vec![("clook".to_string(), how)];
+    assert_eq!(elsewhere([380.0, 410.0], [390.0, 300.0]), ("none".to_string(), unsure(false)));
+    // It holds in the replay that the answer is told by, and not where requests wait for answers.
+    assert_eq!(elsewhere([380.0, 250.0], [420.0, 300.0]), ("none".to_string(), unsure(true)));
+}
+
+#[test]
+fn flash_gains_on_every_drive_too() {
+    let against = |cache: (f64, f64, f64), free: (f64, f64, f64)| {
+        let of = |policy: &str, (s, read_ms, write_ms)| run(policy, s, read_ms, write_ms).0;
+        let results = [of("cache", cache), run("none", 400.0, 100.0, 100.0).0, of("clook", free)];
+        let resampled = Resampled::of(&[], 1);
+        Choice::new(&results, "none", &resampled, Prefer::Balance).against_first()
+    };
+    let free = (390.0, 95.0, 95.0);
+    assert_eq!(against((300.0, 90.0, 90.0), free), None);
+    // No better than what is free, or better and a tail pays for it.
+    let why = against((395.0, 96.0, 96.0), free).unwrap();
+    assert!(why.contains("395 s against 390 s") && why.ends_with("under clook"), "{why}");
+    let why = against((200.0, 110.0, 50.0), free).unwrap();
+    assert!(why.contains("read p99 110 ms against 100 ms") && why.ends_with("under none"), "{why}");
 }
 
 #[test]

@@ -1,0 +1,139 @@
+//! What the trace asks of the device, and who fights whom for it.
+
+use forebay_core::Device;
+use forebay_core::device::list::DeviceModel;
+use forebay_trace::describe::printable;
+
+use super::{Case, capitalised, under};
+use crate::quantities::{counted, percent, seconds, significant};
+use crate::simulate::Replay;
+
+impl Case<'_> {
+    /// A trace that only reads, or only writes.
+    pub(super) fn one_sided(&self) -> Option<String> {
+        let figures = &self.baseline().figures;
+        let text = match (figures.reads, figures.writes) {
+            (0, 0) => return None,
+            (_, 0) => {
+                "The trace only reads: nothing can be said of writes, and what holds writes back or \
+                 diverts them has nothing to do."
+            }
+            (0, _) => {
+                "The trace only writes: nothing can be said of reads, and no scheduler ever waits for a reader's \
+                 next request."
+            }
+            _ => return None,
+        };
+        Some(text.to_string())
+    }
+
+    pub(super) fn load(&self) -> String {
+        let figures = &self.baseline().figures;
+        let duration_s = self.input.description.duration_s / self.setup.intensity.times();
+        let floor = format!(
+            "Moving the bytes alone takes {} {}",
+            seconds(figures.transfer_bound_s),
+            match self.device.model {
+                DeviceModel::Drive(_) => "over the drive's bus, and longer on the platters",
+                _ => "at media rate",
+            }
+        );
+        let (drive, busy) = (self.drive(), seconds(figures.busy_s));
+        let under = capitalised(&under(&self.baseline().policy));
+        if figures.is_overloaded() {
+            return format!(
+                "{under} {} of the requests come more than 1 s later than in the recording, which takes {}; the \
+                 {drive} is busy for {busy} of {}. {floor}.",
+                percent(figures.lagging_share),
+                seconds(duration_s),
+                seconds(figures.makespan_s),
+            );
+        }
+        let over_s = match self.setup.replay {
+            Replay::Closed | Replay::Dependent => figures.makespan_s,
+            Replay::Open => self.span_s,
+        };
+        if figures.busy_s > over_s {
+            return format!(
+                "{under} the {drive} is busy for {busy}, longer than the {} in which requests come. {floor}.",
+                seconds(over_s),
+            );
+        }
+        format!(
+            "{under} the {drive} is busy {busy} of {} ({}). {floor}.",
+            seconds(over_s),
+            percent(self.share_busy()),
+        )
+    }
+
+    pub(super) fn head_movement(&self) -> String {
+        let figures = &self.baseline().figures;
+        if self.device.model.cylinders() == 0 {
+            return "This device has no heads to move: order changes who waits for whom. Its busy time changes where requests \
+                    merge, and where more or fewer of them are under way at a time."
+                .to_string();
+        }
+        let written_back = match figures.write_back_s {
+            0.0 => String::new(),
+            s => format!(" Emptying the drive's write cache takes {} of it.", seconds(s)),
+        };
+        format!(
+            "{} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {} full sweeps): \
+             order can change the first two, {} of the busy time.{written_back}",
+            capitalised(&under(&self.baseline().policy)),
+            seconds(figures.seek_s),
+            seconds(figures.rotation_s),
+            seconds(figures.transfer_s),
+            counted(figures.head_movements, "head movement"),
+            significant(figures.seek_sweeps),
+            percent(figures.moving_share()),
+        )
+    }
+
+    pub(super) fn fights(&self) -> Option<String> {
+        let contention = &self.baseline().contention;
+        let moving = contention.between_streams_s + contention.within_streams_s;
+        if moving <= 0.0 {
+            return None;
+        }
+        let between = contention.between_streams_s / moving;
+        if !self.input.names_submitters {
+            return Some(
+                "The trace does not say who submitted requests: the streams that disturb each other cannot be told, \
+                 and schedulers that work by process (cfq, bfq, bid, anticipatory) see a single one, so these are \
+                 not at their best; forebay still finds streams by address."
+                    .to_string(),
+            );
+        }
+        if self.input.labels.len() < 2 {
+            return Some(
+                "There is one stream alone, so nobody fights it for the heads: only the order of its \
+                 own requests can be changed."
+                    .to_string(),
+            );
+        }
+        if contention.fights.is_empty() {
+            return Some("No two streams met at the disk.".to_string());
+        }
+        let pairs: Vec<String> = contention
+            .fights
+            .iter()
+            .take(3)
+            .map(|fight| {
+                format!(
+                    "{} and {} ({}, {})",
+                    printable(&fight.stream_a),
+                    printable(&fight.stream_b),
+                    counted(fight.switches, "switch"),
+                    seconds(fight.cost_s)
+                )
+            })
+            .collect();
+        Some(format!(
+            "While requests wait for it the head moves for {}, {} of it from one stream to another. The costliest pairs: {}.",
+            seconds(moving),
+            percent(between),
+            pairs.join("; "),
+        ))
+    }
+}

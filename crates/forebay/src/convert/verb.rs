@@ -1,0 +1,190 @@
+//! The verb `convert`: one trace to another format, without names, or a file per volume.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::{AskError, Choice, Value};
+use forebay_show::page::{Page, Place, Tone, Verdict};
+use forebay_show::plural::counted;
+use forebay_trace::anonymize::{Anonymized, CELL_BYTES, Key};
+use forebay_trace::write;
+use serde::Serialize;
+
+use super::{Converted, convert, extents, read_key};
+use crate::error::Error;
+use crate::model::open::expect_trace;
+use crate::partition::{Found, Step, part};
+use crate::progress::Told;
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all, warn_notes};
+
+forebay_ask::ask! {
+    /// Convert a trace to Parquet, CSV, a fio iolog, DiskSim ASCII or binary blktrace
+    pub struct ConvertAsk("convert") {
+        /// The trace; - is standard input
+        trace: TraceInput [.positional()],
+        /// The file to write. Its ending selects the format unless a format is given
+        output: PathBuf [.positional()],
+        /// The format to write: parquet, csv, fio, disksim or blktrace
+        to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
+        /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted conversion
+        partition_by: Option<PartitionBy> [.excludes(&["anonymize"])],
+        /// Remove names and dates, renumber threads, and shuffle the cells of each volume
+        anonymize: bool,
+        /// A file with the secret that decides new names and places. Without it, a secret is generated and discarded
+        key: Option<PathBuf> [.requires("anonymize")],
+        /// Size of a cell in MiB. Addresses within a cell keep their order
+        cell_mib: u64 = "64" [.word("MIB").between(1.0, 1_048_576.0).requires("anonymize")],
+        source: SourceAsk,
+    }
+}
+
+/// What gets a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionBy {
+    /// Each volume.
+    Volume,
+}
+
+impl Value for PartitionBy {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "a file per volume" }];
+
+    fn parse(text: &str) -> Result<PartitionBy, String> {
+        match text {
+            "volume" => Ok(PartitionBy::Volume),
+            _ => Err(format!("got '{text}', expected volume")),
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ConvertAnswer {
+    output: String,
+    requests: u64,
+    /// Volumes, if each got a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volumes: Option<u64>,
+    /// What the format could not keep, a sentence each.
+    lost: Vec<String>,
+}
+
+impl Verb for ConvertAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        vec![&self.trace]
+    }
+
+    fn report(&self) -> Option<&Path> {
+        None
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        if self.source.from().is_none() && self.trace.is_file() {
+            expect_trace(self.trace.name())?;
+        }
+        match self.partition_by {
+            Some(PartitionBy::Volume) => self.partition(session),
+            None => self.convert(session),
+        }
+    }
+}
+
+impl ConvertAsk {
+    fn convert(&self, session: &mut dyn Session) -> Result<Answered, Error> {
+        let (name, cell_bytes) = (self.trace.name(), self.cell_mib << 20);
+        let hidden = match self.anonymize {
+            true => {
+                let key = match &self.key {
+                    Some(file) => read_key(file)?,
+                    None => Key::random().map_err(|error| Error::Unfit(error.to_string()))?,
+                };
+                let consumed = session.begin("measuring", Some(name));
+                let mut reader = self.source.open(&self.trace, consumed)?;
+                Some((key, extents(&mut *reader, cell_bytes, &mut |n| session.read(name, n))?))
+            }
+            false => None,
+        };
+        let consumed = session.begin("converting", Some(name));
+        let mut reader = self.source.open(&self.trace, consumed)?;
+        let mut kept = self.trace.kept();
+        if let Some(key) = &self.key {
+            kept = kept.and_file(key);
+        }
+        let replaces = replaces(&self.output);
+        let writer =
+            write::create(&self.output, self.to.as_deref(), &kept).map_err(Error::output)?;
+        let go_on = &mut |requests| session.read(name, requests);
+        let Converted { records, lost } = match hidden {
+            None => convert(name, &mut *reader, writer, go_on)?,
+            Some((key, extents)) => {
+                let mut hidden = Anonymized::new(&mut *reader, name, key, extents);
+                convert(name, &mut hidden, writer, go_on)?
+            }
+        };
+        warn_notes(session, name, reader.notes());
+        written(&self.output, records, None, lost, replaces, session)
+    }
+
+    /// A file per volume.
+    fn partition(&self, session: &mut dyn Session) -> Result<Answered, Error> {
+        if !self.trace.is_file() {
+            let said = "got a table, expected a file, by which an interrupted conversion recognizes its trace; convert the \
+                        table to a file first";
+            return Err(AskError::new("partition_by", said).into());
+        }
+        let (trace, from) = (self.trace.name(), self.source.from());
+        let consumed = session.begin("reading", Some(trace));
+        let open = || self.source.open(&self.trace, consumed.clone());
+        let parted =
+            part(trace, from.as_deref(), &self.output, open, &mut |step, requests| match step {
+                Step::Reading => session.read(trace, requests),
+                Step::Writing { of } => {
+                    let doing = format!("writing volumes: {requests} of {of} requests");
+                    let done_share = requests as f64 / (of as f64).max(1.0);
+                    session.progress(&Told { doing, done_share })
+                }
+            })?;
+        if let Some(notes) = &parted.notes {
+            warn_notes(session, trace, notes);
+        }
+        let resumed = match parted.found {
+            Found::Whole => "; it was complete already",
+            Found::Part => "; the interrupted conversion was resumed",
+            Found::Nothing => "",
+        };
+        let volumes = parted.manifest.parts.len() as u64;
+        written(&self.output, parted.requests(), Some(volumes), Vec::new(), resumed, session)
+    }
+}
+
+/// What to say of a file that replaces one.
+pub(crate) fn replaces(output: &Path) -> &'static str {
+    if output.is_file() { ", replacing the file of that name" } else { "" }
+}
+
+/// The answer, and a warning for whatever was lost.
+pub(crate) fn written(
+    output: &Path,
+    requests: u64,
+    volumes: Option<u64>,
+    lost: Vec<String>,
+    how: &str,
+    session: &mut dyn Session,
+) -> Result<Answered, Error> {
+    warn_all(session, output, &lost);
+    let of = volumes.map_or(String::new(), |count| format!(" of {}", counted(count, "volume")));
+    let output = output.display().to_string();
+    let headline = format!("{output}: {}{of} written{how}.", counted(requests, "request"));
+    let mut page = Page {
+        title: output.clone(),
+        verdict: Verdict::new(Tone::Good, "Written"),
+        headline,
+        ..Page::default()
+    };
+    page.add_notes("Lost", Place::Detail, lost.clone());
+    Answered::new(&ConvertAnswer { output, requests, volumes, lost }, page)
+}
+
+/// The default of `cell_mib` is that of the library.
+const _: () = assert!(CELL_BYTES == 64 << 20);

@@ -1,0 +1,278 @@
+//! The verbs `device fit`, `device import` and `device validate`.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::{Choice, Parsed, Size, Value};
+use forebay_show::figure::{Figure as Shown, Unit};
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::table::{Cell, Column, Row, Table};
+use serde::Serialize;
+
+use super::{
+    Compared, DriveKind, Fit, FitFigures, FitOptions, Imported, RowFigures, compare, fit, import,
+    told_of,
+};
+use crate::devices::validate::{Arrivals, Validation};
+use crate::error::Error;
+use crate::verb::{Answered, Session, TraceInput, Verb, warn_all};
+
+forebay_ask::ask! {
+    /// Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies
+    ///
+    /// fio's results (`--output-format=json` or `json+`) at several queue depths make a disk or a solid-state drive;
+    /// `forebay device job` prints a job that measures them. A folder of latency logs makes a disk, zone by zone
+    /// (docs/measure-a-drive.md has both jobs).
+    pub struct DeviceFitAsk("device fit") {
+        /// fio's results or folders of them, or one folder with the logs zones*, back*, near* and seek*_lat.*.log
+        measurements: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
+        /// The device file to write
+        output: PathBuf [.short('o')],
+        /// The drive's size (blockdev --getsize64 DEVICE). Logs need it; for a sweep it hardly matters
+        capacity: Option<Size>,
+        /// Data surfaces of a disk, if known. Distances are shares of the disk, so it hardly matters
+        heads: Option<u32> [.word("COUNT")],
+        /// The drive's name
+        name: Option<String> [.otherwise("the name of the output")],
+        /// What a sweep was measured on
+        kind: Option<DriveKind> [.otherwise("what its rates say")],
+    }
+}
+
+forebay_ask::ask! {
+    /// Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it
+    pub struct DeviceImportAsk("device import") {
+        /// The .diskspecs file
+        file: PathBuf [.positional()],
+        /// The device file to write. Without it, the file is only shown
+        output: Option<PathBuf> [.short('o')],
+    }
+}
+
+forebay_ask::ask! {
+    /// Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace
+    ///
+    /// fio's results (files that end in .json, or folders of them) are measured again on the model, row by row.
+    ///
+    /// A trace is played from 20 positions of the platters. With simulated arrivals the results hardly differ, because
+    /// the replay locks to the platters after its first request: their spread shows what the unknown start costs, not
+    /// how sure the distance is. Compare the distance with that of redrawn rotation.
+    pub struct DeviceValidateAsk("device validate") {
+        /// A bundled device or a device file
+        device: String [.positional().word("DEVICE")],
+        /// fio's results, or one trace, packed or not
+        trace: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
+        /// When a trace's requests are issued: simulated (a gap after the simulated completion) or measured (as recorded)
+        arrivals: Parsed<Arrivals> = "simulated" [.word("WHEN")],
+    }
+}
+
+impl Value for DriveKind {
+    const WORD: &'static str = "KIND";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "hdd", about: "a disk" },
+        Choice { name: "ssd", about: "a solid-state drive" },
+    ];
+
+    fn parse(text: &str) -> Result<DriveKind, String> {
+        text.parse()
+    }
+}
+
+impl Verb for DeviceFitAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        Vec::new()
+    }
+
+    fn report(&self) -> Option<&Path> {
+        None
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        let options = FitOptions {
+            capacity_bytes: self.capacity.map(|size| size.bytes),
+            heads: self.heads,
+            name: self.name,
+            kind: self.kind,
+        };
+        session.begin("fitting", None);
+        match fit(&self.measurements, &options, &self.output)? {
+            Fit::Logs(fitted) => {
+                warn_all(session, &self.output, &told_of(&fitted));
+                let figures = FitFigures::of(&fitted, &self.output);
+                Answered::new(&figures, logs_page(&figures))
+            }
+            Fit::Sweep(figures) => {
+                warn_all(session, &self.output, &figures.notes);
+                let headline = format!("{}: {}.", figures.output, fits(&figures.rows));
+                let page = sweep_page("Fit", headline, &figures.rows, &figures.notes);
+                Answered::new(&figures, page)
+            }
+        }
+    }
+}
+
+/// How well a model fits the rows of a sweep that count.
+fn fits(rows: &[RowFigures]) -> String {
+    let fitted = || rows.iter().filter(|row| row.fitted);
+    let worst = |error: fn(&RowFigures) -> Option<f64>| {
+        fitted().filter_map(error).map(f64::abs).fold(0.0, f64::max)
+    };
+    let [rates, tails] =
+        [worst(|row| Some(row.iops_error_share)), worst(|row| row.p99_error_share)]
+            .map(|share| Shown::new(share, Unit::Share).text());
+    format!("rates are at most {rates} off and p99s at most {tails}")
+}
+
+/// Measured rows beside the model's.
+fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String]) -> Page {
+    let mut table = Table::new([
+        Column::words("row"),
+        Column::of("measured", Unit::Iops),
+        Column::of("model", Unit::Iops),
+        Column::of("error", Unit::Share),
+        Column::of("p99 measured", Unit::Seconds),
+        Column::of("p99 model", Unit::Seconds),
+        Column::of("error", Unit::Share),
+    ]);
+    for row in rows {
+        let of_fit = if row.fitted { "" } else { " (not fitted)" };
+        let time = |us: Option<f64>| Cell::value(us.map(|us| us / 1e6));
+        table.rows.push(Row::new([
+            Cell::Words(format!("{}{of_fit}", row.row)),
+            Cell::Value(row.measured_iops),
+            Cell::Value(row.model_iops),
+            Cell::Value(row.iops_error_share),
+            time(row.measured_p99_us),
+            time(row.model_p99_us),
+            Cell::value(row.p99_error_share),
+        ]));
+    }
+    let mut page = titled(kind, headline);
+    page.add("The model beside the measurements", Place::FirstScreen, vec![Block::Table(table)]);
+    page.add_notes("Keep in mind", Place::Detail, notes.to_vec());
+    page
+}
+
+fn titled(kind: &str, headline: String) -> Page {
+    let verdict = Verdict::new(Tone::Calm, kind);
+    Page { title: format!("{kind} of a drive"), verdict, headline, ..Page::default() }
+}
+
+/// What a fit to logs found, each figure with its standard error.
+fn logs_page(figures: &FitFigures) -> Page {
+    let milliseconds = [
+        ("revolution", figures.revolution_ms),
+        ("overhead", figures.overhead_ms),
+        ("track switch", figures.switch_ms),
+        ("seek of one track", figures.track_to_track_ms),
+        ("seek of a third", figures.third_stroke_ms),
+        ("full seek", figures.full_stroke_ms),
+    ];
+    let rates = [("outer edge", figures.outer_mb_per_s), ("inner edge", figures.inner_mb_per_s)];
+    let mut table =
+        Table::new([Column::words(""), Column::words("value"), Column::words("standard error")]);
+    let cell = |value: f64, unit| Cell::Figure(Shown::new(value, unit));
+    for (what, [value, error]) in milliseconds {
+        let cells = [value / 1e3, error / 1e3].map(|value| cell(value, Unit::Seconds));
+        table.rows.push(Row::new([Cell::from(what)].into_iter().chain(cells)));
+    }
+    for (what, [value, error]) in rates {
+        let cells = [value * 1e6, error * 1e6].map(|value| cell(value, Unit::ByteRate));
+        table.rows.push(Row::new([Cell::from(what)].into_iter().chain(cells)));
+    }
+    let headline = format!("{}: a disk of {} zones.", figures.output, figures.zones);
+    let mut page = titled("Fit", headline);
+    page.add("Figures", Place::FirstScreen, vec![Block::Table(table)]);
+    page
+}
+
+impl Verb for DeviceImportAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        Vec::new()
+    }
+
+    fn report(&self) -> Option<&Path> {
+        None
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        #[derive(Serialize)]
+        struct ImportAnswer<'a> {
+            device: &'a str,
+            summary: &'a str,
+            /// What was not taken over, or was repaired, a sentence each.
+            notes: &'a [String],
+            text: &'a str,
+        }
+        let Imported { device, summary, notes, text } = import(&self.file, self.output.as_deref())?;
+        warn_all(session, &self.file, &notes);
+        let mut page = titled("Import", format!("{device}: {summary}."));
+        if self.output.is_none() {
+            let lines = text.lines().map(String::from).collect();
+            page.add("Device file", Place::FirstScreen, vec![Block::Commands(lines)]);
+        }
+        page.add_notes("Keep in mind", Place::Detail, notes.clone());
+        let answer =
+            ImportAnswer { device: &device, summary: &summary, notes: &notes, text: &text };
+        Answered::new(&answer, page)
+    }
+}
+
+impl Verb for DeviceValidateAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        Vec::new()
+    }
+
+    fn report(&self) -> Option<&Path> {
+        None
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        session.begin("comparing", None);
+        let (compared, told) = compare(&self.device, &self.trace, *self.arrivals)?;
+        warn_all(session, Path::new(&self.device), &told);
+        let page = match &compared {
+            Compared::Trace(figures) => trace_page(figures),
+            Compared::Sweep(figures) => {
+                let headline = format!("{}: {}.", figures.device, fits(&figures.rows));
+                sweep_page("Validation", headline, &figures.rows, &[])
+            }
+        };
+        Answered::new(&compared, page)
+    }
+}
+
+fn trace_page(figures: &Validation) -> Page {
+    let time = |ms: f64| Shown::new(ms / 1e3, Unit::Seconds);
+    let plain = |value: f64| Shown::new(value, Unit::Number);
+    let rows = [
+        ("requests", Shown::new(figures.requests as f64, Unit::Count)),
+        ("mean, measured", time(figures.mean_measured_ms)),
+        ("mean, simulated", time(figures.mean_simulated_ms)),
+        ("RMS distance of the distributions", time(figures.rms_ms)),
+        ("  as a share of the measured mean", Shown::new(figures.rms_share, Unit::Share)),
+        ("  least over the start phases", time(figures.rms_least_ms)),
+        ("  greatest over the start phases", time(figures.rms_greatest_ms)),
+        ("  of redrawn rotation alone", time(figures.sampling_floor_ms)),
+        ("correlation, request by request", plain(figures.correlation)),
+        ("  of a shuffled trace", plain(figures.correlation_shuffled)),
+    ];
+    let mut table = Table::new([Column::words(""), Column::words(&*figures.device)]);
+    table.rows = rows.map(|(what, figure)| Row::new([what.into(), figure.into()])).into();
+    let [distance, share] = [time(figures.rms_ms), Shown::new(figures.rms_share, Unit::Share)];
+    let headline = format!(
+        "{}: service times are {} from the drive's (RMS), {} of their mean.",
+        figures.device,
+        distance.text(),
+        share.text()
+    );
+    let mut page = titled("Validation", headline);
+    page.add("Service times", Place::FirstScreen, vec![Block::Table(table)]);
+    page
+}

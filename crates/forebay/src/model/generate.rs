@@ -1,0 +1,3 @@
+//! Traces from models.
+
+pub mod verb;
