@@ -153,10 +153,10 @@ fn tail(run: &RunResult, first: &RunResult) -> String {
 fn against(run: &RunResult, first: &RunResult) -> Cell {
     const SAME: f64 = 5e-5;
     match less(run, first) {
-        _ if std::ptr::eq(run, first) => "baseline".into(),
+        _ if std::ptr::eq(run, first) => Cell::Missing,
         share if share >= SAME => Cell::judged(format!("{} less", percent(share)), true),
         share if share <= -SAME => Cell::judged(format!("{} more", percent(-share)), false),
-        _ => "same".into(),
+        _ => Cell::judged("same", true),
     }
 }
 
@@ -175,7 +175,7 @@ fn ranking(results: &[RunResult]) -> Table {
     let mut table = Table::new([
         Column::words("policy"),
         Column::of(first.replay.total_name(), Unit::Seconds),
-        Column::words(format!("than {}", name(&first.policy))),
+        Column::words(format!("against {}", name(&first.policy))),
         Column::of("read mean", Unit::Seconds),
         Column::of("p99", Unit::Seconds),
         Column::of("write mean", Unit::Seconds),

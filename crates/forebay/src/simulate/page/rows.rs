@@ -111,7 +111,7 @@ pub(super) fn across(runs: &[RunResult], best: Option<&RunResult>, figures: &[Fi
         table.rows.push(Row::new([(*name).into()].into_iter().chain(runs.iter().map(cell))));
     }
     if let Some(first) = runs.first().filter(|_| best.is_some() && runs.len() > 1) {
-        let head = format!("{} than {}", first.replay.total_name(), name(&first.policy));
+        let head = format!("against {}", name(&first.policy));
         let cells = runs.iter().map(|run| against(run, first));
         table.rows.push(Row::new([head.into()].into_iter().chain(cells)));
     }
