@@ -17,7 +17,7 @@ def plans(workload: Workload, within_ms: int) -> dict[str, dict]:
     found = forebay.plan_power(
         workload.table(), within=f"{within_ms}ms", pool_disks=1, off_w=0, fraction="0.99"
     )
-    return {row["plan"]: row for row in found["rows"]}
+    return {row["plan"]: row for row in found["traces"][0]["rows"]}
 
 
 def saving(workload: Workload, within_ms: int) -> float:

@@ -33,7 +33,7 @@ def slowed(workload: Workload, times: float):
 @kept
 def disk_iops(workload: Workload) -> int:
     """Random reads a second of the disk, as `plan_power` measures it."""
-    return forebay.plan_power(workload.table(), device=DISK)["disk_iops"]
+    return forebay.plan_power(workload.table(), device=DISK)["traces"][0]["disk_iops"]
 
 
 def fitting(workload: Workload) -> tuple[float, int]:

@@ -93,7 +93,7 @@ macro_rules! ask {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Ask, Given, Share, Size, read};
+    use crate::{Ask, Delay, Given, Share, Size, read};
     use forebay_core::Nanos;
 
     crate::ask! {
@@ -157,6 +157,25 @@ mod tests {
             (Doing::VERB, Doing::ABOUT),
             ("plan something", " Do something\n\n At length.\n")
         );
+    }
+
+    crate::ask! {
+        /// Do something to several
+        struct Several("several") {
+            /// What
+            files: Vec<String> [.positional().at_least_one()],
+            /// When
+            shift: Vec<Delay>,
+        }
+    }
+
+    #[test]
+    fn lists_that_need_one_are_required() {
+        let said = read::<Several>(&given(&[("shift", "0s")])).unwrap_err().to_string();
+        assert!(said.ends_with("got none, expected at least one"), "{said}");
+        let ask: Several = read(&given(&[("files", "a,b"), ("shift", "0s,1 s")])).unwrap();
+        assert_eq!((ask.files.len(), ask.shift[1]), (2, Delay(Nanos::from_secs(1))));
+        assert!(read::<Several>(&given(&[("files", "a")])).unwrap().shift.is_empty());
     }
 
     #[test]

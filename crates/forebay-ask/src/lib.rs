@@ -18,7 +18,7 @@ pub use forebay_core::contract::near::nearest;
 pub use given::{Given, GivenValue};
 pub use input::{Arity, Choice, Face, Input, paragraphs};
 pub use spelling::{Spelling, named, python_name, spelled};
-pub use units::{PartialShare, Share, Size, decimal, duration, positive_duration};
+pub use units::{Delay, PartialShare, Share, Size, decimal, duration, positive_duration};
 pub use value::{Field, Parsed, Value};
 
 use std::fmt;

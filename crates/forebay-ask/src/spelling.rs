@@ -13,7 +13,8 @@ pub enum Spelling {
     Python,
 }
 
-/// The input `name` in a neutral text; [`spelled`] writes it for a face. With a value: `named("by=volume")`.
+/// The input `name` in a neutral text; [`spelled`] writes it for a face. With a value: `named("by=volume")`; a flag
+/// that is set: `named("trust_times=true")`.
 pub fn named(name: &str) -> String {
     format!("{MARK}{name}{MARK}")
 }
@@ -32,9 +33,10 @@ pub fn spelled(text: &str, spelling: Spelling) -> String {
 fn one(named: &str, spelling: Spelling) -> String {
     let (name, value) = named.split_once('=').map_or((named, None), |(n, v)| (n, Some(v)));
     match (spelling, value) {
-        (Spelling::Command, None) => format!("--{}", name.replace('_', "-")),
+        (Spelling::Command, None | Some("true")) => format!("--{}", name.replace('_', "-")),
         (Spelling::Command, Some(value)) => format!("--{} {value}", name.replace('_', "-")),
         (Spelling::Python, None) => python_name(name),
+        (Spelling::Python, Some("true")) => format!("{}=True", python_name(name)),
         (Spelling::Python, Some(value)) => format!("{}={value:?}", python_name(name)),
     }
 }
@@ -56,6 +58,9 @@ mod tests {
         let text = format!("use {} or {}.", named("trust_times"), named("by=volume"));
         assert_eq!(spelled(&text, Spelling::Command), "use --trust-times or --by volume.");
         assert_eq!(spelled(&text, Spelling::Python), "use trust_times or by=\"volume\".");
+        let flag = named("keep_times=true");
+        assert_eq!(spelled(&flag, Spelling::Command), "--keep-times");
+        assert_eq!(spelled(&flag, Spelling::Python), "keep_times=True");
         assert_eq!(spelled(&named("for"), Spelling::Python), "for_");
         assert_eq!(spelled("nothing", Spelling::Python), "nothing");
         assert_eq!(spelled("odd \u{1}x", Spelling::Python), "odd x");

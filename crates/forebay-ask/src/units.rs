@@ -78,6 +78,10 @@ pub fn positive_duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// A time that may be zero: `0s`, `1.5s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay(pub Nanos);
+
 /// Bytes: `4096`, `64KiB`, `64K` (1024 each), `1.5GB` (1000 each).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {

@@ -11,7 +11,7 @@ use crate::AskError;
 use crate::given::Given;
 use crate::input::{Arity, Choice, Input};
 use crate::nearest;
-use crate::units::{PartialShare, Share, Size, positive_duration};
+use crate::units::{Delay, PartialShare, Share, Size, duration, positive_duration};
 
 /// A field of a declaration: a value, or a group of inputs.
 pub trait Field: Sized {
@@ -154,15 +154,17 @@ impl<T: Value> Value for Vec<T> {
     }
 
     fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
-        let none = || Err(AskError::new(input.name, "got none, expected at least one"));
-        if let Some(values) = T::of_object(input, given) {
-            return if values.is_empty() { none() } else { Ok(values) };
+        let values = match T::of_object(input, given) {
+            Some(values) => values,
+            None => {
+                let texts = given.of(input)?;
+                texts.iter().map(|text| checked(input, text.trim())).collect::<Result<_, _>>()?
+            }
+        };
+        if values.is_empty() && (given.has(input.name) || input.needs_one) {
+            return Err(AskError::new(input.name, "got none, expected at least one"));
         }
-        let texts = given.of(input)?;
-        if texts.is_empty() && (input.needs_one || given.has(input.name)) {
-            return none();
-        }
-        texts.iter().map(|text| checked(input, text.trim())).collect()
+        Ok(values)
     }
 }
 
@@ -232,6 +234,14 @@ impl Value for Nanos {
 
     fn parse(text: &str) -> Result<Nanos, String> {
         positive_duration(text)
+    }
+}
+
+impl Value for Delay {
+    const WORD: &'static str = "TIME";
+
+    fn parse(text: &str) -> Result<Delay, String> {
+        duration(text).map(Delay)
     }
 }
 

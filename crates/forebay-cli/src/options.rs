@@ -9,10 +9,10 @@ use clap::Args;
 use forebay::input::Input;
 use forebay::layout::Map;
 use forebay::model::open::open_any;
-pub(crate) use forebay::plan::amount::span;
 use forebay::progress::untold;
 use forebay::sample;
 use forebay::simulate::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+pub(crate) use forebay_ask::positive_duration as span;
 use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_show::quantities::percent;
@@ -113,7 +113,10 @@ pub(crate) fn say_notes(path: &Path, notes: &Notes) {
 pub(crate) fn say_once(path: &Path, sentences: &[String]) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     for sentence in sentences {
-        let told = format!("{}: {sentence}", path.display());
+        let told = match path.as_os_str().is_empty() {
+            true => sentence.clone(),
+            false => format!("{}: {sentence}", path.display()),
+        };
         if SAID.lock().is_ok_and(|mut said| said.insert(told.clone())) {
             output::tell(&told);
         }

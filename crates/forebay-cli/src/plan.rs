@@ -1,12 +1,12 @@
 //! `forebay plan`: what a promise costs. One file a question.
 
 use clap::{Args, Subcommand};
+use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
+use forebay::plan::consolidate::ConsolidateAsk;
+use forebay::plan::power::PowerAsk;
+use forebay::plan::sla::SlaAsk;
 
-use crate::plan_buy::Buy;
-use crate::plan_consolidate::Consolidate;
-use crate::plan_power::Power;
-use crate::plan_sla::Sla;
 use crate::verb::Asked;
 
 /// Find what a promise such as "99 % within 10 ms" costs
@@ -19,10 +19,10 @@ pub(crate) struct Plan {
 #[derive(Subcommand)]
 enum Question {
     Capacity(Box<Asked<CapacityAsk>>),
-    Consolidate(Consolidate),
-    Sla(Sla),
-    Power(Power),
-    Buy(Box<Buy>),
+    Consolidate(Box<Asked<ConsolidateAsk>>),
+    Sla(Box<Asked<SlaAsk>>),
+    Power(Box<Asked<PowerAsk>>),
+    Buy(Box<Asked<BuyAsk>>),
 }
 
 impl Plan {

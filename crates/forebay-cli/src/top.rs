@@ -13,8 +13,8 @@ use forebay_serve::ask;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
 };
+use forebay_show::quantities::achieved;
 
-use forebay::plan::amount::share_found;
 use forebay::words;
 use forebay_show::grid::{Cell, Grid, right};
 use forebay_show::plural::{counted, verb};
@@ -155,7 +155,7 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         text += &(output::wrapped(&told) + "\n");
     }
     for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
-        let share = share_found(one.kept_in_time as f64 / one.kept as f64);
+        let share = achieved(one.kept_in_time as f64 / one.kept as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let told =
             format!("{name}: {share} of what {iops} IOPS within {within} cover were in time.");

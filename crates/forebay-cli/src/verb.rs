@@ -29,9 +29,11 @@ impl<V: Verb> Asked<V> {
     /// Runs the verb and prints its answer.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
-        let mut session = Watched { bar: Progress::new(""), doing: String::new() };
-        let answered = answer(self.ask, &mut session)?.spelled(Spelling::Command);
-        drop(session);
+        let mut session =
+            Watched { bar: Progress::new(""), doing: String::new(), warned: Vec::new() };
+        let mut answered = answer(self.ask, &mut session, Spelling::Command)?;
+        let Watched { bar, warned, .. } = session;
+        drop(bar);
         if let Some((path, replaces)) = report {
             say!("report: {}{replaces}", path.display());
         }
@@ -42,6 +44,7 @@ impl<V: Verb> Asked<V> {
                     true => Extent::Everything,
                     false => Extent::FirstScreen,
                 };
+                answered.page.leave_out_notes(&warned);
                 let text = terminal::text(&answered.page, output::columns(), extent);
                 let (headline, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
                 let gap = if rest.is_empty() { "" } else { "\n\n" };
@@ -51,10 +54,11 @@ impl<V: Verb> Asked<V> {
     }
 }
 
-/// Progress on a terminal.
+/// Shows progress on a terminal, and keeps what was warned of.
 struct Watched {
     bar: Progress,
     doing: String,
+    warned: Vec<String>,
 }
 
 impl Session for Watched {
@@ -76,7 +80,9 @@ impl Session for Watched {
     }
 
     fn warn(&mut self, subject: &Path, sentence: &str) {
-        say_once(subject, &[spelled(sentence, Spelling::Command)]);
+        let sentence = spelled(sentence, Spelling::Command);
+        say_once(subject, std::slice::from_ref(&sentence));
+        self.warned.extend([format!("{}: {sentence}", subject.display()), sentence]);
     }
 }
 

@@ -62,11 +62,12 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
         "1",
     ];
     let (out, _) = ends(buy(&asked).args([&a, &b]), 0);
-    assert!(out.starts_with("Buy 1 990-pro (single: no drive may fail; all share them), and 1 to spare, for 619.98 USD"), "{out}");
-    let before = out.split("What makes the drives").next().unwrap();
-    assert!(before.lines().all(|line| line.chars().count() <= 100), "{out}");
+    assert!(out.starts_with("Buy 1 990-pro (single), 1 spare, for 619.98 USD, to keep "), "{out}");
+    assert!(out.contains("No drive may fail; all clients share the drives."), "{out}");
+    assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+    let (out, _) = ends(buy(&asked).args([&a, &b]).arg("--explain"), 0);
     for part in [
-        "\n drive  ",
+        "\n drive, layout  ",
         "[[export]]\n    name = \"a.spc\"",
         "io.weight",
         "# client reservation_iops",
@@ -113,10 +114,11 @@ fn a_price_has_the_same_figure_wherever_it_stands() {
                 .map(|part| part.rsplit(|c| !is_part(c)).next().unwrap().to_string() + " EUR")
                 .collect()
         };
-        // The sentence and one row; the page has a tile beside these.
-        assert_eq!(of(&out), [shown, shown], "{out}");
+        // The sentence, the key figure and one row.
+        assert_eq!(of(&out), [shown, shown, shown], "{out}");
         let text = fs::read_to_string(&page).unwrap();
-        let found = of(text.split("</style>").nth(1).unwrap());
+        let text = text.split("</style>").nth(1).unwrap().replace('\u{a0}', " ");
+        let found = of(&text.replace('\u{202f}', ""));
         assert!(found.len() >= 3 && found.iter().all(|one| one == shown), "{amount}: {found:?}");
         let (csv, _) = ends(command.args(["--format", "csv"]), 0);
         let exact = amount.parse::<f64>().unwrap() * 3.0;
@@ -179,7 +181,7 @@ fn what_cannot_be_is_refused_with_one_message() {
         (&["--within", "-5ms"], &["--within"]),
         (&["--fraction", "1.1"], &["--fraction", "at most 1"]),
         (&["--fraction", "nan"], &["--fraction"]),
-        (&["--growth", "0"], &["--growth", "expected 0.001 to 1000"]),
+        (&["--growth", "0"], &["--growth", "from 0.001 to 1000"]),
         (&["--growth", "nan"], &["--growth"]),
         (&["--growth", "inf"], &["--growth"]),
         (&["--spare", "70000"], &["--spare"]),
@@ -189,7 +191,10 @@ fn what_cannot_be_is_refused_with_one_message() {
         (&["--layout", "raid7"], &["raid7", "flash-cache"]),
         (&["--layout", "raid6", "--devices-max", "4"], &["nothing to try", "RAID 6 takes 6"]),
         (&["--layout", "flash-cache", "--device", "d7-p5520"], &["nothing to try", "only a disk"]),
-        (&["--promise", "t.spc=1s:1", "--promise", "t.spc=2s:1"], &["--promise t.spc", "2 times"]),
+        (
+            &["--promise", "t.spc=1s:1", "--promise", "t.spc=2s:1"],
+            &["--promise: got t.spc 2 times"],
+        ),
         (&["--configure", prices], &["--configure", "expected a folder"]),
         (&["--configure", "/proc/forebay/x"], &["--configure", "expected a folder"]),
         (&["--policy", "no-such-policy"], &["no policy 'no-such-policy'"]),
@@ -199,14 +204,14 @@ fn what_cannot_be_is_refused_with_one_message() {
         ),
         (&["--flash", "hc550"], &["--flash hc550", "solid-state drive"]),
         (&["--promise", "t.spc"], &["--promise", "CLIENT=TIME:SHARE"]),
-        (&["--promise", "other=5ms:0.9"], &["--promise other", "t.spc"]),
+        (&["--promise", "other=5ms:0.9"], &["--promise: got no client called other", "t.spc"]),
         (&["--promise", "t.spc=5:0.9"], &["--promise", "a time with its unit"]),
         (&["--prices", prices], &["prices.toml", "line 4", "unknown field `price`"]),
         (&["--prices", binary.to_str().unwrap()], &["prices.bin"]),
         (&["--prices", "/nonexistent"], &["/nonexistent"]),
         (&["--devices-max", "0"], &["--devices-max"]),
         (&["--devices-max", "1025"], &["--devices-max"]),
-        (&["--output", good.to_str().unwrap()], &["t.spc"]),
+        (&["--report", good.to_str().unwrap()], &["t.spc"]),
     ];
     for (arguments, parts) in cases {
         fails(buy(arguments).arg(&good), 2, parts);
@@ -222,9 +227,10 @@ fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
     let asked = ["--within", "10us", "--device", "hc550,990-pro"];
     let folder_asked = folder.path("conf");
     let (out, said) = ends(buy(&asked).arg(&trace).arg("--configure").arg(&folder_asked), 0);
-    assert!(said.contains("is not written, since nothing keeps the promise"), "{said}");
+    assert!(said.contains("conf: the configuration is not written, since nothing"), "{said}");
     assert!(!folder_asked.exists());
     assert!(out.starts_with("Nothing that was tried keeps 99 % within 10 µs"), "{out}");
+    let (out, _) = ends(buy(&asked).arg(&trace).arg("--explain"), 0);
     assert!(out.contains("No number of these does: requests one at a time"), "{out}");
     let (found, _) = command::json(buy(&asked).arg(&trace));
     assert!(found["configuration"].is_null() && found["rows"][0]["drives"].is_null());

@@ -314,10 +314,14 @@ fn is_bundled_or_path(name: &str) -> bool {
     BUNDLED.iter().any(|(stem, _)| stem.eq_ignore_ascii_case(name)) || is_path(Path::new(name))
 }
 
+/// The file that `name` leads to; no file where it is bundled.
+pub fn file_of(name: &str) -> &Path {
+    Path::new(name_of(name.trim()).0)
+}
+
 /// `kept`, and the files of the devices called `names`, which are read too.
 pub fn and_kept<'a>(kept: Kept, names: impl IntoIterator<Item = &'a str>) -> Kept {
-    let file = |name: &'a str| Path::new(name_of(name.trim()).0);
-    names.into_iter().fold(kept, |kept, name| kept.and_file(file(name)))
+    names.into_iter().fold(kept, |kept, name| kept.and_file(file_of(name)))
 }
 
 /// All bundled devices, by name.

@@ -189,12 +189,14 @@ fn call<V: Verb<Beyond: Yield> + Send>(
     let py = args.py();
     let ask: V = read(&collected(&inputs::<V>(), args, given)?).map_err(|error| refused(&error))?;
     let mut warnings = Vec::new();
-    let answered =
-        detached(py, |signals| answer(ask, &mut Heard { signals, warnings: &mut warnings }));
+    let answered = detached(py, |signals| {
+        let mut session = Heard { signals, warnings: &mut warnings };
+        answer(ask, &mut session, Spelling::Python)
+    });
     for warning in warnings {
         warn(py, warning)?;
     }
-    V::Beyond::python(py, answered?.spelled(Spelling::Python))
+    V::Beyond::python(py, answered?)
 }
 
 fn refused(error: &AskError) -> PyErr {
@@ -288,6 +290,8 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
     let expected = || {
         let one = match input.arity {
             Arity::Flag => "True or False",
+            _ if input.python.contains("Mapping") => "text, a dict",
+            _ if input.python.contains("tuple") => "a path, or a list of pairs of numbers",
             _ if input.python.contains("PathLike") => "a path",
             _ => input.python,
         };
@@ -311,6 +315,18 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
         Arity::List if !is_one => value.extract().unwrap_or_else(|_| vec![value.clone()]),
         _ => vec![value.clone()],
     };
+    if let (true, Ok(dict)) = (input.python.contains("Mapping"), value.cast::<PyDict>()) {
+        let texts = dict.iter().map(|(key, value)| pair(&key, &value).ok_or_else(expected));
+        collected.texts(input.name, texts.collect::<PyResult<Vec<String>>>()?);
+        return Ok(());
+    }
+    if input.python.contains("tuple[float, float]") {
+        let one = value.extract().map(|pair: (f64, f64)| vec![pair]);
+        if let Ok(pairs) = one.or_else(|_| value.extract::<Vec<(f64, f64)>>()) {
+            collected.object(input.name, Arc::new(pairs));
+            return Ok(());
+        }
+    }
     if input.python.contains("PathLike") {
         let paths = each.iter().map(|one| one.extract::<PathBuf>().map_err(|_| expected()));
         collected.object(input.name, Arc::new(paths.collect::<PyResult<Vec<_>>>()?));
@@ -326,6 +342,15 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
     });
     collected.texts(input.name, texts.collect::<PyResult<Vec<String>>>()?);
     Ok(())
+}
+
+/// An entry of a dict as people write it: `key=value`, a tuple's values with colons between them.
+fn pair(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Option<String> {
+    let parts = match value.cast::<PyTuple>() {
+        Ok(parts) => parts.iter().map(|part| text(&part)).collect::<Option<Vec<String>>>()?,
+        Err(_) => vec![text(value)?],
+    };
+    Some(format!("{}={}", text(key)?, parts.join(":")))
 }
 
 /// A text, or a number as it is written. A float's shortest text is what was meant; Python's own would have an exponent
@@ -365,7 +390,10 @@ impl Session for Heard<'_> {
 
     fn warn(&mut self, subject: &Path, sentence: &str) {
         let said = spelled(sentence, Spelling::Python);
-        let said = format!("{}: {said}", subject.display());
+        let said = match subject.as_os_str().is_empty() {
+            true => said,
+            false => format!("{}: {said}", subject.display()),
+        };
         if !self.warnings.contains(&said) {
             self.warnings.push(said);
         }

@@ -16,7 +16,6 @@ mod listings;
 mod live;
 mod options;
 mod page;
-mod plan;
 mod policy;
 mod results;
 mod retrodict;
@@ -26,6 +25,7 @@ mod store;
 mod store_handle;
 mod table;
 mod tabled;
+mod together;
 mod trace;
 mod verbs;
 mod wording;
@@ -37,7 +37,11 @@ use forebay::describe::DescribeAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
+use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
+use forebay::plan::consolidate::ConsolidateAsk;
+use forebay::plan::power::PowerAsk;
+use forebay::plan::sla::SlaAsk;
 use forebay::simulate::SimulateAsk;
 use pyo3::prelude::*;
 
@@ -57,8 +61,6 @@ mod _forebay {
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
-    use super::plan::{Together, plan_buy, plan_consolidate, plan_power, plan_sla};
-    #[pymodule_export]
     use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
@@ -71,6 +73,8 @@ mod _forebay {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
+    use super::together::Together;
+    #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
     use super::verbs::{advise, defragment, least_time, offline};
@@ -79,8 +83,11 @@ mod _forebay {
     #[pyfunction]
     fn declared_stubs() -> String {
         [
+            asked::stub::<BuyAsk>(),
             asked::stub::<CacheAsk>(),
+            asked::stub::<CapacityAsk>(),
             asked::stub::<CompareAsk>(),
+            asked::stub::<ConsolidateAsk>(),
             asked::stub::<ConvertAsk>(),
             asked::stub::<DescribeAsk>(),
             asked::stub::<DeviceFitAsk>(),
@@ -88,7 +95,8 @@ mod _forebay {
             asked::stub::<DeviceValidateAsk>(),
             asked::stub::<FitAsk>(),
             asked::stub::<GenerateAsk>(),
-            asked::stub::<CapacityAsk>(),
+            asked::stub::<PowerAsk>(),
+            asked::stub::<SlaAsk>(),
             asked::stub::<SimulateAsk>(),
         ]
         .join("\n")
@@ -103,13 +111,17 @@ mod _forebay {
         asked::add::<CompareAsk>(module)?;
         asked::add::<DescribeAsk>(module)?;
         asked::add::<SimulateAsk>(module)?;
+        asked::add::<BuyAsk>(module)?;
         asked::add::<CapacityAsk>(module)?;
+        asked::add::<ConsolidateAsk>(module)?;
         asked::add::<ConvertAsk>(module)?;
         asked::add::<DeviceFitAsk>(module)?;
         asked::add::<DeviceImportAsk>(module)?;
         asked::add::<DeviceValidateAsk>(module)?;
         asked::add::<FitAsk>(module)?;
         asked::add::<GenerateAsk>(module)?;
+        asked::add::<PowerAsk>(module)?;
+        asked::add::<SlaAsk>(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay::input::Input;
-use forebay::plan::amount::span;
+use forebay_ask::positive_duration as span;
 use forebay_core::Nanos;
 use forebay_play::capture::{Asked, Via, begin};
 use forebay_play::{Driver, Place, Plan, PlayResult};

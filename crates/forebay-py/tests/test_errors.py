@@ -126,7 +126,7 @@ def test_what_is_read_is_not_written_over(tmp_path, by):
         (kept, lambda to: forebay.plan_consolidate([TERASORT, kept], report=to)),
         (kept, lambda to: forebay.plan_power(kept, report=to)),
         (sla, lambda to: forebay.plan_sla(sla, kept, report=to)),
-        (kept, lambda to: forebay.plan_buy(kept, devices=["hc550"], layouts=["single"], report=to)),
+        (kept, lambda to: forebay.plan_buy(kept, device=["hc550"], layout=["single"], report=to)),
         (kept, lambda to: forebay.fit(kept, to, no_verdict=True)),
         (model, lambda to: forebay.generate(model, to, to="csv")),
     ]

@@ -175,7 +175,7 @@ def test_the_whole_needs_what_bursts_that_meet_need(tmp_path):
     # The same as the verb says of the parts, which keep the folder's clock.
     one = {"within": ["100ms"], "fraction": [0.9], "confidence": 0.95}
     verb = forebay.plan_consolidate(list(files.values()), keep_times=True, **one)["rows"][0]
-    by_volume = forebay.plan_consolidate(folder, by_volume=True, **one)["rows"][0]
+    by_volume = forebay.plan_consolidate(folder, by="volume", **one)["rows"][0]
     for row in (verb, by_volume):
         assert row["merged_iops"] == found.more["together_iops"]
         assert row["merged_low_iops"] == found.more["together_low_iops"] <= found.more["together_iops"]
@@ -190,16 +190,16 @@ def test_clients_that_contradict_are_refused(tmp_path):
     folder = parted(tmp_path, {"a": bursts(0), "b": bursts(5)})
     files = sorted(folder.glob("*.parquet"))
     for options, said in (
-        ({"by_volume": True, "keep_times": True}, "in common"),
+        ({"by": "volume", "keep_times": True}, "in common"),
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": 0.9, "cost_us": "100"}, "cost_us"),
     ):
         with pytest.raises(forebay.Error, match=said):
             forebay.plan_consolidate(files, **options)
-    with pytest.raises(forebay.Error, match="got 2 with by_volume"):
-        forebay.plan_consolidate(folder, by_volume=True, clients=2)
+    with pytest.raises(forebay.Error, match="clients: cannot be combined with by"):
+        forebay.plan_consolidate(folder, by="volume", clients=2)
     with pytest.raises(forebay.Error, match="got one volume"):
-        forebay.plan_consolidate(files[0], by_volume=True)
+        forebay.plan_consolidate(files[0], by="volume")
 
 
 def test_small_fleets_have_fewer_groups():

@@ -32,8 +32,8 @@ def calls(small, model):
         "shift": ("1s", lambda it: forebay.plan_consolidate(small, shift=it, **plan)),
         "consolidate within": ("20ms", lambda it: forebay.plan_consolidate(small, within=it, fraction=1)),
         "consolidate fraction": ("0.9", lambda it: forebay.plan_consolidate(small, within="20ms", fraction=it)),
-        "devices": ("hc550", lambda it: forebay.plan_buy(small, devices=it, layouts=["single"], devices_max=2)),
-        "layouts": ("single", lambda it: forebay.plan_buy(small, devices=["hc550"], layouts=it, devices_max=2)),
+        "buy device": ("hc550", lambda it: forebay.plan_buy(small, device=it, layout=["single"], devices_max=2)),
+        "layout": ("single", lambda it: forebay.plan_buy(small, device=["hc550"], layout=it, devices_max=2)),
         "promise": ((0.9, 20), lambda it: forebay.plan_sla(it, small)),
         "device": ("sata250", lambda it: forebay.compare(small, small, device=it)),
         "sizes_mib": (1, lambda it: forebay.cache(small, sizes_mib=it)),
@@ -64,7 +64,7 @@ def drawn(model, without):
 
 
 NAMES = [
-    "within", "fraction", "shift", "consolidate within", "consolidate fraction", "devices", "layouts", "promise", "device",
+    "within", "fraction", "shift", "consolidate within", "consolidate fraction", "buy device", "layout", "promise", "device",
     "sizes_mib", "sizes_blocks", "fail", "offline policies", "without", "rules", "arrangements",
 ]
 
@@ -94,9 +94,9 @@ def test_several_are_told_apart(small):
         (lambda it: forebay.plan_capacity(it, within=b"5ms"), "within: got b'5ms', expected str, or several in a list"),
         (lambda it: forebay.plan_capacity(it, trust_times=1), "trust_times: got 1, expected True or False"),
         (lambda it: forebay.plan_capacity(it, report=3), "report: got 3, expected a path"),
-        (lambda it: forebay.plan_buy(it, promises=[]), r"got \[\], expected a dict"),
+        (lambda it: forebay.plan_buy(it, promise=[{}]), r"promise: got \[{}\], expected text, a dict"),
         (lambda it: forebay.plan_sla([{"fraction": 0.9}], it), r"got \[{'fraction': 0.9}\], expected a path, or a"
-         r" list of \(fraction, milliseconds\)"),
+         " list of pairs of numbers"),
         (lambda it: forebay.cache(it, sizes_mib=[{}]), r"sizes_mib: got \[{}\], expected float, or several"),
         (lambda it: forebay.compare(it, it, device=3), "device: got 3, expected a path, or several in a list"),
         (lambda it: forebay.simulate(it, device="sata250", policy="noop", report=3), "got 3, expected a path"),
@@ -132,8 +132,8 @@ def test_what_does_not_fit_is_an_error_in_a_list_too(small):
         (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^depth: |depth="),
         (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policy="noop"),
          '^flash="hc550": got a mechanical disk, .* e.g. d7-p5520'),
-        (lambda it: forebay.plan_buy(it, promises={"no such": ("5ms", 0.9)}, devices="hc550", layouts="single"),
-         "^promises=no such: got no client"),
+        (lambda it: forebay.plan_buy(it, promise={"no such": ("5ms", 0.9)}, device="hc550", layout="single"),
+         "^promise: got no client called no such"),
     ],
 )
 def test_messages_name_arguments(small, wrong, text):
@@ -143,8 +143,8 @@ def test_messages_name_arguments(small, wrong, text):
 
 
 def test_warnings_name_arguments_too(small):
-    with pytest.warns(forebay.TraceWarning, match="Give prices=FILE"):
-        forebay.plan_buy(small, devices=["hc550", "990-pro"], layouts="single", devices_max=2)
+    with pytest.warns(forebay.TraceWarning, match="Give prices"):
+        forebay.plan_buy(small, device=["hc550", "990-pro"], layout="single", devices_max=2)
 
 
 def test_a_name_with_dashes_stays_as_it_is(tmp_path):

@@ -67,21 +67,14 @@ impl Figure {
             Unit::Bytes => quantities::bytes(value),
             Unit::ByteRate => quantities::rate(value),
             Unit::Share => quantities::percent(value),
-            // A billionth more, because 0.9 / 3 * 3 is less than 0.9.
-            Unit::Achieved => format!("{:.2} %", (value * 1e4 + 1e-9).floor() / 100.0),
-            Unit::Promise => promise(value),
+            Unit::Achieved => quantities::achieved(value),
+            Unit::Promise => quantities::promised(value),
             Unit::Iops => format!("{value:.0} IOPS"),
             Unit::Watts => quantities::watts(value),
             Unit::Joules => quantities::joules(value),
             Unit::Money(currency) => quantities::money(value, &String::from_utf8_lossy(&currency)),
         }
     }
-}
-
-/// A share that somebody promised, in percent with all its digits: 99.95 %.
-fn promise(share: f64) -> String {
-    let percent = format!("{:.10}", share * 100.0);
-    format!("{} %", percent.trim_end_matches('0').trim_end_matches('.'))
 }
 
 impl Unit {

@@ -19,7 +19,7 @@ pub fn text(page: &Page) -> String {
         if !section.title.is_empty() {
             parts.push(format!("## {}", section.title));
         }
-        parts.extend(section.blocks.iter().map(block));
+        parts.extend(section.blocks.iter().map(block).filter(|text| !text.is_empty()));
     }
     parts.join("\n\n") + "\n"
 }
@@ -34,7 +34,7 @@ fn block(of: &Block) -> String {
         Block::Table(of) => table(of),
         Block::Chart(chart) => format!("*{}. {}*", chart.title, chart.description),
         Block::Beside(blocks) => blocks.iter().map(block).collect::<Vec<_>>().join("\n\n"),
-        Block::Picture { .. } => String::new(),
+        Block::Legend(_) | Block::Picture { .. } => String::new(),
     }
 }
 

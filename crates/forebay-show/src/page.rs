@@ -91,6 +91,9 @@ pub enum Block {
     Chart(Chart),
     /// Blocks side by side, where a page is wide enough.
     Beside(Vec<Block>),
+    /// What the colors of the pictures that follow mean: classes of the style sheet with their names. A terminal
+    /// leaves it out.
+    Legend(Vec<(String, String)>),
     /// A picture that is drawn elsewhere, as SVG, and its caption, as HTML. A terminal leaves it out.
     Picture {
         /// The picture.
@@ -174,6 +177,20 @@ impl Page {
         self.sections.iter().any(|section| section.place != Place::FirstScreen)
     }
 
+    /// Leaves out the notes that a reader was `told` elsewhere.
+    pub fn leave_out_notes(&mut self, told: &[String]) {
+        for section in &mut self.sections {
+            section.blocks.retain_mut(|block| match block {
+                Block::Notes(notes) => {
+                    notes.retain(|note| !told.contains(note));
+                    !notes.is_empty()
+                }
+                _ => true,
+            });
+        }
+        self.sections.retain(|section| !section.blocks.is_empty());
+    }
+
     /// Adds a section, unless it has no blocks.
     pub fn add(&mut self, title: &str, place: Place, blocks: Vec<Block>) {
         if !blocks.is_empty() {
@@ -206,7 +223,7 @@ impl Block {
                 }
             }
             Block::Beside(blocks) => blocks.iter_mut().for_each(|one| one.for_each_text(change)),
-            Block::Chart(_) | Block::Picture { .. } => {}
+            Block::Chart(_) | Block::Legend(_) | Block::Picture { .. } => {}
         }
     }
 }
@@ -215,5 +232,23 @@ impl Verdict {
     /// Of a tone, in two or three words.
     pub fn new(tone: Tone, words: impl Into<String>) -> Verdict {
         Verdict { tone, words: words.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_that_were_told_are_left_out() {
+        let mut page = Page::default();
+        page.add("Text", Place::FirstScreen, vec![Block::Text("a".into())]);
+        page.add_notes("All told", Place::FirstScreen, vec!["a".into()]);
+        page.add_notes("Some told", Place::FirstScreen, vec!["b".into(), "a".into()]);
+        page.leave_out_notes(&["a".into()]);
+        let titles: Vec<&str> =
+            page.sections.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(titles, ["Text", "Some told"]);
+        assert_eq!(page.sections[1].blocks, [Block::Notes(vec!["b".into()])]);
     }
 }

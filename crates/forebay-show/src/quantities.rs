@@ -115,9 +115,37 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A share that somebody promised, as a percentage with all its digits, up to ten: 99.95 %.
+pub fn promised(share: f64) -> String {
+    let digits = format!("{:.10}", share * 100.0);
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A share that was achieved, as a percentage rounded down: what breaks a promise never seems to keep it.
+pub fn achieved(share: f64) -> String {
+    // A billionth more, because 0.9 / 3 * 3 is less than 0.9.
+    format!("{:.2} %", (share * 1e4 + 1e-9).floor() / 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_achieved_share_never_seems_larger_than_it_is() {
+        for (share, shown) in [
+            (0.9, "90.00 %"),
+            (0.899_999, "89.99 %"),
+            (0.999_99, "99.99 %"),
+            (1.0, "100.00 %"),
+            (0.9 / 3.0 * 3.0, "90.00 %"),
+            (0.954_89, "95.48 %"),
+            (0.0, "0.00 %"),
+        ] {
+            assert_eq!(achieved(share), shown, "{share}");
+        }
+        assert_eq!([0.9995, 1.0, 0.9].map(promised), ["99.95 %", "100 %", "90 %"]);
+    }
 
     #[test]
     fn three_digits_whatever_the_size() {

@@ -75,7 +75,7 @@ fn block(of: &Block, columns: usize) -> String {
             let all = blocks.iter().map(|of| block(of, columns)).filter(|text| !text.is_empty());
             all.collect::<Vec<_>>().join("\n\n")
         }
-        Block::Picture { .. } => String::new(),
+        Block::Legend(_) | Block::Picture { .. } => String::new(),
     }
 }
 

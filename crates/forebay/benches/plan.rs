@@ -6,8 +6,8 @@
 
 use std::time::Instant;
 
-use forebay::plan::amount::Fraction;
 use forebay::plan::search::least_capacities;
+use forebay_ask::Share;
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, Rtt};
 
@@ -19,7 +19,7 @@ fn main() {
     let gaps = arrivals();
     let within = [5, 10, 20, 50].map(Nanos::from_millis);
     let fractions = ["0.9", "0.95", "0.99", "0.995", "0.999", "1"];
-    let needs = fractions.map(|text| text.parse::<Fraction>().unwrap().of(REQUESTS as u64));
+    let needs = fractions.map(|text| text.parse::<Share>().unwrap().of(REQUESTS as u64));
     let mut seconds = Vec::new();
     let mut table = Vec::new();
     for _ in 0..RUNS {

@@ -11,7 +11,6 @@
 //! Memory: four bytes a request for the times of arrival, and as much again where volumes are told
 //! apart; nothing else grows with the trace.
 
-pub mod amount;
 pub mod arrival_times;
 pub mod buy;
 pub mod capacity;
@@ -19,6 +18,8 @@ pub mod confidence;
 pub mod consolidate;
 pub mod costed;
 pub mod devices;
+mod page;
 pub mod power;
+mod read;
 pub mod search;
 pub mod sla;

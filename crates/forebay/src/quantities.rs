@@ -2,7 +2,7 @@
 
 pub(crate) use forebay_show::plural::counted;
 use forebay_show::quantities;
-pub use forebay_show::quantities::{bound, money, watts};
+pub use forebay_show::quantities::{achieved, bound, money, promised, watts};
 
 /// Three digits.
 pub fn significant(value: f64) -> String {

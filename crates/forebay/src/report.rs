@@ -5,28 +5,20 @@
 //! its size has a bound that does not depend on the trace. Pictures are SVG written here, not by a
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
-mod buy;
 mod claims;
 mod closer;
-mod consolidate;
-mod costed;
 mod figures;
 pub(crate) mod heads;
 mod load;
 mod page;
 pub(crate) mod pictures;
 mod plain;
-mod power;
-mod sla;
 mod tables;
 
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
-pub use consolidate::ConsolidatePage;
 pub use plain::{
     AlongUnit, PlainBar, PlainBars, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable,
 };
-pub use power::PowerPage;
-pub use sla::SlaPage;
 
 use std::io::Read;
 use std::path::Path;
@@ -36,7 +28,6 @@ use forebay_trace::write::{Draft, Kept};
 
 use crate::advise::Advice;
 use crate::error::Error;
-use crate::plan::costed::{self as costs, Costs};
 use crate::words;
 
 /// The report on `advice` as a document that stands by itself.
@@ -47,36 +38,6 @@ pub fn html(advice: &Advice) -> String {
 /// A value of JSON as pages have it: [`words::shown`] in print's figures.
 pub fn shown_value(key: &str, value: f64) -> String {
     forebay_show::html::text::typeset(&words::shown(key, value))
-}
-
-/// The report on clients that share a server.
-pub fn consolidate_html(page: &ConsolidatePage<'_>) -> String {
-    consolidate::page(page)
-}
-
-/// The report on a promise of several tiers.
-pub fn sla_html(page: &SlaPage<'_>) -> String {
-    sla::page(page)
-}
-
-/// The report on a promise of several tiers where requests cost what their length does.
-pub fn costed_sla_html(found: &costs::sla::Price, costs: &Costs) -> String {
-    costed::sla(found, costs)
-}
-
-/// The report on clients that share a server where requests cost what their length does.
-pub fn costed_consolidate_html(found: &costs::consolidate::Consolidation, costs: &Costs) -> String {
-    costed::consolidate(found, costs)
-}
-
-/// The report on what pools of disks draw.
-pub fn power_html(page: &PowerPage<'_>) -> String {
-    power::page(page)
-}
-
-/// The report on what to buy.
-pub fn buy_html(answer: &crate::plan::buy::Answer) -> String {
-    buy::page(answer)
 }
 
 /// A page of sentences and tables that were put together elsewhere.

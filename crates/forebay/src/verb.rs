@@ -20,7 +20,6 @@ use forebay_trace::write::Kept;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 use serde::Serialize;
 
-use crate::devices;
 use crate::error::Error;
 use crate::input::{self, Opening};
 use crate::jobs;
@@ -38,8 +37,8 @@ pub trait Verb: Ask {
     /// The traces that it reads; no report is written over them.
     fn traces(&self) -> Vec<&TraceInput>;
 
-    /// The devices that it reads, by name or file; no report is written over their files.
-    fn devices(&self) -> Vec<&str> {
+    /// The other files that it reads; no report is written over them either.
+    fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
 
@@ -64,7 +63,7 @@ pub trait Session {
     /// So many requests of a file were read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
 
-    /// Something to know about `subject`. A face says the same thing once.
+    /// Something to know about `subject`, or in general where `subject` is empty. A face says the same thing once.
     fn warn(&mut self, subject: &Path, sentence: &str);
 }
 
@@ -120,19 +119,28 @@ fn for_each_text(value: &mut serde_json::Value, change: &mut dyn FnMut(&mut Stri
     }
 }
 
-/// Answers `ask`, and writes its report.
+/// Answers `ask`, and writes its report; both name inputs as a face writes them.
 ///
 /// # Errors
 /// As [`Verb::run`]; a report that cannot be written.
-pub fn answer<V: Verb>(ask: V, session: &mut dyn Session) -> Result<Answered<V::Beyond>, Error> {
-    let kept: Kept = ask.traces().iter().flat_map(|trace| trace.kept().paths().to_vec()).collect();
-    let kept = devices::and_kept(kept, ask.devices());
+pub fn answer<V: Verb>(
+    ask: V,
+    session: &mut dyn Session,
+    spelling: Spelling,
+) -> Result<Answered<V::Beyond>, Error> {
+    let kept = kept(&ask);
     let draft = ask.report().map(|path| report::begin(path, &kept)).transpose()?;
-    let answered = ask.run(session)?;
+    let answered = ask.run(session)?.spelled(spelling);
     if let Some(draft) = draft {
         report::write(draft, &html::document(&answered.page))?;
     }
     Ok(answered)
+}
+
+/// The files that `ask` reads, which nothing is written over.
+pub(crate) fn kept<V: Verb>(ask: &V) -> Kept {
+    let traces = ask.traces().into_iter().flat_map(|trace| trace.kept().paths().to_vec());
+    ask.files().into_iter().fold(traces.collect(), Kept::and_file)
 }
 
 /// A trace that a face holds itself, such as a table in memory.

@@ -3,11 +3,10 @@
 //! A key ends with its unit (docs/schema.md), `read_p99_ms`, or with a limit behind it, `flash_used_bytes_max`; where it lies within others they stand before it,
 //! `recommended.size_mib`; behind a colon stands which of several it is, `size_share:4096_bytes`.
 
+use crate::quantities::promised;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::quantities::{bound, bytes, joules, percent, seconds, significant};
 use forebay_show::table::Cell;
-
-use crate::plan::amount;
 
 /// What a value is counted in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,7 +126,7 @@ pub fn shown(key: &str, value: f64) -> String {
         Counted::Time(each_s) if parts(key).0 == "bound_ms" => bound(value * each_s * 1e3),
         Counted::Time(each_s) => seconds(value * each_s),
         Counted::Size(each) => bytes(value * each),
-        Counted::Share if key.ends_with("fraction") => amount::percent(value),
+        Counted::Share if key.ends_with("fraction") => promised(value),
         Counted::Share => percent(value),
         Counted::Percent => percent(value / 100.0),
         Counted::Held => if value == 1.0 { "yes" } else { "no" }.to_string(),

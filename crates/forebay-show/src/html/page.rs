@@ -1,6 +1,7 @@
 //! A page as a document.
 
 use super::axis::{Axis, plain};
+use super::bars;
 use super::charts::{legend, series_class};
 use super::document::{self, folded, header, section, tiles};
 use super::figure;
@@ -93,6 +94,11 @@ fn block(of: &Block) -> String {
         Block::Chart(chart) => charts(&[chart]),
         Block::Beside(blocks) => {
             format!("<div class=\"pair\">{}</div>", blocks.iter().map(block).collect::<String>())
+        }
+        Block::Legend(colors) => {
+            let all: Vec<(&str, &str)> =
+                colors.iter().map(|(class, name)| (class.as_str(), name.as_str())).collect();
+            bars::legend(&all)
         }
         Block::Picture { svg, caption } => figure(svg, caption),
     }

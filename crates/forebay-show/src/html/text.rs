@@ -56,7 +56,10 @@ pub fn typeset(shown: &str) -> String {
     }
     let (figure, unit) = shown.split_once(' ').map_or((shown, None), |(f, unit)| (f, Some(unit)));
     let figure = match figure.parse::<f64>() {
-        Ok(value) if value.abs() >= 999.5 => grouped(value),
+        Ok(value) if value.abs() >= 999.5 => match figure.split_once('.') {
+            Some((whole, part)) => format!("{}.{part}", grouped(whole.parse().unwrap_or(value))),
+            None => grouped(value),
+        },
         _ => figure.replace('-', "−"),
     };
     unit.map_or(figure.clone(), |unit| format!("{figure}\u{a0}{unit}"))

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Options, compare, page};
+use crate::devices;
 use crate::error::Error;
 use crate::verb::{Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb};
 
@@ -36,8 +37,8 @@ impl Verb for CompareAsk {
         vec![&self.a, &self.b]
     }
 
-    fn devices(&self) -> Vec<&str> {
-        self.device.iter().map(|device| device.0.as_str()).collect()
+    fn files(&self) -> Vec<&Path> {
+        self.device.iter().map(|device| devices::file_of(&device.0)).collect()
     }
 
     fn report(&self) -> Option<&Path> {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_ask::named;
 use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
 use forebay_trace::{Notes, Reader};
@@ -152,11 +153,6 @@ impl ArrivalTimes {
         let clock = Times::among(self.whole.times());
         cautions(self.requests(), self.duration(), clock)
     }
-
-    /// That each request counts as one, where their lengths differ.
-    pub fn size_caution(&self) -> Option<String> {
-        size_caution([self])
-    }
 }
 
 /// When a trace, called `name`, began by its source's own clock.
@@ -164,9 +160,11 @@ pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
             "{}: got a trace that does not say when it began, expected one with a clock of its \
-             own, as a log has and Parquet that forebay convert wrote; convert it again into a new folder or file, leave --keep-times \
-             (keep_times=True) out, or keep the volumes in one trace (--by volume)",
-            name.display()
+             own, as a log has and Parquet that forebay convert wrote; convert it again into a new folder or file, leave \
+             {} out, or keep the volumes in one trace ({})",
+            name.display(),
+            named("keep_times=true"),
+            named("by=volume")
         ))
     })
 }
@@ -193,8 +191,9 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
     };
     Err(Error::Unfit(format!(
         "{}: {why}; such a promise has no price, {expected}; promise more time, record with a finer clock, or \
-         give --trust-times (trust_times=True) if the requests did come so",
-        name.display()
+         give {} if the requests did come so",
+        name.display(),
+        named("trust_times=true")
     )))
 }
 
@@ -207,13 +206,22 @@ pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<Stri
     }
 }
 
-/// That each request of `clients` counts as one, where their lengths differ.
-pub fn size_caution<'a>(clients: impl IntoIterator<Item = &'a ArrivalTimes>) -> Option<String> {
+/// That each request of `clients` counts as one, where their lengths differ; `inputs` make bytes count.
+pub fn size_caution<'a>(
+    clients: impl IntoIterator<Item = &'a ArrivalTimes>,
+    inputs: &[&str],
+) -> Option<String> {
     let each = clients.into_iter().map(|client| client.lengths);
     let (shortest, longest) = each.reduce(|all, of| (all.0.min(of.0), all.1.max(of.1)))?;
+    let inputs: Vec<String> = inputs.iter().map(|input| named(input)).collect();
+    let remedy = match inputs.as_slice() {
+        [] => String::new(),
+        [one] => format!("; {one} counts bytes too"),
+        several => format!("; {} count bytes too", several.join(" and ")),
+    };
     (shortest < longest).then(|| {
         format!(
-            "Requests are of {} to {} and each counts as one, however long.",
+            "Requests are {} to {} long, but each counts as one{remedy}.",
             bytes(shortest.into()),
             bytes(longest.into())
         )
@@ -254,7 +262,7 @@ mod tests {
         let said = told_apart(trace, clock(99), within(10)).unwrap_err().to_string();
         assert!(said.contains("t: the trace's clock steps by 99 ms"), "{said}");
         assert!(said.contains("less than the 10 ms promised"), "{said}");
-        assert!(said.contains("--trust-times"), "{said}");
+        assert!(said.contains("trust_times"), "{said}");
         assert!(told_apart(trace, clock(99), within(99)).is_err());
         assert!(told_apart(trace, clock(99), within(100)).is_ok());
         assert!(told_apart(trace, clock(99), Clock { is_trusted: true, ..within(10) }).is_ok());

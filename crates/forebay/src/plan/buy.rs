@@ -10,6 +10,7 @@
 mod clients;
 mod configure;
 mod layout;
+mod page;
 mod prices;
 mod rank;
 mod run;
@@ -17,9 +18,11 @@ mod said;
 mod speed;
 mod spent;
 mod trial;
+mod verb;
 
 use std::ops::ControlFlow;
 
+use forebay_ask::{AskError, named};
 use forebay_core::replay::Intensity;
 use forebay_core::{Device, Nanos, Policy};
 use serde::Serialize;
@@ -43,6 +46,7 @@ pub use configure::Configuration;
 pub use layout::Layout;
 pub use prices::Prices;
 pub use rank::{Binds, ClientShare, Row, Sharing};
+pub use verb::{BuyAsk, OwnPromise, Shared};
 
 /// A drive, and how whoever asks names it.
 pub struct Candidate {
@@ -121,8 +125,14 @@ pub struct ClientNeed {
 /// What to buy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// The answer in words.
+    /// The answer in words: the headline and its reasons.
     pub said: String,
+    /// What to buy, in a sentence.
+    #[serde(skip)]
+    pub headline: String,
+    /// What that means and rests on; a sentence or two each.
+    #[serde(skip)]
+    pub reasons: Vec<String>,
     /// Who is served.
     pub clients: Vec<ClientNeed>,
     /// How many times as many bytes and requests a second there will be.
@@ -198,10 +208,14 @@ pub fn answer(
     };
     let cautions = cautions(clients, question, &rows)?;
     let refused = said::refusals(&rows, question.drives_max).into_iter().chain(shingled).collect();
-    let said = said::headline(&rows, &needs, question);
+    let headline = page::headline(&rows, &needs, question.drives_max);
+    let reasons = said::reasons(&rows, &needs, question);
+    let said = format!("{headline} {}", reasons.join(" ")).trim_end().to_string();
     let (growth, spare, drives_max) = (question.growth, question.spare, question.drives_max);
     Ok(Answer {
         said,
+        headline,
+        reasons,
         clients: needs,
         growth,
         spare,
@@ -299,7 +313,7 @@ fn nothing_to_try(question: &Question<'_>) -> Error {
 }
 
 fn wrong_growth(growth: f64) -> Error {
-    Error::Unfit(format!("--growth: got {growth}, expected 0.001 to {GROWTH_MAX}"))
+    AskError::new("growth", format!("got {growth}, expected 0.001 to {GROWTH_MAX}")).into()
 }
 
 /// Everything that is asked for and makes sense.
@@ -384,7 +398,8 @@ fn cautions(
     if !unpriced.is_empty() {
         let names = unpriced.join(", ");
         told.push(format!(
-            "Nobody says what these cost, and what needs them comes last: {names}. Give --prices FILE."
+            "Nobody says what these cost, and what needs them comes last: {names}. Give {}.",
+            named("prices")
         ));
     }
     let own = |row: &&Row| row.price.is_some();

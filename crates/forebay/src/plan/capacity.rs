@@ -9,14 +9,14 @@ use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
 use serde::Serialize;
 
-use super::amount::Fraction;
-use super::arrival_times::ArrivalTimes;
+use super::arrival_times::{ArrivalTimes, size_caution};
 use super::confidence::{self, Bootstrap};
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
 use crate::progress::Telling;
 use crate::quantities::bound;
+use forebay_ask::Share;
 
 pub use verb::{By, CapacityAsk};
 
@@ -26,12 +26,12 @@ pub struct Promises {
     /// Bounds, each above zero.
     pub within: Vec<Nanos>,
     /// Shares of all requests.
-    pub fractions: Vec<Fraction>,
+    pub fractions: Vec<Share>,
 }
 
 impl Promises {
     /// Each of `within` with each of `fractions`, whichever is given twice once.
-    pub fn new(within: Vec<Nanos>, fractions: Vec<Fraction>) -> Promises {
+    pub fn new(within: Vec<Nanos>, fractions: Vec<Share>) -> Promises {
         Promises { within: once(within), fractions: once(fractions) }
     }
 }
@@ -128,7 +128,8 @@ pub fn answer(
     progress: Telling<'_>,
 ) -> Result<Answer, Error> {
     let rows = table(arrivals, promises, doubt, progress)?;
-    let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution());
+    let cautions =
+        arrivals.cautions().into_iter().chain(size_caution([arrivals], &["cost_us", "device"]));
     Ok(Answer {
         trace: arrivals.path.display().to_string(),
         requests: arrivals.requests(),
@@ -186,9 +187,9 @@ pub fn table(
 fn prices(
     gaps: &Gaps,
     within: Nanos,
-    fractions: &[Fraction],
+    fractions: &[Share],
     doubt: Doubt,
-) -> Result<Vec<Row>, Fraction> {
+) -> Result<Vec<Row>, Share> {
     let found = least(gaps, within, fractions)?;
     let intervals = intervals_of(gaps, within, fractions, &found, doubt.bootstrap);
     let held_out = match doubt.hold_out.and_then(|share| confidence::hold_out(gaps, share)) {
@@ -206,7 +207,7 @@ fn prices(
     Ok((0..fractions.len()).map(row).collect())
 }
 
-fn least(gaps: &Gaps, within: Nanos, fractions: &[Fraction]) -> Result<Vec<u64>, Fraction> {
+fn least(gaps: &Gaps, within: Nanos, fractions: &[Share]) -> Result<Vec<u64>, Share> {
     let needs: Vec<u64> = fractions.iter().map(|f| f.of(gaps.len() as u64)).collect();
     let found = least_capacities(gaps, within, &needs).into_iter();
     found.zip(fractions).map(|(price, fraction)| price.ok_or(*fraction)).collect()
@@ -216,7 +217,7 @@ fn least(gaps: &Gaps, within: Nanos, fractions: &[Fraction]) -> Result<Vec<u64>,
 pub(super) fn intervals_of(
     gaps: &Gaps,
     within: Nanos,
-    fractions: &[Fraction],
+    fractions: &[Share],
     found: &[u64],
     bootstrap: Option<Bootstrap>,
 ) -> Vec<Option<Interval>> {
@@ -234,9 +235,9 @@ fn held_outs(
     known: &Gaps,
     held: &Gaps,
     within: Nanos,
-    fractions: &[Fraction],
+    fractions: &[Share],
     bootstrap: Option<Bootstrap>,
-) -> Result<Vec<Option<HeldOut>>, Fraction> {
+) -> Result<Vec<Option<HeldOut>>, Share> {
     let found = least(known, within, fractions)?;
     let intervals = intervals_of(known, within, fractions, &found, bootstrap);
     let checks = confidence::check(held, within, fractions, &found);
@@ -262,7 +263,7 @@ pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, 
         .map(|mille| mille * 10)
         .chain((9900..9995).step_by(5))
         .chain(9995..=10_000);
-    let fractions: Vec<Fraction> = steps
+    let fractions: Vec<Share> = steps
         .filter_map(|share| format!("{}.{:04}", share / 10_000, share % 10_000).parse().ok())
         .collect();
     on_all_cores(within, |within| {
@@ -274,7 +275,7 @@ pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, 
 }
 
 /// Says that a promise to `name` cannot be kept by any capacity.
-pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Fraction) -> Error {
+pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Share) -> Error {
     Error::Unfit(format!(
         "{name}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
          expected a promise that takes less; allow more time or a smaller fraction"

@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, admitted_by_part, least_rate_for_all};
 
-use super::amount::Fraction;
 use super::search::least_capacities;
+use forebay_ask::Share;
 
 /// Blocks a trace is cut into.
 pub const BLOCKS: u64 = 50;
@@ -45,7 +45,7 @@ pub struct Bootstrap {
 pub fn intervals(
     gaps: &Gaps,
     within: Nanos,
-    fractions: &[Fraction],
+    fractions: &[Share],
     found: &[u64],
     bootstrap: Bootstrap,
 ) -> Vec<(u64, u64)> {
@@ -64,7 +64,7 @@ pub fn intervals(
 fn interval(
     gaps: &Gaps,
     within: Nanos,
-    (fraction, grid): (Fraction, &[u64]),
+    (fraction, grid): (Share, &[u64]),
     ends: &[usize],
     bootstrap: Bootstrap,
 ) -> (u64, u64) {
@@ -183,7 +183,7 @@ pub struct Check {
 }
 
 /// Checks `capacities`, one for each of `fractions`, on `held`.
-pub fn check(held: &Gaps, within: Nanos, fractions: &[Fraction], capacities: &[u64]) -> Vec<Check> {
+pub fn check(held: &Gaps, within: Nanos, fractions: &[Share], capacities: &[u64]) -> Vec<Check> {
     let requests = held.len() as u64;
     let needs: Vec<u64> = fractions.iter().map(|fraction| fraction.of(requests)).collect();
     let own = least_capacities(held, within, &needs);
@@ -220,7 +220,7 @@ mod tests {
             .collect()
     }
 
-    fn fractions() -> Vec<Fraction> {
+    fn fractions() -> Vec<Share> {
         ["0.9", "0.99", "1"].iter().map(|text| text.parse().unwrap()).collect()
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let mut burst = burst;
         let gaps: Gaps = (0..2000u64).flat_map(|index| burst(index, 20)).collect();
         let within = Nanos(10 * MS);
-        let one: Vec<Fraction> = vec!["0.9".parse().unwrap()];
+        let one: Vec<Share> = vec!["0.9".parse().unwrap()];
         let found = least_capacities(&gaps, within, &[one[0].of(gaps.len() as u64)])[0].unwrap();
         let alone = intervals(&gaps, within, &one, &[found], HALF)[0];
         assert_eq!(found % 100, 0, "a whole request more in 10 ms");
@@ -286,7 +286,7 @@ mod tests {
             let each =
                 |ms: u64| std::iter::repeat_n(Nanos(ms * MS), if ms == burst_at { 500 } else { 1 });
             let (gaps, within) = ((0..1000).flat_map(each).collect::<Gaps>(), Nanos(10 * MS));
-            let fractions: Vec<Fraction> = vec!["0.95".parse().unwrap()];
+            let fractions: Vec<Share> = vec!["0.95".parse().unwrap()];
             let need = fractions[0].of(gaps.len() as u64);
             let found = [least_capacities(&gaps, within, &[need])[0].unwrap()];
             let (low, high) = intervals(&gaps, within, &fractions, &found, HALF)[0];

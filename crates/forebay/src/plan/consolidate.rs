@@ -15,8 +15,11 @@
 //! capacity at which RTT over all of them keeps the promise to each. A client's share need not rise
 //! with the capacity; that capacity is found by halving, and one less was tried and breaks a promise.
 
+mod bursts;
 pub mod clients;
 mod merged;
+mod page;
+mod verb;
 
 use std::path::Path;
 
@@ -25,8 +28,7 @@ use forebay_core::rtt::least_rate_for_all;
 use serde::Serialize;
 
 use self::merged::Merged;
-pub(crate) use self::merged::times;
-use super::amount::{Fraction, percent, share_found};
+pub use self::verb::ConsolidateAsk;
 use super::arrival_times::{ArrivalTimes, Span, size_caution};
 use super::capacity::{Doubt, Promises, Row, beyond, intervals_of, once, table};
 use super::confidence::Bootstrap;
@@ -35,6 +37,7 @@ use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::progress::{Telling, Told};
 use crate::quantities::{bound, seconds};
+use forebay_ask::Share;
 
 /// When clients begin, shifts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,39 +91,6 @@ impl Shared {
     /// The share of its own that the client gets that gets least.
     pub fn worst_fraction(&self) -> f64 {
         self.client_fractions.get(self.worst_client - 1).copied().unwrap_or(1.0)
-    }
-
-    /// What so many clients need together and alone, and what each of them gets, in sentences.
-    pub fn told(&self, clients: usize) -> String {
-        let apart = match self.shift_s {
-            0.0 => String::new(),
-            shift => format!(", {shift} s apart"),
-        };
-        let each = match self.every_client_iops > self.merged_iops {
-            true => format!(
-                "Client {} then gets only {}; {} IOPS keep the promise to each.{}",
-                self.worst_client,
-                share_found(self.worst_fraction()),
-                self.every_client_iops,
-                match self.every_client_iops > self.sum_iops {
-                    true =>
-                        " That is more than they need apart: do not let them share, or shape each by itself (Q1s).",
-                    false => "",
-                }
-            ),
-            false => "Each client then gets its share too.".to_string(),
-        };
-        let interval = match self.merged_low_iops.zip(self.merged_high_iops) {
-            Some((low, high)) => format!(" ({low} to {high})"),
-            None => String::new(),
-        };
-        format!(
-            "{} IOPS{interval} keep {} of {clients} clients together within {}{apart}; alone they need {} in all. {each}",
-            self.merged_iops,
-            percent(self.fraction),
-            bound(self.within_ms),
-            self.sum_iops,
-        )
     }
 }
 
@@ -178,7 +148,9 @@ pub fn consolidate(
     let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
     let own = clients.iter().flat_map(|client| named(&client.path, client.cautions()));
     let shared = cautions(&spans, begin, shifts).into_iter();
-    let cautions = once(own.chain(shared).chain(size_caution(clients.iter().copied())).collect());
+    let cautions = once(
+        own.chain(shared).chain(size_caution(clients.iter().copied(), &["cost_us"])).collect(),
+    );
     Ok(Consolidation { clients: alone, cautions, rows })
 }
 
@@ -215,7 +187,7 @@ fn shared(
     alone: &[Client],
     promises: &Promises,
     (bound, bootstrap): (usize, Option<Bootstrap>),
-) -> Result<Vec<Shared>, (usize, Fraction)> {
+) -> Result<Vec<Shared>, (usize, Share)> {
     let (within, fractions) = (promises.within[bound], &promises.fractions);
     let needs: Vec<u64> = fractions.iter().map(|f| f.of(merged.times.len() as u64)).collect();
     let prices = least_capacities(&merged.times, within, &needs);
@@ -278,7 +250,7 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     let together = begin == Begin::Together;
     if together && longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
         said.push(format!(
-            "the clients last from {} to {}: once the shortest has ended the others have \
+            "The clients last from {} to {}: once the shortest has ended the others have \
              the server to themselves, so together they look cheaper than they are; cut the traces \
              to one length",
             seconds(shortest.as_secs_f64()),
@@ -303,7 +275,7 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     }
     said.extend(shifts.iter().filter(|shift| **shift > longest).map(|shift| {
         format!(
-            "shifted by {}, each client ends before the next begins: no trace is longer than {}",
+            "Shifted by {}, each client ends before the next begins: no trace is longer than {}",
             bound(shift.as_millis_f64()),
             seconds(longest.as_secs_f64())
         )
@@ -454,7 +426,7 @@ mod tests {
     #[test]
     fn all_requests_of_all_are_all_of_each() {
         let (a, b) = (arrivals(&[0, 0, 5]), arrivals(&[0, SECOND]));
-        let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
+        let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Share::ALL] };
         let row = &consolidate(
             &[&a, &b],
             Begin::Together,
@@ -472,7 +444,7 @@ mod tests {
     #[test]
     fn a_common_clock_keeps_bursts_apart() {
         let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
-        let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
+        let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Share::ALL] };
         let needs = |begin| {
             let found = consolidate(
                 &[&first, &second],
@@ -540,7 +512,7 @@ mod tests {
     #[test]
     fn what_is_too_much_together_is_said_of_all() {
         let client = arrivals(&[0; 6]);
-        let promises = Promises { within: vec![Nanos(6)], fractions: vec![Fraction::ALL] };
+        let promises = Promises { within: vec![Nanos(6)], fractions: vec![Share::ALL] };
         let said = consolidate(
             &[&client, &client],
             Begin::Together,

@@ -24,11 +24,11 @@ use forebay_core::Nanos;
 use serde::Serialize;
 
 use self::in_time::{Arrival, in_time, least_speed};
-use super::amount::Fraction;
 use super::capacity::Promises;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::quantities::bound;
+use forebay_ask::Share;
 
 pub use self::cost::Cost;
 pub use self::load::Load;
@@ -119,7 +119,7 @@ fn as_speed(thousandths: u64) -> f64 {
 }
 
 /// Says that a promise to `name` cannot be kept at any speed.
-fn beyond(name: impl Display, fraction: Fraction, within: Nanos) -> Error {
+fn beyond(name: impl Display, fraction: Share, within: Nanos) -> Error {
     Error::Unfit(format!(
         "{name}: no server up to a million times as fast as the cost answers {fraction} of the requests within {}; \
          allow more time or a smaller fraction",
@@ -132,12 +132,12 @@ fn least_speeds(
     requests: &[Arrival],
     cost: Cost,
     within: Nanos,
-    fractions: &[Fraction],
+    fractions: &[Share],
 ) -> Vec<Option<u64>> {
     let mut known = BTreeMap::new();
     let mut count =
         |speed: u64| *known.entry(speed).or_insert_with(|| in_time(requests, cost, within, speed));
-    let least = |fraction: &Fraction| {
+    let least = |fraction: &Share| {
         let need = fraction.of(requests.len() as u64);
         least_speed(1, |speed| count(speed) >= need)
     };

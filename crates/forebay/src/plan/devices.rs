@@ -27,7 +27,6 @@ use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
 use self::trial::{Teller, Trial};
-use super::amount::Fraction;
 use super::arrival_times::{self, Clock, timed, told_apart};
 use super::capacity::Promises;
 use super::search::least_capacities;
@@ -36,6 +35,7 @@ use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::Telling;
+use forebay_ask::Share;
 
 /// Bytes of a stripe.
 pub const STRIPE_BYTES: u64 = 1 << 20;
@@ -231,7 +231,7 @@ pub fn table(
 fn capacities(
     input: &Input,
     within: Nanos,
-    fractions: &[Fraction],
+    fractions: &[Share],
 ) -> Result<Vec<Option<u64>>, Error> {
     let records = input.records()?;
     let failed = records.failed();

@@ -17,12 +17,14 @@
 //! A pool whose disks all work together counts as one server, busy in all its disks.
 
 mod disk;
+mod page;
 mod pools;
 mod run;
-mod said;
+mod verb;
 
 pub use disk::Disk;
 pub use pools::{EPOCHS_MAX, POOLS_MAX};
+pub use verb::PowerAsk;
 
 use forebay_core::Nanos;
 use forebay_core::rtt::RATE_MAX_IOPS;
@@ -31,9 +33,9 @@ use serde::Serialize;
 
 use self::pools::Profile;
 use self::run::{Plant, Schedule, Tally, run};
-use super::amount::Fraction;
-use super::arrival_times::ArrivalTimes;
+use super::arrival_times::{ArrivalTimes, size_caution};
 use crate::error::Error;
+use forebay_ask::Share;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -41,9 +43,9 @@ pub struct Question {
     /// The bound.
     pub within: Nanos,
     /// The share of each epoch's requests that is promised within it.
-    pub fraction: Fraction,
+    pub fraction: Share,
     /// The share the baseline has pools for.
-    pub baseline: Fraction,
+    pub baseline: Share,
     /// How long pools stay as they are.
     pub epoch: Nanos,
     /// Past epochs a prediction looks at.
@@ -78,6 +80,8 @@ pub struct Row {
     pub mean_power_w: f64,
     /// `all-on`'s energy over this one.
     pub saving_ratio: f64,
+    /// What it takes less than `all-on`, as a share; negative if it takes more.
+    pub saving_share: f64,
     /// Disks that were spun up.
     pub disk_spin_ups: u64,
     /// Requests that were not answered within the bound.
@@ -107,6 +111,8 @@ pub struct Power {
     pub epochs_with_requests: usize,
     /// What to keep in mind of these figures; one sentence each.
     pub cautions: Vec<String>,
+    /// The plan to take, if one keeps the promise.
+    pub recommended: Option<&'static str>,
     /// The plans.
     pub rows: Vec<Row>,
 }
@@ -141,9 +147,10 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
         let baseline_j = rows.first().map_or(tally.energy_j, |row| row.energy_j);
         rows.push(row(plan, &schedule, &tally, baseline_j, &plant));
     }
-    let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution());
+    let cautions = arrivals.cautions().into_iter().chain(size_caution([arrivals], &[]));
     let one_epoch = epoch_caution(needs.len());
-    Ok(Power {
+    let mut power = Power {
+        recommended: None,
         cautions: cautions.chain(one_epoch).collect(),
         device: question.disk.name.clone(),
         disk_iops: question.disk.iops,
@@ -151,7 +158,9 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
         epochs: needs.len(),
         epochs_with_requests: profile.epochs_with_requests(),
         rows,
-    })
+    };
+    power.recommended = power.recommended().map(|row| row.plan);
+    Ok(power)
 }
 
 /// A power is energy over time, which all at one instant do not have.
@@ -167,6 +176,13 @@ fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
 }
 
 impl Power {
+    /// The plan that draws least of those that keep the promise in every epoch and need not know the future; the first
+    /// of several. None if no plan keeps it.
+    pub fn recommended(&self) -> Option<&Row> {
+        let keeps = self.rows.iter().filter(|row| row.broken_epochs == 0 && row.plan != FORESEES);
+        keeps.min_by(|a, b| a.energy_j.total_cmp(&b.energy_j))
+    }
+
     /// That its epochs are too few.
     pub fn epoch_caution(&self) -> Option<String> {
         epoch_caution(self.epochs)
@@ -177,6 +193,9 @@ fn epoch_caution(epochs: usize) -> Option<String> {
     let said = "one epoch only, so there is nothing to predict from; make them shorter";
     (epochs == 1).then(|| said.to_string())
 }
+
+/// The plan that would have to know the future.
+const FORESEES: &str = "oracle";
 
 /// For each epoch the most that the `history` epochs before it needed; `all` for the first.
 fn predicted(needs: &[usize], history: usize, all: usize) -> Vec<usize> {
@@ -202,6 +221,7 @@ fn row(
         energy_j: tally.energy_j,
         mean_power_w: tally.energy_j / tally.duration_s.max(1e-9),
         saving_ratio: baseline_j / tally.energy_j.max(1e-9),
+        saving_share: 1.0 - tally.energy_j / baseline_j.max(1e-9),
         disk_spin_ups: tally.spin_ups * plant.disks,
         late_requests: tally.requests - tally.within[2],
         broken_epochs: tally.broken_epochs,

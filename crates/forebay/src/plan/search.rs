@@ -1,4 +1,5 @@
-//! The least capacities of one bound, exactly, in few passes over the arrivals.
+//! The searches of all plans: for the least number that is enough, and for the least capacities of one bound, exactly,
+//! in few passes over the arrivals.
 //!
 //! One pass counts what RTT admits at up to [`LANES_MAX`] capacities, and each count narrows the
 //! bracket of every fraction at once: counts never fall with the capacity
@@ -8,6 +9,7 @@
 //! changes the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, LANES_MAX, RATE_MAX_IOPS, admitted, least_rate_for_all};
@@ -16,6 +18,46 @@ use forebay_core::rtt::{Gaps, LANES_MAX, RATE_MAX_IOPS, admitted, least_rate_for
 /// that many under `within`; `None` above [`RATE_MAX_IOPS`].
 pub fn least_capacities(gaps: &Gaps, within: Nanos, needs: &[u64]) -> Vec<Option<u64>> {
     Search::new(gaps, within).run(needs)
+}
+
+/// The least number from `first` to `most` that is `enough`, if there is one. It is looked for in steps from `step` on
+/// that double, then by halving: unless it is `first`, one less was tried and is not enough.
+pub(super) fn least(
+    first: u64,
+    most: u64,
+    step: u64,
+    mut enough: impl FnMut(u64) -> bool,
+) -> Option<u64> {
+    let found = try_least(first, most, step, |number| Ok::<bool, Infallible>(enough(number)));
+    found.unwrap_or_else(|never| match never {})
+}
+
+/// As [`least`], where a trial can fail.
+pub(super) fn try_least<E>(
+    first: u64,
+    most: u64,
+    step: u64,
+    mut enough: impl FnMut(u64) -> Result<bool, E>,
+) -> Result<Option<u64>, E> {
+    if enough(first)? {
+        return Ok(Some(first));
+    }
+    let (mut low, mut step) = (first, step.max(1));
+    let mut high = loop {
+        if low >= most {
+            return Ok(None);
+        }
+        let next = low.saturating_add(step).min(most);
+        if enough(next)? {
+            break next;
+        }
+        (low, step) = (next, step.saturating_mul(2));
+    };
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if enough(middle)? { high = middle } else { low = middle }
+    }
+    Ok(Some(high))
 }
 
 /// Requests from which on a trace is thinned first, and by how much.
@@ -241,6 +283,30 @@ mod tests {
     fn count(times: &[u64], rate: u64, within: u64) -> u64 {
         let Ok(mut rtt) = Rtt::new(rate, Nanos(within)) else { return 0 };
         times.iter().map(|at| u64::from(rtt.admit(Nanos(*at)))).sum()
+    }
+
+    #[test]
+    fn the_least_number_is_found_in_few_trials() {
+        for (first, most, step) in
+            [(1, 1000, 1), (7, 1000, 7), (16, 1000, 1), (5, 5, 1), (3, 900, 897)]
+        {
+            for needed in (1..=most + 1).step_by(13).chain([first, first + 1, most, most + 1]) {
+                let mut tried = Vec::new();
+                let found = least(first, most, step, |number| {
+                    tried.push(number);
+                    number >= needed
+                });
+                let expected = needed.max(first);
+                assert_eq!(found, (expected <= most).then_some(expected), "{first} {needed}");
+                assert!(tried.len() <= 22 && tried.iter().all(|one| *one <= most), "{tried:?}");
+                if let Some(found) = found.filter(|found| *found > first) {
+                    assert!(tried.contains(&(found - 1)), "{tried:?}");
+                }
+            }
+        }
+        let failed =
+            try_least(1, 9, 1, |number| if number < 4 { Ok(false) } else { Err("failed") });
+        assert_eq!(failed, Err("failed"));
     }
 
     proptest! {

@@ -13,13 +13,16 @@
 
 mod file;
 mod one_server;
+mod page;
+mod verb;
 
 use forebay_core::rtt::{Gaps, Rtt};
 use serde::Serialize;
 
 use self::file::Tier;
 pub use self::file::{Sla, TIERS_MAX};
-use super::arrival_times::ArrivalTimes;
+pub use self::verb::{PromiseInput, SlaAsk};
+use super::arrival_times::{ArrivalTimes, size_caution};
 use super::capacity::beyond;
 use super::search::least_capacities;
 use crate::error::Error;
@@ -84,75 +87,6 @@ pub struct Price {
     pub checked: Option<Division>,
 }
 
-impl Way {
-    /// In words, after what keeps a promise.
-    pub fn how(self) -> &'static str {
-        match self {
-            Way::Fcfs => "on one server, first come first served",
-            Way::Miser => "on one server with Miser",
-            Way::SeparateServers => "on separate servers",
-        }
-    }
-}
-
-impl Kept {
-    /// What serves it: its share in IOPS, or in words which other server does, in a division of this way.
-    pub fn share(&self, way: Way) -> Result<u64, &'static str> {
-        match (self.share_iops, way) {
-            (Some(share), _) => Ok(share),
-            (None, Way::SeparateServers) => Err("with the tier before"),
-            (None, Way::Fcfs | Way::Miser) => Err("one server"),
-        }
-    }
-}
-
-impl Price {
-    /// What the promise costs, in sentences.
-    pub fn told(&self) -> String {
-        let fcfs = self.fcfs_iops.map_or("more than any".into(), |iops| iops.to_string());
-        let others = match self.least.way {
-            Way::Fcfs => format!("Separate servers take {} IOPS", self.separate_iops),
-            Way::SeparateServers => {
-                format!("One server takes {fcfs} IOPS, first come first served")
-            }
-            Way::Miser => format!(
-                "First come first served it takes {fcfs} IOPS, on separate servers {}",
-                self.separate_iops
-            ),
-        };
-        format!(
-            "{} IOPS keep the promise {}, the least found. {others}. Below {} IOPS no order of requests keeps it.",
-            self.least.capacity_iops,
-            self.least.way.how(),
-            self.floor_iops
-        )
-    }
-
-    /// What was asked: whether the capacity keeps the promise, where one was given, and what it costs.
-    pub fn answer(&self) -> String {
-        let Some(checked) = &self.checked else { return self.told() };
-        let kept = match checked.kept {
-            true => format!("keep the promise {}", checked.way.how()),
-            false => "do not keep the promise".to_string(),
-        };
-        format!("{} IOPS {kept}. {}", checked.capacity_iops, self.told())
-    }
-
-    /// What becomes of the promise at the capacity that was asked for, in sentences.
-    pub fn checked_told(&self) -> Option<String> {
-        let checked = self.checked.as_ref()?;
-        let said = match checked.kept {
-            true => format!("keep the promise {}", checked.way.how()),
-            false => "do not keep the promise in any of these ways".to_string(),
-        };
-        let of = if checked.kept { "" } else { " The table is of separate servers." };
-        Some(format!(
-            "{} IOPS {said}; separate servers keep it from {} IOPS on.{of}",
-            checked.capacity_iops, self.separate_iops
-        ))
-    }
-}
-
 /// Prices `sla` on `arrivals`, and checks it at `capacity_iops` if given.
 ///
 /// # Errors
@@ -190,7 +124,8 @@ pub fn price(
         _ => separate.clone(),
     };
     let checked = capacity_iops.map(|capacity| checked(whole, &sla.tiers, &servers, capacity));
-    let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution()).collect();
+    let cautions =
+        arrivals.cautions().into_iter().chain(size_caution([arrivals], &["cost_us"])).collect();
     Ok(Price { cautions, floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
 }
 
@@ -337,21 +272,6 @@ mod tests {
     }
 
     const MS: u64 = 1_000_000;
-
-    #[test]
-    fn a_tier_without_a_server_of_its_own_says_which_it_shares() {
-        let kept = |share_iops| Kept {
-            within_ms: 1.0,
-            fraction: 1.0,
-            share_iops,
-            achieved_fraction: 1.0,
-            kept: true,
-        };
-        assert_eq!(kept(Some(5)).share(Way::SeparateServers), Ok(5));
-        assert_eq!(kept(None).share(Way::SeparateServers), Err("with the tier before"));
-        assert_eq!(kept(None).share(Way::Fcfs), Err("one server"));
-        assert_eq!(kept(None).share(Way::Miser), Err("one server"));
-    }
 
     /// A request a millisecond, and every second a hundred at once.
     fn bursty() -> ArrivalTimes {

@@ -1,9 +1,9 @@
 //! A page of sentences, tables and a picture, for answers that are put together elsewhere.
 
+use crate::quantities::promised;
 use serde::Deserialize;
 
 use super::claims::{self, ClaimGroup};
-use crate::plan::amount::percent;
 use forebay_show::html::axis::Axis;
 use forebay_show::html::bars::{self, Bar};
 use forebay_show::html::charts::{legend, series_class};
@@ -228,7 +228,7 @@ impl Lines<'_> {
     fn at(&self, x: f64) -> String {
         match self.of.along_unit {
             AlongUnit::Plain => significant(x),
-            AlongUnit::Percent => percent(x / 100.0),
+            AlongUnit::Percent => promised(x / 100.0),
             AlongUnit::Gib => bytes(x),
         }
     }

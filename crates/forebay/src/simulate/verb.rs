@@ -141,8 +141,9 @@ impl Verb for SimulateAsk {
         vec![&self.trace]
     }
 
-    fn devices(&self) -> Vec<&str> {
-        std::iter::once(&self.device).chain(&self.flash).map(|device| device.0.as_str()).collect()
+    fn files(&self) -> Vec<&Path> {
+        let devices = std::iter::once(&self.device).chain(&self.flash);
+        devices.map(|device| devices::file_of(&device.0)).collect()
     }
 
     fn report(&self) -> Option<&Path> {

@@ -49,15 +49,19 @@ impl Traces {
         Traces(tempfile::tempdir().unwrap())
     }
 
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
     /// A CSV trace of reads at these milliseconds, with these lengths.
     fn csv(&self, name: &str, rows: impl Iterator<Item = (u64, u64)>) -> PathBuf {
         let mut text = "time_ms,op,offset,len\n".to_string();
         for (nth, (at_ms, len)) in rows.enumerate() {
             text += &format!("{at_ms},read,{},{len}\n", nth as u64 % 1000 * 65_536);
         }
-        let path = self.0.path().join(name);
-        fs::write(&path, text).unwrap();
-        path
+        self.file(name, &text)
     }
 
     /// A read every 20 ms and, every 10 s, thirty at once.
@@ -74,12 +78,7 @@ fn sample() -> String {
 
 /// The first table of a page.
 fn first_table(page: &Page) -> &Table {
-    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
-    let mut tables = blocks.filter_map(|block| match block {
-        Block::Table(table) => Some(table),
-        _ => None,
-    });
-    tables.next().unwrap()
+    tables(page)[0]
 }
 
 /// What verb `V` answers to these inputs, held to what holds for all.
@@ -89,7 +88,7 @@ fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
         all.text(name, *text);
     }
     let ask = read::<V>(&all).unwrap();
-    let answered = answer(ask, &mut Quiet::default()).unwrap().spelled(Spelling::Command);
+    let answered = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap();
     is_sound(<V as Ask>::VERB, &answered);
     answered
 }
@@ -109,15 +108,21 @@ fn is_sound<B>(verb: &str, answered: &Answered<B>) {
         assert!(!text.contains("NaN") && !text.contains('\u{1}'), "{verb}:\n{text}");
     }
     let numbers = numbers(&answered.data);
-    let tables =
-        page.sections.iter().flat_map(|section| &section.blocks).filter_map(|of| match of {
-            Block::Table(table) => Some(table),
-            _ => None,
-        });
-    for figure in tables.flat_map(figures) {
+    for figure in tables(page).into_iter().flat_map(figures) {
         let is_there = numbers.iter().any(|number| (number - figure).abs() <= figure.abs() * 1e-9);
         assert!(is_there || !figure.is_finite(), "{verb}: {figure} is not in the data");
     }
+}
+
+/// The tables of a page, in order.
+fn tables(page: &Page) -> Vec<&Table> {
+    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
+    blocks
+        .filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        })
+        .collect()
 }
 
 /// The figures of a table.

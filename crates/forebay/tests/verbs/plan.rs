@@ -1,10 +1,14 @@
 //! `plan` by its questions.
 
+use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
+use forebay::plan::consolidate::ConsolidateAsk;
+use forebay::plan::power::PowerAsk;
+use forebay::plan::sla::SlaAsk;
 use forebay_show::page::Block;
-use forebay_show::table::Cell;
+use forebay_show::table::{Cell, RowMark};
 
-use super::{Traces, answered};
+use super::{Traces, answered, tables};
 
 #[test]
 fn capacity_says_what_the_last_requests_cost() {
@@ -39,11 +43,7 @@ fn capacity_has_intervals_and_checks_where_they_are_asked_for() {
         ("confidence", "0.9"),
         ("hold_out", "0.3"),
     ]);
-    let table = found.page.sections[0].blocks.iter().find_map(|block| match block {
-        Block::Table(table) => Some(table),
-        _ => None,
-    });
-    let rows = &table.unwrap().rows;
+    let rows = &tables(&found.page)[0].rows;
     assert!(matches!(rows[0].cells[1], Cell::Interval { .. }), "{rows:?}");
     assert_eq!(rows.len(), 4);
     assert!(found.data["rows"][0]["held_out_kept"].is_boolean());
@@ -75,4 +75,176 @@ fn capacity_counts_devices() {
     let few = [("device", "fixed:300"), ("within", "1ms"), ("fraction", "1"), ("devices_max", "1")];
     let found = answered::<CapacityAsk>(&[&[trace][..], &few].concat());
     assert!(found.page.headline.starts_with("No number of"), "{}", found.page.headline);
+}
+
+#[test]
+fn sla_prices_a_promise_of_tiers_in_three_ways() {
+    let traces = Traces::new();
+    let trace = traces.bursty("web<1>.csv");
+    let promise = traces.file("tiers.toml", &tiers(&[(0.9, 20), (0.99, 50), (1.0, 500)]));
+    let given = [("promise", promise.to_str().unwrap()), ("trace", trace.to_str().unwrap())];
+    for capacity in [None, Some("1"), Some("100000")] {
+        let more = capacity.map(|iops| ("capacity", iops));
+        let found = answered::<SlaAsk>(&given.into_iter().chain(more).collect::<Vec<_>>());
+        let least = &found.data["least"];
+        let said = match capacity {
+            None => format!("{} IOPS keep the promise on ", least["capacity_iops"]),
+            Some("1") => "1 IOPS do not keep the promise; it takes ".into(),
+            Some(iops) => format!("{iops} IOPS keep the promise on "),
+        };
+        assert!(found.page.headline.starts_with(&said), "{}", found.page.headline);
+        let tables = tables(&found.page);
+        let mut rows = tables.iter().flat_map(|table| &table.rows);
+        let best = rows.find(|row| matches!(row.mark, RowMark::Best(_))).unwrap();
+        assert_eq!(best.cells[1], Cell::Value(least["capacity_iops"].as_f64().unwrap()));
+        assert_eq!(tables.len(), 2 + usize::from(capacity.is_some()));
+        let tiers = tables.iter().find(|table| table.rows.len() == 3 && table.columns.len() == 5);
+        let is_broken = tiers.unwrap().rows.iter().any(|row| row.cells[3] == "no".into());
+        assert_eq!(is_broken, capacity == Some("1"));
+        assert!(found.data["floor_iops"].as_u64() <= least["capacity_iops"].as_u64());
+    }
+}
+
+#[test]
+fn sla_has_room_for_as_many_tiers_as_there_may_be() {
+    let traces = Traces::new();
+    let all: Vec<(f64, u64)> = (1..=8).map(|n| (n as f64 / 8.0, 20 * n)).collect();
+    let promise = traces.file("tiers.toml", &tiers(&all));
+    let length = |n: u64| if n.is_multiple_of(40) { 1 << 20 } else { 4096 };
+    let trace = traces.csv("t.csv", (0..400).map(|n| (n * 5, length(n))));
+    let given = [("promise", promise.to_str().unwrap()), ("trace", trace.to_str().unwrap())];
+    let found = answered::<SlaAsk>(&given);
+    assert!(found.data["cautions"][0].as_str().unwrap().ends_with("--cost-us counts bytes too."));
+    let found = answered::<SlaAsk>(&[&given[..], &[("capacity", "2")]].concat());
+    assert_eq!(found.page.verdict.words, "The promise is broken");
+    let found = answered::<SlaAsk>(&[&given[..], &[("cost_us", "100+20/KiB")]].concat());
+    let said = format!("Speed {} keeps the promise", found.data["fcfs_speed"]);
+    assert!(found.page.headline.starts_with(&said), "{}", found.page.headline);
+    assert_eq!(tables(&found.page)[0].rows.len(), 8);
+}
+
+#[test]
+fn consolidate_says_what_sharing_saves_and_who_gets_least() {
+    let traces = Traces::new();
+    let trace = traces.bursty("web<1>.csv");
+    let trace = ("traces", trace.to_str().unwrap());
+    let found = answered::<ConsolidateAsk>(&[trace]);
+    let row = &found.data["rows"][0];
+    let needs = ["merged_iops", "sum_iops", "every_client_iops"].map(|key| row[key].to_string());
+    let [together, alone, each] = needs;
+    assert_eq!(
+        found.page.headline,
+        format!(
+            "2 clients need {together} IOPS together, {alone} alone, for 100 % within 10 ms, 1 s apart; each keeps its \
+             promise at {each}."
+        )
+    );
+    assert_eq!(found.page.verdict.words, "Sharing saves capacity");
+    // Three fractions at two shifts.
+    assert_eq!(tables(&found.page)[0].rows.len(), 6);
+    let given = [("clients", "12"), ("shift", "0s"), ("within", "20ms"), ("fraction", "0.9")];
+    let found = answered::<ConsolidateAsk>(&[&[trace][..], &given].concat());
+    // One at a time: together they need all that they need alone.
+    assert_eq!(found.page.verdict.words, "Sharing saves nothing");
+    assert_eq!(tables(&found.page)[2].rows.len(), 12);
+    let given = [("confidence", "0.9"), ("within", "20ms"), ("fraction", "0.9")];
+    let found = answered::<ConsolidateAsk>(&[&[trace][..], &given].concat());
+    assert!(matches!(tables(&found.page)[0].rows[0].cells[3], Cell::Interval { .. }));
+}
+
+#[test]
+fn consolidate_counts_lengths_where_they_cost() {
+    let traces = Traces::new();
+    let length = |n: u64| if n.is_multiple_of(40) { 1 << 20 } else { 4096 };
+    let trace = traces.csv("t.csv", (0..400).map(|n| (n * 5, length(n))));
+    let given = [("traces", trace.to_str().unwrap()), ("within", "20ms"), ("shift", "0s,1s")];
+    let found = answered::<ConsolidateAsk>(&given);
+    let cautions = found.data["cautions"].as_array().unwrap();
+    assert!(cautions.last().unwrap().as_str().unwrap().ends_with("; --cost-us counts bytes too."));
+    let row = &found.data["rows"][1];
+    assert!(row["every_client_iops"].as_u64() > row["sum_iops"].as_u64(), "{row}");
+    let harm = found.page.sections.iter().find(|of| of.title == "Do not let them share");
+    assert!(harm.is_some(), "{:?}", found.page);
+    let found = answered::<ConsolidateAsk>(&[&given[..], &[("cost_us", "100+20/KiB")]].concat());
+    assert!(found.page.headline.starts_with("2 clients need speed "), "{}", found.page.headline);
+    assert_eq!(tables(&found.page)[0].rows.len(), 6);
+}
+
+#[test]
+fn power_recommends_a_plan_that_keeps_the_promise() {
+    let traces = Traces::new();
+    let trace = traces.bursty("web<1>.csv");
+    let given = [("traces", trace.to_str().unwrap()), ("within", "100ms"), ("epoch", "20s")];
+    let more = [("pool_disks", "1"), ("disk_iops", "100")];
+    let found = answered::<PowerAsk>(&[&given[..], &more].concat());
+    let of = &found.data["traces"][0];
+    let rows = of["rows"].as_array().unwrap();
+    let best = rows.iter().position(|row| row["plan"] == of["recommended"]).unwrap();
+    assert_eq!(rows[best]["broken_epochs"], 0);
+    for table in tables(&found.page) {
+        let marked = |row: &forebay_show::table::Row| matches!(row.mark, RowMark::Best(_));
+        assert_eq!(table.rows.iter().position(marked), Some(best));
+    }
+    let both = format!("{0},{0}", trace.display());
+    let given = [("traces", both.as_str()), ("within", "100ms"), ("epoch", "20s")];
+    let found = answered::<PowerAsk>(&[&given[..], &more].concat());
+    assert!(found.page.headline.ends_with(" of 2 traces."), "{}", found.page.headline);
+    let hopeless = [("fraction", "1"), ("baseline_fraction", "0.5")];
+    let found = answered::<PowerAsk>(&[&given[..], &more, &hopeless].concat());
+    assert_eq!(found.data["traces"][1]["rows"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn buy_says_what_to_buy_and_how_to_set_it_up() {
+    let traces = Traces::new();
+    let trace = traces.csv("web<1>.csv", (0..200).map(|n| (n * 20, 4096)));
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.990-pro]\namount = 331.5\n";
+    let prices = traces.file("prices.toml", text);
+    let both = format!("{0},{0}", trace.display());
+    let given = [
+        ("traces", both.as_str()),
+        ("device", "fixed:100,990-pro,hc550"),
+        ("layout", "single,raid6"),
+        ("within", "15ms"),
+        ("spare", "2"),
+        ("devices_max", "8"),
+    ];
+    let found = answered::<BuyAsk>(&given);
+    assert!(found.data["cautions"][0].as_str().unwrap().ends_with("Give --prices."));
+    let priced = [("prices", prices.to_str().unwrap())];
+    let found = answered::<BuyAsk>(&[&given[..], &priced].concat());
+    let headline = &found.page.headline;
+    assert!(headline.starts_with("Buy 1 990-pro (single), 2 spare, for 994.50 EUR"), "{headline}");
+    assert!(found.data["said"].as_str().unwrap().starts_with(headline.as_str()));
+    assert_eq!(found.page.key_figures[0].figure.text(), "994.50 EUR");
+    assert!(matches!(tables(&found.page)[0].rows[0].mark, RowMark::Best(_)));
+    let commands = found.page.sections.iter().flat_map(|section| &section.blocks);
+    let commands = commands.filter(|block| matches!(block, Block::Commands(_)));
+    assert_eq!(commands.count(), 4);
+}
+
+#[test]
+fn buy_says_why_nothing_keeps_the_promise() {
+    let traces = Traces::new();
+    let trace = traces.csv("t.csv", (0..40).map(|n| (n * 53, 4096)));
+    let conf = trace.with_file_name("conf");
+    let found = answered::<BuyAsk>(&[
+        ("traces", trace.to_str().unwrap()),
+        ("device", "hc550"),
+        ("within", "10us"),
+        ("devices_max", "2"),
+        ("configure", conf.to_str().unwrap()),
+    ]);
+    assert!(found.page.headline.starts_with("Nothing that was tried keeps 99 % within 10 µs"));
+    assert!(found.data["configuration"].is_null() && !conf.exists());
+    let why = found.page.sections.iter().find(|of| of.title == "What cannot keep the promise");
+    assert_eq!(why.unwrap().blocks.len(), found.data["refused"].as_array().unwrap().len());
+}
+
+/// The text of a promise of these tiers.
+fn tiers(all: &[(f64, u64)]) -> String {
+    let tier = |(fraction, within_ms): &(f64, u64)| {
+        format!("[[tier]]\nfraction = {fraction:?}\nwithin_ms = {within_ms}\n")
+    };
+    all.iter().map(tier).collect()
 }

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use forebay_ask::{AskError, Share};
 use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
 use forebay_trace::Record;
@@ -13,7 +14,6 @@ use forebay_trace::touched::Stretch;
 use crate::clock::Times;
 use crate::error::Error;
 use crate::input::{Failed, Input, Records};
-use crate::plan::amount::Fraction;
 use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
 use crate::plan::consolidate::Begin;
 
@@ -23,7 +23,7 @@ pub struct Promise {
     /// The time within which requests are answered.
     pub within: Nanos,
     /// The share of them.
-    pub fraction: Fraction,
+    pub fraction: Share,
 }
 
 /// One client.
@@ -162,9 +162,8 @@ impl<'a> Clients<'a> {
             let Some(client) = self.clients.iter_mut().find(|client| client.name == *name) else {
                 let names: Vec<&str> = self.clients.iter().map(|c| c.name.as_str()).collect();
                 let shown = names[..names.len().min(20)].join(", ");
-                return Err(Error::Unfit(format!(
-                    "--promise {name}: got no client of this name, expected one of {shown}"
-                )));
+                let said = format!("got no client called {name}, expected one of {shown}");
+                return Err(AskError::new("promise", said).into());
             };
             client.promise = *promise;
         }

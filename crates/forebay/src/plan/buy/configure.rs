@@ -4,6 +4,7 @@
 //! is bought. Each client's promise is kept as a rate: what a server of constant rate needs for it. Where the rates of
 //! all come to more than the drives do at a time, for their bursts do not meet, each is cut by the same share.
 
+use forebay_ask::AskError;
 use std::path::Path;
 
 use forebay_trace::TraceError;
@@ -42,11 +43,12 @@ impl Configuration {
             false => Err(std::io::ErrorKind::NotADirectory.into()),
         };
         tried.map_err(|error| {
-            Error::Unfit(format!(
-                "--configure {}: got {} ({error}), expected a folder that can be written into",
+            let said = format!(
+                "got {} ({}: {error}), expected a folder that can be written into",
                 folder.display(),
                 there.display()
-            ))
+            );
+            AskError::new("configure", said).into()
         })
     }
 

@@ -1,85 +1,33 @@
-//! The answer in words.
+//! What the answer rests on, and what cannot keep the promises, in words.
 
 use super::rank::{Refusal, Row, Sharing};
 use super::{Binds, ClientNeed, Question};
-use crate::quantities::{self, bound, counted, money, watts};
+use crate::quantities::{self, achieved, counted};
 
-/// What to buy, in a sentence or two.
-pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> String {
-    let promise = promise(needs);
-    let Some(best) = rows.first().filter(|row| row.drives.is_some()) else {
-        return format!(
-            "Nothing that was tried keeps {promise}, with up to {} drives.",
-            question.drives_max
-        );
-    };
-    let drives = best.drives.unwrap_or(0);
-    let with = match (best.cache_drives, &best.cache_drive) {
-        (0, _) | (_, None) => String::new(),
-        (caches, Some(name)) => format!(" and {caches} {name} before them"),
-    };
-    let spare = match best.spare_drives {
-        0 => String::new(),
-        spare => format!(", and {} to spare", spare),
-    };
-    let price = match best.priced() {
-        Some(price) => format!(", for {price}"),
-        None => "; what they cost is not known (--prices)".to_string(),
-    };
-    let watts = best.mean_power_w.map_or(String::new(), |power| format!(", at {}", watts(power)));
-    let growth = match question.growth {
-        1.0 => String::new(),
-        growth => format!(" at {growth} times the load and the data"),
-    };
-    format!(
-        "Buy {drives} {}{with} ({}{}){spare}{price}{watts}: they keep {promise}{growth}. {} {}",
-        best.drive,
-        layout_words(best),
-        if needs.len() > 1 { sharing_words(best.sharing) } else { "" },
-        why(best),
-        checked(best),
-    )
-}
-
-impl Row {
-    /// The price and its currency as the sentence, the table and the page say it; none where it is not known.
-    pub fn priced(&self) -> Option<String> {
-        Some(money(self.price?, self.currency.as_ref()?))
+/// What the answer means and rests on; a sentence each.
+pub(super) fn reasons(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> Vec<String> {
+    let Some(best) = rows.first().filter(|row| row.drives.is_some()) else { return Vec::new() };
+    let sharing = if needs.len() > 1 { sharing_words(best.sharing) } else { "" };
+    let mut all = vec![format!("{}{sharing}. {}", layout_words(best), why(best)), checked(best)];
+    if question.growth != 1.0 {
+        all.push(format!("This is for {} times the load and the data.", question.growth));
     }
+    all
 }
 
 fn layout_words(row: &Row) -> String {
-    let survives = match row.survives {
-        0 => "no drive may fail".to_string(),
-        1 => "any one may fail".to_string(),
-        some => format!("any {some} may fail"),
-    };
-    format!("{}: {survives}", row.layout.name())
+    match row.survives {
+        0 => "No drive may fail".to_string(),
+        1 => "Any one drive may fail".to_string(),
+        some => format!("Any {some} drives may fail"),
+    }
 }
 
 fn sharing_words(sharing: Sharing) -> &'static str {
     match sharing {
-        Sharing::Shared => "; all share them",
-        Sharing::Apart => "; each client has its own",
+        Sharing::Shared => "; all clients share the drives",
+        Sharing::Apart => "; each client has drives of its own",
     }
-}
-
-/// `99 % within 10 ms`, or that each has its own promise.
-fn promise(needs: &[ClientNeed]) -> String {
-    let of = |need: &ClientNeed| (need.fraction, need.within_ms);
-    let Some(first) = needs.first() else { return "nothing".into() };
-    let same = needs.iter().all(|need| of(need) == of(first));
-    let one = format!("{} within {}", percent(first.fraction), bound(first.within_ms));
-    match (needs.len(), same) {
-        (1, _) => one,
-        (clients, true) => format!("{one} of each of {clients} clients"),
-        (clients, false) => format!("what each of {clients} clients is promised"),
-    }
-}
-
-fn percent(share: f64) -> String {
-    let digits = format!("{:.4}", share * 100.0);
-    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// What decides the number.
@@ -105,14 +53,14 @@ fn why(best: &Row) -> String {
 /// That it was simulated, and what one less does.
 fn checked(best: &Row) -> String {
     let kept = best.worst().map_or(String::new(), |worst| {
-        format!(" ({} in time for {})", percent(worst.in_time_fraction), worst.client)
+        format!(" ({} in time for {})", achieved(worst.in_time_fraction), worst.client)
     });
     let less = best.one_less.as_ref().map_or(String::new(), |less| {
         let verb = if less.drives == 1 { "does" } else { "do" };
         format!(
             "; {} {verb} not ({} for {})",
             less.drives,
-            percent(less.worst.in_time_fraction),
+            achieved(less.worst.in_time_fraction),
             less.worst.client
         )
     });

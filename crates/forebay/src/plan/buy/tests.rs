@@ -374,10 +374,22 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
     // The cheapest, though it draws most.
     assert_eq!(found.rows[0].mean_power_w, Some(45.0));
     assert!(
-        found.said.starts_with(
-            "Buy 4 fixed:100 (single: no drive may fail), and 1 to spare, for 50.00 EUR"
-        )
+        found.said.starts_with("Buy 4 fixed:100 (single), 1 spare, for 50.00 EUR, to keep "),
+        "{}",
+        found.said
     );
+    let (mut best, client) = (found.rows[0].clone(), found.clients[0].clone());
+    (best.cache_drives, best.cache_drive) = (2, Some("d7-p5520".into()));
+    let said = page::headline(&[best.clone()], &[client.clone(), client.clone()], 64);
+    assert_eq!(
+        said,
+        "Buy 4 fixed:100 with 2 d7-p5520 (single), 1 spare, for 50.00 EUR, to keep 100 % within 20 ms for each of 2 \
+         clients."
+    );
+    assert!(said.split_whitespace().count() <= 25);
+    let other = ClientNeed { within_ms: 1.0, ..client.clone() };
+    let said = page::headline(&[], &[client, other], 1);
+    assert!(said.ends_with("each of 2 clients is promised, with up to 1 drive."), "{said}");
     assert!(
         found.cautions.iter().any(|said| said.contains("comes last: fixed:300")),
         "{:?}",
@@ -415,7 +427,7 @@ fn a_promise_to_nobody_is_refused() {
     let Err(error) = answer(&inputs, &ask.question(), &mut crate::progress::unheard) else {
         panic!("it is taken")
     };
-    assert!(error.to_string().contains("--promise bb: got no client of this name"), "{error}");
+    assert!(error.to_string().contains("got no client called bb"), "{error}");
 }
 
 #[test]

@@ -2,16 +2,13 @@
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
-use forebay_show::page::{
-    Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Series, Tone, Verdict,
-};
+use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
 
-use super::verb::counts_lengths;
 use super::{Answer, Promises, Row};
-use crate::plan::amount::percent;
+use crate::plan::page::{about_load, mean_rate};
 use crate::plan::{costed, devices};
-use crate::quantities::{bound, significant};
+use crate::quantities::{bound, promised, significant};
 
 /// For each bound, (share, IOPS) from nine tenths on.
 type Curves = [Vec<(f64, u64)>];
@@ -22,18 +19,13 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
         title: called("Capacity", &[&answer.trace]),
         verdict: Verdict::new(Tone::Calm, "Capacity"),
         headline: headline(answer),
-        about: about(&answer.trace, answer.requests, answer.duration_s),
+        about: about_load(&answer.trace, answer.requests, answer.duration_s),
         ..Page::default()
     };
-    page.key_figures.push(KeyFigure {
-        name: "mean rate".into(),
-        before: None,
-        figure: Figure::new(mean_rate(answer), Unit::Iops),
-    });
+    page.key_figures.push(mean_rate(answer.requests, answer.duration_s));
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
     page.add("What the last requests cost", Place::Detail, charts(promises, curves));
-    let notes: Vec<String> = answer.cautions.iter().map(|caution| with_remedy(caution)).collect();
-    page.add_notes("Keep in mind", Place::FirstScreen, notes);
+    page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
     page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
@@ -41,25 +33,6 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
 const HOW: &str = "A server of constant rate takes the same time for every request. It serves the requests that it can \
     still answer in time, first come, first served, and puts the others aside. No scheduler answers more in time at that \
     rate, so no smaller capacity is enough. A real device is not such a server: ask for a device to learn how many are needed.";
-
-fn with_remedy(caution: &str) -> String {
-    match caution.ends_with("however long.") {
-        true => format!("{}: {}.", caution.trim_end_matches('.'), counts_lengths()),
-        false => caution.to_string(),
-    }
-}
-
-fn mean_rate(answer: &Answer) -> f64 {
-    if answer.duration_s > 0.0 { answer.requests as f64 / answer.duration_s } else { f64::NAN }
-}
-
-fn about(trace: &str, requests: u64, duration_s: f64) -> Vec<(String, String)> {
-    let duration = Figure::new(duration_s, Unit::Seconds).text();
-    vec![
-        ("Trace".into(), trace.into()),
-        ("Load".into(), format!("{requests} requests in {duration}")),
-    ]
-}
 
 /// What 99 % take, or the most below that was asked for, and all of them; of the bound where the difference is largest.
 fn headline(answer: &Answer) -> String {
@@ -78,14 +51,14 @@ fn headline(answer: &Answer) -> String {
     };
     let kept = format!(
         "Answering {} of the requests within {} takes {} IOPS",
-        percent(most.fraction),
+        promised(most.fraction),
         bound(most.within_ms),
         most.capacity_iops
     );
     if most.fraction == last.fraction {
         return format!("{kept}.");
     }
-    let what = if last.fraction == 1.0 { "all of them".into() } else { percent(last.fraction) };
+    let what = if last.fraction == 1.0 { "all of them".into() } else { promised(last.fraction) };
     if most.capacity_iops == last.capacity_iops {
         return format!("{kept}, and so does answering {what}.");
     }
@@ -96,7 +69,7 @@ fn headline(answer: &Answer) -> String {
 /// Bounds down, fractions across; checks below each bound.
 fn prices(answer: &Answer, promises: &Promises) -> Table {
     let by_volume = answer.rows.iter().any(|row| row.volume.is_some());
-    let fractions = promises.fractions.iter().map(|share| percent(share.as_f64()));
+    let fractions = promises.fractions.iter().map(|share| promised(share.as_f64()));
     let names = by_volume.then(|| Column::words("volume")).into_iter();
     let names = names.chain([Column::words("IOPS within")]);
     let mut table = Table::new(names.chain(fractions.map(|head| Column::of(head, Unit::Count))));
@@ -184,7 +157,7 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
         about: vec![("Trace".into(), answer.about.trace.clone()), ("Cost".into(), unit.clone())],
         ..Page::default()
     };
-    let fractions = answer.bounds().next().unwrap_or(&[]).iter().map(|row| percent(row.fraction));
+    let fractions = answer.bounds().next().unwrap_or(&[]).iter().map(|row| promised(row.fraction));
     let heads = fractions.map(|head| Column::of(head, Unit::Number));
     let mut table = Table::new([Column::words("speed within")].into_iter().chain(heads));
     for rows in answer.bounds() {
@@ -238,7 +211,7 @@ fn speed_headline(answer: &costed::Answer) -> String {
     let each = chosen
         .map(|row| format!("speed {} within {}", significant(row.speed), bound(row.within_ms)));
     let each: Vec<String> = each.collect();
-    format!("Answering {} of the requests takes {}.", percent(share), each.join(", "))
+    format!("Answering {} of the requests takes {}.", promised(share), each.join(", "))
 }
 
 /// Promises whose sentences have room on a terminal's first screen.
@@ -261,7 +234,7 @@ pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
     first.truncate(
         answer.rows.iter().take_while(|row| row.within_ms == answer.rows[0].within_ms).count(),
     );
-    let heads = first.iter().map(|row| Column::of(percent(row.fraction), Unit::Count));
+    let heads = first.iter().map(|row| Column::of(promised(row.fraction), Unit::Count));
     let mut table = Table::new([Column::words("devices within")].into_iter().chain(heads));
     for rows in answer.rows.chunk_by(|one, other| one.within_ms == other.within_ms) {
         let cells = rows.iter().map(|row| number(row, answer.devices_max));
@@ -317,7 +290,7 @@ fn device_headline(answer: &devices::Answer) -> String {
     format!(
         "{devices} {} {verb} {} of the requests within {}{fewer}.",
         answer.device,
-        percent(row.fraction),
+        promised(row.fraction),
         bound(row.within_ms)
     )
 }

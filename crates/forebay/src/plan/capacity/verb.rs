@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, PartialShare, Share, Value, named};
+use forebay_ask::{Choice, PartialShare, Share, Value};
 use forebay_core::Nanos;
 use forebay_trace::streams::StreamBy;
 
@@ -14,8 +14,9 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
+use crate::plan::read::read;
 use crate::progress::Told;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all, warn_notes};
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
     /// Find the smallest capacity that answers a share of the requests within a time
@@ -82,8 +83,8 @@ impl Verb for CapacityAsk {
         vec![&self.trace]
     }
 
-    fn devices(&self) -> Vec<&str> {
-        self.device.as_deref().into_iter().collect()
+    fn files(&self) -> Vec<&Path> {
+        self.device.iter().map(|device| devices::file_of(device)).collect()
     }
 
     fn report(&self) -> Option<&Path> {
@@ -109,24 +110,14 @@ impl CapacityAsk {
     fn at_a_rate(&self, promises: &Promises, session: &mut dyn Session) -> Result<Answered, Error> {
         let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out.map(|share| share.0) };
-        let arrivals = self.arrivals(session)?;
-        warn_all(session, self.trace.name(), &arrivals.cautions());
+        let by_volume = self.by.is_some();
+        let arrivals: ArrivalTimes =
+            read(&self.source, &self.trace, by_volume, self.clock(), session)?;
         session.begin("searching for capacities", None);
         let found = answer(&arrivals, promises, doubt, &mut |told: &Told| session.progress(told))?;
         warn_all(session, self.trace.name(), &missing(&found.rows, doubt));
         let curves = curve(&arrivals, &promises.within)?;
         Answered::new(&found, page::of_rate(&found, promises, &curves))
-    }
-
-    /// When the requests arrive.
-    fn arrivals(&self, session: &mut dyn Session) -> Result<ArrivalTimes, Error> {
-        let name = self.trace.name();
-        let consumed = session.begin("reading", Some(name));
-        let mut reader = self.source.open(&self.trace, consumed)?;
-        let (by_volume, read) = (self.by.is_some(), &mut |records| session.read(name, records));
-        let arrivals = ArrivalTimes::read(name, &mut *reader, by_volume, self.clock(), read)?;
-        warn_notes(session, name, &arrivals.notes);
-        Ok(arrivals)
     }
 
     /// For a server that takes each request's cost.
@@ -136,20 +127,8 @@ impl CapacityAsk {
         promises: &Promises,
         session: &mut dyn Session,
     ) -> Result<Answered, Error> {
-        let costs = Costs::named(cost).map_err(|wrong| match wrong {
-            Error::Unfit(wrong) => AskError::new("cost_us", wrong).into(),
-            other => Error::Ask(AskError::new(
-                "cost_us",
-                format!("got '{cost}', expected microseconds, as 100 or 100+0.5/KiB, or a device: {other}"),
-            )),
-        })?;
-        let name = self.trace.name();
-        let consumed = session.begin("reading", Some(name));
-        let mut reader = self.source.open(&self.trace, consumed)?;
-        let read = &mut |records| session.read(name, records);
-        let load = Load::read(name, &mut *reader, false, self.clock(), read)?;
-        warn_notes(session, name, &load.notes);
-        warn_all(session, name, &load.cautions());
+        let costs = Costs::asked(cost)?;
+        let load: Load = read(&self.source, &self.trace, false, self.clock(), session)?;
         session.begin("searching for speeds", None);
         let found = costed::answer(&load, costs.cost, promises)?;
         Answered::new(&found, page::of_cost(&found, &costs))
@@ -178,9 +157,4 @@ impl CapacityAsk {
         warn_all(session, self.trace.name(), found.of_trace(&device));
         Answered::new(&found, page::of_devices(&found, &found.notes(&device)))
     }
-}
-
-/// A length counts in a cost, or on a device.
-pub(super) fn counts_lengths() -> String {
-    format!("{} and {} count bytes too", named("cost_us"), named("device"))
 }

@@ -1,12 +1,33 @@
 //! Who shares a server: traces, or the volumes of each, and when each begins.
 
+use std::path::Path;
+
+use forebay_ask::named;
+use forebay_trace::{Notes, Reader};
+
 use super::Begin;
 use crate::error::Error;
-use crate::plan::arrival_times::{ArrivalTimes, Span};
+use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use crate::plan::costed::Load;
+use crate::progress::Progress;
 
 /// A client's requests, with their lengths or without.
 pub trait OneClient: Sized {
+    /// Reads all that `reader` gives; messages call it `name`. With `by_volume`, volumes are told apart as well.
+    ///
+    /// # Errors
+    /// A trace that cannot be read, that has no request or no times, or whose clock is too coarse for what is promised.
+    fn read(
+        name: &Path,
+        reader: &mut dyn Reader,
+        by_volume: bool,
+        clock: Clock,
+        progress: Progress<'_>,
+    ) -> Result<Self, Error>;
+    /// How reading went.
+    fn notes(&self) -> &Notes;
+    /// What to keep in mind of a trace that says little; one sentence each.
+    fn cautions(&self) -> Vec<String>;
     /// Its volumes, each as a client.
     fn split(self) -> Vec<Self>;
     /// The same by its source's own clock.
@@ -19,6 +40,21 @@ pub trait OneClient: Sized {
 }
 
 impl OneClient for ArrivalTimes {
+    fn read(
+        name: &Path,
+        reader: &mut dyn Reader,
+        by_volume: bool,
+        clock: Clock,
+        progress: Progress<'_>,
+    ) -> Result<ArrivalTimes, Error> {
+        ArrivalTimes::read(name, reader, by_volume, clock, progress)
+    }
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+    fn cautions(&self) -> Vec<String> {
+        self.cautions()
+    }
     fn split(self) -> Vec<ArrivalTimes> {
         self.split()
     }
@@ -31,6 +67,21 @@ impl OneClient for ArrivalTimes {
 }
 
 impl OneClient for Load {
+    fn read(
+        name: &Path,
+        reader: &mut dyn Reader,
+        by_volume: bool,
+        clock: Clock,
+        progress: Progress<'_>,
+    ) -> Result<Load, Error> {
+        Load::read(name, reader, by_volume, clock, progress)
+    }
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+    fn cautions(&self) -> Vec<String> {
+        self.cautions()
+    }
     fn split(self) -> Vec<Load> {
         self.split()
     }
@@ -54,25 +105,28 @@ pub fn clients<C: OneClient>(
 ) -> Result<(Vec<C>, Begin), Error> {
     let keeps_clocks = keep_times && traces.len() > 1;
     match (by_volume, keeps_clocks) {
-        (false, false) => Ok((traces, if keep_times { Begin::AsRecorded } else { Begin::Together })),
+        (false, false) => {
+            Ok((traces, if keep_times { Begin::AsRecorded } else { Begin::Together }))
+        }
         (false, true) => {
             let timed = traces.into_iter().map(C::by_own_clock);
             Ok((timed.collect::<Result<Vec<C>, Error>>()?, Begin::OwnClocks))
         }
-        (true, true) => Err(Error::Unfit(
-            "--by volume --keep-times (by_volume, keep_times): got several traces, expected one, whose volumes \
-             have a clock in common; leave one of the options out, or give one trace"
-                .into(),
-        )),
+        (true, true) => Err(Error::Unfit(format!(
+            "{} with {}: got several traces, expected one, whose volumes have a clock in common; leave one of \
+             them out, or give one trace",
+            named("by=volume"),
+            named("keep_times=true")
+        ))),
         (true, false) => {
             let clients: Vec<C> = traces.into_iter().flat_map(C::split).collect();
             match clients.len() < 2 {
                 false => Ok((clients, Begin::AsRecorded)),
-                true => Err(Error::Unfit(
-                    "--by volume (by_volume): got one volume, expected two or more that share a server; leave it \
-                     out to give the trace with itself"
-                        .into(),
-                )),
+                true => Err(Error::Unfit(format!(
+                    "{}: got one volume, expected two or more that share a server; leave it out to put the \
+                     trace together with itself",
+                    named("by=volume")
+                ))),
             }
         }
     }

@@ -8,9 +8,10 @@ use std::collections::BinaryHeap;
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, least_rate_for_all};
 
-use crate::plan::amount::Fraction;
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::consolidate::Begin;
+use crate::plan::search;
+use forebay_ask::Share;
 
 /// When the requests of each of `clients` come, which begin as `begin` says; the `k`-th comes `k` shifts later.
 pub(crate) fn times<'a>(
@@ -85,30 +86,14 @@ impl Merged {
 
     /// The capacity from `least` on that keeps `fraction` to every client, by halving; `None` where
     /// the highest does not.
-    pub(super) fn every_client(
-        &self,
-        within: Nanos,
-        fraction: Fraction,
-        least: u64,
-    ) -> Option<u64> {
+    pub(super) fn every_client(&self, within: Nanos, fraction: Share, least: u64) -> Option<u64> {
         let kept = |capacity: u64| {
             let answered = self.answered(within, capacity);
             answered.iter().zip(&self.requests).all(|(in_time, all)| *in_time >= fraction.of(*all))
         };
-        if kept(least) {
-            return Some(least);
-        }
         // Where all are answered, so are each one's.
-        let (mut low, mut high) = (least, least_rate_for_all(&self.times, within));
-        if high.is_none() && kept(RATE_MAX_IOPS) {
-            high = Some(RATE_MAX_IOPS);
-        }
-        let mut high = high?;
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if kept(middle) { high = middle } else { low = middle }
-        }
-        Some(high)
+        let most = least_rate_for_all(&self.times, within).unwrap_or(RATE_MAX_IOPS);
+        search::least(least, most, most.saturating_sub(least), kept)
     }
 }
 

@@ -14,10 +14,10 @@ use super::in_time::{Arrival, answered, first_come, least_speed, scale};
 use super::{About, Cost, Load, Row, as_speed, beyond, least_speeds, table};
 use crate::error::Error;
 use crate::jobs::on_all_cores;
-use crate::plan::amount::Fraction;
 use crate::plan::arrival_times::Span;
 use crate::plan::capacity::{Promises, once};
 use crate::plan::consolidate::{Begin, cautions, named};
+use forebay_ask::Share;
 
 /// One promise to clients that share a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,13 +126,13 @@ impl Question<'_> {
     /// A row for each fraction; `alone` has the speeds that the clients need by themselves.
     fn rows(
         &self,
-        fractions: &[Fraction],
+        fractions: &[Share],
         alone: impl Fn(usize) -> Vec<f64>,
     ) -> Result<Vec<Shared>, Error> {
         let (cost, within) = (self.cost, self.within);
         let all = self.merged(self.clients.iter().map(|client| client.requests.clone()));
         let prices = least_speeds(&all, cost, within, fractions);
-        let row = |(of, (fraction, price)): (usize, (&Fraction, Option<u64>))| {
+        let row = |(of, (fraction, price)): (usize, (&Share, Option<u64>))| {
             let beyond = || beyond("all together", *fraction, within);
             let merged = price.ok_or_else(beyond)?;
             let own: Vec<u64> =

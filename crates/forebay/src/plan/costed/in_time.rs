@@ -18,6 +18,7 @@
 use forebay_core::Nanos;
 
 use super::cost::{Cost, PARTS_OF_NS};
+use crate::plan::search::least;
 
 /// The highest speed that is tried, in thousandths.
 pub(super) const SPEED_MAX: u64 = 1_000_000_000;
@@ -26,20 +27,10 @@ pub(super) const SPEED_MAX: u64 = 1_000_000_000;
 pub(super) type Arrival = (Nanos, u32);
 
 /// The least speed in thousandths, from `from` on, that is `enough`, as every higher one is; none above [`SPEED_MAX`].
-pub(super) fn least_speed(from: u64, mut enough: impl FnMut(u64) -> bool) -> Option<u64> {
+pub(super) fn least_speed(from: u64, enough: impl FnMut(u64) -> bool) -> Option<u64> {
     // Doubled first: passes at low speeds, where much is put aside, cost most.
-    let (mut low, mut high) = (from.max(1) - 1, from.max(1));
-    while !enough(high) {
-        if high == SPEED_MAX {
-            return None;
-        }
-        (low, high) = (high, (high * 2).min(SPEED_MAX));
-    }
-    while low + 1 < high {
-        let middle = low + (high - low) / 2;
-        if enough(middle) { high = middle } else { low = middle }
-    }
-    Some(high)
+    let from = from.max(1);
+    least(from, SPEED_MAX, from, enough)
 }
 
 /// A request that is to be answered in time.

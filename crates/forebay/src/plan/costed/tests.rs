@@ -82,7 +82,7 @@ proptest! {
     }
 }
 
-fn shares(texts: &[&str]) -> Vec<Fraction> {
+fn shares(texts: &[&str]) -> Vec<Share> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 

@@ -1,8 +1,9 @@
 //! What a number of devices comes to, in sentences.
 
+use forebay_ask::named;
+
 use super::{Binds, Row};
-use crate::plan::amount::{percent, share_found};
-use crate::quantities::{bound, money, watts};
+use crate::quantities::{achieved, bound, money, promised, watts};
 
 impl Row {
     /// What it says of at most `max` devices called `device`.
@@ -12,7 +13,7 @@ impl Row {
 }
 
 fn sentence(row: &Row, device: &str, max: usize) -> String {
-    let promise = format!("{} within {}", percent(row.fraction), bound(row.within_ms));
+    let promise = format!("{} within {}", promised(row.fraction), bound(row.within_ms));
     let rate = match row.capacity_iops {
         Some(iops) => format!("{iops} IOPS keep {promise}; "),
         None => format!("{promise}: "),
@@ -21,7 +22,7 @@ fn sentence(row: &Row, device: &str, max: usize) -> String {
     let verb = |devices: usize| if devices == 1 { "does" } else { "do" };
     let less = match row.one_less_fraction {
         Some(share) => {
-            let (one_less, share) = (devices - 1, share_found(share));
+            let (one_less, share) = (devices - 1, achieved(share));
             format!("{one_less} {device} {} not ({share}), ", verb(one_less))
         }
         None => String::new(),
@@ -50,7 +51,7 @@ fn write_cache(row: &Row, devices: usize, max: usize) -> Option<String> {
     let takes = match without.devices {
         Some(off) if off == devices => return None,
         Some(off) => format!("with it off it takes {off}"),
-        None => format!("with it off {max} do not ({})", share_found(without.achieved_fraction)),
+        None => format!("with it off {max} do not ({})", achieved(without.achieved_fraction)),
     };
     Some(format!(
         " The drive's write cache decides: {takes}. A power cut loses what it holds and was not told to flush."
@@ -63,22 +64,23 @@ fn refusal(row: &Row, device: &str, max: usize) -> String {
         (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(
             "no number of {device} does: one that is idle answers only {} in time, a request at \
              a time.",
-            share_found(alone)
+            achieved(alone)
         ),
         (Some(alone), _) if alone < row.fraction => format!(
             "no number of {device} up to {max} does, as each is too slow: where {max} are idle, a request at a time, \
-             {} are in time. On more of them seeks get shorter (--devices-max); a faster drive is likelier to do.",
-            share_found(alone)
+             {} are in time. On more of them seeks get shorter ({}); a faster drive is likelier to do.",
+            achieved(alone),
+            named("devices_max")
         ),
         (_, Some(bytes)) if bytes > max as u64 => format!(
-            "the data alone take {bytes} {device}, more than the {max} that were allowed; raise \
-             --devices-max."
+            "the data alone take {bytes} {device}, more than the {max} that were allowed; raise {}.",
+            named("devices_max")
         ),
         (alone, _) => format!(
-            "{max} {device} do not ({}); more of them may, as an idle one answers {} in time; raise \
-             --devices-max.",
-            share_found(row.achieved_fraction),
-            share_found(alone.unwrap_or(1.0))
+            "{max} {device} do not ({}); more of them may, as an idle one answers {} in time; raise {}.",
+            achieved(row.achieved_fraction),
+            achieved(alone.unwrap_or(1.0)),
+            named("devices_max")
         ),
     }
 }

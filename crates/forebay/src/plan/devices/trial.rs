@@ -16,8 +16,9 @@ use crate::error::Error;
 use crate::input::{Input, Records};
 use crate::jobs::on_all_cores;
 use crate::layout::{Map, VolumeLayout};
-use crate::plan::amount::Fraction;
+use crate::plan::search::try_least;
 use crate::progress::{Telling, Told};
+use forebay_ask::Share;
 
 /// Requests of a run, those within each bound, and what the devices drew.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +99,7 @@ impl<'a> Trial<'a> {
     pub(super) fn row(
         &mut self,
         index: usize,
-        fraction: Fraction,
+        fraction: Share,
         question: &Question<'_>,
     ) -> Result<Row, Error> {
         let max = question.devices_max;
@@ -142,7 +143,7 @@ impl<'a> Trial<'a> {
     pub(super) fn without_cache(
         &mut self,
         index: usize,
-        fraction: Fraction,
+        fraction: Share,
         question: &Question<'_>,
     ) -> Result<WithoutCache, Error> {
         let max = question.devices_max;
@@ -168,26 +169,16 @@ impl<'a> Trial<'a> {
     fn least(
         &mut self,
         index: usize,
-        fraction: Fraction,
+        fraction: Share,
         first: usize,
         devices_max: usize,
     ) -> Result<Option<usize>, Error> {
-        let mut enough = |devices: usize| -> Result<bool, Error> {
-            let count = self.count(devices)?;
-            Ok(count.in_time[index] >= fraction.of(count.requests))
-        };
-        let (mut few, mut many) = (first - 1, first);
-        while !enough(many)? {
-            if many >= devices_max {
-                return Ok(None);
-            }
-            (few, many) = (many, (2 * many).min(devices_max));
-        }
-        while many - few > 1 {
-            let middle = few + (many - few) / 2;
-            if enough(middle)? { many = middle } else { few = middle }
-        }
-        Ok(Some(many))
+        let first = first as u64;
+        let found = try_least(first, devices_max as u64, first, |devices| {
+            let count = self.count(devices as usize)?;
+            Ok::<bool, Error>(count.in_time[index] >= fraction.of(count.requests))
+        })?;
+        Ok(found.map(|devices| devices as usize))
     }
 
     fn alone(&mut self, devices: usize) -> Result<Count, Error> {

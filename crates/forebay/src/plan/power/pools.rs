@@ -10,7 +10,7 @@ use forebay_core::rtt::{Gaps, Rtt};
 
 use super::Question;
 use super::run::Plant;
-use crate::plan::amount::Fraction;
+use forebay_ask::Share;
 
 /// Epochs a trace may cover.
 pub const EPOCHS_MAX: u64 = 1_000_000;
@@ -62,7 +62,7 @@ impl Profile {
     }
 
     /// Pools that the whole trace needs for `fraction`.
-    pub(super) fn needed(&self, fraction: Fraction) -> usize {
+    pub(super) fn needed(&self, fraction: Share) -> usize {
         let mut all = Vec::new();
         for epoch in self.counts.values() {
             all.resize(all.len().max(epoch.len()), 0);
@@ -72,7 +72,7 @@ impl Profile {
     }
 
     /// Pools that each epoch needs, at least one.
-    pub(super) fn needed_by_epoch(&self, fraction: Fraction) -> Vec<usize> {
+    pub(super) fn needed_by_epoch(&self, fraction: Share) -> Vec<usize> {
         let of = |epoch| self.counts.get(&epoch).map_or(1, |counts| needed(counts, fraction));
         (0..self.epochs).map(of).collect()
     }
@@ -82,7 +82,7 @@ impl Profile {
     }
 }
 
-fn needed(counts: &[u64], fraction: Fraction) -> usize {
+fn needed(counts: &[u64], fraction: Share) -> usize {
     let need = fraction.of(counts.iter().sum());
     let mut answered = 0;
     let enough = counts.iter().position(|count| {

@@ -6,7 +6,7 @@ use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
 
 use super::Disk;
-use crate::plan::amount::Fraction;
+use forebay_ask::Share;
 
 /// The pools and how they are used.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub(super) fn run(
     plant: &Plant,
     schedule: &Schedule,
     installed: usize,
-    fraction: Fraction,
+    fraction: Share,
 ) -> Tally {
     let installed = installed.max(schedule.pools.iter().max().copied().unwrap_or(0));
     let mut run = Run {
@@ -178,7 +178,7 @@ impl Run<'_> {
         self.tally.longest = self.tally.longest.max(took);
     }
 
-    fn end_epoch(&mut self, fraction: Fraction) {
+    fn end_epoch(&mut self, fraction: Share) {
         let (requests, in_time) = std::mem::take(&mut self.epoch);
         self.tally.broken_epochs += u64::from(in_time < fraction.of(requests));
     }

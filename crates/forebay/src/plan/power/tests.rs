@@ -30,7 +30,7 @@ fn question(fraction: &str) -> Question {
     Question {
         within: Nanos(SECOND),
         fraction: fraction.parse().unwrap(),
-        baseline: Fraction::ALL,
+        baseline: Share::ALL,
         epoch: Nanos(100 * SECOND),
         history: 1,
         pool_disks: 1,
@@ -197,17 +197,21 @@ fn the_plan_that_is_recommended_keeps_the_promise_and_needs_no_foresight() {
     let others = found.rows.iter().filter(|row| row.plan != "oracle" && row.broken_epochs == 0);
     assert!(best.plan != "oracle" && best.broken_epochs == 0);
     assert!(others.into_iter().all(|row| row.energy_j >= best.energy_j), "{found:?}");
-    assert!(found.answer(&asked).starts_with(match best.plan {
+    assert!(page::headline(&found, &asked).starts_with(match best.plan {
         "all-on" => "Leave all 2 pools on",
-        _ => "Switch pools by what past epochs needed (predicted): ",
+        _ => "Switching pools by past needs (predicted) draws ",
     }));
+    assert_eq!(found.recommended, Some(best.plan));
     // Where the next epoch needs more than the last one did, a prediction breaks the promise.
     let surprised = power(&bursts(&[5, 5, 20, 5]), &asked).unwrap();
     let predicted = surprised.rows.iter().find(|row| row.plan == "predicted").unwrap();
     assert!(predicted.broken_epochs > 0 && predicted.energy_j < surprised.rows[0].energy_j);
     assert_eq!(surprised.recommended().unwrap().plan, "all-on");
-    assert!(surprised.answer(&asked).starts_with("Leave all 2 pools on"));
+    assert!(page::headline(&surprised, &asked).starts_with("Leave all 2 pools on"));
     let mut none = surprised;
     none.rows.iter_mut().for_each(|row| row.broken_epochs = 1);
-    assert!(none.recommended().is_none() && none.answer(&asked).starts_with("No plan keeps 100 %"));
+    assert!(
+        none.recommended().is_none()
+            && page::headline(&none, &asked).starts_with("No plan keeps 100 %")
+    );
 }

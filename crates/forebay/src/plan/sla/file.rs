@@ -13,7 +13,7 @@ use forebay_trace::whole;
 use serde::Deserialize;
 
 use crate::error::Error;
-use crate::plan::amount::{Fraction, span};
+use forebay_ask::{Share, positive_duration};
 
 /// What a tier looks like.
 const FORM: &str = "each [[tier]] with fraction = 0.99 and within_ms = 50";
@@ -34,7 +34,7 @@ pub struct Sla {
 /// At least `fraction` of all requests within `within`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) struct Tier {
-    pub(in crate::plan) fraction: Fraction,
+    pub(in crate::plan) fraction: Share,
     pub(in crate::plan) within: Nanos,
 }
 
@@ -108,7 +108,7 @@ impl Sla {
             // Shown as short as can be, a number is what was written.
             let fraction = fraction.to_string().parse();
             let fraction = fraction.map_err(|said| format!("tier {number}: {said}"))?;
-            let within = span(&format!("{within_ms}ms"))
+            let within = positive_duration(&format!("{within_ms}ms"))
                 .map_err(|_| format!("tier {number}: got within_ms = {within_ms:?}, {TIME}"))?;
             tiers.push(Tier { fraction, within });
         }
@@ -147,7 +147,7 @@ mod tests {
         let sla = Sla::read(Path::new("f"), &tiers(&[("1", "500"), ("0.9995", "0.5")])).unwrap();
         assert_eq!(sla.tiers[0].within, Nanos(500_000));
         assert_eq!(sla.tiers[0].fraction.to_string(), "0.9995");
-        assert_eq!(sla.tiers[1].fraction, Fraction::ALL);
+        assert_eq!(sla.tiers[1].fraction, Share::ALL);
     }
 
     #[test]

@@ -18,13 +18,17 @@ use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, simulate};
 
 use super::Server;
 use super::file::Tier;
+use crate::plan::search::least;
 
 /// Requests of which Miser is simulated; of longer traces it would take minutes.
 pub(super) const MISER_REQUESTS_MAX: usize = 2_000_000;
 
 /// The least capacity at which FCFS keeps every one of `tiers`, not below `floor_iops`.
 pub(super) fn fcfs(gaps: &Gaps, tiers: &[Tier], floor_iops: u64) -> Option<u64> {
-    least(floor_iops, RATE_MAX_IOPS, |capacity| keeps(tiers, &fcfs_in_time(gaps, tiers, capacity)))
+    // The answer is mostly near the floor.
+    least(floor_iops, RATE_MAX_IOPS, floor_iops / 16, |capacity| {
+        keeps(tiers, &fcfs_in_time(gaps, tiers, capacity))
+    })
 }
 
 /// A capacity at which Miser keeps every one of `tiers` with the classes of `servers`, from
@@ -38,7 +42,7 @@ pub(super) fn miser(
     if servers.len() < 2 || most_iops <= floor_iops || gaps.len() > MISER_REQUESTS_MAX {
         return None;
     }
-    least(floor_iops, most_iops - 1, |capacity| {
+    least(floor_iops, most_iops - 1, floor_iops / 16, |capacity| {
         miser_in_time(gaps, tiers, servers, capacity).is_some_and(|counts| keeps(tiers, &counts))
     })
 }
@@ -88,30 +92,6 @@ pub(super) struct Counts {
 pub(super) fn keeps(tiers: &[Tier], counts: &Counts) -> bool {
     let needs = tiers.iter().map(|tier| tier.fraction.of(counts.requests));
     counts.in_time.iter().zip(needs).all(|(count, need)| *count >= need)
-}
-
-/// From `low` to `high`, what `enough` says yes to and no to one less; none if not to `high`.
-fn least(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
-    if enough(low) {
-        return Some(low);
-    }
-    // The answer is mostly near the floor: it is looked for in steps that double.
-    let (mut low, mut step) = (low, (low / 16).max(1));
-    let mut found = loop {
-        let next = low.saturating_add(step).min(high);
-        if next <= low {
-            return None;
-        }
-        if enough(next) {
-            break next;
-        }
-        (low, step) = (next, step * 2);
-    };
-    while found - low > 1 {
-        let middle = low + (found - low) / 2;
-        if enough(middle) { found = middle } else { low = middle }
-    }
-    Some(found)
 }
 
 /// What `policy` makes of the arrivals on `device`.

@@ -1,29 +1,30 @@
-//! How the bursts of clients that share a server meet: their requests a second over time, one upon the other.
+//! How the bursts of clients that share a server meet: their requests per second over time, stacked.
 
 use std::fmt::Write;
 
 use forebay_core::Nanos;
 
-use super::{COLOURS, ConsolidatePage, apart, client_names, colour, legend};
-use crate::plan::consolidate::times;
 use forebay_show::html::axis::Axis;
 use forebay_show::html::charts::STRIPS;
-use forebay_show::html::document::section;
-use forebay_show::html::figure;
 use forebay_show::html::plot::{Caption, Plot};
 use forebay_show::html::text::{seconds, significant};
+use forebay_show::page::Block;
+
+use super::merged::times;
+use super::page::{COLORS, Shown, apart, client_names, color, legend};
 
 /// Shifts that have pictures.
 const PICTURES_MAX: usize = 3;
 
 /// How the clients' bursts meet, for the first shifts.
-pub(super) fn bursts(page: &ConsolidatePage<'_>) -> String {
+pub(super) fn bursts(page: &Shown<'_>) -> Vec<Block> {
     let shifts = page.shifts.iter().take(PICTURES_MAX).enumerate();
-    let all: String = shifts.filter_map(|(index, shift)| stacked(page, index, *shift)).collect();
-    if all.is_empty() {
-        return String::new();
+    let mut blocks: Vec<Block> =
+        shifts.filter_map(|(index, shift)| stacked(page, index, *shift)).collect();
+    if !blocks.is_empty() {
+        blocks.insert(0, legend(&page.found.clients));
     }
-    section("How their bursts meet", &(legend(&page.found.clients) + &all))
+    blocks
 }
 
 /// Steps of time that are told apart.
@@ -31,24 +32,24 @@ pub(super) const STEPS: usize = 400;
 
 /// How long all clients take together, in seconds, and the requests in each step of it: each layer holds those of all
 /// clients before it too, so that the last one is the outline. `None` where all come at once.
-pub(super) fn layers(page: &ConsolidatePage<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
+pub(super) fn layers(page: &Shown<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
     let each = || times(page.clients, page.begin, shift).into_iter();
     let end = each().filter_map(Iterator::last).max().unwrap_or_default().as_secs_f64();
     if end <= 0.0 {
         return None;
     }
-    let mut layers = vec![[0u64; STEPS]; page.clients.len().min(COLOURS)];
+    let mut layers = vec![[0u64; STEPS]; page.clients.len().min(COLORS)];
     for (client, of) in each().enumerate() {
         for at in of {
             let at = ((at.as_secs_f64() / end * STEPS as f64) as usize).min(STEPS - 1);
-            layers[client.min(COLOURS - 1)..].iter_mut().for_each(|layer| layer[at] += 1);
+            layers[client.min(COLORS - 1)..].iter_mut().for_each(|layer| layer[at] += 1);
         }
     }
     Some((end, layers))
 }
 
 /// Requests a second of each client over time, one upon the other.
-fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<String> {
+fn stacked(page: &Shown<'_>, index: usize, shift: Nanos) -> Option<Block> {
     const SIZE: (f64, f64) = (1140.0, 240.0);
     let (end, layers) = layers(page, shift)?;
     let step = end / STEPS as f64;
@@ -65,7 +66,7 @@ fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<Str
         id: &format!("bursts-{index}"),
         title: &title,
         description: &format!(
-            "The requests a second of each client over time, stacked one upon the other: at most {} in all.",
+            "The requests a second of each client over time, stacked: at most {} in all.",
             significant(highest)
         ),
     };
@@ -78,10 +79,11 @@ fn stacked(page: &ConsolidatePage<'_>, index: usize, shift: Nanos) -> Option<Str
             let to = plot.x.at((at + 1) as f64 * step);
             let _ = write!(path, "V{height:.1}H{to:.1}");
         }
-        plot.add(&format!("<path class=\"{}\" d=\"{path}V{bottom:.1}Z\"/>", colour(client)));
+        plot.add(&format!("<path class=\"{}\" d=\"{path}V{bottom:.1}Z\"/>", color(client)));
     }
     strips(&mut plot, &layers, step, &client_names(&page.found.clients));
-    Some(figure(&plot.finish(), &format!("<b>{title}</b>, one upon the other")))
+    let caption = format!("<b>{title}</b>, stacked");
+    Some(Block::Picture { svg: plot.finish(), caption })
 }
 
 /// What each part of the time says: the requests a second, and whose most of them are.
@@ -97,7 +99,7 @@ fn strips(plot: &mut Plot, layers: &[[u64; STEPS]], step: f64, called: &[String]
         let most =
             (0..up_to.len()).max_by_key(|at| (own(*at), usize::MAX - at)).filter(|_| all > 0);
         let whose = most.map_or(String::new(), |at| {
-            let is_shared = at + 1 == COLOURS && called.len() > COLOURS;
+            let is_shared = at + 1 == COLORS && called.len() > COLORS;
             let whose = if is_shared { "all others" } else { called[at].as_str() };
             format!(
                 ", most of {}{whose}: {}",

@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 
-use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::{ArrivalTimes, Clock};
 use forebay::plan::capacity::{Promises, Row};
 use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::{Begin, Client, together};
+use forebay_ask::{PartialShare, Share, positive_duration};
 use forebay_core::Nanos;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyFloat};
 
-use super::{arrivals, bound, fraction, share};
 use crate::error::argument;
 use crate::results::loads;
 use crate::signals::detached;
@@ -25,7 +24,7 @@ const CLIENTS_MAX: usize = 1 << 16;
 #[pyclass(module = "forebay._forebay")]
 pub(crate) struct Together {
     within: Nanos,
-    fraction: Fraction,
+    fraction: Share,
     bootstrap: Option<Bootstrap>,
     arrivals: Vec<ArrivalTimes>,
     alone: Vec<Client>,
@@ -41,8 +40,16 @@ impl Together {
         confidence: Option<f64>,
         seed: u64,
     ) -> PyResult<Together> {
-        let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
-        let (within, fraction) = (bound(within)?, self::fraction("fraction", fraction)?);
+        // A float's shortest text is what was meant; Python's own would have an exponent below 0.0001.
+        let fraction = match fraction.cast::<PyFloat>() {
+            Ok(number) => number.value().to_string(),
+            Err(_) => fraction.str()?.to_string(),
+        };
+        let fraction = fraction.parse().map_err(|said| argument("fraction", said))?;
+        let within = positive_duration(within).map_err(|said| argument("within", said))?;
+        let level = confidence.map(|level| level.to_string().parse::<PartialShare>()).transpose();
+        let level = level.map_err(|said| argument("confidence", said))?;
+        let bootstrap = level.map(|level| Bootstrap { level: level.0, seed });
         Ok(Together { within, fraction, bootstrap, arrivals: Vec::new(), alone: Vec::new() })
     }
 
@@ -63,7 +70,10 @@ impl Together {
         let source = Source::File(path, None);
         // Its times were looked at when it was asked what it needs alone.
         let clock = Clock::of([self.within], true);
-        let read = detached(py, |signals| arrivals(&source, false, clock, signals))?;
+        let read = detached(py, |signals| {
+            let mut reader = source.open()?;
+            ArrivalTimes::read(source.name(), &mut *reader, false, clock, &mut |_| signals.go_on())
+        })?;
         self.alone.push(Client {
             client: self.alone.len() + 1,
             trace: read.path.display().to_string(),

@@ -1,0 +1,274 @@
+//! What a person reads of `plan buy`: what to buy, what everything that was tried comes to, what cannot keep the
+//! promises, and the answer as configuration.
+
+use forebay_ask::named;
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
+use forebay_show::plural::counted;
+use forebay_show::quantities::NONE;
+use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+
+use super::{Answer, ClientNeed, Row};
+use crate::plan::page::key;
+use crate::quantities::{bound, bytes, promised, significant};
+
+/// Rows on a terminal's first screen.
+const FIRST_ROWS: usize = 4;
+/// Notes on a terminal's first screen.
+const FIRST_NOTES: usize = 2;
+
+/// The page of `answer`; `written` says where its configuration was written.
+pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
+    let requests: u64 = answer.clients.iter().map(|need| need.requests).sum();
+    let reach: f64 = answer.clients.iter().map(|need| need.bytes as f64).sum();
+    let mut page = Page {
+        title: "What to buy".into(),
+        verdict: match best(answer) {
+            Some(_) => Verdict::new(Tone::Good, "What to buy"),
+            None => Verdict::new(Tone::Calm, "Nothing keeps the promise"),
+        },
+        headline: answer.headline.clone(),
+        about: vec![
+            (
+                "Clients".into(),
+                format!("{}, {}", answer.clients.len(), counted(requests, "request")),
+            ),
+            ("Data".into(), bytes(reach)),
+            ("Growth".into(), format!("{} times", significant(answer.growth))),
+        ],
+        key_figures: best(answer).map_or(Vec::new(), |row| key_figures(answer, row)),
+        ..Page::default()
+    };
+    add_rows(&mut page, answer);
+    let (why, checked) = answer.reasons.split_at(answer.reasons.len().min(1));
+    page.add("Why", Place::FirstScreen, texts(why));
+    page.add("How far it is certain", Place::Detail, texts(checked));
+    page.add("What cannot keep the promise", Place::Detail, texts(&answer.refused));
+    page.add("Who is served", Place::Detail, vec![Block::Table(clients(answer))]);
+    let is_few = answer.cautions.len() <= FIRST_NOTES;
+    let place = if is_few { Place::FirstScreen } else { Place::Detail };
+    page.add_notes("Keep in mind", place, answer.cautions.clone());
+    page.add("", Place::FirstScreen, written.into_iter().map(Block::Text).collect());
+    if let Some(configuration) = &answer.configuration {
+        let texts = [
+            ("Files that stand for the drives (setup.sh):", &configuration.setup),
+            ("forebay serve (serve.toml):", &configuration.serve),
+            ("cgroup v2 (cgroup.txt):", &configuration.cgroup),
+            ("dmClock (dmclock.txt):", &configuration.dmclock),
+        ];
+        let blocks = texts.into_iter().flat_map(|(title, text)| {
+            let lines = text.trim_end().lines().map(String::from).collect();
+            [Block::Text(title.into()), Block::Commands(lines)]
+        });
+        page.add("As configuration", Place::Detail, blocks.collect());
+    }
+    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page
+}
+
+const HOW: &str = "Every drive is simulated in every layout, from the smallest number on, until the promise to each client \
+    is kept, so no smaller number is enough. Data lie in stripes of 1 MiB over all sets of drives. Requests come as \
+    recorded, faster by the growth. IOPS alone: what a server of constant rate needs that puts the other requests aside.";
+
+fn texts(all: &[String]) -> Vec<Block> {
+    all.iter().cloned().map(Block::Text).collect()
+}
+
+fn best(answer: &Answer) -> Option<&Row> {
+    answer.rows.first().filter(|row| row.drives.is_some())
+}
+
+/// Its price, to the cent.
+pub(super) fn price(row: &Row) -> Option<Figure> {
+    let currency = row.currency.as_ref()?.as_bytes().try_into().ok()?;
+    Some(Figure::new(row.price?, Unit::Money(currency)))
+}
+
+fn key_figures(answer: &Answer, best: &Row) -> Vec<KeyFigure> {
+    let price = price(best).map(|figure| key("price", figure.value, figure.unit));
+    let watts = best.mean_power_w.map(|watts| key("mean power", watts, Unit::Watts));
+    let several = answer.clients.len() > 1;
+    let name = if several { "in time, for the client that gets least" } else { "in time" };
+    let worst = best.worst().map(|worst| key(name, worst.in_time_fraction, Unit::Achieved));
+    price.into_iter().chain(watts).chain(worst).collect()
+}
+
+/// The rows that keep the promise: the first ones in few columns, then all.
+fn add_rows(page: &mut Page, answer: &Answer) {
+    let rows: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let is_priced = rows.iter().any(|row| row.price.is_some());
+    let order = match is_priced {
+        true => "the cheapest first".to_string(),
+        false => format!(
+            "those that draw least power first; {} would rank them by price",
+            named("prices")
+        ),
+    };
+    let more = match rows.len().saturating_sub(FIRST_ROWS) {
+        0 => String::new(),
+        more => format!("; {more} more in the details"),
+    };
+    let said = Block::Text(format!("What keeps the promise, {order}{more}:"));
+    let several = answer.clients.len() > 1;
+    let first = &rows[..rows.len().min(FIRST_ROWS)];
+    let table = Block::Table(in_brief(first, several, is_priced));
+    page.add("What keeps the promise", Place::FirstScreen, vec![said, table]);
+    let said = Block::Text(
+        "How many drives the bytes take, the bytes with their redundancy, and the time alone; how many to buy for all \
+         three, and which of them decides; how busy the drives are."
+            .into(),
+    );
+    let table = Block::Table(in_detail(&rows, several, is_priced));
+    page.add("What decides the number", Place::Detail, vec![said, table]);
+}
+
+/// What a row is called: its drive, its layout and, where there are several clients, whether they share.
+fn name(row: &Row, several: bool) -> String {
+    let sharing = if several { format!(", {}", row.sharing.name()) } else { String::new() };
+    format!("{}, {}{sharing}", row.drive, row.layout.name())
+}
+
+/// The drives to buy, with flash before them and spares.
+fn bought(row: &Row) -> String {
+    let plus = |extra: usize, what: &str| match extra {
+        0 => String::new(),
+        extra => format!(" + {extra} {what}"),
+    };
+    let (flash, spare) = (plus(row.cache_drives, "flash"), plus(row.spare_drives, "spare"));
+    format!("{}{flash}{spare}", row.drives.unwrap_or(0))
+}
+
+fn decides(row: &Row) -> Cell {
+    row.binds.map_or(NONE, |binds| binds.name()).into()
+}
+
+fn best_mark(nth: usize, is_priced: bool) -> RowMark {
+    match (nth, is_priced) {
+        (0, true) => RowMark::Best("cheapest".into()),
+        (0, false) => RowMark::Best("best".into()),
+        _ => RowMark::Plain,
+    }
+}
+
+fn in_brief(rows: &[&Row], several: bool, is_priced: bool) -> Table {
+    let mut table = Table::new([
+        Column::words("drive, layout"),
+        Column::words("buy"),
+        Column::words("decides"),
+        Column::of("mean power", Unit::Watts),
+        Column::of("price", Unit::Number),
+    ]);
+    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
+        mark: best_mark(nth, is_priced),
+        cells: vec![
+            name(row, several).into(),
+            bought(row).into(),
+            decides(row),
+            Cell::value(row.mean_power_w),
+            price(row).map_or(Cell::Missing, Cell::Figure),
+        ],
+    }));
+    table
+}
+
+fn in_detail(rows: &[&Row], several: bool, is_priced: bool) -> Table {
+    let count = |head: &str| Column::of(head, Unit::Count);
+    let mut table = Table::new([
+        Column::words("drive, layout"),
+        Column::words("buy"),
+        count("may fail"),
+        count("for bytes"),
+        count("redundant"),
+        count("for time"),
+        Column::words("decides"),
+        Column::of("busy", Unit::Share),
+        Column::of("mean power", Unit::Watts),
+        Column::of("price", Unit::Number),
+    ]);
+    let number = |number: Option<usize>| Cell::value(number.map(|number| number as f64));
+    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
+        mark: best_mark(nth, is_priced),
+        cells: vec![
+            name(row, several).into(),
+            bought(row).into(),
+            Cell::Value(row.survives as f64),
+            Cell::value(row.drives_for_bytes.map(|drives| drives as f64)),
+            number(row.drives_for_redundancy),
+            number(row.drives_for_time),
+            decides(row),
+            Cell::value(row.utilisation),
+            Cell::value(row.mean_power_w),
+            price(row).map_or(Cell::Missing, Cell::Figure),
+        ],
+    }));
+    table
+}
+
+/// What each client needs of a server of constant rate, and gets of the best.
+fn clients(answer: &Answer) -> Table {
+    let mut table = Table::new([
+        Column::words("client"),
+        Column::of("requests", Unit::Count),
+        Column::of("data", Unit::Bytes),
+        Column::words("promise"),
+        Column::of("IOPS alone", Unit::Count),
+        Column::of("gets", Unit::Achieved),
+    ]);
+    let gets = |need: &ClientNeed| {
+        let of = best(answer)?.clients.iter().find(|of| of.client == need.client)?;
+        Some(of.in_time_fraction)
+    };
+    table.rows.extend(answer.clients.iter().map(|need| {
+        TableRow::new([
+            need.client.clone().into(),
+            Cell::Value(need.requests as f64),
+            Cell::Value(need.bytes as f64),
+            format!("{} within {}", promised(need.fraction), bound(need.within_ms)).into(),
+            Cell::value(need.capacity_iops.map(|iops| iops as f64)),
+            Cell::value(gets(need)),
+        ])
+    }));
+    table
+}
+
+/// `99 % within 10 ms`, or that each client has its own promise.
+fn promise(needs: &[ClientNeed]) -> String {
+    let of = |need: &ClientNeed| (need.fraction, need.within_ms);
+    let Some(first) = needs.first() else { return "nothing".into() };
+    let same = needs.iter().all(|need| of(need) == of(first));
+    let one = format!("{} within {}", promised(first.fraction), bound(first.within_ms));
+    match (needs.len(), same) {
+        (1, _) => one,
+        (clients, true) => format!("{one} for each of {clients} clients"),
+        (clients, false) => format!("what each of {clients} clients is promised"),
+    }
+}
+
+/// What to buy, in a sentence.
+pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], drives_max: usize) -> String {
+    let promise = promise(needs);
+    let Some(best) = rows.first().filter(|row| row.drives.is_some()) else {
+        return format!(
+            "Nothing that was tried keeps {promise}, with up to {}.",
+            counted(drives_max as u64, "drive")
+        );
+    };
+    let with = match (best.cache_drives, &best.cache_drive) {
+        (0, _) | (_, None) => String::new(),
+        (caches, Some(name)) => format!(" with {caches} {name}"),
+    };
+    let spare = match best.spare_drives {
+        0 => String::new(),
+        spare => format!(", {spare} spare"),
+    };
+    let price = price(best).map_or(String::new(), |price| format!(", for {}", price.text()));
+    format!(
+        "Buy {} {}{with} ({}){spare}{price}, to keep {promise}.",
+        best.drives.unwrap_or(0),
+        best.drive,
+        best.layout.name(),
+    )
+}

@@ -1,0 +1,251 @@
+//! The verb `plan buy`.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::{AskError, Choice, Share, Value, positive_duration};
+use forebay_core::Nanos;
+use forebay_trace::streams::StreamBy;
+
+use super::{Answer, By, Candidate, Configuration, Layout, Prices, Promise, Question, Sharing};
+use super::{answer, page};
+use crate::devices;
+use crate::error::Error;
+use crate::input::Input;
+use crate::plan::capacity::By as Volumes;
+use crate::plan::consolidate::Begin;
+use crate::progress::Told;
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
+
+forebay_ask::ask! {
+    /// Find which drives to buy, how many and in which layout, to keep promises to clients
+    ///
+    /// Every number of each drive in each layout is simulated, from the smallest, until one keeps the promises. For all
+    /// bundled drives and layouts that takes minutes, so name the drives and layouts that you would buy.
+    pub struct BuyAsk("plan buy") {
+        /// The clients' traces
+        traces: Vec<TraceInput> [.positional().at_least_one()],
+        /// Make each volume of the traces a client, which may have a promise of its own
+        by: Option<Volumes>,
+        /// Keep the clock that the traces share: each client begins when it was recorded
+        keep_times: bool,
+        /// The time within which to answer
+        within: Nanos = "10ms",
+        /// The share of each client's requests to answer in time
+        fraction: Share = "0.99",
+        /// A client's own promise, as in web=5ms:0.999; may be repeated. In Python also a dict as {"web": ("5ms", 0.999)}
+        promise: Vec<OwnPromise> [.repeated()],
+        /// How many times as much data and as many requests per second there will be
+        growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
+        /// Spare drives that stand ready to replace one that fails
+        spare: u16 = "0" [.between(0.0, 1024.0)],
+        /// Only layouts in which any so many drives may fail without loss
+        survives: u16 = "0" [.between(0.0, 2.0)],
+        /// Your prices, a TOML file (docs/plan-buy.md)
+        prices: Option<PathBuf>,
+        /// The drives to try: bundled ones or device files
+        device: Vec<String> [.word("DEVICE").otherwise("all bundled drives")],
+        /// The layouts to try: single, mirror, raid6, flash-cache, volume-mirror, volume-raid6, adaptive
+        layout: Vec<Layout> [.otherwise("all layouts")],
+        /// Whether clients share drives
+        clients: Shared = "both",
+        /// The flash drive that disks share as a cache
+        flash: String = "d7-p5520" [.word("DEVICE")],
+        /// The scheduler of each disk; flash drives have none
+        policy: String = "mq-deadline" [.word("POLICY")],
+        /// The most drives to try
+        devices_max: u16 = "64" [.between(1.0, 1024.0)],
+        /// Write the configuration into this folder: setup.sh, serve.toml, cgroup.txt, dmclock.txt
+        configure: Option<PathBuf> [.word("DIR")],
+        /// Also write the answer as an HTML report
+        report: Option<PathBuf> [.short('o')],
+        /// Trust the traces' times even if their clocks seem too coarse for the promises
+        trust_times: bool,
+        source: SourceAsk,
+    }
+}
+
+/// A promise to one client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnPromise {
+    client: String,
+    promise: Promise,
+}
+
+impl Value for OwnPromise {
+    const WORD: &'static str = "CLIENT=TIME:SHARE";
+    const PYTHON: &'static str = "str | Mapping[str, tuple[str, str | float]]";
+
+    fn parse(text: &str) -> Result<OwnPromise, String> {
+        let wrong = || format!("got '{text}', expected CLIENT=TIME:SHARE, as in web=5ms:0.999");
+        // A name may have any character; a promise has no '='.
+        let (client, promised) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let (within, fraction) = promised.split_once(':').ok_or_else(wrong)?;
+        let promise = Promise { within: positive_duration(within)?, fraction: fraction.parse()? };
+        Ok(OwnPromise { client: client.to_string(), promise })
+    }
+}
+
+impl Value for Layout {
+    const WORD: &'static str = "LAYOUT";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "single", about: "stripes over all drives, each byte once" },
+        Choice { name: "mirror", about: "two copies, written in place" },
+        Choice { name: "raid6", about: "four chunks and two parities, written in place" },
+        Choice { name: "flash-cache", about: "stripes over disks that share flash as a cache" },
+        Choice { name: "volume-mirror", about: "a volume with two copies" },
+        Choice { name: "volume-raid6", about: "a volume of four chunks and two parities" },
+        Choice { name: "adaptive", about: "a volume of RAID 6 and three copies, as writes pay" },
+    ];
+
+    fn parse(text: &str) -> Result<Layout, String> {
+        Layout::named(text).ok_or_else(|| {
+            let names = Layout::ALL.map(Layout::name).join(", ");
+            format!("got '{text}', expected one of {names}")
+        })
+    }
+}
+
+/// Which sharing is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shared(&'static [Sharing]);
+
+impl Value for Shared {
+    const WORD: &'static str = "SHARING";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "shared", about: "all clients share all drives" },
+        Choice { name: "apart", about: "each client has drives of its own" },
+        Choice { name: "both", about: "try both" },
+    ];
+
+    fn parse(text: &str) -> Result<Shared, String> {
+        match text {
+            "shared" => Ok(Shared(&[Sharing::Shared])),
+            "apart" => Ok(Shared(&[Sharing::Apart])),
+            "both" => Ok(Shared(&[Sharing::Shared, Sharing::Apart])),
+            _ => Err(format!("got '{text}', expected shared, apart or both")),
+        }
+    }
+}
+
+impl Verb for BuyAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        self.traces.iter().collect()
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        let devices = self.device.iter().chain([&self.flash]);
+        let devices = devices.map(|device| devices::file_of(device));
+        devices.chain(self.prices.as_deref()).collect()
+    }
+
+    fn report(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        if let Some(folder) = &self.configure {
+            Configuration::check(folder)?;
+        }
+        let own = self.own_promises()?;
+        let drives = self.drives()?;
+        let flash = Candidate::open(&self.flash)?;
+        let names = drives.iter().chain([&flash]).map(|one| one.device.name.clone());
+        let names: Vec<String> = names.collect();
+        let prices = self.prices.as_ref().map(|path| Prices::read(path, &names)).transpose()?;
+        let mut inputs: Vec<Input> = Vec::new();
+        for trace in &self.traces {
+            inputs.push(self.source.read(trace, StreamBy::default(), session)?);
+        }
+        let layouts = match self.layout.as_slice() {
+            [] => &Layout::ALL[..],
+            some => some,
+        };
+        let question = Question {
+            promise: Promise { within: self.within, fraction: self.fraction },
+            own: &own,
+            by: self.by.map_or(By::Trace, |_| By::Volume),
+            begin: if self.keep_times { Begin::OwnClocks } else { Begin::Together },
+            trust_times: self.trust_times,
+            growth: self.growth,
+            spare: self.spare.into(),
+            survives: self.survives.into(),
+            drives: &drives,
+            layouts,
+            flash: &flash,
+            scheduler: &self.policy,
+            drives_max: self.devices_max.into(),
+            sharings: self.clients.0,
+            prices: &prices.unwrap_or_default(),
+        };
+        session.begin("simulating", None);
+        let answer = answer(&inputs, &question, &mut |told: &Told| session.progress(told))?;
+        warn_all(session, Path::new(""), &answer.cautions);
+        let written = self.configured(&answer, session)?;
+        Answered::new(&answer, page::page(&answer, written))
+    }
+}
+
+impl BuyAsk {
+    /// Clients' own promises, each once.
+    fn own_promises(&self) -> Result<Vec<(String, Promise)>, Error> {
+        let own = || self.promise.iter();
+        for OwnPromise { client, .. } in own() {
+            let times = own().filter(|other| other.client == *client).count();
+            if times > 1 {
+                let said = format!("got {client} {times} times, expected each client once");
+                return Err(AskError::new("promise", said).into());
+            }
+        }
+        Ok(own().map(|own| (own.client.clone(), own.promise)).collect())
+    }
+
+    fn drives(&self) -> Result<Vec<Candidate>, Error> {
+        let bundled = || devices::list().map(|all| all.into_iter().map(|one| one.name).collect());
+        let names: Vec<String> = match self.device.as_slice() {
+            [] => bundled()?,
+            some => some.to_vec(),
+        };
+        names.iter().map(|name| Candidate::open(name)).collect()
+    }
+
+    /// Writes the configuration, if it was asked for and there is one. What was written.
+    fn configured(
+        &self,
+        answer: &Answer,
+        session: &mut dyn Session,
+    ) -> Result<Option<String>, Error> {
+        let Some(folder) = &self.configure else { return Ok(None) };
+        let Some(configuration) = &answer.configuration else {
+            session
+                .warn(folder, "the configuration is not written, since nothing keeps the promise");
+            return Ok(None);
+        };
+        let replaces =
+            if folder.join("setup.sh").is_file() { ", replacing older files" } else { "" };
+        configuration.write(folder, &kept(self))?;
+        Ok(Some(format!("The configuration was written to {}{replaces}.", folder.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_layout_is_a_choice() {
+        let names: Vec<&str> = Layout::CHOICES.iter().map(|choice| choice.name).collect();
+        assert_eq!(names, Layout::ALL.map(Layout::name));
+        assert!(names.iter().all(|name| Layout::parse(name).is_ok()));
+    }
+
+    #[test]
+    fn a_clients_promise_is_read_from_behind_its_name() {
+        let own = OwnPromise::parse("a=b=5ms:99.9%").unwrap();
+        assert_eq!((own.client.as_str(), own.promise.within), ("a=b", Nanos::from_millis(5)));
+        for wrong in ["t.spc", "t.spc=5ms", "=5:0.9", "t=5ms:2"] {
+            assert!(OwnPromise::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

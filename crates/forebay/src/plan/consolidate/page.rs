@@ -1,0 +1,419 @@
+//! What a person reads of `plan consolidate`: what clients need together and alone, how their bursts meet, and who gets
+//! what.
+
+use forebay_core::Nanos;
+use forebay_show::figure::Unit;
+use forebay_show::html::bars::{self, Bar, Part};
+use forebay_show::html::paragraphs::called;
+use forebay_show::html::plot::Caption;
+use forebay_show::html::text::count;
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::plural::counted;
+use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+
+use super::bursts::bursts;
+use super::{Begin, Client, Consolidation, Shared};
+use crate::names;
+use crate::plan::arrival_times::ArrivalTimes;
+use crate::plan::capacity::Row;
+use crate::plan::costed::Costs;
+use crate::plan::costed::consolidate::Consolidation as SpeedConsolidation;
+use crate::quantities::{bound, promised, significant};
+
+/// What the page shows.
+pub(super) struct Shown<'a> {
+    /// When the clients' requests arrive.
+    pub(super) clients: &'a [&'a ArrivalTimes],
+    pub(super) begin: Begin,
+    /// How much later each begins than the one before it.
+    pub(super) shifts: &'a [Nanos],
+    pub(super) found: &'a Consolidation,
+}
+
+/// Colors of clients; those from the last color on share it.
+pub(super) const COLORS: usize = 9;
+/// Clients that have a part of a bar each; the others share one.
+const PARTS_MAX: usize = 40;
+/// Promises that have pictures.
+const PROMISES_MAX: usize = 4;
+
+/// The page of capacities of servers of constant rate.
+pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
+    let found = shown.found;
+    let clients = found.clients.len();
+    let requests: u64 = found.clients.iter().map(|client| client.requests).sum();
+    let saves = found.rows.iter().any(|row| row.every_client_iops < row.sum_iops);
+    let mut page = Page {
+        title: called("Consolidation", &[&format!("{clients} clients")]),
+        verdict: match saves {
+            true => Verdict::new(Tone::Good, "Sharing saves capacity"),
+            false => Verdict::new(Tone::Calm, "Sharing saves nothing"),
+        },
+        headline: found.rows.first().map_or(String::new(), |row| {
+            let needs = [row.merged_iops, row.sum_iops, row.every_client_iops];
+            let [together, alone, each] = needs.map(|iops| iops.to_string());
+            let promise = promise(row.fraction, row.within_ms, row.shift_s);
+            headline(clients, [&format!("{together} IOPS"), &alone, &each], &promise)
+        }),
+        about: vec![
+            ("Clients".into(), format!("{clients} with {}", counted(requests, "request"))),
+            ("They begin".into(), begin(shown)),
+        ],
+        ..Page::default()
+    };
+    let mut blocks: Vec<Block> = needs(found);
+    blocks.push(Block::Table(together(found)));
+    blocks.push(Block::Text(WORDS.into()));
+    page.add("What they need together, in IOPS", Place::FirstScreen, blocks);
+    page.add_notes("Do not let them share", Place::FirstScreen, harm(found));
+    page.add_notes("Keep in mind", Place::FirstScreen, found.cautions.clone());
+    page.add("How their bursts meet", Place::Detail, bursts(shown));
+    let alone = Block::Table(alone(&found.clients));
+    page.add("What each client needs alone, in IOPS", Place::Detail, vec![alone]);
+    let title = "What each client gets of its own at what they need together";
+    page.add(title, Place::Detail, vec![Block::Table(shares(found))]);
+    let blocks = vec![Block::Text(SHAPED.into()), Block::Table(shaped(found))];
+    page.add("What they need if each is shaped by itself, in IOPS", Place::Detail, blocks);
+    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page
+}
+
+const WORDS: &str = "Worst: the client that gets the smallest share of its own. Each kept: enough to keep the promise to \
+    every client.";
+
+const SHAPED: &str = "Each client is shaped by itself, and all requests that its shaper lets in (Q1) are answered in time.";
+
+const HOW: &str = "Together: enough for the promised share of all requests, whosever they are. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
+    answer in time. Together, requests of clients that burst are put aside first, so such a client may get less than its \
+    share.";
+
+/// What clients need `together`, `alone` in all, and so that the promise is kept to `each`.
+fn headline(clients: usize, [together, alone, each]: [&str; 3], promise: &str) -> String {
+    format!(
+        "{clients} clients need {together} together, {alone} alone, for {promise}; each keeps its promise at {each}."
+    )
+}
+
+fn promise(fraction: f64, within_ms: f64, shift_s: f64) -> String {
+    let shift = if shift_s == 0.0 { String::new() } else { format!(", {}", apart(shift_s)) };
+    format!("{} within {}{shift}", promised(fraction), bound(within_ms))
+}
+
+pub(super) fn apart(shift_s: f64) -> String {
+    if shift_s == 0.0 { "not shifted".into() } else { format!("{} apart", bound(shift_s * 1e3)) }
+}
+
+fn begin(shown: &Shown<'_>) -> String {
+    let when = match shown.begin {
+        Begin::Together => "at the same time",
+        Begin::AsRecorded | Begin::OwnClocks => "when they were recorded",
+    };
+    let shifts: Vec<String> = shown.shifts.iter().map(|shift| apart(shift.as_secs_f64())).collect();
+    match shown.shifts {
+        [Nanos::ZERO] | [] => when.to_string(),
+        _ => format!("{when}, {}", shifts.join(", then ")),
+    }
+}
+
+/// Promises for which sharing takes more than servers of their own.
+fn harm(found: &Consolidation) -> Vec<String> {
+    let rows = found.rows.iter().filter(|row| row.every_client_iops > row.sum_iops);
+    let harmed: Vec<String> =
+        rows.map(|row| promise(row.fraction, row.within_ms, row.shift_s)).collect();
+    let said = format!(
+        "Keeping the promise to each client takes more than all need alone ({}): do not let them share, or shape \
+         each by itself.",
+        harmed.join("; ")
+    );
+    if harmed.is_empty() { Vec::new() } else { vec![said] }
+}
+
+/// The class of a client's color, by its place.
+pub(super) fn color(client: usize) -> String {
+    format!("k{}", client.min(COLORS - 1))
+}
+
+/// What clients are called: their number, and as much of their trace's path as tells it from the others'.
+pub(super) fn client_names(clients: &[Client]) -> Vec<String> {
+    let traces: Vec<&str> = clients.iter().map(|client| client.trace.as_str()).collect();
+    names::clients(&traces)
+}
+
+/// Whose color is whose.
+pub(super) fn legend(clients: &[Client]) -> Block {
+    let last = COLORS - 1;
+    let names = client_names(clients).into_iter().enumerate().take(COLORS);
+    let names = names.map(|(at, name)| match at == last && clients.len() > COLORS {
+        true => (color(at), "all others".to_string()),
+        false => (color(at), format!("client {name}")),
+    });
+    Block::Legend(names.collect())
+}
+
+/// What each promise takes of clients alone, stacked, beside what it takes together.
+fn needs(found: &Consolidation) -> Vec<Block> {
+    let mut shown = Vec::new();
+    let called = client_names(&found.clients);
+    let promises = found.clients.first().map_or(0, |client| client.rows.len()).max(1);
+    for (at, row) in found.rows.iter().enumerate().take(PROMISES_MAX) {
+        let part = |(place, client): (usize, &Client)| {
+            let need = client.rows.get(at % promises)?.capacity_iops;
+            let told = format!("client {} alone: {} IOPS", called[place], count(need));
+            Some(Part { class: color(place), size: need as f64, told, label: count(need) })
+        };
+        let mut alone: Vec<Part> =
+            found.clients.iter().enumerate().take(PARTS_MAX).filter_map(part).collect();
+        let rest = found.clients.get(PARTS_MAX..).unwrap_or(&[]);
+        let rest_iops: u64 = rest
+            .iter()
+            .filter_map(|client| Some(client.rows.get(at % promises)?.capacity_iops))
+            .sum();
+        if !rest.is_empty() {
+            let (clients, label) = (count(rest.len() as u64), count(rest_iops));
+            let told = format!("{clients} more clients, each alone: {label} IOPS in all");
+            alone.push(Part { class: color(PARTS_MAX), size: rest_iops as f64, told, label });
+        }
+        let sum = format!("{} in all", count(row.sum_iops));
+        shown.push(Bar {
+            name: promise(row.fraction, row.within_ms, row.shift_s),
+            parts: alone,
+            total: sum,
+        });
+        let together = format!("{} together", count(row.merged_iops));
+        shown.push(Bar::single("", row.merged_iops as f64, together, false));
+        let each = format!("{} kept to each", count(row.every_client_iops));
+        shown.push(Bar::single("", row.every_client_iops as f64, each, true));
+    }
+    let caption = Caption {
+        id: "needs",
+        title: "What clients need alone and together",
+        description: "For each promise three bars: what each client needs alone, stacked; what they need together; \
+                      and what keeps the promise to each of them. The tables below have the figures.",
+    };
+    let first = match found.rows.len() {
+        all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),
+        _ => String::new(),
+    };
+    let said = format!(
+        "<b>IOPS</b>: alone and stacked; together; and so that each client has its promise{first}"
+    );
+    let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: said }];
+    bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)
+}
+
+/// The promise of each row and, where clients begin at different times, by how much they are shifted.
+fn promises<'a>(
+    rows: impl Iterator<Item = &'a Shared> + Clone,
+) -> (Vec<Column>, impl Fn(&Shared) -> Vec<Cell>) {
+    let is_shifted = rows.clone().any(|row| row.shift_s != 0.0);
+    let shift = is_shifted.then(|| Column::words("apart"));
+    let columns = [Column::words("IOPS for")].into_iter().chain(shift).collect();
+    let cells = move |row: &Shared| {
+        let shift = is_shifted.then(|| bound(row.shift_s * 1e3).into());
+        let promise = promise(row.fraction, row.within_ms, 0.0).into();
+        [promise].into_iter().chain(shift).collect()
+    };
+    (columns, cells)
+}
+
+fn together(found: &Consolidation) -> Table {
+    let iops = |head: &str| Column::of(head, Unit::Count);
+    let (columns, promise) = promises(found.rows.iter());
+    let mut table = Table::new(columns.into_iter().chain([
+        iops("alone"),
+        iops("together"),
+        Column::of("ratio", Unit::Number),
+        iops("worst"),
+        Column::of("it gets", Unit::Achieved),
+        iops("each kept"),
+    ]));
+    table.rows.extend(found.rows.iter().map(|row| {
+        TableRow::new(promise(row).into_iter().chain([
+            Cell::Value(row.sum_iops as f64),
+            capacity(row.merged_iops, row.merged_low_iops.zip(row.merged_high_iops)),
+            row.ratio.into(),
+            Cell::Value(row.worst_client as f64),
+            row.worst_fraction().into(),
+            Cell::Value(row.every_client_iops as f64),
+        ]))
+    }));
+    table
+}
+
+/// What keeps all that each client's own shaper lets in.
+fn shaped(found: &Consolidation) -> Table {
+    let (columns, promise) = promises(found.rows.iter());
+    let more = [Column::of("Q1s", Unit::Count), Column::of("ratio", Unit::Number)];
+    let mut table = Table::new(columns.into_iter().chain(more));
+    table.rows.extend(found.rows.iter().map(|row| {
+        let figures = [row.shaped_iops as f64, row.shaped_ratio].map(Cell::Value);
+        TableRow::new(promise(row).into_iter().chain(figures))
+    }));
+    table
+}
+
+fn alone(clients: &[Client]) -> Table {
+    let rows = clients.first().map_or(&[][..], |client| client.rows.as_slice());
+    let heads = rows.iter().map(|row| promise(row.fraction, row.within_ms, 0.0));
+    let heads = heads.map(|head| Column::of(head, Unit::Count));
+    let first = [
+        Column::words("client"),
+        Column::of("requests", Unit::Count),
+        Column::of("lasts", Unit::Seconds),
+    ];
+    let mut table = Table::new(first.into_iter().chain(heads));
+    let interval = |row: &Row| row.interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops));
+    table.rows.extend(clients.iter().zip(client_names(clients)).map(|(client, name)| {
+        let first = [name.into(), Cell::Value(client.requests as f64), client.duration_s.into()];
+        let needs = client.rows.iter().map(|row| capacity(row.capacity_iops, interval(row)));
+        TableRow::new(first.into_iter().chain(needs))
+    }));
+    table
+}
+
+/// What every client gets at what they need together.
+fn shares(found: &Consolidation) -> Table {
+    let heads = found.rows.iter().map(|row| promise(row.fraction, row.within_ms, row.shift_s));
+    let heads = heads.map(|head| Column::of(head, Unit::Achieved));
+    let mut table = Table::new([Column::words("client")].into_iter().chain(heads));
+    table.rows.extend(client_names(&found.clients).into_iter().enumerate().map(|(at, name)| {
+        let share = |row: &Shared| Cell::value(row.client_fractions.get(at).copied());
+        TableRow::new([name.into()].into_iter().chain(found.rows.iter().map(share)))
+    }));
+    table
+}
+
+/// A capacity, with its interval where there is one.
+fn capacity(iops: u64, interval: Option<(u64, u64)>) -> Cell {
+    let value = iops as f64;
+    interval.map_or(Cell::Value(value), |(low, high)| Cell::Interval {
+        value,
+        low: low as f64,
+        high: high as f64,
+    })
+}
+
+/// The page of speeds, where requests cost what their length takes.
+pub(super) fn of_cost(found: &SpeedConsolidation, costs: &Costs) -> Page {
+    let clients = found.clients.len();
+    let mut page = Page {
+        title: called("Consolidation", &[&format!("{clients} clients")]),
+        verdict: Verdict::new(Tone::Calm, "Clients together"),
+        headline: found.rows.first().map_or(String::new(), |row| {
+            let speeds = [row.merged_speed, row.sum_speed, row.shaped_speed];
+            let [together, alone, each] = speeds.map(significant);
+            let promise = promise(row.fraction, row.within_ms, row.shift_s);
+            headline(clients, [&format!("speed {together}"), &alone, &each], &promise)
+        }),
+        about: vec![("Clients".into(), clients.to_string()), ("Cost".into(), costs.unit())],
+        ..Page::default()
+    };
+    let heads = ["alone", "together", "ratio", "each kept"];
+    let heads = heads.map(|head| Column::of(head, Unit::Number));
+    let mut together = Table::new([Column::words("speed for")].into_iter().chain(heads));
+    together.rows.extend(found.rows.iter().map(|row| {
+        let figures = [row.sum_speed, row.merged_speed, row.ratio, row.shaped_speed];
+        let promise = promise(row.fraction, row.within_ms, row.shift_s);
+        TableRow::new([promise.into()].into_iter().chain(figures.map(Cell::Value)))
+    }));
+    let blocks = vec![Block::Table(together), Block::Text(format!("{}.", costs.unit()))];
+    page.add("The speeds that they need together", Place::FirstScreen, blocks);
+    let rows = found.clients.first().map_or(&[][..], |client| client.rows.as_slice());
+    let heads = rows.iter().map(|row| promise(row.fraction, row.within_ms, 0.0));
+    let heads = heads.map(|head| Column::of(head, Unit::Number));
+    let mut alone = Table::new([Column::words("client")].into_iter().chain(heads));
+    let traces: Vec<&str> = found.clients.iter().map(|of| of.about.trace.as_str()).collect();
+    alone.rows.extend(found.clients.iter().zip(names::clients(&traces)).map(|(client, name)| {
+        let speeds = client.rows.iter().map(|row| Cell::Value(row.speed));
+        TableRow::new([name.into()].into_iter().chain(speeds))
+    }));
+    page.add("The speed that each needs alone", Place::Detail, vec![Block::Table(alone)]);
+    page.add_notes("Keep in mind", Place::FirstScreen, found.cautions.clone());
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bursts::{STEPS, layers};
+    use super::*;
+    use crate::plan::capacity::Promises;
+    use crate::plan::consolidate::consolidate;
+    use std::path::PathBuf;
+
+    fn client(times: &[u64]) -> ArrivalTimes {
+        ArrivalTimes {
+            lengths: (512, 512),
+            path: PathBuf::from("t"),
+            whole: times.iter().copied().map(Nanos::from_secs).collect(),
+            volumes: Vec::new(),
+            notes: forebay_trace::Notes::default(),
+        }
+    }
+
+    fn found(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Consolidation {
+        let fractions = vec!["0.5".parse().unwrap(), "1".parse().unwrap()];
+        let promises = Promises { within: vec![Nanos::from_secs(1)], fractions };
+        consolidate(
+            clients,
+            Begin::Together,
+            shifts,
+            &promises,
+            None,
+            &mut crate::progress::unheard,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn each_layer_holds_the_requests_of_the_clients_before_it_too() {
+        let (a, b) = (client(&[10, 10, 18]), client(&[3, 7]));
+        let (clients, shifts) = ([&a, &b], [Nanos::ZERO, Nanos::from_secs(4)]);
+        let found = found(&clients, &shifts);
+        let begin = Begin::Together;
+        let page = Shown { clients: &clients, begin, shifts: &shifts, found: &found };
+        let at = |layer: &[u64; STEPS]| -> Vec<(usize, u64)> {
+            layer.iter().copied().enumerate().filter(|step| step.1 > 0).collect()
+        };
+        // From the first of each: 0, 0 and 8 s, and 0 and 4 s; the last is in the last step.
+        let (end, found) = layers(&page, Nanos::ZERO).unwrap();
+        assert_eq!((end, found.len()), (8.0, 2));
+        assert_eq!(at(&found[0]), [(0, 2), (399, 1)]);
+        assert_eq!(at(&found[1]), [(0, 3), (200, 1), (399, 1)]);
+        let (end, later) = layers(&page, Nanos::from_secs(6)).unwrap();
+        assert_eq!((end, at(&later[1])), (10.0, vec![(0, 2), (240, 1), (320, 1), (399, 1)]));
+        assert!(layers(&Shown { clients: &clients[..0], ..page }, Nanos::ZERO).is_none());
+    }
+
+    #[test]
+    fn clients_beyond_the_colors_share_the_last_one() {
+        let all: Vec<ArrivalTimes> = (0..12).map(|k| client(&[0, k + 1])).collect();
+        let clients: Vec<&ArrivalTimes> = all.iter().collect();
+        let shifts = [Nanos::ZERO];
+        let found = found(&clients, &shifts);
+        let begin = Begin::Together;
+        let page = Shown { clients: &clients, begin, shifts: &shifts, found: &found };
+        let (_, layers) = layers(&page, Nanos::ZERO).unwrap();
+        let sums: Vec<u64> = layers.iter().map(|layer| layer.iter().sum()).collect();
+        assert_eq!(sums, [2, 4, 6, 8, 10, 12, 14, 16, 24]);
+        let page = forebay_show::html::document(&of_rate(&page));
+        assert!(page.contains("all others") && !page.contains("</svg>client 9 "), "{page}");
+    }
+
+    #[test]
+    fn each_bar_is_of_its_own_promise() {
+        let (a, b) = (client(&[0; 10]), client(&[0; 4]));
+        let (clients, shifts) = ([&a, &b], [Nanos::ZERO, Nanos::from_secs(5)]);
+        let blocks = needs(&found(&clients, &shifts));
+        let Some(Block::Picture { svg: needs, .. }) = blocks.last() else { panic!("{blocks:?}") };
+        let told: Vec<&str> =
+            needs.split("alone: ").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+        // Half of ten and of four, then all of them, at either shift.
+        assert!(needs.contains("client 2 (t) alone: 4 IOPS"), "{needs}");
+        let (broad, slim) = told.split_at(8);
+        assert_eq!(broad, slim);
+        assert_eq!(
+            broad,
+            ["5 IOPS", "2 IOPS", "10 IOPS", "4 IOPS", "5 IOPS", "2 IOPS", "10 IOPS", "4 IOPS"]
+        );
+    }
+}

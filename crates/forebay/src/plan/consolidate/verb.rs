@@ -1,0 +1,128 @@
+//! The verb `plan consolidate`.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::{AskError, Delay, PartialShare, Share};
+use forebay_core::Nanos;
+
+use super::clients::{OneClient, clients};
+use super::page::{self, Shown};
+use super::{Begin, cautions, consolidate};
+use crate::error::Error;
+use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
+use crate::plan::capacity::{By, Promises, once};
+use crate::plan::confidence::Bootstrap;
+use crate::plan::costed::{self, Costs, Load};
+use crate::plan::read::read;
+use crate::progress::Told;
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
+
+forebay_ask::ask! {
+    /// Find what clients that share a server need together, and what each of them needs alone
+    pub struct ConsolidateAsk("plan consolidate") {
+        /// The clients' traces; a single trace is put together with itself
+        traces: Vec<TraceInput> [.positional().at_least_one()],
+        /// How much later each client begins than the one before it; each time given has an answer of its own
+        shift: Vec<Delay> [.otherwise("1s,100s for one trace, 0s for several")],
+        /// How many clients a single trace stands for
+        clients: Option<u16> [.between(2.0, 1000.0).otherwise("2").excludes(&["by"])],
+        /// Keep the clock that the traces share: each client begins when it was recorded
+        keep_times: bool,
+        /// Make each volume of a trace a client. Volumes keep the trace's clock
+        by: Option<By>,
+        /// Times within which to answer
+        within: Vec<Nanos> = "10ms",
+        /// Shares of all requests to answer in time
+        fraction: Vec<Share> = "1,0.9,0.95",
+        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// device, whose random reads set the cost. The answer is how many times as fast a server must be
+        cost_us: Option<String> [.word("COST").excludes(&["confidence"])],
+        /// Give every capacity a confidence interval of this level, by resampling the traces
+        confidence: Option<PartialShare>,
+        /// The seed of the resamples
+        seed: u64 = "1" [.requires("confidence")],
+        /// Also write the answer as an HTML report
+        report: Option<PathBuf> [.short('o')],
+        /// Trust the traces' times even if their clocks seem too coarse for the question
+        trust_times: bool,
+        source: SourceAsk,
+    }
+}
+
+/// Clients, and when they begin.
+struct Clients<C> {
+    each: Vec<C>,
+    /// How many clients each stands for.
+    copies: usize,
+    begin: Begin,
+    shifts: Vec<Nanos>,
+}
+
+impl<C: OneClient> Clients<C> {
+    fn all(&self) -> Vec<&C> {
+        self.each.iter().flat_map(|client| std::iter::repeat_n(client, self.copies)).collect()
+    }
+}
+
+impl Verb for ConsolidateAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        self.traces.iter().collect()
+    }
+
+    fn report(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        if let (Some(clients), several @ 2..) = (self.clients, self.traces.len()) {
+            let said = format!(
+                "got {clients} with {several} traces, expected one trace that stands for {clients}; leave it out, or \
+                 give one trace"
+            );
+            return Err(AskError::new("clients", said).into());
+        }
+        let promises = Promises::new(self.within.clone(), self.fraction.clone());
+        if let Some(cost) = &self.cost_us {
+            let costs = Costs::asked(cost)?;
+            let clients: Clients<Load> = self.read(session)?;
+            session.begin("searching for speeds", None);
+            let Clients { begin, shifts, .. } = &clients;
+            let (all, cost) = (clients.all(), costs.cost);
+            let found = costed::consolidate::consolidate(&all, *begin, shifts, &promises, cost)?;
+            return Answered::new(&found, page::of_cost(&found, &costs));
+        }
+        let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
+        let clients: Clients<ArrivalTimes> = self.read(session)?;
+        session.begin("searching for capacities", None);
+        let Clients { begin, shifts, .. } = &clients;
+        let (all, told) = (clients.all(), &mut |told: &Told| session.progress(told));
+        let found = consolidate(&all, *begin, shifts, &promises, bootstrap, told)?;
+        let shown = Shown { clients: &all, begin: *begin, shifts, found: &found };
+        Answered::new(&found, page::of_rate(&shown))
+    }
+}
+
+impl ConsolidateAsk {
+    fn read<C: OneClient>(&self, session: &mut dyn Session) -> Result<Clients<C>, Error> {
+        let by_volume = self.by.is_some();
+        let clock = Clock::of(self.within.iter().copied(), self.trust_times);
+        let traces = self.traces.iter();
+        let traces = traces.map(|trace| read::<C>(&self.source, trace, by_volume, clock, session));
+        let (each, begin) = clients(traces.collect::<Result<_, _>>()?, by_volume, self.keep_times)?;
+        let copies = match (each.len(), by_volume) {
+            (1, false) => usize::from(self.clients.unwrap_or(2)),
+            _ => 1,
+        };
+        let shifts = match (self.shift.is_empty(), copies) {
+            (false, _) => once(self.shift.iter().map(|shift| shift.0).collect()),
+            (true, 1) => vec![Nanos::ZERO],
+            (true, _) => vec![Nanos::from_secs(1), Nanos::from_secs(100)],
+        };
+        let clients = Clients { each, copies, begin, shifts };
+        let spans: Vec<Span<'_>> = clients.all().iter().map(|client| client.span()).collect();
+        warn_all(session, Path::new(""), &cautions(&spans, begin, &clients.shifts));
+        Ok(clients)
+    }
+}

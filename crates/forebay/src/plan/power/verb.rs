@@ -1,0 +1,111 @@
+//! The verb `plan power`.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::Share;
+use forebay_core::Nanos;
+use serde::Serialize;
+
+use super::page;
+use super::{Disk, Power, Question, power};
+use crate::devices;
+use crate::error::Error;
+use crate::plan::arrival_times::{ArrivalTimes, Clock};
+use crate::plan::read::read;
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
+
+forebay_ask::ask! {
+    /// Find how much energy a promise takes if pools of disks can be switched off
+    pub struct PowerAsk("plan power") {
+        /// The traces, each by itself
+        traces: Vec<TraceInput> [.positional().at_least_one()],
+        /// The disk: a bundled one, or a device file that has standby figures
+        device: String = "ultrastar-36z15" [.word("DEVICE")],
+        /// Requests per second of one disk
+        disk_iops: Option<u64> [.word("IOPS").between(1.0, 1e9).otherwise("random 4 KiB reads, simulated")],
+        /// Watts of a disk that is off; the paper assumes 0
+        off_w: Option<f64> [.word("WATTS").between(0.0, 1e6).otherwise("the disk's standby power")],
+        /// Disks in a pool
+        pool_disks: u64 = "4" [.between(1.0, 1e6)],
+        /// The time within which to answer
+        within: Nanos = "20ms",
+        /// The promised share of the requests of each epoch
+        fraction: Share = "0.99",
+        /// The share of all requests that the baseline has enough pools for
+        baseline_fraction: Share = "1",
+        /// How long pools stay as they are
+        epoch: Nanos = "1h",
+        /// How many past epochs a prediction considers; it takes the most that any of them needed
+        history: u16 = "1" [.word("EPOCHS").between(1.0, 65535.0)],
+        /// Also write the answer as an HTML report
+        report: Option<PathBuf> [.short('o')],
+        /// Trust the traces' times even if their clocks seem too coarse for the question
+        trust_times: bool,
+        source: SourceAsk,
+    }
+}
+
+/// What was asked, and the answer for each trace.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Answer {
+    pub(super) within_ms: f64,
+    pub(super) fraction: f64,
+    pub(super) baseline_fraction: f64,
+    pub(super) epoch_s: f64,
+    pub(super) traces: Vec<OfTrace>,
+}
+
+/// The answer for one trace.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct OfTrace {
+    pub(super) trace: String,
+    #[serde(flatten)]
+    pub(super) power: Power,
+}
+
+impl Verb for PowerAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        self.traces.iter().collect()
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        vec![devices::file_of(&self.device)]
+    }
+
+    fn report(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        let mut disk = Disk::open(&self.device, self.disk_iops)?;
+        disk.standby_w = self.off_w.unwrap_or(disk.standby_w);
+        let question = Question {
+            within: self.within,
+            fraction: self.fraction,
+            baseline: self.baseline_fraction,
+            epoch: self.epoch,
+            history: usize::from(self.history),
+            pool_disks: self.pool_disks,
+            disk,
+        };
+        let clock = Clock::of([self.within], self.trust_times);
+        let mut traces = Vec::new();
+        for trace in &self.traces {
+            let arrivals: ArrivalTimes = read(&self.source, trace, false, clock, session)?;
+            session.begin("switching pools", None);
+            let power = power(&arrivals, &question)?;
+            warn_all(session, trace.name(), power.epoch_caution().as_slice());
+            traces.push(OfTrace { trace: trace.name().display().to_string(), power });
+        }
+        let answer = Answer {
+            within_ms: self.within.as_millis_f64(),
+            fraction: self.fraction.as_f64(),
+            baseline_fraction: self.baseline_fraction.as_f64(),
+            epoch_s: self.epoch.as_secs_f64(),
+            traces,
+        };
+        Answered::new(&answer, page::page(&answer, &question))
+    }
+}

@@ -1,0 +1,223 @@
+//! What a person reads of `plan sla`.
+
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::html::bars::{self, Bar};
+use forebay_show::html::paragraphs::called;
+use forebay_show::html::plot::Caption;
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+
+use super::verb::Answer;
+use super::{Division, Kept, Price, Way};
+use crate::plan::costed::Costs;
+use crate::plan::costed::sla::Price as SpeedPrice;
+use crate::plan::page::{about_load, key, mean_rate};
+use crate::quantities::{bound, promised};
+
+/// The page of capacities of servers of constant rate.
+pub(super) fn of_rate(answer: &Answer) -> Page {
+    let price = &answer.price;
+    let verdict = match price.checked.as_ref().map(|checked| checked.kept) {
+        None => Verdict::new(Tone::Calm, "What the promise costs"),
+        Some(true) => Verdict::new(Tone::Good, "The promise is kept"),
+        Some(false) => Verdict::new(Tone::Warning, "The promise is broken"),
+    };
+    let mut about = about_load(&answer.trace, answer.requests, answer.duration_s);
+    let tiers: Vec<String> = price.least.tiers.iter().map(tier_in_words).collect();
+    about.push(("Promise".into(), tiers.join(", ")));
+    let mut page = Page {
+        title: called("Promise", &[&answer.trace]),
+        verdict,
+        headline: headline(price),
+        about,
+        ..Page::default()
+    };
+    page.key_figures = vec![
+        mean_rate(answer.requests, answer.duration_s),
+        key("smallest capacity", price.least.capacity_iops as f64, Unit::Iops),
+        key("floor for any scheduler", price.floor_iops as f64, Unit::Iops),
+    ];
+    // Who gives a capacity asks about that first.
+    let place = if price.checked.is_some() { Place::Detail } else { Place::FirstScreen };
+    if let Some(checked) = &price.checked {
+        let blocks = vec![Block::Text(check(checked)), Block::Table(tiers_of(checked))];
+        let title = format!("The tiers at the {} IOPS to check", checked.capacity_iops);
+        page.add(&title, Place::FirstScreen, blocks);
+    }
+    let ways = picture(price).into_iter().chain([Block::Table(ways(price))]).collect();
+    page.add("Ways to keep the promise", place, ways);
+    let title = format!("The tiers at the smallest capacity, {} IOPS", price.least.capacity_iops);
+    page.add(&title, place, vec![Block::Table(tiers_of(&price.least))]);
+    page.add_notes("Keep in mind", Place::FirstScreen, price.cautions.clone());
+    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page
+}
+
+const HOW: &str = "Requests that the server of one tier cannot answer in time go to the server of the next tier. Three ways \
+    are compared: separate servers, where tiers may share one; one server that takes requests as they come; and one server \
+    on which Miser lends the slack of early tiers to later ones. Below the capacity that the most expensive tier needs \
+    alone, no scheduler keeps the promise.";
+
+fn tier_in_words(tier: &Kept) -> String {
+    format!("{} within {}", promised(tier.fraction), bound(tier.within_ms))
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Way::Fcfs => "one server, first come, first served",
+            Way::Miser => "one server with Miser",
+            Way::SeparateServers => "separate servers",
+        }
+    }
+}
+
+fn headline(price: &Price) -> String {
+    let (least, way) = (price.least.capacity_iops, price.least.way.name());
+    let floor = price.floor_iops;
+    match &price.checked {
+        Some(checked) if checked.kept => format!(
+            "{} IOPS keep the promise on {}; the smallest capacity is {least} IOPS, on {way}.",
+            checked.capacity_iops,
+            match checked.way {
+                Way::Fcfs => "one server",
+                way => way.name(),
+            },
+        ),
+        Some(checked) => format!(
+            "{} IOPS do not keep the promise; it takes {least} IOPS on {way}.",
+            checked.capacity_iops
+        ),
+        None if floor < least => {
+            format!("{least} IOPS keep the promise on {way}; below {floor} IOPS no scheduler does.")
+        }
+        None => format!("{least} IOPS keep the promise on {way}; no scheduler does with less."),
+    }
+}
+
+/// What the table of the tiers at the capacity to check shows.
+fn check(checked: &Division) -> String {
+    match checked.kept {
+        true => format!("On {}:", checked.way.name()),
+        false => "No way to serve the requests keeps it. On separate servers:".to_string(),
+    }
+}
+
+/// The ways that were tried and what each takes, the cheapest first; none where no capacity is enough.
+fn tried(price: &Price) -> Vec<(Way, Option<u64>)> {
+    let mut tried =
+        vec![(Way::Fcfs, price.fcfs_iops), (Way::SeparateServers, Some(price.separate_iops))];
+    tried.extend(price.miser_iops.map(|iops| (Way::Miser, Some(iops))));
+    tried.sort_by_key(|(way, iops)| (iops.unwrap_or(u64::MAX), *way != price.least.way));
+    tried
+}
+
+fn picture(price: &Price) -> Option<Block> {
+    let bar = |(way, iops): (Way, Option<u64>)| {
+        let size = iops? as f64;
+        let total = Figure::new(size, Unit::Iops).text();
+        Some(Bar::single(way.name(), size, total, way == price.least.way))
+    };
+    let bars: Vec<Bar> = tried(price).into_iter().filter_map(bar).collect();
+    let caption = Caption {
+        id: "ways",
+        title: "What each way to keep the promise takes",
+        description: "A bar for each way, as long as the capacity it takes; the table below has the figures.",
+    };
+    let floor = (price.floor_iops as f64, format!("no scheduler below {}", price.floor_iops));
+    let svg = bars::picture(&caption, &bars, Some(&floor))?;
+    let caption = "<b>Capacity</b>; below the line no scheduler keeps the promise".into();
+    Some(Block::Picture { svg, caption })
+}
+
+fn ways(price: &Price) -> Table {
+    let mut table = Table::new([
+        Column::words("way to keep the promise"),
+        Column::of("smallest capacity", Unit::Iops),
+    ]);
+    table.rows.extend(tried(price).into_iter().map(|(way, iops)| {
+        let is_least = way == price.least.way;
+        let mark = if is_least { RowMark::Best("least".into()) } else { RowMark::Plain };
+        let iops = iops.map_or("more than any".into(), |iops| Cell::Value(iops as f64));
+        Row { mark, cells: vec![way.name().into(), iops] }
+    }));
+    table
+}
+
+fn tiers_of(division: &Division) -> Table {
+    let mut table = Table::new([
+        Column::words(format!("at {} IOPS", division.capacity_iops)),
+        Column::of("promised", Unit::Promise),
+        Column::of("answered", Unit::Achieved),
+        Column::words("kept"),
+        Column::of("server", Unit::Iops),
+    ]);
+    table.rows.extend(division.tiers.iter().map(|tier| {
+        Row::new([
+            format!("within {}", bound(tier.within_ms)).into(),
+            tier.fraction.into(),
+            tier.achieved_fraction.into(),
+            if tier.kept { "yes" } else { "no" }.into(),
+            server(tier, division.way),
+        ])
+    }));
+    table
+}
+
+/// The capacity of a tier's server, or in words which other server keeps the tier.
+fn server(tier: &Kept, way: Way) -> Cell {
+    match (tier.share_iops, way) {
+        (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),
+        (None, Way::SeparateServers) => "with the tier before".into(),
+        (None, Way::Fcfs | Way::Miser) => "one for all".into(),
+    }
+}
+
+/// The page of speeds, where requests cost what their length takes.
+pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
+    let mut page = Page {
+        title: called("Promise", &[&price.about.trace]),
+        verdict: Verdict::new(Tone::Calm, "What the promise costs"),
+        headline: format!(
+            "Speed {} keeps the promise on one server, first come, first served; below speed {} no scheduler does.",
+            price.fcfs_speed, price.floor_speed
+        ),
+        about: vec![("Trace".into(), price.about.trace.clone()), ("Cost".into(), costs.unit())],
+        ..Page::default()
+    };
+    let mut table = Table::new([
+        Column::words("tier"),
+        Column::of("promised", Unit::Promise),
+        Column::of("answered at that speed", Unit::Achieved),
+        Column::of("speed for this tier alone", Unit::Number),
+    ]);
+    table.rows.extend(price.tiers.iter().map(|tier| {
+        Row::new([
+            format!("within {}", bound(tier.within_ms)).into(),
+            tier.fraction.into(),
+            tier.achieved_fraction.into(),
+            tier.alone_speed.into(),
+        ])
+    }));
+    let blocks = vec![Block::Table(table), Block::Text(costs.of(&price.about))];
+    page.add("The tiers at that speed", Place::FirstScreen, blocks);
+    page.add_notes("Keep in mind", Place::FirstScreen, price.cautions.clone());
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_without_a_server_of_its_own_says_which_it_shares() {
+        let of = |share_iops, way| {
+            let (within_ms, fraction, achieved_fraction) = (1.0, 1.0, 1.0);
+            server(&Kept { within_ms, fraction, share_iops, achieved_fraction, kept: true }, way)
+        };
+        assert_eq!(of(Some(5), Way::SeparateServers), Figure::new(5.0, Unit::Iops).into());
+        assert_eq!(of(None, Way::SeparateServers), "with the tier before".into());
+        assert_eq!(of(None, Way::Fcfs), "one for all".into());
+        assert_eq!(of(None, Way::Miser), "one for all".into());
+    }
+}

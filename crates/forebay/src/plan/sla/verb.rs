@@ -1,0 +1,126 @@
+//! The verb `plan sla`.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::{AskError, Given, Input, Value};
+use forebay_core::rtt::RATE_MAX_IOPS;
+use serde::Serialize;
+
+use super::page;
+use super::{Price, Sla, price};
+use crate::error::Error;
+use crate::plan::arrival_times::{ArrivalTimes, Clock};
+use crate::plan::costed::{self, Costs, Load};
+use crate::plan::read::read;
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb};
+
+forebay_ask::ask! {
+    /// Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and 99 % within 50 ms
+    pub struct SlaAsk("plan sla") {
+        /// The promise: a TOML file with [[tier]], fraction = 0.99 and within_ms = 50 for each tier. In Python also a
+        /// list of (fraction, milliseconds)
+        promise: PromiseInput [.positional()],
+        /// The trace; - is standard input
+        trace: TraceInput [.positional()],
+        /// Also check the promise at this capacity, in requests per second
+        capacity: Option<u64> [.word("IOPS").between(1.0, RATE_MAX_IOPS as f64)],
+        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// device, whose random reads set the cost. The answer is how many times as fast one server must be, first
+        /// come, first served
+        cost_us: Option<String> [.word("COST").excludes(&["capacity"])],
+        /// Also write the answer as an HTML report
+        report: Option<PathBuf> [.short('o')],
+        /// Trust the trace's times even if its clock seems too coarse for the question
+        trust_times: bool,
+        source: SourceAsk,
+    }
+}
+
+/// A promise as it is given.
+#[derive(Clone, Debug)]
+pub enum PromiseInput {
+    /// The file that holds it.
+    File(PathBuf),
+    /// Its tiers as (fraction, milliseconds).
+    Tiers(Vec<(f64, f64)>),
+}
+
+impl PromiseInput {
+    fn read(&self) -> Result<Sla, Error> {
+        match self {
+            PromiseInput::File(path) => Sla::open(path),
+            PromiseInput::Tiers(tiers) => {
+                Sla::new(tiers).map_err(|error| AskError::new("promise", error.to_string()).into())
+            }
+        }
+    }
+}
+
+impl Value for PromiseInput {
+    const WORD: &'static str = "PROMISE";
+    const PYTHON: &'static str =
+        "str | PathLike[str] | tuple[float, float] | Sequence[tuple[float, float]]";
+
+    fn parse(text: &str) -> Result<PromiseInput, String> {
+        Ok(PromiseInput::File(text.into()))
+    }
+
+    fn of_object(input: &Input, given: &Given) -> Option<Vec<PromiseInput>> {
+        if let Some(paths) = given.as_object::<Vec<PathBuf>>(input.name) {
+            return Some(paths.iter().cloned().map(PromiseInput::File).collect());
+        }
+        let tiers = given.as_object::<Vec<(f64, f64)>>(input.name)?;
+        Some(vec![PromiseInput::Tiers(tiers.clone())])
+    }
+}
+
+/// What the promise costs, and of which trace.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Answer {
+    pub(super) trace: String,
+    pub(super) requests: u64,
+    /// From the first request to the last.
+    pub(super) duration_s: f64,
+    #[serde(flatten)]
+    pub(super) price: Price,
+}
+
+impl Verb for SlaAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        vec![&self.trace]
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        match &self.promise {
+            PromiseInput::File(path) => vec![path],
+            PromiseInput::Tiers(_) => Vec::new(),
+        }
+    }
+
+    fn report(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        let promise = self.promise.read()?;
+        let clock = Clock::of(promise.within(), self.trust_times);
+        if let Some(cost) = &self.cost_us {
+            let costs = Costs::asked(cost)?;
+            let load: Load = read(&self.source, &self.trace, false, clock, session)?;
+            session.begin("searching for the smallest speed", None);
+            let found = costed::sla::price(&load, costs.cost, &promise)?;
+            return Answered::new(&found, page::of_cost(&found, &costs));
+        }
+        let arrivals: ArrivalTimes = read(&self.source, &self.trace, false, clock, session)?;
+        session.begin("searching for the smallest capacity", None);
+        let answer = Answer {
+            trace: self.trace.name().display().to_string(),
+            requests: arrivals.requests(),
+            duration_s: arrivals.duration().as_secs_f64(),
+            price: price(&arrivals, &promise, self.capacity)?,
+        };
+        Answered::new(&answer, page::of_rate(&answer))
+    }
+}
