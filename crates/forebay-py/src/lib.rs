@@ -45,6 +45,38 @@ use forebay::plan::sla::SlaAsk;
 use forebay::simulate::SimulateAsk;
 use pyo3::prelude::*;
 
+/// Every declared verb, once for the functions and once for their stubs.
+macro_rules! verbs {
+    ($($verb:ty),* $(,)?) => {
+        fn add_verbs(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(asked::add::<$verb>(module)?;)*
+            Ok(())
+        }
+
+        fn stubs() -> Vec<String> {
+            vec![$(asked::stub::<$verb>()),*]
+        }
+    };
+}
+
+verbs! {
+    BuyAsk,
+    CacheAsk,
+    CapacityAsk,
+    CompareAsk,
+    ConsolidateAsk,
+    ConvertAsk,
+    DescribeAsk,
+    DeviceFitAsk,
+    DeviceImportAsk,
+    DeviceValidateAsk,
+    FitAsk,
+    GenerateAsk,
+    PowerAsk,
+    SimulateAsk,
+    SlaAsk,
+}
+
 /// Forebay's native half.
 #[pymodule]
 mod _forebay {
@@ -82,25 +114,7 @@ mod _forebay {
     /// The stubs of all declared verbs.
     #[pyfunction]
     fn declared_stubs() -> String {
-        [
-            asked::stub::<BuyAsk>(),
-            asked::stub::<CapacityAsk>(),
-            asked::stub::<ConsolidateAsk>(),
-            asked::stub::<CacheAsk>(),
-            asked::stub::<CompareAsk>(),
-            asked::stub::<ConvertAsk>(),
-            asked::stub::<DescribeAsk>(),
-            asked::stub::<DeviceFitAsk>(),
-            asked::stub::<DeviceImportAsk>(),
-            asked::stub::<DeviceValidateAsk>(),
-            asked::stub::<FitAsk>(),
-            asked::stub::<GenerateAsk>(),
-            asked::stub::<PowerAsk>(),
-            asked::stub::<SlaAsk>(),
-            asked::stub::<CapacityAsk>(),
-            asked::stub::<SimulateAsk>(),
-        ]
-        .join("\n")
+        super::stubs().join("\n")
     }
 
     #[pymodule_init]
@@ -108,21 +122,7 @@ mod _forebay {
         // A library that panics on damaged input is caught where it is called and told as an
         // error; any other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
-        asked::add::<BuyAsk>(module)?;
-        asked::add::<CacheAsk>(module)?;
-        asked::add::<CompareAsk>(module)?;
-        asked::add::<DescribeAsk>(module)?;
-        asked::add::<SimulateAsk>(module)?;
-        asked::add::<CapacityAsk>(module)?;
-        asked::add::<ConsolidateAsk>(module)?;
-        asked::add::<ConvertAsk>(module)?;
-        asked::add::<DeviceFitAsk>(module)?;
-        asked::add::<DeviceImportAsk>(module)?;
-        asked::add::<DeviceValidateAsk>(module)?;
-        asked::add::<FitAsk>(module)?;
-        asked::add::<GenerateAsk>(module)?;
-        asked::add::<PowerAsk>(module)?;
-        asked::add::<SlaAsk>(module)?;
+        super::add_verbs(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
