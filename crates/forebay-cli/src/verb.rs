@@ -151,7 +151,8 @@ fn argument(input: Input) -> Arg {
         Arity::List => argument = argument.action(ArgAction::Append),
         Arity::One | Arity::Optional => {}
     }
-    let word = match input.arity == Arity::List && !input.keeps_commas {
+    let is_separated = input.arity == Arity::List && !input.keeps_commas && !input.is_positional;
+    let word = match is_separated {
         true => format!("{},...", input.word),
         false => input.word.to_string(),
     };

@@ -89,7 +89,11 @@ fn default(input: &Input) -> String {
         (_, None) => "None".to_string(),
         (Arity::List, Some(texts)) => {
             let each: Vec<String> = texts.split(',').map(literal).collect();
-            format!("({},)", each.join(", "))
+            match each.as_slice() {
+                // Python drops the comma behind a tuple's only value in a signature.
+                [one] => one.clone(),
+                several => format!("({})", several.join(", ")),
+            }
         }
         (_, Some(text)) => literal(text),
     }
@@ -137,7 +141,9 @@ pub(crate) fn stub<V: Verb>() -> String {
             Arity::Flag => "bool".to_string(),
             Arity::One => each,
             Arity::Optional => format!("{each} | None"),
-            Arity::List if input.default.is_none() => format!("{each} | Sequence[{each}] | None"),
+            Arity::List if input.default.is_none() && !input.is_required() => {
+                format!("{each} | Sequence[{each}] | None")
+            }
             Arity::List => format!("{each} | Sequence[{each}]"),
         };
         let name = python_name(input.name);
