@@ -6,14 +6,24 @@ use super::Active;
 use crate::contract::request::{Op, Request};
 use crate::slab::Slab;
 
+/// Requests of one class are at most this long; those of the next may be four times as long.
+const SHORTEST_CLASS_BYTES: u32 = 4 << 10;
+const CLASSES: usize = 6;
+
 /// Longer requests are looked at one by one.
-const WIDE_BYTES: u32 = 4 << 20;
+const WIDE_BYTES: u32 = class_bytes(CLASSES - 1);
+
+/// Offset and key of active requests, by the class of their length: those that may reach into a request
+/// begin no further before it than their class is long.
+type ByAddress = [BTreeSet<(u64, u32)>; CLASSES];
 
 /// Active requests by address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlaps {
-    /// Offset and key of those that are not wide.
-    narrow: BTreeSet<(u64, u32)>,
+    /// Those that change data and are not wide, which all others have to look at.
+    changing: ByAddress,
+    /// Those that do not.
+    reading: ByAddress,
     wide: Vec<u32>,
     /// Kept for its room.
     pub(super) found: Vec<u32>,
@@ -24,7 +34,7 @@ impl Overlaps {
         match request.len {
             0 => {}
             len if len > WIDE_BYTES => self.wide.push(key),
-            _ => drop(self.narrow.insert((request.offset, key))),
+            _ => drop(self.class(request).insert((request.offset, key))),
         }
     }
 
@@ -32,29 +42,102 @@ impl Overlaps {
         match request.len {
             0 => {}
             len if len > WIDE_BYTES => self.wide.retain(|other| *other != key),
-            _ => drop(self.narrow.remove(&(request.offset, key))),
+            _ => drop(self.class(request).remove(&(request.offset, key))),
         }
+    }
+
+    fn class(&mut self, request: &Request) -> &mut BTreeSet<(u64, u32)> {
+        let class = (0..CLASSES - 1).find(|class| request.len <= class_bytes(*class));
+        let kind = if changes(request) { &mut self.changing } else { &mut self.reading };
+        &mut kind[class.unwrap_or(CLASSES - 1)]
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.narrow.is_empty() && self.wide.is_empty()
+        let mut narrow = self.changing.iter().chain(&self.reading);
+        narrow.all(BTreeSet::is_empty) && self.wide.is_empty()
     }
 
-    /// Adds those that `request` overlaps, where either changes the data, to `found`.
+    /// Adds those that `request` overlaps, where either changes the data, to `found`: by address, wide ones last.
     pub(super) fn find(&self, request: &Request, active: &Slab<Active>, found: &mut Vec<u32>) {
         if request.len == 0 {
             return;
         }
-        let from = request.offset.saturating_sub(u64::from(WIDE_BYTES));
-        let near = self.narrow.range((from, 0)..(request.end(), 0)).map(|&(_, key)| key);
+        let begun = found.len();
         let conflicting = |key: &u32| conflict(&active[*key].request, request);
-        found.extend(near.chain(self.wide.iter().copied()).filter(conflicting));
+        let reading = self.reading.iter().enumerate().filter(|_| changes(request));
+        for (class, narrow) in self.changing.iter().enumerate().chain(reading) {
+            let from = request.offset.saturating_sub(u64::from(class_bytes(class)));
+            let near = narrow.range((from, 0)..(request.end(), 0)).map(|&(_, key)| key);
+            found.extend(near.filter(conflicting));
+        }
+        found[begun..].sort_unstable_by_key(|key| (active[*key].request.offset, *key));
+        found.extend(self.wide.iter().copied().filter(conflicting));
     }
+}
+
+/// The longest request of a class.
+const fn class_bytes(class: usize) -> u32 {
+    SHORTEST_CLASS_BYTES << (2 * class)
+}
+
+fn changes(request: &Request) -> bool {
+    matches!(request.op, Op::Write | Op::Trim)
 }
 
 /// Whether two requests must keep their order.
 pub(super) fn conflict(a: &Request, b: &Request) -> bool {
-    let changes = |request: &Request| matches!(request.op, Op::Write | Op::Trim);
     (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NONE;
+    use super::*;
+    use crate::contract::request::Flags;
+    use crate::contract::time::Nanos;
+
+    /// What is found is what looking at all finds, by address, wide ones last.
+    #[test]
+    fn what_overlaps_is_found_in_order() {
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut overlaps = Overlaps::default();
+        let (mut active, mut keys) = (Slab::default(), Vec::new());
+        for id in 0..3_000 {
+            let len = [0, 1, 4_096, 4_097, 70_000, 1 << 20, WIDE_BYTES, WIDE_BYTES + 1];
+            let op = [Op::Read, Op::Read, Op::Write, Op::Trim, Op::Flush][random(5) as usize];
+            let (len, offset) = (len[random(8) as usize], random(3_000) * 4_096);
+            let (at, stream, lane, flags) = (Nanos(0), 0, 0, Flags::NONE);
+            let request = Request { at, offset, id, len, stream, lane, op, flags };
+            let mut found = vec![7];
+            overlaps.find(&request, &active, &mut found);
+            let of = |key: &u32| -> &Request { &active[*key].request };
+            let is_found = |key: &&u32| len > 0 && of(key).len > 0 && conflict(of(key), &request);
+            let sought = keys.iter().filter(is_found).copied();
+            let (mut sought, wide): (Vec<u32>, Vec<u32>) =
+                sought.partition(|key| of(key).len <= WIDE_BYTES);
+            sought.sort_by_key(|key| (of(key).offset, *key));
+            assert_eq!(found[1..], [sought, wide].concat());
+            let key = active.insert(Active {
+                request,
+                number: id,
+                blockers: 0,
+                not_before: Nanos::ZERO,
+                overlapped: NONE,
+                answer: NONE,
+                follower: NONE,
+            });
+            overlaps.insert(key, &request);
+            keys.push(key);
+            if keys.len() > 60 {
+                let gone = keys.remove(random(60) as usize);
+                let request = active.remove(gone).request;
+                overlaps.remove(gone, &request);
+            }
+        }
+    }
 }
