@@ -171,7 +171,7 @@ fn is_path(input: &Input) -> bool {
 
 impl<V: Verb> FromArgMatches for Asked<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let ask = read(&given(&V::inputs(), matches)).map_err(|error| refused::<V>(&error))?;
+        let ask = read(&given(&V::inputs(), matches)).map_err(|error| refused(&error))?;
         let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
         Ok(Asked { ask, format, is_explained: matches.get_flag(EXPLAIN) })
     }
@@ -205,7 +205,7 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
 }
 
 /// A refusal in the words of the command line.
-fn refused<V: Verb>(error: &AskError) -> clap::Error {
+fn refused(error: &AskError) -> clap::Error {
     let said = spelled(&error.to_string(), Spelling::Command);
     clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n"))
 }
