@@ -1,6 +1,6 @@
 """Anticipation: after a read the disk stays idle for a moment, if whoever read tends to go on nearby.
 
-    forebay.simulate(trace, device="st1000nm0011", policies=["anticipatory", Anticipating])
+    forebay.simulate(trace, device="st1000nm0011", policy=["anticipatory", Anticipating])
 
 A stream that reads one piece after the other has none waiting when its last one is done. Who serves another
 stream then moves the arm away and back again for each piece. Waiting costs little where the next piece comes

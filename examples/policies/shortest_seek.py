@@ -1,6 +1,6 @@
 """Shortest seek first: of all that wait, the nearest to where the disk stands goes next.
 
-    forebay.simulate(trace, device="st1000nm0011", policies=["noop", ShortestSeek])
+    forebay.simulate(trace, device="st1000nm0011", policy=["noop", ShortestSeek])
 
 What lies far away would starve while there is always something near, so whatever has waited for
 `bound_ms` goes first.

@@ -205,7 +205,7 @@ def run(case: Case) -> list[dict]:
             case.workload.path,
             device=device(case),
             flash=case.flash,
-            policies=[queueing(policy, case.disk) for policy in case.policies],
+            policy=[queueing(policy, case.disk) for policy in case.policies],
             replay=case.replay,
             intensity=case.intensity,
         )

@@ -53,7 +53,7 @@ def rows(claims, tracks: list[list[int]]) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         disk = Path(folder) / "example.toml"
         disk.write_text(DISK)
-        run = forebay.simulate(trace, device=disk, policies="noop").runs[0]
+        run = forebay.simulate(trace, device=disk, policy="noop").runs[0]
     flat = [track for visit in tracks for track in visit]
     terms = " + ".join(str(abs(b - a)) for a, b in zip(flat, flat[1:]) if a != b)
     crossed = run["avg_seek_tracks"] * run["head_movements"]

@@ -24,7 +24,7 @@ def simulate(case, policies):
         warnings.simplefilter("ignore", forebay.TraceWarning)
         options = {"device": device(case), "flash": case.flash, "replay": case.replay}
         options["intensity"] = case.intensity
-        return forebay.simulate(case.workload.path, policies=policies, **options)
+        return forebay.simulate(case.workload.path, policy=policies, **options)
 
 
 def moves(heads: list[dict], policy: str) -> tuple[int, int]:

@@ -173,7 +173,7 @@ def simulate(trace, policy: str = "noop", intensity: float = SATURATED, **more) 
     more = {"device": DISK, **more}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
-        return forebay.simulate(trace, policies=policy, intensity=intensity, **more).runs[0]
+        return forebay.simulate(trace, policy=policy, intensity=intensity, **more).runs[0]
 
 
 @kept

@@ -90,7 +90,7 @@ def run(units, chunks, outstanding: int, device: str, array: str, filled_bytes: 
 def simulated(writes: pa.Table, device: str, array: str) -> dict:
     """One run of an array that writes in place."""
     answer = forebay.simulate(writes, device=device, disks=DRIVES, replay="closed",
-                              policies=[f"array:{array}:update=in-place"])
+                              policy=[f"array:{array}:update=in-place"])
     return answer.runs[0]
 
 

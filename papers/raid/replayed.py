@@ -64,7 +64,7 @@ class Case:
 def one(case: Case) -> dict:
     """Its figures."""
     answer = forebay.simulate(case.trace.laid(case.seed), device=case.drive(), disks=cases.DRIVES,
-                              policies=[case.policy()])
+                              policy=[case.policy()])
     ran = answer.runs[0]
     return {**{key: ran[key] for key in FIGURES}, **{key: ran["placement"][key] for key in COUNTED}}
 

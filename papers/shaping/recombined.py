@@ -73,7 +73,7 @@ def spec(policy: str, cmin: int, within_ms: float, dependencies: bool = False) -
 
 def simulated(trace, device: str, policies: dict[str, str]) -> dict[str, Run]:
     """Runs by the names in `policies`."""
-    result = forebay.simulate(trace, device=device, policies=list(policies.values()))
+    result = forebay.simulate(trace, device=device, policy=list(policies.values()))
     points: dict[str, dict[str, list]] = {}
     for row in result.latencies.to_pyarrow().to_pylist():
         by_op = points.setdefault(row["policy"], {})

@@ -90,13 +90,21 @@ fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
         && !(least..=most).contains(&number)
     {
         let range = match most.is_finite() {
-            true => format!("from {least} to {most}"),
-            false => format!("of at least {least}"),
+            true => format!("from {} to {}", plain(least), plain(most)),
+            false => format!("of at least {}", plain(least)),
         };
         let said = format!("got '{text}', expected a number {range}");
         return Err(AskError::new(input.name, said));
     }
     Ok(value)
+}
+
+/// A limit as people write it: 4096, 1e-6.
+fn plain(limit: f64) -> String {
+    match limit.abs() {
+        size if size > 0.0 && !(1e-4..1e10).contains(&size) => format!("{limit:e}"),
+        _ => limit.to_string(),
+    }
 }
 
 impl<T: Value> Field for T {

@@ -20,7 +20,7 @@ const EACH: &[Examples] = &[
         "describe",
         &[
             "forebay describe mine.parquet",
-            "forebay describe mine.parquet --threads --limit 5",
+            "forebay describe mine.parquet --threads --limit 5 --explain",
             "zcat mine.csv.gz | forebay describe -      # from standard input",
         ],
     ),

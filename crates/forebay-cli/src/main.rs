@@ -7,10 +7,7 @@
 
 mod advise;
 mod array;
-mod cache;
 mod capture;
-mod compare;
-mod describe;
 mod device;
 mod examples;
 mod help;
@@ -25,7 +22,6 @@ mod progress;
 mod report_file;
 mod serve;
 mod setup;
-mod simulate;
 mod stdin;
 mod store;
 mod store_bench;
@@ -57,10 +53,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Advise(advise::Advise),
-    Describe(describe::Describe),
-    Simulate(simulate::Simulate),
-    Cache(cache::Cache),
-    Compare(compare::Compare),
+    Describe(verb::Asked<forebay::describe::DescribeAsk>),
+    Simulate(Box<verb::Asked<forebay::simulate::SimulateAsk>>),
+    Cache(verb::Asked<forebay::cache_curve::CacheAsk>),
+    Compare(verb::Asked<forebay::compare::CompareAsk>),
     Plan(plan::Plan),
     Convert(verb::Asked<ConvertAsk>),
     Fit(verb::Asked<FitAsk>),

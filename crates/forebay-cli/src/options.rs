@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use clap::Args;
-use forebay::cache_curve::{self, Curve, CurveOptions};
 use forebay::input::Input;
 use forebay::layout::Map;
 use forebay::model::open::open_any;
@@ -18,7 +17,6 @@ use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
-use forebay_trace::describe::{Description, Options, ThreadOptions};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
@@ -98,37 +96,6 @@ impl Reading {
     /// Reads the bundled sample.
     pub(crate) fn read_sample(&self) -> anyhow::Result<Input> {
         Ok(sample::read(self.stream_by, &mut untold)?)
-    }
-
-    /// The miss ratios of caches on the trace.
-    pub(crate) fn curve(&self, path: &Path, options: &CurveOptions) -> anyhow::Result<Curve> {
-        let progress = Progress::reading("reading", path);
-        let mut reader = self.source.open(path, progress.consumed())?;
-        let curve = cache_curve::curve(path, &mut *reader, options, &mut |records| {
-            progress.say(format!("reading {}: {records} requests", path.display()))
-        })?;
-        drop(progress);
-        say_notes(path, reader.notes());
-        Ok(curve)
-    }
-
-    /// Describes the trace, and its threads if asked for, without keeping it. What a user is to be told of its reading
-    /// stands in the description, and beside it.
-    pub(crate) fn describe(
-        &self,
-        path: &Path,
-        threads: Option<ThreadOptions>,
-    ) -> anyhow::Result<(Description, Notes)> {
-        let options = Options { stream_by: self.stream_by, threads };
-        let progress = Progress::reading("reading", path);
-        let (description, notes) = forebay::input::describe(
-            path,
-            &mut *self.source.open(path, progress.consumed())?,
-            options,
-            &mut |records| progress.say(format!("reading {}: {records} requests", path.display())),
-        )?;
-        drop(progress);
-        Ok((description, notes))
     }
 }
 

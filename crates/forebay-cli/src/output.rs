@@ -55,13 +55,6 @@ pub(crate) fn emphasised(text: &str) -> String {
     }
 }
 
-/// Values from 0 to 1 as a line of bars.
-pub(crate) fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let bar = |value: f64| BARS[((value.clamp(0.0, 1.0) * 8.0) as usize).min(7)];
-    values.into_iter().map(bar).collect()
-}
-
 /// `text` in lines no wider than the terminal, all but the first indented.
 pub(crate) fn wrapped(text: &str) -> String {
     prose::wrapped(text, columns().min(PROSE_COLUMNS))
@@ -254,10 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_of_many_parameters_has_lines_and_values_have_bars() {
+    fn a_policy_of_many_parameters_has_lines() {
         assert_eq!(super::in_lines("cfq:quantum=8"), "cfq:quantum=8");
         assert_eq!(super::in_lines("mq-deadline:queue=32:x=1"), "mq-deadline:\nqueue=32:\nx=1");
-        assert_eq!(super::sparkline([0.0, 0.5, 1.0, 2.0, -1.0]), "▁▅██▁");
     }
 
     /// So that no verb's JSON lacks its version.

@@ -46,7 +46,9 @@ impl<V: Verb> Asked<V> {
                 };
                 answered.page.leave_out_notes(&warned);
                 let text = terminal::text(&answered.page, output::columns(), extent);
-                Ok(output::print(&text)?)
+                let (headline, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+                let gap = if rest.is_empty() { "" } else { "\n\n" };
+                Ok(output::print(&format!("{}{gap}{rest}", output::emphasised(headline)))?)
             }
         }
     }

@@ -122,11 +122,11 @@ fn a_terminal_has_its_width_and_colours_unless_they_are_not_wanted() {
         shell::run(folder.root(), &text).unwrap()
     };
     let plain = shown("NO_COLOR=1");
-    assert!(!plain.contains(BOLD) && plain.contains("Take a cache of"), "{plain}");
+    assert!(!plain.contains(BOLD) && plain.contains("A cache of"), "{plain}");
     assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 60), "{plain}");
     // Without a value it is as if it were not there (no-color.org).
     for before in ["", "NO_COLOR="] {
-        assert!(shown(before).contains(&format!("{BOLD}Take a cache of")), "{before}");
+        assert!(shown(before).contains(&format!("{BOLD}A cache of")), "{before}");
     }
 }
 
@@ -172,13 +172,13 @@ fn whoever_stops_reading_is_no_error() {
 #[test]
 fn how_large_a_cache_should_be_is_one_size_and_a_handful_of_rows() {
     let (out, _) = ends(forebay(&["cache"]).arg(sample()), 0);
-    assert!(out.starts_with("Take a cache of "), "{out}");
+    assert!(out.starts_with("A cache of "), "{out}");
     let table = out.split("───\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let rows = table.lines().count();
-    assert!((3..=8).contains(&rows) && table.matches(" *  ").count() == 1, "{out}");
+    assert!((3..=8).contains(&rows) && table.matches("(recommended)").count() == 1, "{out}");
     let (found, _) = json(forebay(&["cache"]).arg(sample()));
     let size = &found["recommended"]["size_blocks"];
-    assert!(out.contains(&format!("  {size}  ")), "{out}");
+    assert!(out.contains(&format!(" {size} ")), "{out}");
     let folder = Folder::new();
     let once = folder.file("once.spc", "0,0,4096,R,0.1\n0,100,4096,R,0.2\n");
     assert!(ends(forebay(&["cache"]).arg(once), 0).0.starts_with("No cache helps"), "{out}");

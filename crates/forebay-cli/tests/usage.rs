@@ -31,9 +31,9 @@ fn mistakes_in_options_say_what_is_right() {
     simulate(&["--policy", "noop"], &["--device"]);
     simulate(&with(["--intensity", "0"]), &["--intensity", "from 1e-6 to 1e12"]);
     simulate(&with(["--intensity", "nan"]), &["--intensity", "from 1e-6 to 1e12"]);
-    simulate(&with(["--replay", "sideways"]), &["sideways", "open, closed or dependent"]);
-    simulate(&with(["--map", "fold"]), &["fold", "scale, wrap or clip"]);
-    simulate(&with(["--stream-by", "colour"]), &["colour", "thread, process or name"]);
+    simulate(&with(["--replay", "sideways"]), &["sideways", "open, closed, dependent"]);
+    simulate(&with(["--map", "fold"]), &["fold", "scale, wrap, clip"]);
+    simulate(&with(["--stream-by", "colour"]), &["colour", "thread, process, name"]);
     simulate(&with(["--format", "xml"]), &["xml", "json"]);
     let advise = &mut forebay(&["advise", "--device", "st1000nm0012"]);
     fails(advise.arg(&trace), 2, &["st1000nm0012", "st1000nm0011"]);

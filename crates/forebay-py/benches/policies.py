@@ -60,7 +60,7 @@ def each_us(rows, policy):
     took = []
     for _ in range(ROUNDS):
         begun = time.process_time()
-        forebay.simulate(rows, device="fixed:1000", policies=[policy] if policy else ["noop"])
+        forebay.simulate(rows, device="fixed:1000", policy=[policy] if policy else ["noop"])
         took.append(time.process_time() - begun)
     return min(took) / len(rows) * 1e6
 

@@ -22,10 +22,28 @@ use pyo3::types::{
 
 use crate::error::{raised, warn};
 use crate::given::shown;
+use crate::policy;
 use crate::results::loads;
 use crate::signals::{Signals, detached};
 use crate::source::Source;
 use crate::trace::Trace;
+
+/// What a verb yields beside its data, as Python has it.
+pub(crate) trait Yield: Send + Sized {
+    /// What the function returns, as annotations name it.
+    const TYPE: &'static str;
+
+    /// What the function returns.
+    fn python(py: Python<'_>, answered: Answered<Self>) -> PyResult<Py<PyAny>>;
+}
+
+impl Yield for () {
+    const TYPE: &'static str = "dict[str, Any]";
+
+    fn python(py: Python<'_>, answered: Answered) -> PyResult<Py<PyAny>> {
+        Ok(loads(py, &answered.data.to_string())?.into_any().unbind())
+    }
+}
 
 /// A verb as Python has it: `plan_capacity` for `plan capacity`.
 fn name_of<V: Verb>() -> String {
@@ -46,7 +64,7 @@ fn is_by_place(input: &Input) -> bool {
 }
 
 /// Adds verb `V` to the package.
-pub(crate) fn add<V: Verb + Send>(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add<V: Verb<Beyond: Yield> + Send>(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let name = name_of::<V>();
     let doc = format!("{name}({})\n--\n\n{}", parameters(&inputs::<V>()), docstring::<V>());
     // A function's name and docstring live as long as the interpreter.
@@ -99,7 +117,7 @@ fn default(input: &Input) -> String {
     }
 }
 
-fn docstring<V: Verb>() -> String {
+fn docstring<V: Verb<Beyond: Yield>>() -> String {
     let spell = |text: &str| spelled(text, Spelling::Python);
     let mut lines = vec![paragraphs(V::ABOUT).join("\n\n") + ".", String::new()];
     for input in inputs::<V>() {
@@ -113,13 +131,14 @@ fn docstring<V: Verb>() -> String {
     }
     lines.push("names: a Trace whose stream and volume names a table uses.".into());
     lines.push(String::new());
+    let kind = V::Beyond::TYPE.split('[').next().unwrap_or_default();
     let verb = V::VERB;
-    lines.push(format!("Returns a dict with the keys of `forebay {verb} --format json`."));
+    lines.push(format!("Returns a {kind} with the keys of `forebay {verb} --format json`."));
     lines.join("\n")
 }
 
 /// The stub of verb `V`.
-pub(crate) fn stub<V: Verb>() -> String {
+pub(crate) fn stub<V: Verb<Beyond: Yield>>() -> String {
     let mut lines = vec![format!("def {}(", name_of::<V>())];
     let mut are_keywords = false;
     for input in inputs::<V>() {
@@ -129,7 +148,12 @@ pub(crate) fn stub<V: Verb>() -> String {
         }
         let each = match input.choices {
             [] => {
-                input.python.replace("TraceLike", "_Source").replace("str | PathLike[str]", "_Path")
+                let names = [
+                    ("TraceLike", "_Source"),
+                    ("str | PathLike[str]", "_Path"),
+                    ("PolicyLike", "_PolicyLike"),
+                ];
+                names.iter().fold(input.python.to_string(), |all, (of, is)| all.replace(of, is))
             }
             choices => {
                 let names: Vec<String> =
@@ -141,10 +165,10 @@ pub(crate) fn stub<V: Verb>() -> String {
             Arity::Flag => "bool".to_string(),
             Arity::One => each,
             Arity::Optional => format!("{each} | None"),
-            Arity::List if input.default.is_none() && !input.is_required() => {
-                format!("{each} | Sequence[{each}] | None")
+            Arity::List if input.is_required() || input.default.is_some() => {
+                format!("{each} | Sequence[{each}]")
             }
-            Arity::List => format!("{each} | Sequence[{each}]"),
+            Arity::List => format!("{each} | Sequence[{each}] | None"),
         };
         let name = python_name(input.name);
         lines.push(match input.is_required() {
@@ -153,7 +177,7 @@ pub(crate) fn stub<V: Verb>() -> String {
         });
     }
     lines.push("    names: Trace | None = None,".into());
-    lines.push(") -> dict[str, Any]:".into());
+    lines.push(format!(") -> {}:", V::Beyond::TYPE));
     lines.push(format!(
         "    \"\"\"{}.\"\"\"",
         paragraphs(V::ABOUT).first().cloned().unwrap_or_default()
@@ -162,7 +186,7 @@ pub(crate) fn stub<V: Verb>() -> String {
 }
 
 /// Runs verb `V` without the interpreter's lock.
-fn call<V: Verb + Send>(
+fn call<V: Verb<Beyond: Yield> + Send>(
     args: &Bound<'_, PyTuple>,
     given: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Py<PyAny>> {
@@ -176,8 +200,7 @@ fn call<V: Verb + Send>(
     for warning in warnings {
         warn(py, warning)?;
     }
-    let Answered { data, .. } = answered?;
-    Ok(loads(py, &data.to_string())?.into_any().unbind())
+    V::Beyond::python(py, answered?)
 }
 
 fn refused(error: &AskError) -> PyErr {
@@ -285,6 +308,10 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
         if is {
             collected.text(input.name, "true");
         }
+        return Ok(());
+    }
+    if input.python == "PolicyLike" {
+        collected.object(input.name, Arc::new(policy::inputs(value)?));
         return Ok(());
     }
     let is_one = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();

@@ -77,6 +77,15 @@ pub(crate) fn of_play(error: forebay_play::Error) -> PyErr {
 
 /// The exception for `error`: what the system refused is the `OSError` of its kind too.
 pub(crate) fn raised(error: forebay::Error) -> PyErr {
+    let error = match error {
+        forebay::Error::Face(cause) => {
+            return match cause.downcast::<PyErr>() {
+                Ok(raised) => *raised,
+                Err(cause) => Error::new_err(cause.to_string()),
+            };
+        }
+        error => error,
+    };
     let text = as_called(&spelled(&error.to_string(), Spelling::Python));
     let system = match &error {
         forebay::Error::Trace(TraceError::Io { source, .. })

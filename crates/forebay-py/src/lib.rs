@@ -10,7 +10,6 @@ mod adapt;
 mod arrow;
 mod asked;
 mod batches;
-mod compare;
 mod error;
 mod given;
 mod listings;
@@ -21,7 +20,6 @@ mod policy;
 mod results;
 mod retrodict;
 mod signals;
-mod simulate;
 mod source;
 mod store;
 mod store_handle;
@@ -32,7 +30,10 @@ mod trace;
 mod verbs;
 mod wording;
 
+use forebay::cache_curve::CacheAsk;
+use forebay::compare::CompareAsk;
 use forebay::convert::verb::ConvertAsk;
+use forebay::describe::DescribeAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
@@ -41,6 +42,7 @@ use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
+use forebay::simulate::SimulateAsk;
 use pyo3::prelude::*;
 
 /// Forebay's native half.
@@ -50,8 +52,6 @@ mod _forebay {
 
     #[pymodule_export]
     use super::adapt::{adapt, adapt_writes};
-    #[pymodule_export]
-    use super::compare::compare;
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
@@ -67,8 +67,6 @@ mod _forebay {
     #[pymodule_export]
     use super::retrodict::retrodict;
     #[pymodule_export]
-    use super::simulate::simulate;
-    #[pymodule_export]
     use super::store::store_simulate;
     #[pymodule_export]
     use super::store_handle::{Snapshot, Store};
@@ -79,7 +77,7 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, defragment, describe, least_time, offline};
+    use super::verbs::{advise, defragment, least_time, offline};
 
     /// The stubs of all declared verbs.
     #[pyfunction]
@@ -88,7 +86,10 @@ mod _forebay {
             asked::stub::<BuyAsk>(),
             asked::stub::<CapacityAsk>(),
             asked::stub::<ConsolidateAsk>(),
+            asked::stub::<CacheAsk>(),
+            asked::stub::<CompareAsk>(),
             asked::stub::<ConvertAsk>(),
+            asked::stub::<DescribeAsk>(),
             asked::stub::<DeviceFitAsk>(),
             asked::stub::<DeviceImportAsk>(),
             asked::stub::<DeviceValidateAsk>(),
@@ -96,6 +97,8 @@ mod _forebay {
             asked::stub::<GenerateAsk>(),
             asked::stub::<PowerAsk>(),
             asked::stub::<SlaAsk>(),
+            asked::stub::<CapacityAsk>(),
+            asked::stub::<SimulateAsk>(),
         ]
         .join("\n")
     }
@@ -106,6 +109,10 @@ mod _forebay {
         // error; any other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
         asked::add::<BuyAsk>(module)?;
+        asked::add::<CacheAsk>(module)?;
+        asked::add::<CompareAsk>(module)?;
+        asked::add::<DescribeAsk>(module)?;
+        asked::add::<SimulateAsk>(module)?;
         asked::add::<CapacityAsk>(module)?;
         asked::add::<ConsolidateAsk>(module)?;
         asked::add::<ConvertAsk>(module)?;

@@ -47,7 +47,7 @@ pub(crate) fn disks(count: u16) -> PyResult<u16> {
     (1..=256).contains(&count).then_some(count).ok_or_else(|| argument("disks", text()))
 }
 
-/// Failures to be had, as text.
+/// Failures to inject, as text.
 pub(crate) fn failures(texts: &[String]) -> PyResult<Vec<Failure>> {
     let parsed = texts.iter().map(|text| Failure::parse(text));
     parsed.map(|parsed| parsed.map_err(|error| argument("fail", error.0))).collect()
@@ -63,6 +63,11 @@ impl Policies {
             true => names[0].split(',').map(str::to_string).collect(),
             false => names,
         }))
+    }
+
+    /// Each by itself.
+    pub(crate) fn names(self) -> Vec<String> {
+        self.0
     }
 
     /// Each by itself, checked against the devices.

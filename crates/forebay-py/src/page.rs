@@ -18,10 +18,6 @@ impl Report {
         Ok(Report(path.map(|path| report::begin(&path, kept)).transpose().map_err(raised)?))
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Writes it.
     pub(crate) fn write(
         self,

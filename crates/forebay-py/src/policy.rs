@@ -10,10 +10,13 @@ mod object;
 mod order;
 mod request;
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
 use forebay::Error;
 use forebay::input::Input;
-use forebay::simulate::{Bed, Run, Setup, run_all, run_own};
-use forebay::{jobs, progress::Told};
+use forebay::simulate::{Bed, OwnPolicy, PolicyInput, Run, Setup, run_own};
+use forebay_ask::AskError;
 use forebay_core::Device;
 use forebay_core::elevator::{BlockLayer, Limits};
 use pyo3::exceptions::PyTypeError;
@@ -23,7 +26,7 @@ use pyo3::types::{PyList, PyString, PyTuple, PyType};
 pub(crate) use laws::laws_check;
 pub(crate) use request::Request;
 
-use crate::error::{argument, raised};
+use crate::error::argument;
 use crate::given::shown;
 use crate::options::Policies;
 use crate::signals::{attached, detached};
@@ -31,56 +34,47 @@ use bare::Bare;
 use object::Object;
 use order::Order;
 
-/// A policy that was asked for.
-pub(crate) enum Wanted {
-    /// One of ours, by its name.
-    Named(String),
-    /// One of the caller's: an object, or what makes one.
-    Own(Py<PyAny>),
+/// The policies that `policies` names or holds.
+pub(crate) fn inputs(policies: &Bound<'_, PyAny>) -> PyResult<Vec<PolicyInput>> {
+    if let Ok(named) = Policies::given(policies) {
+        return Ok(named.names().into_iter().map(PolicyInput::Named).collect());
+    }
+    let several = policies.is_instance_of::<PyList>() || policies.is_instance_of::<PyTuple>();
+    if !several {
+        return Ok(vec![own(policies)?]);
+    }
+    let one = |policy: Bound<'_, PyAny>| match policy.cast::<PyString>() {
+        Ok(name) => Ok(PolicyInput::Named(name.to_string())),
+        Err(_) => own(&policy),
+    };
+    policies.try_iter()?.map(|policy| one(policy?)).collect()
 }
 
-impl Wanted {
-    /// What `policies` are, each checked as far as it can be before anything is read.
-    pub(crate) fn each(policies: &Bound<'_, PyAny>, bed: Bed<'_>) -> PyResult<Vec<Wanted>> {
-        if let Ok(named) = Policies::given(policies) {
-            return Ok(named.each(bed)?.into_iter().map(Wanted::Named).collect());
+fn own(policy: &Bound<'_, PyAny>) -> PyResult<PolicyInput> {
+    if !is_made(policy)? && !policy.is_callable() {
+        return Err(PyTypeError::new_err(format!(
+            "policy: got {}, expected a name such as \"noop\", or a class or an object with the methods submit and dispatch",
+            shown(policy)
+        )));
+    }
+    Ok(PolicyInput::Own(Arc::new(Own(AssertUnwindSafe(policy.clone().unbind())))))
+}
+
+/// A policy of the caller's: an object, or what makes one.
+struct Own(AssertUnwindSafe<Py<PyAny>>);
+
+impl OwnPolicy for Own {
+    fn check(&self, bed: Bed<'_>) -> Result<(), Error> {
+        if bed.disks <= 1 {
+            return Ok(());
         }
-        let several = policies.is_instance_of::<PyList>() || policies.is_instance_of::<PyTuple>();
-        if !several {
-            return Ok(vec![Wanted::own(policies, bed)?]);
-        }
-        let one = |policy: Bound<'_, PyAny>| match policy.cast::<PyString>() {
-            Ok(name) => {
-                let name = name.to_string();
-                bed.check(&name).map_err(raised)?;
-                Ok(Wanted::Named(name))
-            }
-            Err(_) => Wanted::own(&policy, bed),
-        };
-        policies.try_iter()?.map(|policy| one(policy?)).collect()
+        let said = format!("a policy in Python drives one disk; got disks={}", bed.disks);
+        Err(AskError::new("policy", said).into())
     }
 
-    fn own(policy: &Bound<'_, PyAny>, bed: Bed<'_>) -> PyResult<Wanted> {
-        if !is_made(policy)? && !policy.is_callable() {
-            return Err(PyTypeError::new_err(format!(
-                "policies: got {}, expected a name such as \"noop\", or a class or an object with the \
-                 methods submit and dispatch",
-                shown(policy)
-            )));
-        }
-        if bed.disks > 1 {
-            let text = format!("a policy in Python drives one disk; got disks={}", bed.disks);
-            return Err(argument("policies", text));
-        }
-        Ok(Wanted::Own(policy.clone().unbind()))
-    }
-
-    /// Its name, if it is one of ours.
-    pub(crate) fn name(&self) -> Option<&str> {
-        match self {
-            Wanted::Named(name) => Some(name),
-            Wanted::Own(_) => None,
-        }
+    fn run(&self, input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Run, Error> {
+        let run = |py: Python<'_>| run_one(py, input, bed, self.0.bind(py), setup);
+        Python::attach(run).map_err(|raised| Error::Face(Box::new(raised)))
     }
 }
 
@@ -92,27 +86,6 @@ fn is_made(policy: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The policy itself.
 fn made<'py>(policy: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_made(policy)? { Ok(policy.clone()) } else { policy.call0() }
-}
-
-/// Runs each of `wanted`: ours side by side without the interpreter's lock, then the caller's one by one.
-pub(crate) fn run_each(
-    py: Python<'_>,
-    input: &Input,
-    bed: Bed<'_>,
-    wanted: &[Wanted],
-    setup: Setup,
-) -> PyResult<Vec<Run>> {
-    let names: Vec<&str> = wanted.iter().filter_map(Wanted::name).collect();
-    let named = detached(py, |signals| {
-        let mut go_on = |_: &Told| signals.go_on();
-        run_all(input, bed, &names, setup, jobs::all(), &mut go_on)
-    })?;
-    let mut named = named.into_iter();
-    let run = |wanted: &Wanted| match wanted {
-        Wanted::Own(policy) => run_one(py, input, bed, policy.bind(py), setup),
-        Wanted::Named(_) => Ok(named.next().expect("a run for each name")),
-    };
-    wanted.iter().map(run).collect()
 }
 
 fn run_one(

@@ -1,11 +1,11 @@
 //! What the verbs answer: the dicts of the command's JSON, and tables of them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
 use forebay::head::HeadPoint;
 use forebay::simulate::{Run, RunResult};
+use forebay::verb::Answered;
 use pyo3::PyClass;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -13,6 +13,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use serde_json::Value;
 
 use crate::arrow;
+use crate::asked::Yield;
 use crate::table::{self, Row, Table, json};
 
 /// The Python dict of a JSON object.
@@ -97,22 +98,21 @@ pub(crate) struct Simulation {
     latencies: RecordBatch,
 }
 
-impl Simulation {
-    pub(crate) fn new(py: Python<'_>, trace: &Path, runs: &[Run]) -> PyResult<Simulation> {
-        let answer = PyDict::new(py);
-        answer.set_item("trace", trace.display().to_string())?;
+impl Yield for Vec<Run> {
+    const TYPE: &'static str = "Result";
+
+    fn python(py: Python<'_>, answered: Answered<Vec<Run>>) -> PyResult<Py<PyAny>> {
+        let Answered { data, page, beyond: runs } = answered;
         let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
-        let text = json(&results)?;
-        answer.set_item("runs", py.import("json")?.call_method1("loads", (text,))?)?;
-        let headline = forebay::report::runs_headline(&results);
-        Ok(Simulation {
-            answer: answer.unbind(),
-            headline,
+        let simulation = Simulation {
+            answer: loads(py, &data.to_string())?.unbind(),
+            headline: page.headline,
             runs: rows(&results)?,
             streams: streams(&results)?,
-            heads: heads(runs)?,
-            latencies: latencies(runs)?,
-        })
+            heads: heads(&runs)?,
+            latencies: latencies(&runs)?,
+        };
+        Ok(Py::new(py, simulation)?.into_any())
     }
 }
 

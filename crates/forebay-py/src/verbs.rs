@@ -3,19 +3,16 @@
 use std::path::PathBuf;
 
 use forebay::advise::{Asked, Prefer, default_device, default_flash, redundancy};
-use forebay::cache_curve::{self, CurveOptions};
 use forebay::defragment::study;
-use forebay::input::{self, Input};
+use forebay::input::Input;
 use forebay::progress::Told;
 use forebay::simulate::{Bed, LeastTime};
 use forebay::{devices, report, sample};
-use forebay_ask::positive_duration as span;
-use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{argument, raised};
-use crate::given::{given, several_or_none};
+use crate::given::given;
 use crate::options::{self, Policies, warn_notes, warn_runs};
 use crate::page::Report;
 use crate::results::{Advice, loads};
@@ -23,85 +20,6 @@ use crate::signals::{Signals, detached};
 use crate::source::Source;
 use crate::table::json;
 use crate::trace::Trace;
-
-/// Characterises a trace (a path, a `Trace` or a table): sizes, sequentiality, burstiness, streams,
-/// volumes.
-///
-/// The dict has the keys of `forebay describe --format json`, each with its unit as its last word:
-/// `_bytes`, `_kib`, `_s`, `_ms`, `_iops`; a `_share` is between 0 and 1, None where nothing can be
-/// said. `stream_by` says what makes a stream: "thread", "process" or "name". With `threads` there is
-/// `by_thread` too: all threads, their types (data or log, fluctuation, intensity), and the `limit` with
-/// most requests one by one (20; None for all that are followed); `period` ("30min") is the length of the
-/// periods that fluctuation is taken over. One pass, in memory that does not grow with the trace.
-#[pyfunction]
-#[pyo3(signature = (
-    trace, *, stream_by="thread", threads=false, limit=Some(by_thread::ROWS), period=None, from_=None,
-    names=None,
-))]
-#[allow(clippy::too_many_arguments)] // They are keywords.
-pub(crate) fn describe<'py>(
-    py: Python<'py>,
-    trace: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = given)] stream_by: &str,
-    #[pyo3(from_py_with = given)] threads: bool,
-    #[pyo3(from_py_with = given)] limit: Option<usize>,
-    #[pyo3(from_py_with = given)] period: Option<&str>,
-    #[pyo3(from_py_with = given)] from_: Option<String>,
-    names: Option<&Bound<'py, Trace>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let source = Source::new(trace, from_, names)?;
-    let period = period.map(span).transpose().map_err(|said| argument("period", said))?;
-    let rows_max = limit.unwrap_or(by_thread::THREADS_MAX);
-    let of_threads = ThreadOptions { period, rows_max, ..ThreadOptions::default() };
-    let options = Options {
-        stream_by: options::stream_by(stream_by)?,
-        threads: threads.then_some(of_threads),
-    };
-    let (description, notes) = detached(py, |signals| {
-        input::describe(source.name(), &mut *source.open()?, options, &mut |_| signals.go_on())
-    })?;
-    warn_notes(py, source.name(), &notes)?;
-    loads(py, &json(&description)?)
-}
-
-/// How many blocks a cache of each size would miss on a trace (a path, a `Trace` or a table).
-///
-/// The dict has the keys of `forebay cache --format json`; its `points` are by rising size, with
-/// `lru_miss_ratio` for each and `s3fifo_miss_ratio` at `sizes_mib` and `sizes_blocks` (each one size or a list). Every block of `block_kib` that a
-/// read or write touches counts as one use; without it they are of 4 KiB, or the trace's own where it
-/// counts in blocks (ARC lists). `report` is where to write the HTML page.
-#[pyfunction]
-#[pyo3(signature = (
-    trace, *, block_kib=None, sizes_mib=None, sizes_blocks=None, report=None, from_=None, names=None
-))]
-#[allow(clippy::too_many_arguments)] // They are keywords.
-pub(crate) fn cache<'py>(
-    py: Python<'py>,
-    trace: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = given)] block_kib: Option<f64>,
-    #[pyo3(from_py_with = several_or_none)] sizes_mib: Option<Vec<f64>>,
-    #[pyo3(from_py_with = several_or_none)] sizes_blocks: Option<Vec<u32>>,
-    #[pyo3(from_py_with = given)] report: Option<PathBuf>,
-    #[pyo3(from_py_with = given)] from_: Option<String>,
-    names: Option<&Bound<'py, Trace>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let source = Source::new(trace, from_, names)?;
-    let sizes_mib = sizes_mib.unwrap_or_default();
-    let options = CurveOptions {
-        sizes_blocks: sizes_blocks.unwrap_or_default(),
-        ..CurveOptions::new(block_kib, &sizes_mib).map_err(raised)?
-    };
-    let page = Report::begin(report, &source.kept())?;
-    let (curve, notes) = detached(py, |signals| {
-        let mut reader = source.open()?;
-        let curve =
-            cache_curve::curve(source.name(), &mut *reader, &options, &mut |_| signals.go_on())?;
-        page.write(|| Ok(report::cache_html(&curve)))?;
-        Ok((curve, reader.notes().clone()))
-    })?;
-    warn_notes(py, source.name(), &notes)?;
-    loads(py, &json(&curve)?)
-}
 
 /// What laying blocks of a trace (a path, a `Trace` or a table) in the order they are read would gain
 /// and cost on the disk `device` under `policy`.

@@ -34,7 +34,7 @@ def test_a_missing_file_is_a_missing_file(command, tmp_path, verb):
     call = {
         "describe": lambda: forebay.describe(absent),
         "convert": lambda: forebay.convert(absent, tmp_path / "out.csv"),
-        "simulate": lambda: forebay.simulate(absent, device="fixed:9", policies="noop"),
+        "simulate": lambda: forebay.simulate(absent, device="fixed:9", policy="noop"),
         "advise": lambda: forebay.advise(absent),
         "read": lambda: forebay.read(absent),
     }[verb]
@@ -46,11 +46,11 @@ def test_a_missing_file_is_a_missing_file(command, tmp_path, verb):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--device", "sata25", "--policy", "noop"], {"device": "sata25", "policies": "noop"}),
-        (["--device", "sata250", "--policy", "nop"], {"device": "sata250", "policies": "nop"}),
+        (["--device", "sata25", "--policy", "noop"], {"device": "sata25", "policy": "noop"}),
+        (["--device", "sata250", "--policy", "nop"], {"device": "sata250", "policy": "nop"}),
         (
             ["--device", "sata250", "--policy", "cfq:x=1"],
-            {"device": "sata250", "policies": ["cfq:x=1"]},
+            {"device": "sata250", "policy": ["cfq:x=1"]},
         ),
     ],
 )
@@ -67,13 +67,13 @@ def test_bad_options_say_what_the_command_says(command, options, words):
         ({"map": "fold"}, "map: got 'fold', expected scale, wrap or clip"),
         ({"intensity": 0.0}, "intensity: got '0', expected a number from 1e-6 to 1e12"),
         ({"stream_by": "tenant"}, "expected thread, process or name"),
-        ({"policies": []}, "policies: got none"),
-        ({"from_": "elf"}, "from_, names: a Trace has its format"),
+        ({"policy": []}, "policy: got none"),
+        ({"from_": "elf"}, "from_: a Trace and a table have their format"),
     ],
 )
 def test_bad_words_are_named(trace, words, text):
     with pytest.raises(forebay.Error, match=text):
-        forebay.simulate(trace, **{"device": "fixed:9", "policies": "noop"} | words)
+        forebay.simulate(trace, **{"device": "fixed:9", "policy": "noop"} | words)
 
 
 def test_a_path_that_cannot_be_written_down_is_no_type_error():
@@ -120,8 +120,8 @@ def test_what_is_read_is_not_written_over(tmp_path, by):
         (drive, lambda to: forebay.advise(kept, device=drive, report=to)),
         (kept, lambda to: forebay.compare(TERASORT, kept, report=to)),
         (kept, lambda to: forebay.cache(kept, report=to)),
-        (kept, lambda to: forebay.simulate(kept, device="fixed:300", policies="noop", report=to)),
-        (drive, lambda to: forebay.simulate(kept, device=drive, policies="noop", report=to)),
+        (kept, lambda to: forebay.simulate(kept, device="fixed:300", policy="noop", report=to)),
+        (drive, lambda to: forebay.simulate(kept, device=drive, policy="noop", report=to)),
         (kept, lambda to: forebay.plan_capacity(kept, report=to)),
         (kept, lambda to: forebay.plan_consolidate([TERASORT, kept], report=to)),
         (kept, lambda to: forebay.plan_power(kept, report=to)),
@@ -154,7 +154,7 @@ def test_options_in_messages_are_named_as_arguments(tmp_path):
     there.write_bytes(bytes(4096))
     with pytest.raises(forebay.Error, match=r"say overwrite=True if that is meant$"):
         forebay.play(TERASORT, target=there, for_="1s")
-    with pytest.warns(forebay.TraceWarning, match=r"a lower intensity= or a faster device= says more"):
+    with pytest.warns(forebay.TraceWarning, match=r"a lower intensity or a faster device says more"):
         forebay.compare(TERASORT, TERASORT)
-    with pytest.raises(forebay.Error, match=r"^flash=sata250: got a mechanical disk.* as in flash=d7-p5520$"):
-        forebay.simulate(TERASORT, device="sata250", flash="sata250", policies="noop")
+    with pytest.raises(forebay.Error, match=r'^flash="sata250": got a mechanical disk.* e.g. d7-p5520$'):
+        forebay.simulate(TERASORT, device="sata250", flash="sata250", policy="noop")

@@ -38,7 +38,7 @@ def calls(small, model):
         "device": ("sata250", lambda it: forebay.compare(small, small, device=it)),
         "sizes_mib": (1, lambda it: forebay.cache(small, sizes_mib=it)),
         "sizes_blocks": (8, lambda it: forebay.cache(small, sizes_blocks=it)),
-        "fail": ("one-in=7", lambda it: timeless(forebay.simulate(small, device="fixed:300", policies="noop", fail=it))),
+        "fail": ("one-in=7", lambda it: timeless(forebay.simulate(small, device="fixed:300", policy="noop", fail=it))),
         "offline policies": ("noop", lambda it: forebay.offline(small, device="sata250:plain", policies=it, windows=1, ios=3)),
         "without": (drawn_without(), lambda it: drawn(model, it)),
         "rules": ("never", lambda it: forebay.adapt([0, 1], [1, 2], rules=it)),
@@ -97,11 +97,10 @@ def test_several_are_told_apart(small):
         (lambda it: forebay.plan_buy(it, promise=[{}]), r"promise: got \[{}\], expected text, a dict"),
         (lambda it: forebay.plan_sla([{"fraction": 0.9}], it), r"got \[{'fraction': 0.9}\], expected a path, or a"
          " list of pairs of numbers"),
-        (lambda it: forebay.cache(it, sizes_mib="8"), "got '8', expected a number"),
-        (lambda it: forebay.cache(it, sizes_blocks=[0.5]), "got 0.5, expected a whole number from 0"),
-        (lambda it: forebay.compare(it, it, device=3), "got 3, expected text, or several"),
-        (lambda it: forebay.simulate(it, device="sata250", policies="noop", report=3), "got 3, expected a path"),
-        (lambda it: forebay.simulate(it, device="sata250", policies=7), "policies: got 7, expected a name"),
+        (lambda it: forebay.cache(it, sizes_mib=[{}]), r"sizes_mib: got \[{}\], expected float, or several"),
+        (lambda it: forebay.compare(it, it, device=3), "device: got 3, expected a path, or several in a list"),
+        (lambda it: forebay.simulate(it, device="sata250", policy="noop", report=3), "got 3, expected a path"),
+        (lambda it: forebay.simulate(it, device="sata250", policy=7), "policy: got 7, expected a name"),
         (lambda it: forebay.offline(it, device="sata250", policies=7), "got 7, expected text, or several"),
         (lambda it: forebay.play(it, volume=7), "got 7, expected a path, or several in a list"),
         (lambda it: forebay.adapt(7, [1], rules="never"), "got 7, expected a list, each of it a whole number"),
@@ -114,7 +113,7 @@ def test_what_is_neither_says_what_was_expected(small, wrong, text):
 
 
 def test_what_does_not_fit_is_an_error_in_a_list_too(small):
-    with pytest.raises(forebay.Error, match="got 4294967296, expected a whole number from 0 to 4294967295"):
+    with pytest.raises(forebay.Error, match="got '4294967296', expected a whole number from 0 to 4294967295"):
         forebay.cache(small, sizes_blocks=[1 << 32])
     with pytest.raises(forebay.Error, match="fraction: got"):
         forebay.plan_capacity(small, fraction=7)
@@ -131,8 +130,8 @@ def test_what_does_not_fit_is_an_error_in_a_list_too(small):
         (lambda it: forebay.play(it, emulate="fixed:9", target="x"), "emulate= and target="),
         (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to=$"),
         (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^depth: |depth="),
-        (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policies="noop"),
-         "^flash=hc550: got a mechanical disk, .* as in flash=d7-p5520"),
+        (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policy="noop"),
+         '^flash="hc550": got a mechanical disk, .* e.g. d7-p5520'),
         (lambda it: forebay.plan_buy(it, promise={"no such": ("5ms", 0.9)}, device="hc550", layout="single"),
          "^promise: got no client called no such"),
     ],

@@ -79,7 +79,7 @@ def words(tmp_path_factory):
         "play": {"trace": trace, "emulate": "fixed:100000", "intensity": 1000.0},
         "policies": {},
         "read": {"path": trace},
-        "simulate": {"trace": trace, "device": "fixed:300", "policies": "noop"},
+        "simulate": {"trace": trace, "device": "fixed:300", "policy": "noop"},
         "store_simulate": {"total_mb": 2, "value_bytes": 10_000},
     }
 
@@ -146,7 +146,7 @@ def test_of_stores_and_requests(tmp_path):
 
 def test_the_note_names_the_argument():
     with pytest.raises(forebay.Error, match="got 70000, expected a whole number from 0 to 65535") as caught:
-        forebay.simulate("x", device="sata250", policies="noop", disks=70_000)
+        forebay.simulate("x", device="sata250", policy="noop", disks=70_000)
     notes = getattr(caught.value, "__notes__", None)
     assert notes in (None, ["while processing 'disks'"])
 

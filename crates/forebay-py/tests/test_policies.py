@@ -75,7 +75,7 @@ def plain(trace, count):
 
 
 def simulate(policies, trace, **options):
-    return forebay.simulate(trace, device=options.pop("device", DISK), policies=policies, **options)
+    return forebay.simulate(trace, device=options.pop("device", DISK), policy=policies, **options)
 
 
 @pytest.mark.parametrize("replay", ["open", "closed"])

@@ -9,7 +9,7 @@ import forebay
 from conftest import TERASORT
 
 # How fast a simulation was is another each time.
-SPEED = re.compile(r"[\d\s]+ requests/s")
+SPEED = re.compile(r"[\d\s]+\srequests/s")
 # Each face names inputs its own way.
 INPUT = re.compile(r"--([a-z-]+)")
 SLA = "[[tier]]\nfraction = 0.9\nwithin_ms = 20\n[[tier]]\nfraction = 0.99\nwithin_ms = 50\n"
@@ -42,13 +42,13 @@ def verbs(sla):
             ["simulate", TERASORT, "--device", "sata250", "--flash", "d7-p5520", "--policy", "noop,cache", "--intensity", 2],
             lambda **to: runs(
                 forebay.simulate(
-                    TERASORT, device="sata250", flash="d7-p5520", policies=["noop", "cache"], intensity=2, **to
+                    TERASORT, device="sata250", flash="d7-p5520", policy=["noop", "cache"], intensity=2, **to
                 )
             ),
         ),
         "one disk": (
             ["simulate", TERASORT, "--device", "sata250", "--policy", "noop", "--replay", "closed"],
-            lambda **to: runs(forebay.simulate(TERASORT, device="sata250", policies="noop", replay="closed", **to)),
+            lambda **to: runs(forebay.simulate(TERASORT, device="sata250", policy="noop", replay="closed", **to)),
         ),
         "capacity": (
             ["plan", "capacity", TERASORT, *options],
@@ -119,5 +119,5 @@ def test_runs_of_a_policy_of_ones_own_have_a_page(tmp_path, trace):
         def dispatch(self, now_ns):
             return self.waiting.pop(0) if self.waiting else None
 
-    forebay.simulate(trace, device="sata250", policies=[Fifo], report=tmp_path / "own.html")
+    forebay.simulate(trace, device="sata250", policy=[Fifo], report=tmp_path / "own.html")
     assert "Fifo" in (tmp_path / "own.html").read_text()

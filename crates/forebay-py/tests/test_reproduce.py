@@ -142,7 +142,7 @@ def test_the_default_wait_is_bids(bid, start):
 
     assert "bid" in cases.SCHEDULERS
     policies = ["bid", cases.bid(cases.DEFAULT_MS), cases.bid(cases.DEFAULT_MS + 1)]
-    asked = forebay.simulate(start, device="sata250", policies=policies, replay="closed").runs
+    asked = forebay.simulate(start, device="sata250", policy=policies, replay="closed").runs
     default, same, other = (
         [run[figure] for figure in ("busy_s", "makespan_s", "read_mean_ms", "head_movements")]
         for run in asked
@@ -194,7 +194,7 @@ def test_grid_keeps_the_order():
 
 
 def test_heads_and_latencies_are_tables(start):
-    result = forebay.simulate(start, device="sata250:plain", policies="noop,bid")
+    result = forebay.simulate(start, device="sata250:plain", policy="noop,bid")
     heads, run = result.heads.to_pyarrow(), result.runs[0]
     noop = heads.filter(pc.equal(heads["policy"], "noop"))
     # Flushes move no heads, neither those that are asked for nor those that go before a write.
@@ -223,7 +223,7 @@ def test_no_scheduler_beats_the_bound_on_any_order(start):
     for replay in ("open", "closed"):
         asked = {"device": "sata250:plain", "replay": replay}
         least = forebay.least_time(start, **asked)
-        for run in forebay.simulate(start, policies="noop,clook,sptf,forebay", **asked).runs:
+        for run in forebay.simulate(start, policy="noop,clook,sptf,forebay", **asked).runs:
             assert run["busy_s"] >= least["busy_s"] > 0
             assert run["makespan_s"] >= least["makespan_s"] >= least["busy_s"]
     assert forebay.least_time(start, device="sata250") is None

@@ -63,7 +63,7 @@ def test_answers_are_those_of_the_verbs(tmp_path, trace):
     found = forebay.sweep(grid, TERASORT, output=tmp_path, processes=2)
     assert (len(found), found.fresh, found.failed()) == (7, 7, [])
     table = found.to_pyarrow().to_pylist()
-    runs = forebay.simulate(trace, device="st1000nm0011", policies=["none", "bfq"]).runs
+    runs = forebay.simulate(trace, device="st1000nm0011", policy=["none", "bfq"]).runs
     assert [row["busy_s"] for row in table[:2]] == [run["busy_s"] for run in runs]
     assert [(row["device"], row["policy"]) for row in table[:2]] == [
         ("st1000nm0011", "none"),
@@ -419,7 +419,7 @@ def test_traces_come_from_an_object_store(tmp_path, store, trace):
     traces = [address, "s3://bucket/missing.parquet"]
     found = forebay.sweep(SIMULATE, traces, output=tmp_path, storage=options, processes=2)
     assert {row["trace"] for row in found.failed()} == {traces[1]} and found.fresh == 8
-    run = forebay.simulate(trace, device="st1000nm0011", policies=["none"]).runs[0]
+    run = forebay.simulate(trace, device="st1000nm0011", policy=["none"]).runs[0]
     assert found.to_pyarrow().to_pylist()[0]["busy_s"] == run["busy_s"]
     again = forebay.sweep(SIMULATE, address, output=tmp_path, storage=options, processes=1)
     assert again.fresh == 0

@@ -187,7 +187,7 @@ def test_nothing_is_copied_on_the_way(trace):
     table = pa.table(trace)
     assert table.nbytes > 1 << 20
     assert pa.total_allocated_bytes() == before, "pyarrow allocated: it has copied"
-    result = forebay.simulate(trace, device="fixed:300", policies="noop,bid")
+    result = forebay.simulate(trace, device="fixed:300", policy="noop,bid")
     for answer in (result, result.streams):
         assert addresses(pa.table(answer)) == addresses(pa.table(answer))
 
@@ -228,7 +228,7 @@ def test_a_filtered_frame_is_simulated_and_advised(trace):
     assert (described["writes"], described["reads"]) == (0, reads.height)
     names = {row["label"] for row in forebay.describe(trace)["by_stream"]["rows"]}
     assert names & {row["label"] for row in described["by_stream"]["rows"]}
-    result = forebay.simulate(reads, device="fixed:300", policies="noop")
+    result = forebay.simulate(reads, device="fixed:300", policy="noop")
     assert result.runs[0]["requests"] == reads.height
     advice = forebay.advise(reads, device="fixed:300", names=trace)
     assert advice.to_dict()["description"]["reads"] == reads.height
@@ -251,7 +251,7 @@ def test_names_of_a_text_are_found_by_reading_it(tmp_path):
 
 
 def test_results_are_tables(trace):
-    result = forebay.simulate(trace, device="sata250", policies="noop,bid")
+    result = forebay.simulate(trace, device="sata250", policy="noop,bid")
     frame = result.to_polars()
     for row, run in zip(frame.to_dicts(), result.runs, strict=True):
         assert row == {k: v for k, v in run.items() if not isinstance(v, list | dict)}

@@ -55,7 +55,7 @@ def test_convert_leaves_nothing(interrupter, endless, tmp_path):
 def test_simulate(interrupter, trace, replay):
     interrupter.start()
     with pytest.raises(KeyboardInterrupt):
-        forebay.simulate(trace, device="sata250", policies=["noop"] * 100_000, replay=replay)
+        forebay.simulate(trace, device="sata250", policy=["noop"] * 100_000, replay=replay)
 
 
 def test_advise_while_it_reads(interrupter, endless):

@@ -28,7 +28,7 @@ def test_simulate(answer, trace, replay):
     options = ["--replay", replay, "--intensity", "10", "--map", "wrap", "--policy", "bid,noop"]
     expected = answer("simulate", TERASORT, "--device", "sata250", *options)
     result = forebay.simulate(
-        trace, device="sata250", policies=["bid", "noop"], replay=replay, intensity=10, map="wrap"
+        trace, device="sata250", policy=["bid", "noop"], replay=replay, intensity=10, map="wrap"
     )
     assert timeless(result.runs) == timeless(expected["runs"])
     assert result.to_dict()["trace"] == expected["trace"]
@@ -38,7 +38,7 @@ def test_simulate_with_flash(answer, trace):
     options = ["--flash", "samsung-830", "--disks", "2", "--policy", "bid-hybrid,cfq"]
     expected = answer("simulate", TERASORT, "--device", "sata250", *options)
     result = forebay.simulate(
-        trace, device="sata250", flash="samsung-830", disks=2, policies="bid-hybrid,cfq"
+        trace, device="sata250", flash="samsung-830", disks=2, policy="bid-hybrid,cfq"
     )
     assert timeless(result.runs) == timeless(expected["runs"])
     hybrid, cfq = result.runs
@@ -47,9 +47,9 @@ def test_simulate_with_flash(answer, trace):
     assert hybrid["write_amplification"] >= 1 and cfq["write_amplification"] is None
     assert result.to_polars()["erases"].to_list() == [hybrid["erases"], None]
     with pytest.raises(forebay.Error, match="expected one: flash=DEVICE"):
-        forebay.simulate(trace, device="sata250", policies="cache")
-    with pytest.raises(ValueError, match="disks: got 0, expected 1 to 256"):
-        forebay.simulate(trace, device="sata250", policies="noop", disks=0)
+        forebay.simulate(trace, device="sata250", policy="cache")
+    with pytest.raises(ValueError, match="disks: got '0', expected a number from 1 to 256"):
+        forebay.simulate(trace, device="sata250", policy="noop", disks=0)
 
 
 def test_cache(answer, trace):
@@ -68,7 +68,7 @@ def test_describe_threads(answer, trace):
     expected = answer("describe", TERASORT, *options)["by_thread"]
     found = forebay.describe(trace, threads=True, limit=3, period="2s")["by_thread"]
     assert found == expected and len(found["rows"]) == 3 and found["period_s"] == 2
-    everyone = forebay.describe(trace, threads=True, limit=None)["by_thread"]
+    everyone = forebay.describe(trace, threads=True, limit=4096)["by_thread"]
     assert len(everyone["rows"]) == everyone["threads"] > 3
     assert "by_thread" not in forebay.describe(trace)
     with pytest.raises(forebay.Error, match="period: got 'soon'"):
@@ -263,7 +263,7 @@ def test_generate_is_the_command_s(command, trace, tmp_path):
 
 
 def test_policies_may_stand_in_one_text(trace):
-    runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
+    runs = forebay.simulate(trace, device="fixed:200", policy="noop,cfq:quantum=2").runs
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]
 
 
@@ -424,13 +424,13 @@ def test_a_trace_shows_itself_in_notebooks_and_is_not_read_for_it(tmp_path):
 
 
 def test_results_show_themselves_in_notebooks(trace):
-    result = forebay.simulate(trace, device="sata250", policies=["noop", "bid"])
+    result = forebay.simulate(trace, device="sata250", policy=["noop", "bid"])
     assert "busy time" in result.headline
     shown = result._repr_html_()
-    assert shown.startswith(f"<p>{result.headline}.</p>") and shown.count("<tr>") == 3
+    assert shown.startswith(f"<p>{result.headline}</p>") and shown.count("<tr>") == 3
     assert "<th>busy time</th>" in shown and re.search(r"<td>[\d.]+\xa0s</td>", shown), shown
     assert repr(result) == "forebay.Result(2 runs)"
-    assert repr(forebay.simulate(trace, device="fixed:300", policies="noop")) == "forebay.Result(1 run)"
+    assert repr(forebay.simulate(trace, device="fixed:300", policy="noop")) == "forebay.Result(1 run)"
     advice = forebay.advise(trace)
     assert "srcdoc=" in advice._repr_html_() and "<script" not in advice._repr_html_()
     pytest.importorskip("matplotlib")

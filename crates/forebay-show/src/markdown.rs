@@ -33,6 +33,7 @@ fn block(of: &Block) -> String {
         Block::Commands(commands) => format!("```sh\n{}\n```", commands.join("\n")),
         Block::Table(of) => table(of),
         Block::Chart(chart) => format!("*{}. {}*", chart.title, chart.description),
+        Block::Beside(blocks) => blocks.iter().map(block).collect::<Vec<_>>().join("\n\n"),
         Block::Legend(_) | Block::Picture { .. } => String::new(),
     }
 }

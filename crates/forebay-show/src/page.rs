@@ -92,6 +92,8 @@ pub enum Block {
     /// What the colors of the pictures that follow mean: classes of the style sheet with their names. A terminal
     /// leaves it out.
     Legend(Vec<(String, String)>),
+    /// Blocks side by side, where a page is wide enough.
+    Beside(Vec<Block>),
     /// A picture that is drawn elsewhere, as SVG, and its caption, as HTML. A terminal leaves it out.
     Picture {
         /// The picture.
@@ -142,6 +144,8 @@ pub enum ChartScale {
     Between(f64, f64),
     /// In decades of milliseconds.
     Decades,
+    /// In decades of a plain number.
+    PlainDecades,
     /// In doublings.
     Doublings,
 }
@@ -212,11 +216,13 @@ impl Block {
             Block::Table(table) => {
                 let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
                 for cell in cells {
-                    if let crate::table::Cell::Words(words) = cell {
+                    use crate::table::Cell;
+                    if let Cell::Words(words) | Cell::Judged { words, .. } = cell {
                         change(words);
                     }
                 }
             }
+            Block::Beside(blocks) => blocks.iter_mut().for_each(|one| one.for_each_text(change)),
             Block::Chart(_) | Block::Legend(_) | Block::Picture { .. } => {}
         }
     }

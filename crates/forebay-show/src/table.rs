@@ -63,6 +63,13 @@ pub enum Cell {
     },
     /// A figure with a unit of its own, where rows differ in what they count.
     Figure(Figure),
+    /// What is within its limit, or is not.
+    Judged {
+        /// What is said of it.
+        words: String,
+        /// Whether it is within its limit.
+        is_good: bool,
+    },
 }
 
 impl Column {
@@ -85,6 +92,11 @@ impl Row {
 }
 
 impl Cell {
+    /// `words` about something that is within its limit, or is not.
+    pub fn judged(words: impl Into<String>, is_good: bool) -> Cell {
+        Cell::Judged { words: words.into(), is_good }
+    }
+
     /// A value that may not exist.
     pub fn value(value: Option<f64>) -> Cell {
         value.map_or(Cell::Missing, Cell::Value)
@@ -124,6 +136,8 @@ pub struct CellText {
     pub interval: Option<(String, String)>,
     /// Whether it is a figure, which stands right.
     pub is_figure: bool,
+    /// Whether it is within its limit, where it has one.
+    pub is_good: Option<bool>,
 }
 
 impl CellText {
@@ -185,8 +199,14 @@ impl Table {
                     (written(*value), Some((written(*low), written(*high))))
                 }
                 Cell::Figure(figure) => (figure.text(), None),
+                Cell::Judged { words, .. } => (words.clone(), None),
             };
-            CellText { text, interval, is_figure: !matches!(cell, Cell::Words(_)) }
+            let is_figure = !matches!(cell, Cell::Words(_));
+            let is_good = match cell {
+                Cell::Judged { is_good, .. } => Some(*is_good),
+                _ => None,
+            };
+            CellText { text, interval, is_figure, is_good }
         };
         row.cells.iter().zip(self.columns.iter().zip(scales)).map(text).collect()
     }
@@ -232,5 +252,9 @@ mod tests {
             text.rows.iter().map(|row| row.iter().map(CellText::line).collect()).collect();
         assert_eq!(lines[0], ["a", "12.3", "100", "because"]);
         assert_eq!(lines[1], ["b", "-", "120 (110 - 130)"]);
+        let mut table = Table::new([Column::words("")]);
+        table.rows.push(Row::new([Cell::judged("+5 %", false)]));
+        let cell = &table.text().rows[0][0];
+        assert_eq!((cell.line().as_str(), cell.is_good), ("+5 %", Some(false)));
     }
 }

@@ -71,6 +71,10 @@ fn block(of: &Block, columns: usize) -> String {
         }
         Block::Table(table) => grid(table, columns).to_string(),
         Block::Chart(chart) => sparklines(chart, columns),
+        Block::Beside(blocks) => {
+            let all = blocks.iter().map(|of| block(of, columns)).filter(|text| !text.is_empty());
+            all.collect::<Vec<_>>().join("\n\n")
+        }
         Block::Legend(_) | Block::Picture { .. } => String::new(),
     }
 }

@@ -17,7 +17,6 @@ mod outstanding;
 mod sequences;
 mod sequential;
 mod sizes;
-mod table;
 
 use forebay_core::Op;
 
@@ -26,7 +25,6 @@ use crate::trace::{Dictionary, Notes, Record};
 
 pub use by_thread::ThreadOptions;
 pub use description::Description;
-pub use table::printable;
 
 /// Records each part of the description takes at a time: 25 KB.
 const PIECE: usize = 512;
@@ -177,6 +175,11 @@ fn direction(r: &Record) -> usize {
     usize::from(r.op == Op::Write)
 }
 
+/// A name from a trace, at most 32 letters of it, that cannot command a terminal nor break a table.
+pub fn printable(name: &str) -> String {
+    name.chars().take(32).map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -235,7 +238,12 @@ mod tests {
         assert_eq!((d.records, d.requests, d.duration_s, d.footprint_bytes), (0, 0, 0.0, 0));
         assert_eq!((d.mean_iops, d.sequential_share, d.write_back_share), (None, None, None));
         assert!(d.by_stream.rows.is_empty() && d.by_volume.is_empty() && d.footprint_exact);
-        assert!(d.table(100).contains("none"));
+        assert_eq!(d.format, "none");
+    }
+
+    #[test]
+    fn names_cannot_command_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\n"), "a?[2Jb?");
     }
 
     #[test]

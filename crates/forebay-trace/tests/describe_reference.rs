@@ -175,7 +175,6 @@ proptest! {
         check_runs(&d.stream_runs, runs(&data, stream));
         check_arrivals(&d, &records, &data);
         prop_assert_eq!(d.concurrency.max_outstanding, most_outstanding(&data));
-        prop_assert!(!d.table(100).is_empty());
     }
 
     #[test]
@@ -199,6 +198,5 @@ proptest! {
             .collect();
         let d = describe(&records, 7);
         prop_assert_eq!(d.records, records.len() as u64);
-        prop_assert!(!d.table(100).is_empty());
     }
 }

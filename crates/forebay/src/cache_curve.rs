@@ -9,17 +9,24 @@
 //! simulated in miniature, as much smaller as the sample is (Waldspurger, Saemundsson, Ahmad and Park,
 //! USENIX ATC 2017).
 
+mod page;
+mod verb;
+
 use std::path::Path;
 
+use forebay_ask::AskError;
+use forebay_core::Op;
 use forebay_core::cache::{Cache, MissRatioCurve, S3Fifo, Sample};
-use forebay_core::{Op, SpecError};
 use forebay_trace::{Reader, Record};
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::Progress;
-use crate::quantities::{bytes, counted, percent};
+use crate::quantities::bytes;
+
+pub(crate) use page::FOUND_THAT_MATTERS;
+pub use verb::CacheAsk;
 
 /// Points of a curve, beside the sizes asked for.
 const POINTS: u32 = 64;
@@ -46,48 +53,24 @@ pub struct CurveOptions {
 }
 
 impl CurveOptions {
-    /// For blocks of `block_kib` and caches of `sizes_mib`, which hold a block at least.
-    ///
-    /// # Errors
-    /// A block that is not 1 to 65536 whole KiB.
-    pub fn new(block_kib: Option<f64>, sizes_mib: &[f64]) -> Result<CurveOptions, Error> {
-        let bytes = |kib: f64| {
-            if !(1.0..=65_536.0).contains(&kib) || kib.fract() != 0.0 {
-                return Err(SpecError(format!(
-                    "block size: got {kib} KiB, expected whole KiB from 1 to 65536; without a block \
-                     size an ARC list is counted in its own blocks, other traces in 4 KiB"
-                )));
-            }
-            Ok(kib as u32 * 1024)
-        };
-        let block_bytes = block_kib.map(bytes).transpose()?;
-        Ok(CurveOptions { block_bytes, sizes_mib: sizes_mib.to_vec(), sizes_blocks: Vec::new() })
-    }
-
     /// All sizes in blocks of `block_bytes`, each once, by rising size.
-    fn sizes(&self, block_bytes: u32) -> Result<Vec<u32>, SpecError> {
+    fn sizes(&self, block_bytes: u32) -> Result<Vec<u32>, AskError> {
         let blocks = |&mib: &f64| {
             let blocks = (mib * f64::from(1 << 20) / f64::from(block_bytes)).floor();
             if !(1.0..f64::from(u32::MAX)).contains(&blocks) {
-                return Err(SpecError(format!(
-                    "cache size: got {mib} MiB, expected room for 1 to 2^32 blocks of {} KiB",
-                    f64::from(block_bytes) / 1024.0
-                )));
+                let block_kib = f64::from(block_bytes) / 1024.0;
+                let expected = format!("expected room for 1 to 2^32 blocks of {block_kib} KiB");
+                return Err(AskError::new("sizes_mib", format!("got {mib} MiB, {expected}")));
             }
             Ok(blocks as u32)
         };
         let mut sizes: Vec<u32> = self.sizes_mib.iter().map(blocks).collect::<Result<_, _>>()?;
-        if self.sizes_blocks.contains(&0) {
-            return Err(SpecError("cache size: got 0 blocks, expected 1 or more".to_string()));
-        }
         sizes.extend(&self.sizes_blocks);
         sizes.sort_unstable();
         sizes.dedup();
         if sizes.len() > SIZES_MAX {
-            return Err(SpecError(format!(
-                "cache sizes: got {} of them, expected at most {SIZES_MAX}",
-                sizes.len()
-            )));
+            let said = format!("got {} sizes, expected at most {SIZES_MAX}", sizes.len());
+            return Err(AskError::new("sizes_mib", said));
         }
         Ok(sizes)
     }
@@ -129,9 +112,6 @@ pub struct Recommended {
     pub lru_miss_ratio: f64,
 }
 
-/// A cache that finds less than this share of the blocks used, however large, is not worth having.
-pub(crate) const FOUND_THAT_MATTERS: f64 = 0.05;
-
 /// The share of what the largest cache finds that is enough.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
@@ -155,16 +135,32 @@ fn mib(blocks: u64, block_bytes: u64) -> f64 {
 }
 
 impl CurvePoint {
-    /// Blocks that LRU finds, as a share of those used.
-    pub fn lru_hit_ratio(&self) -> f64 {
-        1.0 - self.lru_miss_ratio
+    /// Of a size at which LRU misses a share of the uses, where the largest cache finds the share `most`; perhaps with
+    /// what S3-FIFO misses, from one block in so many.
+    fn new(
+        size_blocks: u64,
+        block_bytes: u64,
+        (lru_miss_ratio, most): (f64, f64),
+        s3fifo: Option<(f64, u64)>,
+    ) -> CurvePoint {
+        let lru_hit_ratio = 1.0 - lru_miss_ratio;
+        CurvePoint {
+            size_blocks,
+            size_mib: mib(size_blocks, block_bytes),
+            lru_miss_ratio,
+            lru_hit_ratio,
+            lru_findable_share: if most > 0.0 { lru_hit_ratio / most } else { 0.0 },
+            s3fifo_miss_ratio: s3fifo.map(|of| of.0),
+            s3fifo_hit_ratio: s3fifo.map(|of| 1.0 - of.0),
+            s3fifo_sampled_one_in: s3fifo.map(|of| of.1),
+        }
     }
 }
 
 impl Curve {
     /// What the largest cache finds, as a share of the blocks used.
     pub fn findable(&self) -> f64 {
-        self.points.last().map_or(0.0, CurvePoint::lru_hit_ratio)
+        self.points.last().map_or(0.0, |point| point.lru_hit_ratio)
     }
 
     /// The sizes that were asked for, at which S3-FIFO was simulated.
@@ -177,7 +173,7 @@ impl Curve {
         let findable = self.findable();
         let reaching = |share: &f64| {
             let least = share * findable * (1.0 - 1e-9);
-            self.points.iter().find(|point| point.lru_hit_ratio() >= least)
+            self.points.iter().find(|point| point.lru_hit_ratio >= least)
         };
         let recommended = self.recommended.map(|size| size.size_blocks);
         let recommended = self.points.iter().filter(|point| Some(point.size_blocks) == recommended);
@@ -185,29 +181,9 @@ impl Curve {
         if findable > 0.0 { by_size(found) } else { Vec::new() }
     }
 
-    /// Both.
-    pub fn handful_and_simulated(&self) -> Vec<CurvePoint> {
-        by_size([self.handful(), self.simulated()].concat())
-    }
-
-    /// What of it is an estimate, and how far it may be off; a sentence each.
-    pub fn estimated(&self) -> Vec<String> {
-        let mut told = Vec::new();
-        if self.sampled_one_in > 1 {
-            told.push(format!(
-                "Estimated from one block in {}, {} in all. From these it counts the uses to within {}.",
-                self.sampled_one_in,
-                counted(self.sampled_blocks, "block"),
-                percent(self.sample_error_share)
-            ));
-        }
-        let others = self.points.iter().filter_map(|point| point.s3fifo_sampled_one_in);
-        if let Some(most) = others.max().filter(|&one_in| one_in > 1) {
-            told.push(format!(
-                "S3-FIFO with very many blocks is estimated from a smaller cache and one block in {most}, or more."
-            ));
-        }
-        told
+    /// Whether the largest cache finds enough to be worth having.
+    fn is_worthwhile(&self) -> bool {
+        self.findable() >= FOUND_THAT_MATTERS
     }
 
     /// A cache of so many blocks in plain words: in bytes, or in blocks where a block's size is not known.
@@ -215,37 +191,10 @@ impl Curve {
         bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
     }
 
-    /// How large a cache should be, in a sentence or two.
-    pub fn told(&self) -> String {
-        let Some(recommended) = self.recommended else {
-            return "No cache helps: no block is used twice, so there is nothing to find, however large the cache."
-                .to_string();
-        };
-        if self.findable() < FOUND_THAT_MATTERS {
-            return format!(
-                "No cache is worth having: none finds more than {}{} of the blocks used.",
-                if self.sampled_one_in > 1 { "about " } else { "" },
-                percent(self.findable())
-            );
-        }
-        let own = match self.is_own_block {
-            true => format!(" A block of the trace is taken as {} bytes.", self.block_bytes),
-            false => String::new(),
-        };
-        format!(
-            "Take a cache of {}: it finds {} of the blocks used. No cache finds more than {}{}, and {} find nearly that.{own}",
-            self.size(recommended.size_blocks),
-            percent(1.0 - recommended.lru_miss_ratio),
-            if self.sampled_one_in > 1 { "about " } else { "" },
-            percent(self.findable()),
-            self.size(self.nearly_all())
-        )
-    }
-
     /// The least size that finds all but half a hundredth of what can be found, in blocks.
     fn nearly_all(&self) -> u64 {
         const NEARLY: f64 = 0.995;
-        let enough = |point: &&CurvePoint| point.lru_hit_ratio() >= NEARLY * self.findable();
+        let enough = |point: &&CurvePoint| point.lru_hit_ratio >= NEARLY * self.findable();
         self.points.iter().find(enough).map_or(self.distinct_blocks, |point| point.size_blocks)
     }
 }
@@ -269,8 +218,14 @@ pub struct CurvePoint {
     pub size_mib: f64,
     /// Blocks that are not found, as a share of those used, evicting the least recently used.
     pub lru_miss_ratio: f64,
-    /// The same with S3-FIFO; none for sizes that were not asked for.
+    /// Blocks that are found, as a share of those used, evicting the least recently used.
+    pub lru_hit_ratio: f64,
+    /// The same as a share of what the largest cache finds.
+    pub lru_findable_share: f64,
+    /// Blocks that S3-FIFO does not find, as a share of those used; none for sizes that were not asked for.
     pub s3fifo_miss_ratio: Option<f64>,
+    /// Blocks that S3-FIFO finds, as a share of those used.
+    pub s3fifo_hit_ratio: Option<f64>,
     /// One in so many blocks was looked at for that: 1 if it is exact.
     pub s3fifo_sampled_one_in: Option<u64>,
 }
@@ -365,16 +320,13 @@ fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<C
     sizes.dedup();
     let misses: Vec<u64> = lru.misses().collect();
     let (last, one_in) = (misses.len() as u64 - 1, lru.sample().one_in());
+    let most = 1.0 - misses[last as usize] as f64 / accesses;
     let point = |size: u64| {
         let other = others.iter().find(|other| u64::from(other.size) == size);
         let other = other.map(|other| other.told(lru));
-        CurvePoint {
-            size_blocks: size,
-            size_mib: mib(size, block_bytes),
-            lru_miss_ratio: misses[size.div_ceil(one_in).min(last) as usize] as f64 / accesses,
-            s3fifo_miss_ratio: other.map(|(misses, _)| misses as f64 / accesses),
-            s3fifo_sampled_one_in: other.map(|(_, one_in)| one_in),
-        }
+        let missed = misses[size.div_ceil(one_in).min(last) as usize] as f64 / accesses;
+        let s3fifo = other.map(|(misses, one_in)| (misses as f64 / accesses, one_in));
+        CurvePoint::new(size, block_bytes, (missed, most), s3fifo)
     };
     sizes.into_iter().map(point).collect()
 }
@@ -423,7 +375,6 @@ mod tests {
         let at = curve.points.iter().position(|p| p.size_blocks == found.size_blocks).unwrap();
         assert_eq!(curve.points[at].lru_miss_ratio, found.lru_miss_ratio);
         assert!(found.lru_miss_ratio <= least && curve.points[at - 1].lru_miss_ratio > least);
-        assert!(curve.told().starts_with("Take a cache of "), "{}", curve.told());
         let simulated = curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some());
         assert_eq!(simulated.count(), 2);
     }
@@ -435,15 +386,13 @@ mod tests {
         let path = folder.join("small.lis");
         // Blocks 8 to 10, 9, and 11 once more than a sector of 4 KiB would tell apart.
         std::fs::write(&path, "8 3 0 1\n9 1 0 2\n11 1 0 3\n").unwrap();
-        let of = |block_kib: Option<f64>| {
+        let of = |block_bytes: Option<u32>| {
             let mut reader = forebay_trace::open::open(&path, None).unwrap();
-            let options = CurveOptions::new(block_kib, &[]).unwrap();
+            let options = CurveOptions { block_bytes, ..CurveOptions::default() };
             curve(&path, &mut *reader, &options, &mut crate::progress::untold).unwrap()
         };
-        let (own, larger) = (of(None), of(Some(4.0)));
+        let (own, larger) = (of(None), of(Some(4096)));
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(own.told().contains("A block of the trace is taken as 512 bytes."));
-        assert!(!larger.told().contains("of the trace is taken"));
         assert!(own.is_own_block && !larger.is_own_block);
         assert_eq!((own.block_bytes, own.accesses, own.distinct_blocks), (512, 5, 4));
         assert_eq!((larger.accesses, larger.distinct_blocks), (3, 1));
@@ -499,13 +448,12 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_sizes_that_cannot_be_are_refused() {
-        for kib in [0.5, 0.0, 1.5, -4.0, 70_000.0, f64::NAN] {
-            let text = CurveOptions::new(Some(kib), &[]).unwrap_err().to_string();
-            assert!(text.contains(&format!("got {kib} KiB, expected whole KiB from 1")), "{text}");
-        }
-        let sizes = |mib: f64| CurveOptions::new(None, &[mib]).unwrap().sizes(4096);
-        assert_eq!(sizes(1.0), Ok(vec![256]));
+    fn sizes_that_cannot_be_are_refused() {
+        let sizes = |mib: f64| {
+            let options = CurveOptions { sizes_mib: vec![mib], ..CurveOptions::default() };
+            options.sizes(4096)
+        };
+        assert_eq!(sizes(1.0).unwrap(), vec![256]);
         assert!(sizes(0.0).is_err() && sizes(f64::NAN).is_err() && sizes(1e9).is_err());
     }
 }

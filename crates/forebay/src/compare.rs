@@ -15,12 +15,15 @@ mod dispersion;
 mod distance;
 mod layout;
 mod measure;
+mod page;
 mod profile;
 mod resamples;
 mod response;
 mod tally;
+mod verb;
 mod verdict;
 
+use forebay_ask::AskError;
 use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::Intensity;
@@ -30,6 +33,7 @@ pub use card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Quantity, Response,
 };
 pub use measure::DeviationKind;
+pub use verb::CompareAsk;
 pub use verdict::{Aspect, Verdict};
 
 use crate::devices::{self, OpenDevice};
@@ -72,20 +76,16 @@ impl Options {
     /// On `devices`, or on [`DEVICES`] where there are none.
     ///
     /// # Errors
-    /// A name that is no device's, blocks outside 1 to 65536 KiB, or an intensity that
-    /// [`Intensity::new`] refuses.
+    /// A name that is no device's, or an intensity that [`Intensity::new`] refuses.
     pub fn new(
         devices: &[String],
         block_kib: Option<u32>,
         intensity: f64,
         seed: u64,
     ) -> Result<Options, Error> {
-        let unfit = |text: String| Err(Error::Unfit(text));
-        if let Some(kib) = block_kib.filter(|kib| !(1..=65_536).contains(kib)) {
-            return unfit(format!("block size: got {kib} KiB, expected 1 to 65536"));
-        }
         if Intensity::new(intensity).is_none() {
-            return unfit(format!("intensity: got {intensity}, expected 1e-6 to 1e12"));
+            let said = format!("got {intensity}, expected 1e-6 to 1e12");
+            return Err(AskError::new("intensity", said).into());
         }
         let named = |name: &String| devices::open(name);
         let names = match devices {

@@ -6,6 +6,7 @@
 //! learnt from is told too, and called in-sample. The moves are simulated as I/O of the same disk:
 //! alone, for their price, and once more within the rest, from the best moment on.
 
+use forebay_ask::named;
 use forebay_core::arrange::{Arrangement, Arranger, Prices};
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 use serde::Serialize;
@@ -251,7 +252,8 @@ pub fn check(bed: Bed<'_>) -> Result<(), Error> {
     if bed.disks <= 1 {
         return Ok(());
     }
-    let text = format!("defragmentation: got {} disks, expected one; use --disks 1", bed.disks);
+    let one = named("disks=1");
+    let text = format!("defragmentation: got {} disks, expected one; use {one}", bed.disks);
     Err(Error::Unfit(text))
 }
 

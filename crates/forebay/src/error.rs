@@ -50,6 +50,9 @@ pub enum Error {
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),
+    /// What went wrong in something that a face holds itself, such as a policy in Python.
+    #[error("{0}")]
+    Face(Box<dyn std::error::Error + Send + Sync>),
     /// An input.
     #[error(transparent)]
     Ask(#[from] AskError),

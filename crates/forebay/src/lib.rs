@@ -12,6 +12,7 @@ pub mod compare;
 pub mod contention;
 pub mod convert;
 pub mod defragment;
+pub mod describe;
 pub mod device;
 pub mod error;
 pub mod fio_job;

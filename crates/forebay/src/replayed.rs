@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use forebay_ask::named;
 use forebay_core::replay::{Closed, Dependent, Intensity, Open};
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
@@ -121,8 +122,9 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     }
     Err(Error::Unfit(format!(
         "{}: got {requests} requests in closed replay, which holds all of them in memory, expected \
-         at most {requests_max}; use --replay open, or a part of the trace",
-        input.path.display()
+         at most {requests_max}; use {}, or a part of the trace",
+        input.path.display(),
+        named("replay=open")
     )))
 }
 
@@ -301,8 +303,9 @@ fn imputed(input: &Input, meter: &mut Meter<'_>) -> Result<Imputed, Error> {
     }
     if sums[0].1 + sums[1].1 == 0 {
         return Err(Error::Unfit(format!(
-            "{}: closed replay needs latencies and the trace has none; use --replay open",
-            input.path.display()
+            "{}: closed replay needs latencies and the trace has none; use {}",
+            input.path.display(),
+            named("replay=open")
         )));
     }
     let mean = |side: usize| {
@@ -360,6 +363,6 @@ mod tests {
         let input = Input::from_records(vec![record; 3], vec!["a".into()]);
         assert!(refuse_long(&input, 3).is_ok());
         let text = refuse_long(&input, 2).unwrap_err().to_string();
-        assert!(text.contains("got 3 requests") && text.contains("--replay open"), "{text}");
+        assert!(text.contains("got 3 requests") && text.contains("replay=open"), "{text}");
     }
 }

@@ -5,24 +5,20 @@
 //! its size has a bound that does not depend on the trace. Pictures are SVG written here, not by a
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
-mod cache;
-mod card;
 mod claims;
 mod closer;
 mod figures;
-mod heads;
+pub(crate) mod heads;
 mod load;
 mod page;
-mod pictures;
+pub(crate) mod pictures;
 mod plain;
-mod runs;
 mod tables;
 
 pub use claims::{ClaimCard, ClaimGroup, ClaimVerdict};
 pub use plain::{
     AlongUnit, PlainBar, PlainBars, PlainCell, PlainCurve, PlainLine, PlainPage, PlainTable,
 };
-pub use runs::{RunsPage, runs_headline};
 
 use std::io::Read;
 use std::path::Path;
@@ -31,7 +27,6 @@ use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, Kept};
 
 use crate::advise::Advice;
-use crate::compare::Card;
 use crate::error::Error;
 use crate::words;
 
@@ -45,24 +40,9 @@ pub fn shown_value(key: &str, value: f64) -> String {
     forebay_show::html::text::typeset(&words::shown(key, value))
 }
 
-/// The report on how large a cache should be.
-pub fn cache_html(curve: &crate::cache_curve::Curve) -> String {
-    cache::page(curve)
-}
-
 /// A page of sentences and tables that were put together elsewhere.
 pub fn plain_html(told: &PlainPage) -> String {
     plain::page(told)
-}
-
-/// The report on runs of policies side by side.
-pub fn runs_html(told: &RunsPage<'_>) -> String {
-    runs::page(told)
-}
-
-/// The card of two traces.
-pub fn card_html(card: &Card) -> String {
-    card::page(card)
 }
 
 /// Begins the report that will be called `path`, before the work that it tells of; it has its name

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use forebay_ask::named;
 use forebay_core::catalog::{PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::device::list::DeviceModel;
@@ -28,7 +29,9 @@ use crate::statistics::{Figures, Statistics};
 mod bed;
 mod devices;
 mod order_bound;
+mod page;
 mod stretch;
+mod verb;
 mod watch;
 
 pub use crate::replayed::{
@@ -39,6 +42,7 @@ pub use devices::DeviceFigures;
 use devices::{device_figures, wear};
 pub use order_bound::LeastTime;
 pub(crate) use stretch::Stretch;
+pub use verb::{FailureInput, OwnPolicy, PolicyInput, SimulateAsk};
 use watch::Watch;
 
 /// A policy's run.
@@ -386,9 +390,11 @@ impl Visited<'_> {
 
     fn all_beyond(&self, requests: u64) -> Error {
         Error::Unfit(format!(
-            "{}: all {requests} requests lie beyond {}; use --map scale or wrap",
+            "{}: all {requests} requests lie beyond {}; use {} or {}",
             self.input.path.display(),
-            self.bed.disk.name
+            self.bed.disk.name,
+            named("map=scale"),
+            named("map=wrap")
         ))
     }
 }

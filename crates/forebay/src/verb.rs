@@ -8,9 +8,11 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_ask::{Ask, Given, Input, Spelling, Value, spelled};
+use forebay_ask::{Ask, Choice, Given, Input, Spelling, Value, named, spelled};
+use forebay_core::replay::Intensity;
 use forebay_show::html;
 use forebay_show::page::Page;
+use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
@@ -20,12 +22,18 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::input::{self, Opening};
+use crate::jobs;
+use crate::layout::Map;
 use crate::model::open::open_any;
 use crate::progress::Told;
+use crate::replayed::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use crate::report;
 
 /// What somebody can ask for by a name.
 pub trait Verb: Ask {
+    /// What it yields beside data and page, for faces that hold more than text: such as the points of its pictures.
+    type Beyond: Send;
+
     /// The traces that it reads; no report is written over them.
     fn traces(&self) -> Vec<&TraceInput>;
 
@@ -41,7 +49,7 @@ pub trait Verb: Ask {
     ///
     /// # Errors
     /// Whatever is wrong with what was asked for or read, or with the system.
-    fn run(self, session: &mut dyn Session) -> Result<Answered, Error>;
+    fn run(self, session: &mut dyn Session) -> Result<Answered<Self::Beyond>, Error>;
 }
 
 /// What a face does while a verb works.
@@ -61,11 +69,13 @@ pub trait Session {
 
 /// What a verb has to say.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct Answered<B = ()> {
     /// As data.
     pub data: serde_json::Value,
     /// As a person reads it.
     pub page: Page,
+    /// What else a verb yields.
+    pub beyond: B,
 }
 
 impl Answered {
@@ -75,11 +85,18 @@ impl Answered {
     /// Data that JSON cannot hold, a fault of our own.
     pub fn new(data: &impl Serialize, page: Page) -> Result<Answered, Error> {
         let data = serde_json::to_value(data).map_err(|error| Error::Unfit(error.to_string()))?;
-        Ok(Answered { data, page })
+        Ok(Answered { data, page, beyond: () })
     }
 
+    /// With what else the verb yields.
+    pub fn with<B>(self, beyond: B) -> Answered<B> {
+        Answered { data: self.data, page: self.page, beyond }
+    }
+}
+
+impl<B> Answered<B> {
     /// With the inputs that its sentences name as a face writes them.
-    pub fn spelled(mut self, spelling: Spelling) -> Answered {
+    pub fn spelled(mut self, spelling: Spelling) -> Answered<B> {
         let mut spell = |text: &mut String| {
             if text.contains('\u{1}') {
                 *text = spelled(text, spelling);
@@ -110,7 +127,7 @@ pub fn answer<V: Verb>(
     ask: V,
     session: &mut dyn Session,
     spelling: Spelling,
-) -> Result<Answered, Error> {
+) -> Result<Answered<V::Beyond>, Error> {
     let kept = kept(&ask);
     let draft = ask.report().map(|path| report::begin(path, &kept)).transpose()?;
     let answered = ask.run(session)?.spelled(spelling);
@@ -266,6 +283,149 @@ impl SourceAsk {
         let input = input::Input::read_from(name, opening, stream_by, read)?;
         warn_notes(session, name, &input.notes);
         Ok(input)
+    }
+}
+
+forebay_ask::ask! {
+    /// What counts as a stream
+    pub struct StreamsAsk("") {
+        /// What counts as one stream. All of a kernel's write-back workers are one
+        stream_by: StreamsBy = "thread",
+    }
+}
+
+impl StreamsAsk {
+    /// What counts as one stream.
+    pub fn by(&self) -> StreamBy {
+        self.stream_by.0
+    }
+}
+
+/// What counts as one stream, as an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamsBy(pub StreamBy);
+
+impl Value for StreamsBy {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "thread", about: "each thread" },
+        Choice { name: "process", about: "each process with its threads" },
+        Choice { name: "name", about: "everything of the same name" },
+    ];
+
+    fn parse(text: &str) -> Result<StreamsBy, String> {
+        text.parse()
+            .map(StreamsBy)
+            .map_err(|_| format!("got '{text}', expected thread, process or name"))
+    }
+}
+
+/// A device by its name, its file or a spec.
+#[derive(Clone, Debug)]
+pub struct DeviceInput(pub String);
+
+impl Value for DeviceInput {
+    const WORD: &'static str = "DEVICE";
+    const PYTHON: &'static str = "str | PathLike[str]";
+
+    fn parse(text: &str) -> Result<DeviceInput, String> {
+        Ok(DeviceInput(text.to_string()))
+    }
+
+    fn of_object(input: &Input, given: &Given) -> Option<Vec<DeviceInput>> {
+        let paths = given.as_object::<Vec<PathBuf>>(input.name)?;
+        let names = paths.iter().map(|path| path.to_string_lossy());
+        let each = |name: std::borrow::Cow<'_, str>| -> Vec<DeviceInput> {
+            name.split(',').map(|one| DeviceInput(one.to_string())).collect()
+        };
+        Some(names.flat_map(each).collect())
+    }
+}
+
+forebay_ask::ask! {
+    /// How many simulations run at a time
+    pub struct JobsAsk("") {
+        /// The most simulations to run at a time, fewer if memory is short; the results are the same
+        jobs: Option<u16> [.short('j').word("N").between(1.0, 1024.0).otherwise("one per processor")],
+    }
+}
+
+impl JobsAsk {
+    /// The number.
+    pub fn count(&self) -> usize {
+        self.jobs.map_or_else(jobs::all, usize::from)
+    }
+}
+
+forebay_ask::ask! {
+    /// How a trace is replayed
+    pub struct ReplayAsk("") {
+        /// When requests arrive
+        replay: Replay = "open",
+        /// How many times as fast as recorded requests arrive
+        intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
+        /// What to do with addresses beyond the device
+        map: Map = "scale",
+    }
+}
+
+impl ReplayAsk {
+    /// The setup; `session` hears if `input` hardly supports this replay.
+    ///
+    /// # Errors
+    /// A trace that cannot be read again.
+    pub fn setup(&self, input: &input::Input, session: &mut dyn Session) -> Result<Setup, Error> {
+        let known = input.known_latency_share();
+        if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
+            let said = format!(
+                "only {} of the requests have a recorded latency; dependent replay cannot tell what waited for the others",
+                percent(known)
+            );
+            session.warn(&input.path, &said);
+        }
+        if self.replay == Replay::Closed {
+            let share = imputed_share(input)?;
+            let thin = match share > IMPUTED_SHARE_MAX {
+                true => format!("; {} says more here", named("replay=open")),
+                false => String::new(),
+            };
+            if share > 0.0 {
+                let said =
+                    format!("{} of the latencies are missing and imputed{thin}", percent(share));
+                session.warn(&input.path, &said);
+            }
+        }
+        let intensity = Intensity::new(self.intensity).unwrap_or(Intensity::RECORDED);
+        Ok(Setup { replay: self.replay, intensity, map: self.map })
+    }
+}
+
+impl Value for Replay {
+    const WORD: &'static str = "MODE";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "open", about: "at their recorded times" },
+        Choice { name: "closed", about: "each its recorded pause after the answer before it" },
+        Choice {
+            name: "dependent",
+            about: "each its recorded pause after the answer that its task can have waited for; write-back waits for none",
+        },
+    ];
+
+    fn parse(text: &str) -> Result<Replay, String> {
+        text.parse()
+    }
+}
+
+impl Value for Map {
+    const WORD: &'static str = "HOW";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "scale", about: "scale all addresses, leaving long gaps out first" },
+        Choice { name: "wrap", about: "take addresses modulo the capacity" },
+        Choice { name: "clip", about: "leave the requests out" },
+    ];
+
+    fn parse(text: &str) -> Result<Map, String> {
+        text.parse()
     }
 }
 

@@ -4,7 +4,9 @@
 //! `recommended.size_mib`; behind a colon stands which of several it is, `size_share:4096_bytes`.
 
 use crate::quantities::promised;
+use forebay_show::figure::{Figure, Unit};
 use forebay_show::quantities::{bound, bytes, joules, percent, seconds, significant};
+use forebay_show::table::Cell;
 
 /// What a value is counted in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,6 +135,26 @@ pub fn shown(key: &str, value: f64) -> String {
     }
 }
 
+/// A value as a cell of a table whose rows differ in what they count.
+pub fn cell(key: &str, value: f64) -> Cell {
+    let (value, counted) = match unit(parts(key).0).1 {
+        Counted::Plain if value.fract() == 0.0 && (0.0..1e15).contains(&value) => {
+            (value, Unit::Count)
+        }
+        Counted::Plain => (value, Unit::Number),
+        Counted::Time(each_s) if parts(key).0 == "bound_ms" => (value * each_s, Unit::Bound),
+        Counted::Time(each_s) => (value * each_s, Unit::Seconds),
+        Counted::Size(each) => (value * each, Unit::Bytes),
+        Counted::Share if key.ends_with("fraction") => (value, Unit::Promise),
+        Counted::Share => (value, Unit::Share),
+        Counted::Percent => (value / 100.0, Unit::Share),
+        Counted::Unit("IOPS") => (value, Unit::Iops),
+        Counted::Energy => (value, Unit::Joules),
+        Counted::Held | Counted::Unit(_) => return Cell::Words(shown(key, value)),
+    };
+    Figure::new(value, counted).into()
+}
+
 /// For an axis that reaches to `most`: what its values are counted in, and by what they are multiplied for that. The
 /// unit is empty where they are plain numbers.
 pub fn scale(key: &str, most: f64) -> (f64, &'static str) {
@@ -208,6 +230,12 @@ mod tests {
             ("commits", 1e9, "1000000000"),
         ] {
             assert_eq!(shown(key, value), told, "{key}");
+            let text = match cell(key, value) {
+                Cell::Figure(figure) => figure.text(),
+                Cell::Words(words) => words,
+                other => format!("{other:?}"),
+            };
+            assert_eq!(text, told, "{key}");
         }
     }
 

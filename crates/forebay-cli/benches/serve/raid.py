@@ -112,7 +112,7 @@ def simulated(level, policy, writes, units, outstanding, update):
     rules = policy.removeprefix("array") if policy.startswith("array") else ""
     filled_mib = -(-units * cases.UNIT >> 20)
     array = f"array:level={level}{rules}:filled-mib={filled_mib}:update={update}"
-    run = cases.forebay.simulate(writes, device=cases.HDD, disks=cases.DRIVES, replay="closed", policies=[array]).runs[0]
+    run = cases.forebay.simulate(writes, device=cases.HDD, disks=cases.DRIVES, replay="closed", policy=[array]).runs[0]
     return (run["write_mean_ms"] * run["requests"] / 1e3 + pauses(writes)) / outstanding
 
 

@@ -28,7 +28,10 @@ const ASKED: &[(&str, &str)] = &[
         "simulate",
         "simulate mine.csv --device sata250 --flash d7-p5520 --policy cache --fail one-in=50",
     ),
-    ("simulate", "simulate mine.csv --device sata250 --policy noop --defragment"),
+    (
+        "simulate",
+        "simulate mine.csv --device sata250:plain --policy noop --defragment --least-time",
+    ),
     ("simulate", "simulate mine.csv --device fixed:500 --policy miser:cmin=400:delta-ms=50"),
     ("advise", "advise mine.csv -o r.html"),
     ("advise", "advise mine.csv -o r.html --array 6"),

@@ -4,7 +4,7 @@
 
     trace = forebay.read("trace.parquet")      # any format the command reads
     forebay.describe(trace)["sequential_share"]
-    forebay.simulate(trace, device="st1000nm0011", policies=["noop", "bid"]).to_polars()
+    forebay.simulate(trace, device="st1000nm0011", policy=["noop", "bid"]).to_polars()
     forebay.advise(trace, report="report.html").headline
     forebay.compare(trace, "other.parquet")["verdict"]["text"]
 

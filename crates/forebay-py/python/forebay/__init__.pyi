@@ -190,6 +190,8 @@ class _Policy(Protocol):
     def submit(self, now: int, request: Request, /) -> Any: ...
     def dispatch(self, now: int, /) -> Request | None: ...
 
+_PolicyLike: TypeAlias = str | _Policy | Callable[[], _Policy]
+
 @final
 class Result:
     """What `simulate` answers; as a table, one row for each policy."""
@@ -284,43 +286,6 @@ def adapt_writes(
 def read(path: _Path, *, from_: str | None = None, columns: str | None = None) -> Trace:
     """Opens a trace of any format the command reads."""
 
-def describe(
-    trace: _Source,
-    *,
-    stream_by: _StreamBy = "thread",
-    threads: bool = False,
-    limit: int | None = ...,
-    period: str | None = None,
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Characterises a trace; the keys are those of `forebay describe --format json`."""
-
-def cache(
-    trace: _Source,
-    *,
-    block_kib: float | None = None,
-    sizes_mib: float | Sequence[float] | None = None,
-    sizes_blocks: int | Sequence[int] | None = None,
-    report: _Path | None = None,
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Miss ratios of caches of every size; the keys are those of `forebay cache --format json`."""
-
-def compare(
-    a: _Source,
-    b: _Source,
-    *,
-    device: str | Sequence[str] | None = None,
-    block_kib: int | None = None,
-    intensity: float = 1.0,
-    seed: int = 1,
-    report: _Path | None = None,
-    stream_by: str = "thread",
-    from_: str | None = None,
-) -> dict[str, Any]:
-    """How alike two traces are; the keys are those of `forebay compare --format json`."""
 
 def defragment(
     trace: _Source,
@@ -336,23 +301,6 @@ def defragment(
 ) -> dict[str, Any]:
     """What laying blocks in the order they are read would gain and cost on a disk."""
 
-def simulate(
-    trace: _Source,
-    *,
-    device: _Path,
-    policies: str | _Policy | Callable[[], _Policy] | Sequence[str | _Policy | Callable[[], _Policy]],
-    flash: _Path | None = None,
-    disks: int = 1,
-    replay: _Replay = "open",
-    intensity: float = 1.0,
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-    fail: str | Sequence[str] | None = None,
-    report: _Path | None = None,
-) -> Result:
-    """Runs a trace through policies on a model of a device, in virtual time."""
 
 def offline(
     trace: _Source,

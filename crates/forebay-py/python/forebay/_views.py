@@ -19,7 +19,7 @@ def result_html(result) -> str:
         f"<tr><th>{escape(run['policy'])}</th>"
         + "".join(f"<td>{_figure(key, run.get(key))}</td>" for key in SHOWN) + "</tr>"
         for run in result.runs)
-    return (f"<p>{escape(result.headline)}.</p>"
+    return (f"<p>{escape(result.headline)}</p>"
             f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
 
 

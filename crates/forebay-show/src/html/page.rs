@@ -1,6 +1,6 @@
 //! A page as a document.
 
-use super::axis::Axis;
+use super::axis::{Axis, plain};
 use super::bars;
 use super::charts::{legend, series_class};
 use super::document::{self, folded, header, section, tiles};
@@ -15,6 +15,8 @@ use crate::table::{CellText, RowMark, Table};
 
 /// Rows of a table that are shown.
 const ROWS_MAX: usize = 500;
+/// A line of at most so many points shows each of them.
+const DOTS_MAX: usize = 12;
 /// Points of a line that say their figures to a reader who points there.
 const SPOTS_MAX: usize = 40;
 
@@ -95,6 +97,9 @@ fn block(of: &Block) -> String {
                 colors.iter().map(|(class, name)| (class.as_str(), name.as_str())).collect();
             bars::legend(&all)
         }
+        Block::Beside(blocks) => {
+            format!("<div class=\"pair\">{}</div>", blocks.iter().map(block).collect::<String>())
+        }
         Block::Picture { svg, caption } => figure(svg, caption),
     }
 }
@@ -132,6 +137,11 @@ fn mark(of: &RowMark) -> Mark {
 /// A figure as print has it, and its interval below it.
 fn cell(of: &CellText) -> String {
     let text = if of.is_figure { typeset(&of.text) } else { said(&of.text) };
+    let text = match of.is_good {
+        Some(true) => format!("<span class=\"gain\">{text}</span>"),
+        Some(false) => format!("<span class=\"loss\">{text}</span>"),
+        None => text,
+    };
     match &of.interval {
         Some((low, high)) => {
             let (low, high) = (typeset(low), typeset(high));
@@ -182,9 +192,11 @@ fn value(axis: &ChartAxis, value: f64) -> String {
 }
 
 fn axis(of: &ChartAxis, values: impl Iterator<Item = f64>, (from, to): (f64, f64)) -> Axis {
+    // A logarithmic axis has no place for zero.
+    let is_linear = matches!(of.scale, ChartScale::Linear | ChartScale::Between(..));
     let (least, most) = values
         .map(|value| value * of.labels_per)
-        .filter(|value| value.is_finite())
+        .filter(|value| value.is_finite() && (is_linear || *value > 0.0))
         .fold((f64::MAX, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
     match of.scale {
         ChartScale::Linear => Axis::linear(most * 1.05, from, to),
@@ -192,6 +204,7 @@ fn axis(of: &ChartAxis, values: impl Iterator<Item = f64>, (from, to): (f64, f64
             Axis::between(low * of.labels_per, high * of.labels_per, from, to)
         }
         ChartScale::Decades => Axis::decades(least, most, from, to),
+        ChartScale::PlainDecades => Axis::decades(least, most, from, to).labelled(plain),
         ChartScale::Doublings => Axis::doublings(least, most, from, to),
     }
 }
@@ -209,7 +222,11 @@ fn lines(chart: &Chart, caption: &Caption<'_>, size: (f64, f64)) -> String {
             .filter(|(along, up)| along.is_finite() && up.is_finite())
             .collect();
         let faint = if series.is_faint { " faint" } else { "" };
-        plot.line(&placed, &format!("series {}{faint}", series_class(index)));
+        let class = format!("series {}{faint}", series_class(index));
+        plot.line(&placed, &class);
+        if placed.len() <= DOTS_MAX {
+            plot.dots(&placed, &format!("{class} spots"));
+        }
         plot.spots(&placed, SPOTS_MAX, |(along, up)| {
             let x = typeset(&value(&chart.x, along / chart.x.labels_per));
             let y = typeset(&value(&chart.y, up / chart.y.labels_per));
@@ -274,6 +291,8 @@ mod tests {
         page.add("Drives", Place::FirstScreen, vec![Block::Table(table), chart("one", false)]);
         page.add("More", Place::Detail, vec![chart("two", true), chart("three", true)]);
         page.add("Commands", Place::Folded, vec![Block::Commands(vec![hostile.clone()])]);
+        let beside = ["a", "b"].map(|text| Block::Text(text.into()));
+        page.add("Beside", Place::Detail, vec![Block::Beside(beside.into())]);
         page.add_notes("Notes", Place::Detail, vec![hostile]);
         let html = document(&page);
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };

@@ -19,7 +19,6 @@ mod period;
 mod place;
 pub mod rows;
 pub mod rules;
-mod table;
 mod tally;
 mod types;
 

@@ -13,6 +13,7 @@ use super::tally::{Counts, RESAMPLES, resamples, whole};
 use super::verdict::{Verdict, verdict};
 use super::{Measured, Options};
 use crate::input::Input;
+use forebay_ask::named;
 
 pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) -> Card {
     let weights = resamples(options.seed);
@@ -176,8 +177,10 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
         if !which.is_empty() {
             cautions.push(format!(
                 "{}: {which} it a backlog at the end, or no pause, so responses measure the backlog; a \
-                 lower --intensity or a faster --device says more",
-                response.device
+                 lower {} or a faster {} says more",
+                response.device,
+                named("intensity"),
+                named("device")
             ));
         }
         if both.iter().any(|run| run.moved) {

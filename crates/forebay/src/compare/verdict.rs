@@ -35,6 +35,9 @@ pub struct Aspect {
     pub allowed: f64,
 }
 
+/// Words of the answer at most.
+const WORDS_MAX: usize = 25;
+
 pub(super) fn verdict(card: &Card) -> Verdict {
     let distance = |of: &str| -> Vec<BoundCheck> {
         card.distances
@@ -82,8 +85,12 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
         (_, []) => format!("{b} is a faithful twin of {a} in all that was compared."),
         ([], _) => format!("{b} is no twin of {a} in anything that was compared."),
         (good, bad) => {
-            let (good, bad) = (listed(good), listed(bad));
-            format!("{b} is a faithful twin of {a} for {good}, but not for {bad}.")
+            let count = format!("in {} of {} aspects", good.len(), aspects.len());
+            let named = format!("{b} may stand in for {a} {count}, but not for {}.", listed(bad));
+            match named.split_whitespace().count() <= WORDS_MAX {
+                true => named,
+                false => format!("{b} may stand in for {a} {count}."),
+            }
         }
     }
 }

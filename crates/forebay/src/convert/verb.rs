@@ -69,6 +69,8 @@ struct ConvertAnswer {
 }
 
 impl Verb for ConvertAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         vec![&self.trace]
     }

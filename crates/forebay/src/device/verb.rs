@@ -79,6 +79,8 @@ impl Value for DriveKind {
 }
 
 impl Verb for DeviceFitAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         Vec::new()
     }
@@ -187,6 +189,8 @@ fn logs_page(figures: &FitFigures) -> Page {
 }
 
 impl Verb for DeviceImportAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         Vec::new()
     }
@@ -219,6 +223,8 @@ impl Verb for DeviceImportAsk {
 }
 
 impl Verb for DeviceValidateAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         Vec::new()
     }

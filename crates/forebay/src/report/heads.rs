@@ -215,21 +215,35 @@ fn told(point: &HeadPoint, streams: &[String]) -> String {
     )
 }
 
-/// I/Os as a table, the first `most` of them, for who cannot point at a picture.
-pub(super) fn listed(points: Points<'_>, streams: &[String], most: usize) -> String {
-    let heads = headings(&["taken at", "does", "bytes", "whose", "cylinder", "done in"]);
+/// An I/O in words: when it was taken, what it does, its bytes, whose it is, its cylinder, what it took.
+pub(crate) type IoRow = [String; 6];
+
+/// What stands above these words.
+pub(crate) const IO_HEADS: [&str; 6] =
+    ["taken at", "does", "bytes", "whose", "cylinder", "done in"];
+
+/// The first `most` I/Os in words.
+pub(super) fn io_rows(points: Points<'_>, streams: &[String], most: usize) -> Vec<IoRow> {
     let row = |point: &HeadPoint| {
-        let cells = vec![
+        [
             seconds_exactly(point.started.as_secs_f64()),
             point.op.name().to_string(),
             bytes(f64::from(point.len)),
-            name(&stream_label(streams, point.stream)),
+            stream_label(streams, point.stream),
             count(point.cylinder.into()),
             seconds(point.took().as_secs_f64()),
-        ];
-        (Mark::Plain, cells)
+        ]
     };
-    table(&heads, &points.iter().take(most).map(row).collect::<Vec<_>>())
+    points.iter().take(most).map(row).collect()
+}
+
+/// I/Os as a table, for readers who cannot point at a picture.
+pub(super) fn listed(rows: &[IoRow]) -> String {
+    let cells = |row: &IoRow| {
+        let [at, op, len, stream, cylinder, took] = row.clone();
+        (Mark::Plain, vec![at, op, len, name(&stream), cylinder, took])
+    };
+    table(&headings(&IO_HEADS), &rows.iter().map(cells).collect::<Vec<_>>())
 }
 
 /// A time of the run, told apart from its neighbours.
@@ -341,7 +355,7 @@ mod tests {
         let long = Ground { from_s: 0.0, to_s: 5000.0, ..ground };
         let svg = long.path(&CAPTION, &points, &[]);
         assert!((NAMED_MAX / 2..=NAMED_MAX).contains(&svg.matches("class=\"spot\"").count()));
-        let table = listed(ground.within(&points), &[], 3);
+        let table = listed(&io_rows(ground.within(&points), &[], 3));
         assert_eq!(table.matches("<tr>").count(), 4);
         assert!(table.contains(">9.9950\u{a0}s</th><td class=\"words\">write</td>"), "{table}");
     }

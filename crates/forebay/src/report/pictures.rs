@@ -9,48 +9,89 @@ use forebay_show::html::bars::{self, Bar, Part};
 use forebay_show::html::charts;
 use forebay_show::html::document::{section, unfolding};
 use forebay_show::html::figure;
+use forebay_show::html::paragraphs::said;
 use forebay_show::html::plot::Caption;
-use forebay_show::html::text::{count, name, percent, ratio, seconds, significant};
+use forebay_show::html::text::{escape, name, percent, ratio, seconds, significant};
 
 /// I/Os of a closer look that are listed too.
 const LISTED: usize = 40;
 
-/// Where the heads are under one policy and another, on a disk of so many cylinders; streams by their names.
-pub(super) fn heads(
+/// Where the heads are under one policy and another.
+pub(crate) struct HeadViews {
+    /// What the pictures show.
+    pub(crate) about: String,
+    /// The whole run, and perhaps a closer look.
+    pub(crate) rows: Vec<HeadRow>,
+}
+
+/// A stretch of time under each policy.
+pub(crate) struct HeadRow {
+    /// Why this stretch is shown, unless it is all.
+    pub(crate) why: Option<String>,
+    /// Pictures, and their captions as HTML.
+    pub(crate) pictures: Vec<(String, String)>,
+    /// Titles, and the I/Os of a closer look for readers who cannot point at a picture.
+    pub(crate) lists: Vec<(String, Vec<heads::IoRow>)>,
+}
+
+/// The heads of a disk of so many cylinders; streams by their names. Nothing without heads or I/Os.
+pub(crate) fn head_views(
     runs: &[(String, Run)],
     policy: &str,
     other: Option<&str>,
     (cylinders, streams): (u32, &[String]),
-) -> String {
+) -> Option<HeadViews> {
     let named = |policy: &str| -> Option<&Run> {
         runs.iter().find(|(name, _)| name == policy).map(|(_, run)| run)
     };
-    let Some(baseline) = named(policy).filter(|_| cylinders > 0) else {
-        return String::new();
-    };
+    let baseline = named(policy).filter(|_| cylinders > 0)?;
     let other = other.and_then(|policy| Some((policy, named(policy)?)));
     let a = baseline.head.points.as_slice();
     let b = other.map_or(a, |(_, run)| run.head.points.as_slice());
     if a.is_empty() && b.is_empty() {
-        return String::new();
+        return None;
     }
     let shown: Vec<(&str, &HeadTrace)> = std::iter::once((policy, &baseline.head))
         .chain(other.map(|(policy, run)| (policy, &run.head)))
         .collect();
     let sparse = Ground::is_sparse(a, b);
-    let mut rows =
-        head_row(&Ground::whole(a, b), ("heads", "the whole run"), sparse, &shown, streams);
+    let whole = Ground::whole(a, b);
+    let mut rows = vec![head_row(&whole, ("heads", "the whole run"), sparse, &shown, streams)];
     if let Some((ground, look)) = Ground::closer(a, b) {
         let policies: Vec<&str> = shown.iter().map(|(policy, _)| *policy).collect();
-        rows += &format!("<p class=\"small closer\">{}</p>", why(&look, &policies));
         let what = ("closer", "a closer look, the path from I/O to I/O");
-        rows += &head_row(&ground, what, true, &shown, streams);
+        let row = head_row(&ground, what, true, &shown, streams);
+        rows.push(HeadRow { why: Some(why(&look, &policies)), ..row });
     }
     let about = format!(
-        "<p class=\"small\">The drive has {} cylinders; the pictures show those in use. Flushes and trims move no heads and \
-         are left out. Point at a picture to see its I/Os.</p>",
-        count(cylinders.into())
+        "The drive has {cylinders} cylinders; the pictures show those in use. Flushes and trims move no heads and are left \
+         out. Point at a picture to see its I/Os."
     );
+    Some(HeadViews { about, rows })
+}
+
+/// These views as a section of `advise`'s page.
+pub(super) fn heads(
+    runs: &[(String, Run)],
+    policy: &str,
+    other: Option<&str>,
+    disk: (u32, &[String]),
+) -> String {
+    let Some(views) = head_views(runs, policy, other, disk) else { return String::new() };
+    let row = |row: &HeadRow| {
+        let why =
+            row.why.as_ref().map(|why| format!("<p class=\"small closer\">{}</p>", said(why)));
+        let pictures = row.pictures.iter().map(|(svg, caption)| figure(svg, caption));
+        let lists =
+            row.lists.iter().map(|(title, rows)| unfolding(&escape(title), &heads::listed(rows)));
+        let lists = lists.collect::<String>();
+        let lists =
+            if lists.is_empty() { lists } else { format!("<div class=\"lists\">{lists}</div>") };
+        let pictures = pictures.collect::<String>();
+        format!("{}<div class=\"pair\">{pictures}</div>{lists}", why.unwrap_or_default())
+    };
+    let rows: String = views.rows.iter().map(row).collect();
+    let about = format!("<p class=\"small\">{}</p>", said(&views.about));
     section("Where the heads are", &(about + &rows))
 }
 
@@ -60,25 +101,23 @@ fn why(look: &Look, policies: &[&str]) -> String {
     let when = format!("A closer look, from {:.digits$} to {:.digits$} s", look.from_s, look.to_s);
     match (look.apart, policies) {
         (Some([a, b]), [baseline, other]) => format!(
-            "{when}, where the heads’ paths differ most in the way that they do on the whole. From I/O to I/O they go \
-             {} cylinders on average under {}, {} under {}.",
+            "{when}, where the heads' paths differ most in the way that they do on the whole. From I/O to I/O they go \
+             {} cylinders on average under {baseline}, {} under {other}.",
             significant(a),
-            name(baseline),
             significant(b),
-            name(other)
         ),
         _ => format!("{when}, in the middle of the run."),
     }
 }
 
-/// A picture of each run side by side, and below them what a closer look shows as tables.
+/// A picture of each run side by side, and what a closer look shows as lists.
 fn head_row(
     ground: &Ground,
     (id, what): (&str, &str),
     sparse: bool,
     shown: &[(&str, &HeadTrace)],
     streams: &[String],
-) -> String {
+) -> HeadRow {
     let draw = |(index, (policy, head)): (usize, &(&str, &HeadTrace))| {
         let thinned = match head.every() {
             1 => String::new(),
@@ -96,18 +135,18 @@ fn head_row(
             true => ground.path(&caption, &head.points, streams),
             false => ground.density(&caption, &head.points, streams),
         };
-        figure(&picture, &format!("<b>{}</b>, {what}{thinned}", name(policy)))
+        (picture, format!("<b>{}</b>, {what}{thinned}", name(policy)))
     };
-    let pictures: String = shown.iter().enumerate().map(draw).collect();
     let list = |(policy, head): &(&str, &HeadTrace)| {
         let within = ground.within(&head.points);
-        let title = format!("Its first {} I/Os, {}", within.len().min(LISTED), name(policy));
-        unfolding(&title, &heads::listed(within, streams, LISTED))
+        let title = format!("Its first {} I/Os, {policy}", within.len().min(LISTED));
+        (title, heads::io_rows(within, streams, LISTED))
     };
-    let lists: String = shown.iter().filter(|_| sparse).map(list).collect();
-    let lists =
-        if lists.is_empty() { lists } else { format!("<div class=\"lists\">{lists}</div>") };
-    format!("<div class=\"pair\">{pictures}</div>{lists}")
+    HeadRow {
+        why: None,
+        pictures: shown.iter().enumerate().map(draw).collect(),
+        lists: shown.iter().filter(|_| sparse).map(list).collect(),
+    }
 }
 
 /// How latencies are distributed, those of `told` before the others.
@@ -139,18 +178,21 @@ pub(super) fn latencies(runs: &[(String, Run)], told: &[Option<&str>]) -> String
     section("Latency", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
 }
 
-/// (seconds, requests per second) of the arrivals.
-pub(super) fn arrivals(steps: &[(f64, f64)]) -> String {
+/// (seconds, requests per second) of the arrivals, as a picture and its caption.
+pub(crate) fn arrivals_picture(steps: &[(f64, f64)]) -> Option<(String, String)> {
     let caption = Caption {
         id: "arrivals",
         title: "Arrival rate",
         description: "Requests per second over the time of the trace, with the mean.",
     };
-    let picture = charts::arrivals(&caption, steps);
-    let whole = |picture: String| {
-        figure(&picture, "As replayed, before any scheduling; the dashed line is the mean")
-    };
-    picture.map_or(String::new(), |picture| section("Arrivals", &whole(picture)))
+    let said = "As replayed, before any scheduling; the dashed line is the mean";
+    Some((charts::arrivals(&caption, steps)?, said.into()))
+}
+
+/// As a section of `advise`'s page.
+pub(super) fn arrivals(steps: &[(f64, f64)]) -> String {
+    let whole = |(picture, said): (String, String)| figure(&picture, &said);
+    arrivals_picture(steps).map_or(String::new(), |of| section("Arrivals", &whole(of)))
 }
 
 /// The parts of a run's busy time with their class and name; the last is what no other explains.
@@ -180,8 +222,9 @@ fn spent(run: &RunResult) -> Bar {
     }
 }
 
-/// Of a disk; what else has no heads spends its time on nothing that could be told apart.
-pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
+/// What a disk spends its time on, as a picture and its caption. What has no heads spends its time on nothing that could
+/// be told apart.
+pub(crate) fn spent_picture(runs: &[RunResult], replay: Replay) -> Option<(String, String)> {
     let total = match replay {
         Replay::Closed | Replay::Dependent => "Busy time; the total above runs until all is done",
         Replay::Open => "Busy time, which is the total above",
@@ -195,9 +238,7 @@ pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
         description: "For each scheduler, seconds spent seeking, rotating, transferring and on \
                       overhead, against the least time that moving the bytes takes.",
     };
-    let Some(picture) = bars::picture(&caption, &bars, Some(&floor)) else {
-        return String::new();
-    };
+    let picture = bars::picture(&caption, &bars, Some(&floor))?;
     let keys = bars::legend(&[
         ("seek", "seeking"),
         ("rotation", "rotational wait"),
@@ -205,7 +246,14 @@ pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
         ("other", "overhead and other"),
     ]);
     let said = format!("{total}; the line marks what moving the bytes alone takes");
-    section("Where the disk's time went", &(keys + &figure(&picture, &said)))
+    Some((keys + &picture, said))
+}
+
+/// As a section of `advise`'s page.
+pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
+    spent_picture(runs, replay).map_or(String::new(), |(picture, said)| {
+        section("Where the disk's time went", &figure(&picture, &said))
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
+use forebay_ask::named;
 use forebay_core::catalog::{
     DeviceSet, FlashLane, PLACEMENTS, array_ssds, build_measured, is_array, is_placement,
     volume_bytes,
@@ -105,8 +106,8 @@ impl<'a> Bed<'a> {
             return Ok(());
         };
         Err(Error::Unfit(format!(
-            "--flash {}: got a mechanical disk, expected a solid-state drive, as in --flash d7-p5520",
-            flash.name
+            "{}: got a mechanical disk, expected a solid-state drive, e.g. d7-p5520",
+            named(&format!("flash={}", flash.name))
         )))
     }
 
@@ -221,7 +222,7 @@ mod tests {
         assert!(with(&flash).check("bid-hybrid").is_ok() && with(&rate).check("cache").is_ok());
         for policy in ["bid-hybrid", "noop"] {
             let said = with(&disk).check(policy).unwrap_err().to_string();
-            assert!(said.contains("--flash sata250: got a mechanical disk"), "{said}");
+            assert!(said.contains("flash=sata250\u{1}: got a mechanical disk"), "{said}");
         }
         let said = |policy: &str| Bed::of(&server).check(policy).map_err(|error| error.to_string());
         assert_eq!(said("miser:cmin=500"), Ok(()));

@@ -1,6 +1,10 @@
 //! What holds for every declared verb: its page is sound in every form, and every figure on it stands in its data.
 
+mod cache;
+mod compare;
+mod describe;
 mod plan;
+mod simulate;
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -67,8 +71,23 @@ impl Traces {
     }
 }
 
+/// The bundled trace.
+fn sample() -> String {
+    format!("{}/../../traces/terasort.parquet", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The first table of a page.
+fn first_table(page: &Page) -> &Table {
+    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
+    let mut tables = blocks.filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    tables.next().unwrap()
+}
+
 /// What verb `V` answers to these inputs, held to what holds for all.
-fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered {
+fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
     let mut all = Given::default();
     for (name, text) in given {
         all.text(name, *text);
@@ -80,7 +99,7 @@ fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered {
 }
 
 /// Every form of the page is sound, and every figure on it stands in the data.
-fn is_sound(verb: &str, answered: &Answered) {
+fn is_sound<B>(verb: &str, answered: &Answered<B>) {
     let page = &answered.page;
     walk(verb, &html::document(page));
     let words = page.headline.split_whitespace().count();
@@ -114,7 +133,7 @@ fn tables(page: &Page) -> Vec<&Table> {
 /// The figures of a table.
 fn figures(table: &Table) -> Vec<f64> {
     let of = |cell: &Cell| match cell {
-        Cell::Missing | Cell::Words(_) => Vec::new(),
+        Cell::Missing | Cell::Words(_) | Cell::Judged { .. } => Vec::new(),
         Cell::Value(value) => vec![*value],
         Cell::Interval { value, low, high } => vec![*value, *low, *high],
         Cell::Figure(figure) => vec![figure.value],
@@ -130,7 +149,19 @@ fn numbers(data: &Value) -> Vec<f64> {
             vec![value, value / 1e3, value / 1e6]
         }
         Value::Array(all) => all.iter().flat_map(numbers).collect(),
-        Value::Object(fields) => fields.values().flat_map(numbers).collect(),
+        Value::Object(fields) => {
+            fields.iter().flat_map(|(key, value)| of_key(key, value)).collect()
+        }
         _ => Vec::new(),
     }
+}
+
+/// The numbers under a key. Pages count sizes in bytes.
+fn of_key(key: &str, value: &Value) -> Vec<f64> {
+    let each = match key.rsplit('_').next() {
+        Some("kib") => 1024.0,
+        Some("mib") => 1_048_576.0,
+        _ => 1.0,
+    };
+    numbers(value).into_iter().flat_map(|number| [number, number * each]).collect()
 }

@@ -14,7 +14,7 @@ import forebay
 
 
 def _simulate(trace: str, policy: str = "none", **rest: Any) -> dict[str, Any]:
-    found: dict[str, Any] = forebay.simulate(trace, policies=[policy], **rest).runs[0]
+    found: dict[str, Any] = forebay.simulate(trace, policy=[policy], **rest).runs[0]
     return found
 
 
@@ -31,7 +31,7 @@ def _fit(trace: str, **rest: Any) -> dict[str, Any]:
 
 
 def _compare(trace: str, other: str, device: str | None = None, **rest: Any) -> dict[str, Any]:
-    return forebay.compare(trace, other, device=[device] if device else [], **rest)
+    return forebay.compare(trace, other, device=device, **rest)
 
 
 def _advise(trace: str, device: str, **rest: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
 
 # What takes the other parameters of a verb, and which of its own the verb answers for.
 _ASKS: dict[str, tuple[Callable[..., Any], set[str]]] = {
-    "simulate": (forebay.simulate, {"policies"}),
+    "simulate": (forebay.simulate, set()),
     "plan": (forebay.plan_capacity, set()),
     "describe": (forebay.describe, set()),
     "fit": (forebay.fit, set()),

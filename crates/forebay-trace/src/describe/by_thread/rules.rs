@@ -95,7 +95,7 @@ impl Functionality {
 
 impl Kind {
     /// Fluctuation and intensity in words.
-    pub(super) fn words(self) -> String {
+    pub fn words(self) -> String {
         let intensity = match self.intensity {
             Intensity::High => "high",
             Intensity::Medium => "medium",

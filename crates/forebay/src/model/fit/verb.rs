@@ -65,6 +65,8 @@ struct FitAnswer {
 }
 
 impl Verb for FitAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         vec![&self.trace]
     }

@@ -67,6 +67,8 @@ struct JobAnswer {
 }
 
 impl Verb for GenerateAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         Vec::new()
     }

@@ -128,6 +128,8 @@ impl Value for Shared {
 }
 
 impl Verb for BuyAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         self.traces.iter().collect()
     }

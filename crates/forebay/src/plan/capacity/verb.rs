@@ -77,6 +77,8 @@ impl Value for By {
 }
 
 impl Verb for CapacityAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         vec![&self.trace]
     }

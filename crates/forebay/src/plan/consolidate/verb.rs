@@ -65,6 +65,8 @@ impl<C: OneClient> Clients<C> {
 }
 
 impl Verb for ConsolidateAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         self.traces.iter().collect()
     }

@@ -64,6 +64,8 @@ pub(super) struct OfTrace {
 }
 
 impl Verb for PowerAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         self.traces.iter().collect()
     }

@@ -86,6 +86,8 @@ pub(super) struct Answer {
 }
 
 impl Verb for SlaAsk {
+    type Beyond = ();
+
     fn traces(&self) -> Vec<&TraceInput> {
         vec![&self.trace]
     }

@@ -1,0 +1,255 @@
+//! What a person reads of `cache`.
+
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::html::paragraphs::called;
+use forebay_show::page::{
+    Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Series, Tone, Verdict,
+};
+use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+
+use super::{Curve, CurvePoint};
+use crate::quantities::{bytes, counted, percent};
+
+/// A cache that finds less than this share of the blocks used, however large, is not worth having.
+pub(crate) const FOUND_THAT_MATTERS: f64 = 0.05;
+
+pub(super) fn page(curve: &Curve) -> Page {
+    let (tone, verdict) = match curve.recommended {
+        Some(_) if curve.is_worthwhile() => (Tone::Good, "How large a cache"),
+        _ => (Tone::Calm, "No cache helps"),
+    };
+    let uses = format!(
+        "{} of {}{} of {}",
+        counted(curve.accesses, "use"),
+        about(curve),
+        counted(curve.distinct_blocks, "different block"),
+        bytes(curve.block_bytes.into())
+    );
+    let mut page = Page {
+        title: called("Cache", &[&curve.trace]),
+        verdict: Verdict::new(tone, verdict),
+        headline: headline(curve),
+        about: vec![("Trace".into(), curve.trace.clone()), ("Blocks".into(), uses.clone())],
+        key_figures: key_figures(curve),
+        ..Page::default()
+    };
+    let asked = curve.simulated();
+    let sizes = if asked.is_empty() { curve.handful() } else { asked };
+    let mut first = Vec::new();
+    if !sizes.is_empty() {
+        first.push(Block::Table(table(curve, &sizes)));
+    }
+    first.extend(chart(curve).map(Block::Chart));
+    first.push(Block::Text(format!("{uses}.")));
+    page.add("Sizes", Place::FirstScreen, first);
+    page.add_notes("Keep in mind", Place::FirstScreen, notes(curve));
+    page.add("How it is counted", Place::Detail, vec![Block::Text(HOW.into())]);
+    if !curve.points.is_empty() {
+        let all = Block::Table(table(curve, &curve.points));
+        page.add("All sizes of the curve", Place::Folded, vec![all]);
+    }
+    page
+}
+
+const HOW: &str = "Every block that a read or a write touches counts as one use, in the order of the trace; arrival times \
+    play no part. A use is found in the cache if the block was used before and has not been evicted since, so a block's \
+    first use is never found. LRU evicts the block that was used longest ago, and one pass gives its hit ratio for every \
+    size. S3-FIFO is simulated at the sizes that were asked for. The recommended size is the smallest that finds four \
+    fifths of what the largest cache finds.";
+
+fn about(curve: &Curve) -> &'static str {
+    if curve.sampled_one_in > 1 { "about " } else { "" }
+}
+
+fn headline(curve: &Curve) -> String {
+    let Some(recommended) = curve.recommended else {
+        return "No cache helps: no block is used twice, so there is nothing to find.".into();
+    };
+    let most = format!("{}{}", about(curve), percent(curve.findable()));
+    match curve.is_worthwhile() {
+        false => {
+            format!("No cache is worth having: none finds more than {most} of the blocks used.")
+        }
+        true => format!(
+            "A cache of {} finds {} of the blocks used; no cache finds more than {most}, nearly reached with {}.",
+            curve.size(recommended.size_blocks),
+            percent(1.0 - recommended.lru_miss_ratio),
+            curve.size(curve.nearly_all())
+        ),
+    }
+}
+
+fn key_figures(curve: &Curve) -> Vec<KeyFigure> {
+    let Some(recommended) = curve.recommended else { return Vec::new() };
+    let hit_ratio = 1.0 - recommended.lru_miss_ratio;
+    let size = recommended.size_blocks as f64 * f64::from(curve.block_bytes);
+    let of_all = recommended.size_blocks as f64 / curve.distinct_blocks.max(1) as f64;
+    let figure = |name: &str, value: f64, unit: Unit| KeyFigure {
+        name: name.into(),
+        before: None,
+        figure: Figure::new(value, unit),
+    };
+    vec![
+        figure("recommended cache", size, Unit::Bytes),
+        figure("hit ratio with LRU", hit_ratio, Unit::Share),
+        figure("share of all blocks that fit", of_all, Unit::Share),
+    ]
+}
+
+fn table(curve: &Curve, points: &[CurvePoint]) -> Table {
+    let is_simulated = points.iter().any(|point| point.s3fifo_hit_ratio.is_some());
+    let mut columns = vec![
+        Column::of("cache", Unit::Bytes),
+        Column::of("blocks", Unit::Count),
+        Column::of("LRU hit ratio", Unit::Share),
+        Column::of("of what can be found", Unit::Share),
+    ];
+    if is_simulated {
+        columns.push(Column::of("S3-FIFO hit ratio", Unit::Share));
+    }
+    let recommended = curve.recommended.map(|size| size.size_blocks);
+    let row = |point: &CurvePoint| {
+        let cells = [
+            Cell::Value(point.size_blocks as f64 * f64::from(curve.block_bytes)),
+            Cell::Value(point.size_blocks as f64),
+            Cell::Value(point.lru_hit_ratio),
+            Cell::Value(point.lru_findable_share),
+            Cell::value(point.s3fifo_hit_ratio),
+        ];
+        let mark = match recommended == Some(point.size_blocks) {
+            true => RowMark::Best("recommended".into()),
+            false => RowMark::Plain,
+        };
+        Row { mark, cells: cells.into_iter().take(columns.len()).collect() }
+    };
+    let rows = points.iter().map(row).collect();
+    Table { columns, rows }
+}
+
+/// The first point that is drawn: sizes that find next to nothing are left to the table, unless they were asked for.
+fn begins(curve: &Curve) -> usize {
+    const NEXT_TO_NOTHING: f64 = 0.005;
+    let tells = |point: &CurvePoint| {
+        point.lru_hit_ratio >= NEXT_TO_NOTHING || point.s3fifo_hit_ratio.is_some()
+    };
+    let last = curve.points.len().saturating_sub(2);
+    curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
+}
+
+/// The hit ratio over the size; nothing where no block is used twice.
+fn chart(curve: &Curve) -> Option<Chart> {
+    curve.recommended?;
+    let drawn = &curve.points[begins(curve)..];
+    let line = |name: &str, of: fn(&CurvePoint) -> Option<f64>| {
+        let at = |point: &CurvePoint| point.size_blocks as f64 * f64::from(curve.block_bytes);
+        let points: Vec<(f64, f64)> =
+            drawn.iter().filter_map(|point| Some((at(point), of(point)?))).collect();
+        (!points.is_empty()).then(|| Series { name: name.into(), points, is_faint: false })
+    };
+    let lines = [
+        line("LRU", |point| Some(point.lru_hit_ratio)),
+        line("S3-FIFO", |point| point.s3fifo_hit_ratio),
+    ];
+    Some(Chart {
+        id: "found".into(),
+        title: format!("Hit ratio of caches up to {}", curve.size(drawn.last()?.size_blocks)),
+        description: "The share of the uses of blocks that a cache of each size finds.".into(),
+        x: ChartAxis {
+            name: "cache (logarithmic)".into(),
+            unit: Unit::Bytes,
+            labels_per: 1.0,
+            scale: ChartScale::Doublings,
+        },
+        y: ChartAxis {
+            name: "hit ratio, %".into(),
+            unit: Unit::Share,
+            labels_per: 100.0,
+            scale: ChartScale::Between(0.0, 1.0),
+        },
+        series: lines.into_iter().flatten().collect(),
+        is_half: false,
+    })
+}
+
+/// What is assumed, what is an estimate, and how far it may be off.
+fn notes(curve: &Curve) -> Vec<String> {
+    let mut notes = Vec::new();
+    if curve.is_own_block {
+        notes.push(format!("A block of the trace is taken as {} bytes.", curve.block_bytes));
+    }
+    if curve.sampled_one_in > 1 {
+        notes.push(format!(
+            "Estimated from one block in {}, {} in all, which give the number of uses to within {}.",
+            curve.sampled_one_in,
+            counted(curve.sampled_blocks, "block"),
+            percent(curve.sample_error_share)
+        ));
+    }
+    let others = curve.points.iter().filter_map(|point| point.s3fifo_sampled_one_in);
+    if let Some(most) = others.max().filter(|&one_in| one_in > 1) {
+        notes.push(format!(
+            "The largest S3-FIFO caches are estimated from smaller ones and up to one block in {most}."
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache_curve::Recommended;
+
+    /// Of the sizes and what LRU and, at some, S3-FIFO miss.
+    fn curve(points: &[(u64, f64, Option<f64>)], recommended: Option<u64>) -> Curve {
+        let mib = |blocks: u64| blocks as f64 / 256.0;
+        let of = |size: u64| points.iter().find(|point| point.0 == size).unwrap().1;
+        let most = points.last().map_or(0.0, |point| 1.0 - point.1);
+        Curve {
+            trace: "<t>".into(),
+            block_bytes: 4096,
+            is_own_block: false,
+            accesses: 2000,
+            distinct_blocks: 1000,
+            sampled_one_in: 1,
+            sampled_blocks: 1000,
+            sample_error_share: 0.0,
+            recommended: recommended.map(|size_blocks| Recommended {
+                size_blocks,
+                size_mib: mib(size_blocks),
+                lru_miss_ratio: of(size_blocks),
+            }),
+            points: points
+                .iter()
+                .map(|&(size_blocks, missed, s3fifo)| {
+                    CurvePoint::new(size_blocks, 4096, (missed, most), s3fifo.map(|of| (of, 1)))
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn sizes_that_find_next_to_nothing_are_not_drawn_unless_they_were_asked_for() {
+        let curve_of = |asked: Option<u32>| {
+            let point = |n: u32| {
+                (1 << n, if n < 8 { 1.0 } else { 0.5 }, asked.filter(|at| *at == n).map(|_| 0.9))
+            };
+            curve(&(0..10).map(point).collect::<Vec<_>>(), Some(256))
+        };
+        assert_eq!((begins(&curve_of(None)), begins(&curve_of(Some(3)))), (7, 2));
+        assert_eq!(begins(&curve(&[(1, 1.0, None), (2, 1.0, None)], None)), 0);
+        assert_eq!(begins(&curve(&[], None)), 0);
+    }
+
+    #[test]
+    fn a_cache_that_finds_nothing_is_not_recommended() {
+        for points in [&[][..], &[(1, 1.0, None)], &[(1, f64::NAN, Some(f64::INFINITY))]] {
+            let page = page(&curve(points, None));
+            assert!(page.headline.contains("No cache helps") && page.key_figures.is_empty());
+            let html = forebay_show::html::document(&page);
+            let figures = html.split("</style>").nth(1).unwrap();
+            assert!(!figures.contains("NaN") && !figures.contains("inf"), "{figures}");
+        }
+        let little = page(&curve(&[(1, 1.0, None), (9, 0.96, None)], Some(9)));
+        assert!(little.headline.contains("none finds more than 4 %"), "{}", little.headline);
+    }
+}

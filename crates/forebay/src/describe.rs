@@ -1,0 +1,7 @@
+//! The verb `describe`. The figures and what they mean are in [`forebay_trace::describe`].
+
+mod page;
+mod threads;
+mod verb;
+
+pub use verb::DescribeAsk;

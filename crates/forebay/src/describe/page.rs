@@ -1,0 +1,295 @@
+//! What a person reads of `describe`.
+
+use std::path::Path;
+
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::html::paragraphs::called;
+use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
+use forebay_show::plural::counted;
+use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_trace::describe::description::{Latency, Sizes, StreamRow};
+use forebay_trace::describe::{Description, printable};
+
+use super::threads;
+use crate::quantities::{bytes, percent, seconds, significant};
+
+pub(super) fn page(trace: &Path, of: &Description) -> Page {
+    let trace = trace.display().to_string();
+    let mut page = Page {
+        title: called("Description", &[&trace]),
+        verdict: Verdict::new(Tone::Calm, "Description"),
+        headline: headline(of),
+        about: vec![
+            ("Trace".into(), format!("{trace} ({})", of.format)),
+            ("Load".into(), load(of)),
+            ("From".into(), submitters(of)),
+        ],
+        key_figures: key_figures(of),
+        ..Page::default()
+    };
+    // Threads have the first screen where somebody asks for them.
+    let place = if of.by_thread.is_some() { Place::Detail } else { Place::FirstScreen };
+    if let Some(threads) = &of.by_thread {
+        threads::add(&mut page, threads);
+    }
+    page.add("Reads and writes", place, vec![Block::Table(directions(of))]);
+    page.add("Order", place, vec![Block::Table(order(of))]);
+    page.add("Bursts", place, vec![Block::Table(scales(of)), Block::Text(BURSTS.into())]);
+    page.add("Sizes and latencies", Place::Detail, vec![Block::Table(distributions(of))]);
+    page.add("Load", Place::Detail, vec![Block::Text(load(of)), Block::Table(all(of))]);
+    page.add("Streams", Place::Detail, streams(of));
+    if of.by_volume.len() > 1 {
+        page.add("Volumes", Place::Detail, vec![Block::Table(volumes(of))]);
+    }
+    page.add_notes("Keep in mind", Place::Detail, losses(of));
+    page
+}
+
+const BURSTS: &str = "A variance far above the mean says that the load comes in bursts.";
+
+fn headline(of: &Description) -> String {
+    let reads = Figure::new(of.reads as f64 / of.requests.max(1) as f64, Unit::Share);
+    let rate = of.mean_iops.zip(of.mean_bytes_per_s);
+    let load = match rate {
+        Some((iops, rate)) => format!(
+            "{} requests per second for {}, {}",
+            significant(iops),
+            seconds(of.duration_s),
+            Figure::new(rate, Unit::ByteRate).text()
+        ),
+        None => format!(
+            "{} of {}",
+            counted(of.requests, "request"),
+            bytes((of.read_bytes + of.write_bytes) as f64)
+        ),
+    };
+    let order = of.sequential_share.zip(of.sequential_share_by_stream);
+    let order = order.map_or(String::new(), |(disk, stream)| {
+        format!("; {} sequential on the disk, {} within streams", percent(disk), percent(stream))
+    });
+    format!("{load}; {} reads{order}.", percent(reads.value))
+}
+
+fn load(of: &Description) -> String {
+    // A flush ahead of another request has no record of its own.
+    let alone = of.records.saturating_sub(of.requests + of.trims);
+    let flushes = match of.flushes {
+        0 => String::new(),
+        all if alone < all => format!(", {} ({alone} on their own)", counted(all, "flush")),
+        all => format!(", {}", counted(all, "flush")),
+    };
+    let trims =
+        if of.trims > 0 { format!(", {}", counted(of.trims, "trim")) } else { String::new() };
+    let requests = counted(of.requests, "request");
+    format!("{requests} in {}{flushes}{trims}", seconds(of.duration_s))
+}
+
+fn submitters(of: &Description) -> String {
+    format!(
+        "{} by {}, {}, {}, {}",
+        counted(of.streams, "stream"),
+        of.stream_by,
+        counted(of.threads, "thread"),
+        counted(of.processes, "process"),
+        counted(of.volumes, "volume")
+    )
+}
+
+fn key_figures(of: &Description) -> Vec<KeyFigure> {
+    let figure = |name: &str, value: f64, unit: Unit| KeyFigure {
+        name: name.into(),
+        before: None,
+        figure: Figure::new(value, unit),
+    };
+    let touched = figure("touches", of.footprint_bytes as f64, Unit::Bytes);
+    let streams = figure("streams", of.streams as f64, Unit::Count);
+    let outstanding = of.concurrency.mean_outstanding;
+    let outstanding = outstanding.map(|mean| figure("mean outstanding", mean, Unit::Number));
+    [touched, streams].into_iter().chain(outstanding).collect()
+}
+
+/// A time in seconds.
+fn time(ms: Option<f64>) -> Cell {
+    Cell::value(ms.map(|ms| ms / 1e3))
+}
+
+/// A size in bytes.
+fn size(kib: Option<f64>) -> Cell {
+    Cell::value(kib.map(|kib| kib * 1024.0))
+}
+
+/// A figure with a unit of its own.
+fn figure(value: Option<f64>, unit: Unit) -> Cell {
+    value.map_or(Cell::Missing, |value| Figure::new(value, unit).into())
+}
+
+type Direction<'a> = (&'static str, u64, u64, &'a Sizes, &'a Latency);
+
+fn both(of: &Description) -> [Direction<'_>; 2] {
+    [
+        ("reads", of.reads, of.read_bytes, &of.read_size, &of.read_latency),
+        ("writes", of.writes, of.write_bytes, &of.write_size, &of.write_latency),
+    ]
+}
+
+fn directions(of: &Description) -> Table {
+    let mut table = Table::new([
+        Column::words(""),
+        Column::of("requests", Unit::Count),
+        Column::of("in all", Unit::Bytes),
+        Column::of("mean size", Unit::Bytes),
+        Column::of("mean time", Unit::Seconds),
+        Column::of("p99 time", Unit::Seconds),
+    ]);
+    for (name, requests, total, sizes, latency) in both(of) {
+        table.rows.push(Row::new([
+            name.into(),
+            (requests as f64).into(),
+            (total as f64).into(),
+            size(sizes.mean_kib),
+            time(latency.mean_ms),
+            time(latency.p99_ms),
+        ]));
+    }
+    table
+}
+
+fn distributions(of: &Description) -> Table {
+    let mut table = Table::new([
+        Column::words(""),
+        Column::of("mean size", Unit::Bytes),
+        Column::of("p50", Unit::Bytes),
+        Column::of("p90", Unit::Bytes),
+        Column::of("p99", Unit::Bytes),
+        Column::of("largest", Unit::Bytes),
+        Column::of("mean latency", Unit::Seconds),
+        Column::of("p50 latency", Unit::Seconds),
+        Column::of("p99 latency", Unit::Seconds),
+        Column::of("with a latency", Unit::Share),
+    ]);
+    for (name, _, _, sizes, latency) in both(of) {
+        let Sizes { mean_kib, p50_kib, p90_kib, p99_kib, max_kib } = *sizes;
+        let sizes = [mean_kib, p50_kib, p90_kib, p99_kib, max_kib].map(size);
+        let times = [latency.mean_ms, latency.p50_ms, latency.p99_ms].map(time);
+        let measured = [Cell::value(latency.measured_share)];
+        let cells = [name.into()].into_iter().chain(sizes).chain(times).chain(measured);
+        table.rows.push(Row::new(cells));
+    }
+    table
+}
+
+fn order(of: &Description) -> Table {
+    let heads = ["", "on the disk", "within streams", "within threads"];
+    let mut table = Table::new(heads.map(Column::words));
+    let [disk, streams, threads] =
+        [of.sequential_share, of.sequential_share_by_stream, of.sequential_share_by_thread]
+            .map(|share| figure(share, Unit::Share));
+    table.rows.push(Row::new(["sequential".into(), disk, streams, threads]));
+    let [disk, streams] = [of.runs.mean_requests, of.stream_runs.mean_requests]
+        .map(|mean| figure(mean, Unit::Number));
+    table.rows.push(Row::new(["mean requests in a row".into(), disk, streams, Cell::Missing]));
+    table
+}
+
+/// Arrivals in bins of several lengths, across.
+fn scales(of: &Description) -> Table {
+    let scale = |ms: u64| match ms {
+        ms if ms < 1000 => format!("{ms} ms"),
+        ms => format!("{} s", ms / 1000),
+    };
+    let heads = of.arrivals.iter().map(|bins| Column::of(scale(bins.bin_ms), Unit::Number));
+    let mut table = Table::new([Column::words("arrivals in")].into_iter().chain(heads));
+    let mut add = |name: &str, cells: Vec<Option<f64>>| {
+        let cells = cells.into_iter().map(Cell::value);
+        table.rows.push(Row::new([name.into()].into_iter().chain(cells)));
+    };
+    add("mean requests", of.arrivals.iter().map(|bins| bins.mean_requests).collect());
+    add("peak IOPS", of.arrivals.iter().map(|bins| bins.peak_iops).collect());
+    add("variance / mean", of.arrivals.iter().map(|bins| bins.dispersion).collect());
+    table
+}
+
+/// Figures of the whole trace that have no table of their own.
+fn all(of: &Description) -> Table {
+    let mut table = Table::new([Column::words("figure"), Column::words("value")]);
+    let mut add = |name: &str, cell: Cell| table.rows.push(Row::new([name.into(), cell]));
+    let bytes_of = |bytes: u64| figure(Some(bytes as f64), Unit::Bytes);
+    let seconds_of = |ms: Option<f64>| figure(ms.map(|ms| ms / 1e3), Unit::Seconds);
+    add("touched", bytes_of(of.footprint_bytes));
+    if !of.footprint_exact {
+        add("standard error of that", figure(Some(of.footprint_error_share), Unit::Share));
+    }
+    add("jumps", figure(Some(of.seeks.count as f64), Unit::Count));
+    add("half of them over", figure(of.seeks.p50_bytes.map(|bytes| bytes as f64), Unit::Bytes));
+    add("mean gap between arrivals", seconds_of(of.inter_arrival.mean_ms));
+    add("p99 of the gaps", seconds_of(of.inter_arrival.p99_ms));
+    add("coefficient of variation of the gaps", figure(of.inter_arrival.variation, Unit::Number));
+    add("mean outstanding", figure(of.concurrency.mean_outstanding, Unit::Number));
+    let most = of.concurrency.max_outstanding.map(|most| most as f64);
+    add("most outstanding", figure(most, Unit::Count));
+    add("requests of at most 4 KiB", figure(of.small_request_share, Unit::Share));
+    add("bytes in requests of 256 KiB or more", figure(of.large_request_byte_share, Unit::Share));
+    add("written bytes from write-back", figure(of.write_back_share, Unit::Share));
+    table
+}
+
+fn streams(of: &Description) -> Vec<Block> {
+    let mut table = Table::new([
+        Column::words("stream"),
+        Column::of("requests", Unit::Count),
+        Column::of("share", Unit::Share),
+        Column::of("read", Unit::Bytes),
+        Column::of("written", Unit::Bytes),
+        Column::of("of all bytes", Unit::Share),
+        Column::of("mean size", Unit::Bytes),
+        Column::of("sequential", Unit::Share),
+    ]);
+    let row = |row: &StreamRow| {
+        Row::new([
+            printable(&row.label).into(),
+            (row.requests as f64).into(),
+            Cell::value(row.request_share),
+            (row.read_bytes as f64).into(),
+            (row.write_bytes as f64).into(),
+            Cell::value(row.byte_share),
+            size(row.mean_kib),
+            Cell::value(row.sequential_share),
+        ])
+    };
+    table.rows = of.by_stream.rows.iter().chain(&of.by_stream.other).map(row).collect();
+    vec![Block::Text(format!("{}.", submitters(of))), Block::Table(table)]
+}
+
+fn volumes(of: &Description) -> Table {
+    let mut table = Table::new([
+        Column::words("volume"),
+        Column::of("requests", Unit::Count),
+        Column::of("share", Unit::Share),
+        Column::of("read", Unit::Bytes),
+        Column::of("written", Unit::Bytes),
+        Column::of("touched", Unit::Bytes),
+        Column::of("highest address", Unit::Bytes),
+        Column::of("mean size", Unit::Bytes),
+        Column::of("sequential", Unit::Share),
+    ]);
+    for row in &of.by_volume {
+        table.rows.push(Row::new([
+            printable(&row.label).into(),
+            (row.requests as f64).into(),
+            Cell::value(row.request_share),
+            (row.read_bytes as f64).into(),
+            (row.write_bytes as f64).into(),
+            (row.footprint_bytes as f64).into(),
+            (row.extent_bytes as f64).into(),
+            size(row.mean_kib),
+            Cell::value(row.sequential_share),
+        ]));
+    }
+    table
+}
+
+/// What reading lost or changed, even if that is nothing.
+fn losses(of: &Description) -> Vec<String> {
+    let read = format!("rows skipped: {}; late rows moved: {}.", of.rows_skipped, of.rows_late);
+    [read].into_iter().chain(of.warnings.iter().cloned()).collect()
+}

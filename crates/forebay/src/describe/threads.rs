@@ -1,0 +1,143 @@
+//! Threads on the page of `describe`: all of them, their types, then one by one.
+
+use forebay_show::figure::Unit;
+use forebay_show::page::{Block, Page, Place};
+use forebay_show::plural::counted;
+use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_trace::describe::by_thread::rows::{ByThread, Figures};
+use forebay_trace::describe::printable;
+
+use crate::quantities::{seconds, significant};
+
+/// Letters that show activity.
+const WIDTH: usize = 16;
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A line of the tables: whose figures, of which type, and they.
+type Line<'a> = (String, String, &'a Figures);
+
+/// Types on the first screen; threads one by one, and when they are active, below.
+pub(super) fn add(page: &mut Page, of: &ByThread) {
+    let mut types: Vec<Line<'_>> = vec![(format!("all {}", of.threads), String::new(), &of.all)];
+    types.extend(of.types.iter().map(|row| {
+        let label = format!("{}: {}", row.label, counted(row.threads, "thread"));
+        (label, row.kind.words(), &row.figures)
+    }));
+    let mut threads: Vec<Line<'_>> = of
+        .rows
+        .iter()
+        .map(|row| (printable(&row.label), row.of_type.clone(), &row.figures))
+        .collect();
+    if let Some(beyond) = &of.beyond {
+        threads.push((format!("{} not followed", of.threads_beyond), String::new(), beyond));
+    }
+    page.add("Types of threads", Place::FirstScreen, vec![Block::Table(asked(&types))]);
+    let mut one_by_one = vec![Block::Table(asked(&threads))];
+    if of.threads_hidden > 0 {
+        let hidden = counted(of.threads_hidden, "thread");
+        one_by_one.push(Block::Text(format!("Without a row of their own: {hidden}.")));
+    }
+    page.add("Threads one by one", Place::Detail, one_by_one);
+    let when = format!(
+        "Quarters are of the space in use, one volume after another. Fluctuation and activity are measured in {} periods of {}.",
+        of.periods,
+        seconds(of.period_s)
+    );
+    types.append(&mut threads);
+    let timed = Block::Table(timed(&types, of.all.activity_requests.len()));
+    page.add("When and where", Place::Detail, vec![timed, Block::Text(when)]);
+}
+
+fn asked(lines: &[Line<'_>]) -> Table {
+    let mut table = Table::new([
+        Column::words("threads"),
+        Column::words("type"),
+        Column::of("weight", Unit::Share),
+        Column::of("requests/s", Unit::Number),
+        Column::of("rate", Unit::ByteRate),
+        Column::of("size", Unit::Bytes),
+        Column::words("read:write"),
+    ]);
+    for (label, of_type, of) in lines {
+        table.rows.push(Row::new([
+            label.clone().into(),
+            of_type.clone().into(),
+            Cell::value(of.weight_share),
+            Cell::value(of.mean_iops),
+            Cell::value(of.mean_bytes_per_s),
+            Cell::value(of.mean_kib.map(|kib| kib * 1024.0)),
+            ratio(of).into(),
+        ]));
+    }
+    table
+}
+
+fn timed(lines: &[Line<'_>], periods: usize) -> Table {
+    let mut table = Table::new([
+        Column::words("threads"),
+        Column::of("sequential", Unit::Share),
+        Column::of("mean gap", Unit::Seconds),
+        Column::words("by quarter, %"),
+        Column::of("mean latency", Unit::Seconds),
+        Column::of("fluctuation", Unit::Number),
+        Column::words("activity"),
+    ]);
+    for (label, _, of) in lines {
+        table.rows.push(Row::new([
+            label.clone().into(),
+            Cell::value(of.sequential_share),
+            Cell::value(of.inter_arrival_mean_ms.map(|ms| ms / 1e3)),
+            of.quarter_shares.map_or(Cell::Missing, |shares| quarters(shares).into()),
+            Cell::value(of.latency_mean_ms.map(|ms| ms / 1e3)),
+            Cell::value(of.fluctuation),
+            activity(&of.activity_requests, periods).into(),
+        ]));
+    }
+    table
+}
+
+fn ratio(of: &Figures) -> String {
+    match (of.reads, of.writes) {
+        (0, _) => "0:1".to_owned(),
+        (_, 0) => "1:0".to_owned(),
+        (reads, writes) if reads < writes => {
+            format!("1:{}", significant(writes as f64 / reads as f64))
+        }
+        (reads, writes) => format!("{}:1", significant(reads as f64 / writes as f64)),
+    }
+}
+
+fn quarters(shares: [f64; 4]) -> String {
+    shares.map(|share| format!("{:.0}", 100.0 * share)).join("/")
+}
+
+/// Requests of `periods` periods as heights, the tallest one full; nothing where there are none.
+fn activity(counts: &[u64], periods: usize) -> String {
+    let width = periods.min(WIDTH);
+    let mut bars = vec![0u64; width];
+    for (period, count) in counts.iter().enumerate() {
+        bars[period * width / periods] += count;
+    }
+    let most = bars.iter().max().copied().unwrap_or(0).max(1);
+    let height = |bar: u64| (u128::from(bar) * 8).div_ceil(u128::from(most)) as usize;
+    bars.iter().map(|bar| height(*bar).checked_sub(1).map_or(' ', |at| HEIGHTS[at])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activity_is_drawn_to_its_own_height() {
+        assert_eq!(activity(&[0, 1, 4, 8], 5), " ▁▄█ ");
+        let even = activity(&[3; 512], 512);
+        assert_eq!(even, "█".repeat(16));
+        assert_eq!((activity(&[], 0), activity(&[], 3)), (String::new(), "   ".to_owned()));
+    }
+
+    #[test]
+    fn ratios_have_a_one() {
+        let of = |reads: u64, writes: u64| ratio(&Figures { reads, writes, ..Figures::default() });
+        assert_eq!([of(3, 1), of(1, 3), of(0, 5), of(5, 0)], ["3:1", "1:3", "0:1", "1:0"]);
+    }
+}

@@ -1,0 +1,289 @@
+//! What stands below the answer of `simulate`: devices, streams, pictures, and every figure.
+
+use forebay_core::Device;
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series};
+use forebay_show::table::{Cell, Column, Row, Table};
+
+use super::rows::{ALL, across};
+use super::{Told, best, name};
+use crate::error::Error;
+use crate::quantities::seconds;
+use crate::report::heads::{IO_HEADS, IoRow};
+use crate::report::pictures;
+use crate::simulate::{Run, RunResult};
+use crate::statistics::StreamShare;
+use crate::words;
+
+/// Runs that stand side by side: so many fit a sheet of paper.
+const RUNS_BESIDE: usize = 8;
+/// Streams with a row.
+const STREAMS_MAX: usize = 20;
+
+pub(super) fn add(page: &mut Page, told: &Told<'_>) -> Result<(), Error> {
+    let results = told.results;
+    if let Some(devices) = devices(results) {
+        page.add("Devices", Place::Detail, vec![Block::Table(devices)]);
+    }
+    page.add("Counted by the policies", Place::Detail, counted(results).into_iter().collect());
+    let Some((first, best)) = results.first().zip(best(results)) else { return Ok(()) };
+    let other = Some(best).filter(|best| best.policy != first.policy).or(results.get(1));
+    let shown: Vec<&RunResult> = std::iter::once(first).chain(other).collect();
+    add_heads(page, told, &shown);
+    page.add("Latency", Place::Detail, latencies(told.runs, &shown));
+    let arrivals = told.input.arrival_rates(told.setup.intensity.times())?;
+    let picture = |(svg, caption)| Block::Picture { svg, caption };
+    let arrivals = pictures::arrivals_picture(&arrivals).map(picture);
+    page.add("Arrivals", Place::Detail, arrivals.into_iter().collect());
+    if told.bed.disk.model.cylinders() > 0 {
+        let spent = pictures::spent_picture(results, told.setup.replay).map(picture);
+        page.add("Where the disk's time went", Place::Detail, spent.into_iter().collect());
+    }
+    page.add("Streams that fight", Place::Detail, fights(&shown));
+    page.add("Streams", Place::Detail, vec![Block::Table(streams(&shown))]);
+    let beside = results.len().div_ceil(results.len().div_ceil(RUNS_BESIDE).max(1)).max(1);
+    let mut all: Vec<Block> =
+        results.chunks(beside).map(|runs| Block::Table(across(runs, None, &ALL))).collect();
+    all.push(Block::Table(speeds(results)));
+    page.add("All figures of all runs", Place::Folded, all);
+    Ok(())
+}
+
+/// Where the heads are under one policy and another.
+fn add_heads(page: &mut Page, told: &Told<'_>, shown: &[&RunResult]) {
+    let disk = (told.bed.disk.model.cylinders(), told.input.labels.as_slice());
+    let other = shown.get(1).map(|run| run.policy.as_str());
+    let views = pictures::head_views(told.runs, &shown[0].policy, other, disk);
+    let Some(views) = views else { return };
+    let mut blocks = vec![Block::Text(views.about)];
+    let mut lists = Vec::new();
+    for row in views.rows {
+        blocks.extend(row.why.map(Block::Text));
+        let drawn = row.pictures.into_iter();
+        let drawn = drawn.map(|(svg, caption)| Block::Picture { svg, caption });
+        blocks.push(Block::Beside(drawn.collect()));
+        for (title, rows) in row.lists {
+            lists.push(Block::Text(format!("{title}:")));
+            lists.push(Block::Table(listed(&rows)));
+        }
+    }
+    page.add("Where the heads are", Place::Detail, blocks);
+    page.add("I/Os of the closer look", Place::Folded, lists);
+}
+
+fn listed(rows: &[IoRow]) -> Table {
+    let mut table = Table::new(IO_HEADS.map(Column::words));
+    table.rows.extend(rows.iter().map(|row| Row::new(row.clone().map(Cell::Words))));
+    table
+}
+
+/// How latencies are distributed, those of the shown runs before the others.
+fn latencies(runs: &[(String, Run)], shown: &[&RunResult]) -> Vec<Block> {
+    type Points = Vec<(f64, f64)>;
+    let chart = |id: &str, kind: &str, of: fn(&Run) -> &Points| {
+        let series = runs.iter().map(|(policy, run)| Series {
+            name: policy.clone(),
+            points: of(run).iter().map(|(ms, share)| (ms / 1e3, *share)).collect(),
+            is_faint: !shown.iter().any(|one| one.policy == *policy),
+        });
+        let series: Vec<Series> = series.collect();
+        let is_drawn = series.iter().any(|line| !line.points.is_empty());
+        is_drawn.then(|| {
+            Block::Chart(Chart {
+                id: id.into(),
+                title: format!("{kind} latency by policy"),
+                description: "Share of requests answered within a latency.".into(),
+                x: ChartAxis {
+                    name: "latency (logarithmic)".into(),
+                    unit: Unit::Seconds,
+                    labels_per: 1e3,
+                    scale: ChartScale::Decades,
+                },
+                y: ChartAxis {
+                    name: "requests, %".into(),
+                    unit: Unit::Share,
+                    labels_per: 100.0,
+                    scale: ChartScale::Between(0.0, 1.0),
+                },
+                series,
+                is_half: true,
+            })
+        })
+    };
+    let reads = chart("reads", "Read", |run| &run.read_distribution);
+    let writes = chart("writes", "Write", |run| &run.write_distribution);
+    reads.into_iter().chain(writes).collect()
+}
+
+/// A time in seconds.
+fn time(ms: Option<f64>) -> Cell {
+    Cell::value(ms.map(|ms| ms / 1e3))
+}
+
+/// Classes of service and their response times under each policy that has any.
+pub(super) fn classes(runs: &[RunResult]) -> Option<Table> {
+    let mut table = Table::new([
+        Column::words("policy"),
+        Column::words("class"),
+        Column::of("requests", Unit::Count),
+        Column::of("bound", Unit::Bound),
+        Column::of("within it", Unit::Share),
+        Column::of("mean", Unit::Seconds),
+        Column::of("p50", Unit::Seconds),
+        Column::of("p99", Unit::Seconds),
+        Column::of("longest", Unit::Seconds),
+    ]);
+    for run in runs {
+        for class in &run.figures.classes {
+            table.rows.push(Row::new([
+                name(&run.policy).into(),
+                class.class.to_string().into(),
+                (class.requests as f64).into(),
+                (class.bound_ms / 1e3).into(),
+                Cell::value(class.within_bound_share),
+                time(class.mean_ms),
+                time(class.p50_ms),
+                time(class.p99_ms),
+                time(class.longest_ms),
+            ]));
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Each device of each run, where there are several or flash wears.
+fn devices(runs: &[RunResult]) -> Option<Table> {
+    let several = runs.iter().any(|run| run.devices.len() > 1);
+    if !several && runs.iter().all(|run| run.erases.is_none()) {
+        return None;
+    }
+    let mut table = Table::new([
+        Column::words("policy"),
+        Column::words("device"),
+        Column::words("role"),
+        Column::of("I/Os", Unit::Count),
+        Column::of("read", Unit::Bytes),
+        Column::of("written", Unit::Bytes),
+        Column::of("busy time", Unit::Seconds),
+        Column::of("energy", Unit::Joules),
+        Column::of("write amplification", Unit::Number),
+        Column::of("erases", Unit::Count),
+        Column::of("erases max", Unit::Count),
+    ]);
+    let count = |value: Option<u64>| Cell::value(value.map(|value| value as f64));
+    for run in runs {
+        for device in &run.devices {
+            table.rows.push(Row::new([
+                name(&run.policy).into(),
+                device.device.clone().into(),
+                device.role.into(),
+                (device.ios as f64).into(),
+                (device.read_bytes as f64).into(),
+                (device.written_bytes as f64).into(),
+                device.busy_s.into(),
+                device.energy_j.into(),
+                Cell::value(device.write_amplification),
+                count(device.erases),
+                count(device.erases_max),
+            ]));
+        }
+    }
+    Some(table)
+}
+
+/// What each policy counted for itself.
+fn counted(runs: &[RunResult]) -> Option<Block> {
+    let mut table = Table::new(["policy", "figure", "value"].map(Column::words));
+    for run in runs {
+        for (key, value) in &run.placement {
+            let cells =
+                [name(&run.policy).into(), words::words(key).into(), words::cell(key, *value)];
+            table.rows.push(Row::new(cells));
+        }
+    }
+    (!table.rows.is_empty()).then_some(Block::Table(table))
+}
+
+/// The streams that cost each other most under the first of these runs.
+fn fights(shown: &[&RunResult]) -> Vec<Block> {
+    let contention = &shown[0].contention;
+    let lost_s = contention.between_streams_s + contention.within_streams_s;
+    let mut table = Table::new([
+        Column::words("streams"),
+        Column::of("switches", Unit::Count),
+        Column::of("time lost", Unit::Seconds),
+        Column::words("of all head movement"),
+    ]);
+    for fight in &contention.fights {
+        table.rows.push(Row::new([
+            format!("{} ↔ {}", fight.stream_a, fight.stream_b).into(),
+            (fight.switches as f64).into(),
+            fight.cost_s.into(),
+            Figure::new(fight.cost_s / lost_s, Unit::Share).text().into(),
+        ]));
+    }
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    let between = |run: &RunResult| seconds(run.contention.between_streams_s);
+    let other = shown.get(1).map(|run| format!(", {} under {}", between(run), run.policy));
+    let said = format!(
+        "Under {}. Seeking and rotational wait when the heads go from one stream to another come to {} in all{}.",
+        shown[0].policy,
+        between(shown[0]),
+        other.unwrap_or_default()
+    );
+    vec![Block::Text(said), Block::Table(table)]
+}
+
+/// The busiest streams under the first of these runs, and how they fare under the other.
+fn streams(shown: &[&RunResult]) -> Table {
+    let mut columns = vec![
+        Column::words("stream"),
+        Column::of("I/Os under way", Unit::Number),
+        Column::of("requests", Unit::Count),
+    ];
+    let is_late = shown.iter().any(|run| run.figures.longest_lag_ms > 0.0);
+    type StreamTime = fn(&StreamShare) -> Option<f64>;
+    let mut times: Vec<(&str, StreamTime)> = vec![("p50", |of| of.p50_ms), ("p99", |of| of.p99_ms)];
+    if is_late {
+        times.push(("most late", |of| Some(of.longest_lag_ms)));
+    }
+    for (what, _) in &times {
+        let head =
+            |run: &&RunResult| Column::of(format!("{what}, {}", name(&run.policy)), Unit::Seconds);
+        columns.extend(shown.iter().map(head));
+    }
+    let mut table = Table::new(columns);
+    let all = &shown[0].figures.streams;
+    for stream in all.iter().take(STREAMS_MAX) {
+        let same = |run: &RunResult| {
+            run.figures.streams.iter().find(|share| share.stream == stream.stream).cloned()
+        };
+        let found: Vec<Option<StreamShare>> = shown.iter().map(|run| same(run)).collect();
+        let mut cells: Vec<Cell> = vec![
+            stream.stream.clone().into(),
+            stream.busy_share.into(),
+            (stream.requests as f64).into(),
+        ];
+        for (_, of) in &times {
+            cells.extend(found.iter().map(|share| time(share.as_ref().and_then(of))));
+        }
+        table.rows.push(Row::new(cells));
+    }
+    let rest = shown[0].figures.streams_total.saturating_sub(STREAMS_MAX);
+    if rest > 0 {
+        table.rows.push(Row::new([format!("{rest} more").into()]));
+    }
+    table
+}
+
+/// The simulator's own speed.
+fn speeds(runs: &[RunResult]) -> Table {
+    let heads = runs.iter().map(|run| Column::words(name(&run.policy)));
+    let mut table = Table::new([Column::words("")].into_iter().chain(heads));
+    let speed = |run: &RunResult| format!("{:.0} requests/s", run.simulated_requests_per_s);
+    let cells = runs.iter().map(|run| Cell::Words(speed(run)));
+    table.rows.push(Row::new(["simulator's speed".into()].into_iter().chain(cells)));
+    table
+}

@@ -1,0 +1,119 @@
+//! Figures down, policies across.
+
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::table::{Cell, Column, Row, Table};
+
+use super::{against, name};
+use crate::simulate::{Replay, RunResult};
+
+/// A figure's name, its unit, and what it is of a run. It is left out where no run has any of it.
+pub(super) type FigureRow = (&'static str, Unit, fn(&RunResult) -> Option<f64>);
+
+/// Milliseconds as the seconds of a page.
+fn ms(ms: Option<f64>) -> Option<f64> {
+    ms.map(|ms| ms / 1e3)
+}
+
+/// What a first screen has room for.
+pub(super) const FIRST: [FigureRow; 14] = [
+    ("makespan", Unit::Seconds, |run| Some(run.figures.makespan_s)),
+    ("busy time", Unit::Seconds, |run| Some(run.figures.busy_s)),
+    ("seeking", Unit::Seconds, |run| Some(run.figures.seek_s)),
+    ("rotating", Unit::Seconds, |run| Some(run.figures.rotation_s)),
+    ("read mean", Unit::Seconds, |run| ms(run.figures.read_mean_ms)),
+    ("read p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),
+    ("read longest", Unit::Seconds, |run| ms(run.figures.read_max_ms)),
+    ("write mean", Unit::Seconds, |run| ms(run.figures.write_mean_ms)),
+    ("write p99", Unit::Seconds, |run| ms(run.figures.write_p99_ms)),
+    ("write longest", Unit::Seconds, |run| ms(run.figures.write_max_ms)),
+    ("more than 1 s late", Unit::Share, |run| Some(run.figures.lagging_share)),
+    ("requests failed", Unit::Count, |run| Some(run.figures.failed as f64)),
+    ("never answered", Unit::Count, |run| Some(run.figures.unfinished as f64)),
+    ("energy", Unit::Joules, |run| Some(run.figures.energy_j)),
+];
+
+/// Every figure.
+pub(super) const ALL: [FigureRow; 45] = [
+    ("requests", Unit::Count, |run| Some(run.figures.requests as f64)),
+    ("reads", Unit::Count, |run| Some(run.figures.reads as f64)),
+    ("writes", Unit::Count, |run| Some(run.figures.writes as f64)),
+    ("flushes", Unit::Count, |run| Some(run.figures.flushes as f64)),
+    ("trims", Unit::Count, |run| Some(run.figures.trims as f64)),
+    ("never answered", Unit::Count, |run| Some(run.figures.unfinished as f64)),
+    ("requests failed", Unit::Count, |run| Some(run.figures.failed as f64)),
+    ("I/Os", Unit::Count, |run| Some(run.figures.ios as f64)),
+    ("I/Os failed", Unit::Count, |run| Some(run.figures.ios_failed as f64)),
+    ("makespan: first arrival to last completion", Unit::Seconds, |run| {
+        Some(run.figures.makespan_s)
+    }),
+    ("busy time", Unit::Seconds, |run| Some(run.figures.busy_s)),
+    ("transfer floor", Unit::Seconds, |run| Some(run.figures.transfer_bound_s)),
+    ("seeking", Unit::Seconds, |run| Some(run.figures.seek_s)),
+    ("rotating", Unit::Seconds, |run| Some(run.figures.rotation_s)),
+    ("transferring", Unit::Seconds, |run| Some(run.figures.transfer_s)),
+    ("lost between streams", Unit::Seconds, |run| Some(run.contention.between_streams_s)),
+    ("lost within streams", Unit::Seconds, |run| Some(run.contention.within_streams_s)),
+    ("head movements", Unit::Count, |run| Some(run.figures.head_movements as f64)),
+    ("full sweeps over the disk", Unit::Number, |run| Some(run.figures.seek_sweeps)),
+    ("cylinders per movement", Unit::Number, |run| Some(run.figures.avg_seek_tracks)),
+    ("standard deviation of that", Unit::Number, |run| Some(run.figures.seek_stddev_tracks)),
+    ("read latency, mean", Unit::Seconds, |run| ms(run.figures.read_mean_ms)),
+    ("read latency, p50", Unit::Seconds, |run| ms(run.figures.read_p50_ms)),
+    ("read latency, p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),
+    ("read latency, p99.9", Unit::Seconds, |run| ms(run.figures.read_p999_ms)),
+    ("read latency, longest", Unit::Seconds, |run| ms(run.figures.read_max_ms)),
+    ("write latency, mean", Unit::Seconds, |run| ms(run.figures.write_mean_ms)),
+    ("write latency, p50", Unit::Seconds, |run| ms(run.figures.write_p50_ms)),
+    ("write latency, p99", Unit::Seconds, |run| ms(run.figures.write_p99_ms)),
+    ("write latency, p99.9", Unit::Seconds, |run| ms(run.figures.write_p999_ms)),
+    ("write latency, longest", Unit::Seconds, |run| ms(run.figures.write_max_ms)),
+    ("wait since admission, mean", Unit::Seconds, |run| ms(run.figures.wait_mean_ms)),
+    ("wait since admission, p99", Unit::Seconds, |run| ms(run.figures.wait_p99_ms)),
+    ("wait since admission, longest", Unit::Seconds, |run| Some(run.figures.longest_wait_ms / 1e3)),
+    ("held before admission, mean", Unit::Seconds, |run| ms(run.figures.held_mean_ms)),
+    ("held before admission, longest", Unit::Seconds, |run| {
+        Some(run.figures.longest_held_ms / 1e3)
+    }),
+    ("late, mean", Unit::Seconds, |run| ms(run.figures.lag_mean_ms)),
+    ("late, longest", Unit::Seconds, |run| Some(run.figures.longest_lag_ms / 1e3)),
+    ("more than 1 s late", Unit::Share, |run| Some(run.figures.lagging_share)),
+    ("device time per I/O, mean", Unit::Seconds, |run| ms(run.figures.service_mean_ms)),
+    ("energy", Unit::Joules, |run| Some(run.figures.energy_j)),
+    ("requests moved to fit", Unit::Count, |run| Some(run.changed.requests_moved as f64)),
+    ("requests cut to fit", Unit::Count, |run| Some(run.changed.requests_cut as f64)),
+    ("requests left out", Unit::Count, |run| Some(run.changed.requests_clipped as f64)),
+    ("latencies imputed", Unit::Share, |run| Some(run.imputed_share)),
+];
+
+/// What closed replay has none of: there a request comes when those before it are answered.
+fn is_of_recorded_times(name: &str) -> bool {
+    name.starts_with("late, ") || name == "more than 1 s late"
+}
+
+/// The figures of `runs`, each a column; `best` is marked where there are several.
+pub(super) fn across(runs: &[RunResult], best: Option<&RunResult>, figures: &[FigureRow]) -> Table {
+    let head = |run: &RunResult| {
+        let is_best = runs.len() > 1 && best.is_some_and(|best| std::ptr::eq(best, run));
+        let mark = if is_best { " (least)" } else { "" };
+        Column::words(format!("{}{mark}", name(&run.policy)))
+    };
+    let mut table = Table::new([Column::words("")].into_iter().chain(runs.iter().map(head)));
+    let is_closed = runs.iter().all(|run| run.replay == Replay::Closed);
+    for (name, unit, of) in figures {
+        let is_none = runs.iter().all(|run| of(run).is_none_or(|value| value == 0.0));
+        if is_none || is_closed && is_of_recorded_times(name) {
+            continue;
+        }
+        let cell = |run: &RunResult| match of(run) {
+            Some(value) => Figure::new(value, *unit).into(),
+            None => Cell::Missing,
+        };
+        table.rows.push(Row::new([(*name).into()].into_iter().chain(runs.iter().map(cell))));
+    }
+    if let Some(first) = runs.first().filter(|_| best.is_some() && runs.len() > 1) {
+        let head = format!("against {}", name(&first.policy));
+        let cells = runs.iter().map(|run| against(run, first));
+        table.rows.push(Row::new([head.into()].into_iter().chain(cells)));
+    }
+    table
+}

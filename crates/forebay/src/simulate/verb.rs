@@ -1,0 +1,245 @@
+//! What `simulate` asks for.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use forebay_ask::{Given, Input as AskInput, Value};
+use forebay_core::device::failing::Failure;
+use serde::Serialize;
+
+use super::page::{self, Told};
+use super::{Bed, LeastTime, Run, RunResult, Setup, run_all};
+use crate::defragment::{self, Defragmentation};
+use crate::devices;
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::untold;
+use crate::verb::{
+    Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+};
+
+forebay_ask::ask! {
+    /// Run a trace through policies on a model of a drive, side by side
+    pub struct SimulateAsk("simulate") {
+        /// The trace; - is standard input
+        trace: TraceInput [.positional()],
+        /// The device: a bundled one (see `forebay devices`), a device file, or fixed:RATE for a server that does so many
+        /// I/Os a second
+        device: DeviceInput,
+        /// The policies (see `forebay policies`), each NAME[:KEY=VALUE]...
+        policy: Vec<PolicyInput> [.at_least_one()],
+        /// A solid-state drive as the second device, which placements use (see `forebay policies`)
+        flash: Option<DeviceInput>,
+        /// How many of the device there are, sharing the flash. Volumes are dealt over them in turn
+        disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
+        /// I/Os that fail: [lane=N:]from-s=SECONDS (the device is gone from then on), range=OFFSET+BYTES or one-in=N.
+        /// Disks are lanes from 0, the flash is the last
+        fail: Vec<FailureInput>,
+        /// Also find the time that no order of the requests can beat, on one disk of arm and platters (NAME:plain). This
+        /// takes longer than a run
+        least_time: bool,
+        /// Also find, for each policy, what laying blocks in the order they are read would gain and cost
+        defragment: bool,
+        replaying: ReplayAsk,
+        jobs: JobsAsk,
+        /// Also write the answer as an HTML report
+        report: Option<PathBuf> [.short('o')],
+        streams: StreamsAsk,
+        source: SourceAsk,
+    }
+}
+
+/// A policy by its name, or one that a face holds itself.
+#[derive(Clone)]
+pub enum PolicyInput {
+    /// One of ours.
+    Named(String),
+    /// A face's own.
+    Own(Arc<dyn OwnPolicy>),
+}
+
+/// A policy of a face's own, such as an object in Python.
+pub trait OwnPolicy: Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Refuses devices that it cannot run on, before anything is read.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn check(&self, bed: Bed<'_>) -> Result<(), Error>;
+
+    /// Runs it, as [`super::run_own`] does.
+    ///
+    /// # Errors
+    /// As [`super::run_own`]; whatever went wrong in the policy, as [`Error::Face`].
+    fn run(&self, input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Run, Error>;
+}
+
+impl std::fmt::Debug for PolicyInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name().unwrap_or("(own)"))
+    }
+}
+
+impl PolicyInput {
+    fn name(&self) -> Option<&str> {
+        match self {
+            PolicyInput::Named(name) => Some(name),
+            PolicyInput::Own(_) => None,
+        }
+    }
+
+    fn check(&self, bed: Bed<'_>) -> Result<(), Error> {
+        match self {
+            PolicyInput::Named(name) => bed.check(name),
+            PolicyInput::Own(own) => own.check(bed),
+        }
+    }
+}
+
+impl Value for PolicyInput {
+    const WORD: &'static str = "POLICY";
+    const PYTHON: &'static str = "PolicyLike";
+
+    fn parse(text: &str) -> Result<PolicyInput, String> {
+        Ok(PolicyInput::Named(text.to_string()))
+    }
+
+    fn of_object(input: &AskInput, given: &Given) -> Option<Vec<PolicyInput>> {
+        given.as_object::<Vec<PolicyInput>>(input.name).cloned()
+    }
+}
+
+/// I/Os that fail, as an input.
+#[derive(Clone, Copy, Debug)]
+pub struct FailureInput(pub Failure);
+
+impl Value for FailureInput {
+    const WORD: &'static str = "FAILURE";
+
+    fn parse(text: &str) -> Result<FailureInput, String> {
+        Failure::parse(text).map(FailureInput).map_err(|error| error.0)
+    }
+}
+
+/// The answer.
+#[derive(Serialize)]
+struct Results {
+    trace: String,
+    runs: Vec<RunResult>,
+    /// What no order of the requests can take less than, where that was asked for and can be told.
+    least_time: Option<LeastTime>,
+    /// Of each policy, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    defragmentation: Vec<Defragmentation>,
+}
+
+impl Verb for SimulateAsk {
+    type Beyond = Vec<Run>;
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        vec![&self.trace]
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        let devices = std::iter::once(&self.device).chain(&self.flash);
+        devices.map(|device| devices::file_of(&device.0)).collect()
+    }
+
+    fn report(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered<Vec<Run>>, Error> {
+        let device = devices::open(&self.device.0)?;
+        let flash = self.flash.as_ref().map(|flash| devices::open(&flash.0)).transpose()?;
+        let failures: Vec<Failure> = self.fail.iter().map(|failure| failure.0).collect();
+        let bed = Bed {
+            disks: self.disks,
+            flash: flash.as_ref(),
+            failures: &failures,
+            ..Bed::of(&device)
+        };
+        self.policy.iter().try_for_each(|policy| policy.check(bed))?;
+        if self.defragment {
+            defragment::check(bed)?;
+        }
+        let input = self.source.read(&self.trace, self.streams.by(), session)?;
+        let names: Vec<String> =
+            self.policy.iter().filter_map(PolicyInput::name).map(str::to_string).collect();
+        for idle in bed.idle_parts(&input, &names) {
+            session.warn(self.trace.name(), &idle);
+        }
+        let setup = self.replaying.setup(&input, session)?;
+        session.begin("simulating", None);
+        let (runs, least_time) = self.runs(&input, bed, setup, session)?;
+        let mut defragmentation = Vec::new();
+        for policy in names.iter().filter(|_| self.defragment) {
+            session.begin(&format!("defragmenting under {policy} on {}", device.name), None);
+            defragmentation.push(defragment::study(&input, bed, policy, setup, &mut untold)?);
+        }
+        let cautions = bed.cautions(runs.first().map(|run| &run.result));
+        for caution in &cautions {
+            // A caution names its device first.
+            let (subject, said) = caution.split_once(": ").unwrap_or((&device.name, caution));
+            session.warn(Path::new(subject), said);
+        }
+        let results = Results {
+            trace: self.trace.name().display().to_string(),
+            runs: runs.iter().map(|run| run.result.clone()).collect(),
+            least_time,
+            defragmentation,
+        };
+        let runs: Vec<(String, Run)> =
+            runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
+        let findings: Vec<String> = results.defragmentation.iter().flat_map(|d| d.told()).collect();
+        let told = Told {
+            input: &input,
+            bed,
+            setup,
+            results: &results.runs,
+            runs: &runs,
+            least_time: least_time.as_ref(),
+            findings: &findings,
+            cautions: &cautions,
+        };
+        let page = page::page(&told)?;
+        let runs = runs.into_iter().map(|(_, run)| run).collect();
+        Ok(Answered::new(&results, page)?.with(runs))
+    }
+}
+
+impl SimulateAsk {
+    /// A run for each policy, and the least time. Ours run side by side, then a face's own one by one.
+    fn runs(
+        &self,
+        input: &Input,
+        bed: Bed<'_>,
+        setup: Setup,
+        session: &mut dyn Session,
+    ) -> Result<(Vec<Run>, Option<LeastTime>), Error> {
+        let names: Vec<&str> = self.policy.iter().filter_map(PolicyInput::name).collect();
+        let jobs = self.jobs.count();
+        let mut tell = |told: &crate::progress::Told| session.progress(told);
+        // The least time takes longer than a run: where there are several threads, one finds it meanwhile.
+        let (named, least_time) = thread::scope(|scope| {
+            let least = || LeastTime::of(input, bed, setup);
+            let meanwhile = (self.least_time && jobs > 1).then(|| scope.spawn(least));
+            let named = run_all(input, bed, &names, setup, jobs, &mut tell);
+            (named, meanwhile.map(|thread| thread.join()))
+        });
+        let mut named = named?.into_iter();
+        let least_time = match least_time {
+            Some(Ok(found)) => found?,
+            Some(Err(_)) => return Err(Error::Unfit("the least time: its thread ended".into())),
+            None if self.least_time => LeastTime::of(input, bed, setup)?,
+            None => None,
+        };
+        let run = |policy: &PolicyInput| match policy {
+            PolicyInput::Named(_) => named.next().map(Ok),
+            PolicyInput::Own(own) => Some(own.run(input, bed, setup)),
+        };
+        let runs: Result<Vec<Run>, Error> = self.policy.iter().filter_map(run).collect();
+        Ok((runs?, least_time))
+    }
+}
