@@ -153,7 +153,8 @@ fn argument(input: Input) -> Arg {
         Arity::List => argument = argument.action(ArgAction::Append),
         Arity::One | Arity::Optional => {}
     }
-    let word = match input.arity == Arity::List && !input.keeps_commas {
+    let is_separated = input.arity == Arity::List && !input.keeps_commas && !input.is_positional;
+    let word = match is_separated {
         true => format!("{},...", input.word),
         false => input.word.to_string(),
     };
@@ -172,7 +173,7 @@ fn is_path(input: &Input) -> bool {
 
 impl<V: Verb> FromArgMatches for Asked<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let ask = read(&given(&V::inputs(), matches)).map_err(|error| refused::<V>(&error))?;
+        let ask = read(&given(&V::inputs(), matches)).map_err(|error| refused(&error))?;
         let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
         Ok(Asked { ask, format, is_explained: matches.get_flag(EXPLAIN) })
     }
@@ -206,7 +207,7 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
 }
 
 /// A refusal in the words of the command line.
-fn refused<V: Verb>(error: &AskError) -> clap::Error {
+fn refused(error: &AskError) -> clap::Error {
     let said = spelled(&error.to_string(), Spelling::Command);
     clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n"))
 }

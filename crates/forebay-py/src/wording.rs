@@ -2,13 +2,11 @@
 //! `--replay open` is `replay=open`. Whatever else begins with two dashes stays as it is.
 
 /// Options that messages name, and what stands in their place: an argument, or one with its value where an option has none.
-const ARGUMENTS: [(&str, &str); 27] = [
+const ARGUMENTS: [(&str, &str); 22] = [
     ("buffered", "buffered=True"),
     ("columns", "columns"),
-    ("configure", "configure"),
     ("depth", "depth"),
     ("device", "device"),
-    ("devices-max", "devices_max"),
     ("disks", "disks"),
     ("driver", "driver"),
     ("emulate", "emulate"),
@@ -16,14 +14,11 @@ const ARGUMENTS: [(&str, &str); 27] = [
     ("fit-device", "fit_device=True"),
     ("flash", "flash"),
     ("from", "from_"),
-    ("growth", "growth"),
     ("intensity", "intensity"),
     ("map", "map"),
     ("map-volume", "map_volume"),
     ("overwrite", "overwrite=True"),
     ("prefer", "prefer"),
-    ("prices", "prices"),
-    ("promise", "promises"),
     ("realtime", "realtime=True"),
     ("replay", "replay"),
     ("target", "target"),

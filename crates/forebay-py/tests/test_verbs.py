@@ -1,5 +1,6 @@
 """The verbs answer what the command answers."""
 
+import json
 import re
 
 import polars as pl
@@ -104,6 +105,11 @@ def test_a_clock_as_coarse_as_the_promise_is_refused(tmp_path):
         assert any("clock steps by 50" in said for said in found["cautions"])
 
 
+def as_called(answer):
+    """With inputs by their Python names: each face spells them its own way."""
+    return json.loads(re.sub(r"--([a-z-]+)", lambda name: name[1].replace("-", "_"), json.dumps(answer)))
+
+
 def test_plan_consolidate(answer, trace):
     expected = answer("plan", "consolidate", TERASORT, "--shift", "0s,2s", "--clients", "3")
     found = forebay.plan_consolidate(trace, shift=["0s", "2s"], clients=3)
@@ -159,7 +165,7 @@ def test_plan_power(answer, trace):
     keywords["device"] = "travelstar-5k320"
     found = forebay.plan_power(trace, fraction=0.95, **keywords)
     found["traces"][0]["trace"] = expected["traces"][0]["trace"]
-    assert found == expected
+    assert as_called(found) == as_called(expected)
     for wrong in ({"off_w": -1}, {"pool_disks": 0}, {"epoch": "0s"}, {"fraction": 2}):
         with pytest.raises(forebay.Error, match=next(iter(wrong))):
             forebay.plan_power(trace, **wrong)
@@ -179,7 +185,7 @@ def test_plan_sla(answer, trace, tmp_path):
     expected = answer("plan", "sla", promise, TERASORT, "--capacity", "100")
     for given in (promise, tiers):
         found = forebay.plan_sla(given, trace, capacity=100)
-        assert {**found, "trace": expected["trace"]} == expected
+        assert as_called({**found, "trace": expected["trace"]}) == as_called(expected)
     with pytest.raises(forebay.Error, match="capacity: got '0', expected a number from 1"):
         forebay.plan_sla(tiers, trace, capacity=0)
     with pytest.raises(forebay.Error, match="contradict"):
@@ -357,7 +363,7 @@ def test_plan_buy(answer, trace, tmp_path):
             report=tmp_path / "buy.html",
             configure=tmp_path / "conf",
         )
-    assert found == answer("plan", "buy", TERASORT, *options)
+    assert as_called(found) == as_called(answer("plan", "buy", TERASORT, *options))
     assert (tmp_path / "buy.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "conf" / "serve.toml").read_text() == found["configuration"]["serve"]
     for wrong in (
