@@ -145,10 +145,10 @@ const EACH: &[Examples] = &[
             "forebay device validate mine.toml measured.trace",
         ],
     ),
+    ("device job", &["forebay device job > depth.fio"]),
     (
         "device fit",
         &[
-            "forebay device job > depth.fio",
             "forebay device fit depth.json -o mine.toml   # a disk or a solid-state drive, as fio's results say",
             "forebay device fit logs --capacity 1000204886016 -o mine.toml",
         ],

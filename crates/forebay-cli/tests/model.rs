@@ -202,9 +202,9 @@ fn odd_options_are_told() {
         ("--for", "30", "with its unit"),
         ("--requests", "0", "of at least 1"),
         ("--requests", "-1", "--requests"),
-        ("--intensity", "0", "from 0.000001 to 1000000"),
-        ("--intensity", "nan", "from 0.000001 to 1000000"),
-        ("--intensity", "-1", "from 0.000001 to 1000000"),
+        ("--intensity", "0", "from 1e-6 to 1000000"),
+        ("--intensity", "nan", "from 1e-6 to 1000000"),
+        ("--intensity", "-1", "from 1e-6 to 1000000"),
         ("--seed", "-1", "--seed"),
     ] {
         let words = ["generate", "m.json", "-o", "x.csv", option, value];

@@ -25,6 +25,10 @@ pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
     if let Some(figures) = key_figures(page) {
         parts.push(wrapped(&figures));
     }
+    if extent == Extent::Everything && !page.about.is_empty() {
+        let about = page.about.iter().map(|(term, text)| wrapped(&format!("{term}: {text}")));
+        parts.push(about.collect::<Vec<_>>().join("\n"));
+    }
     let is_shown =
         |section: &&Section| extent == Extent::Everything || section.place == Place::FirstScreen;
     for section in page.sections.iter().filter(is_shown) {
@@ -154,7 +158,8 @@ mod tests {
             mark: RowMark::Best("best".into()),
             cells: vec!["a".into(), Cell::Interval { value: 0.01, low: 0.008, high: 0.02 }],
         });
-        let mut page = Page { headline: "Buy 3 drives.".into(), ..Page::default() };
+        let about = vec![("Trace".into(), "web.csv".into())];
+        let mut page = Page { headline: "Buy 3 drives.".into(), about, ..Page::default() };
         page.key_figures.push(KeyFigure {
             name: "p99".into(),
             before: Some(Figure::new(0.02, Unit::Seconds)),
@@ -173,6 +178,7 @@ mod tests {
         assert!(first.contains("8.00 - 20.0") && !first.contains("short"), "{first}");
         let all = text(&page(), 80, Extent::Everything);
         assert!(all.contains("Keep in mind\n! The trace is short."), "{all}");
+        assert!(all.contains("\n\nTrace: web.csv\n\n") && !first.contains("web.csv"), "{all}");
         assert!(page().has_details());
     }
 

@@ -212,7 +212,6 @@ fn what_holds_no_data_request_is_refused() {
     for wrong in [0.0, f64::NAN, -1.0] {
         assert!(Options::new(&[], None, wrong, 1).is_err());
     }
-    assert!(Options::new(&[], Some(0), 1.0, 1).is_err());
 }
 
 #[test]
