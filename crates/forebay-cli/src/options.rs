@@ -79,11 +79,6 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Of `source`, streams told apart by `stream_by`.
-    pub(crate) fn of(source: &Source, stream_by: StreamBy) -> Reading {
-        Reading { source: source.clone(), stream_by }
-    }
-
     /// Reads the whole trace, with progress; what was skipped is said on standard error.
     pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Input> {
         let progress = Progress::reading("reading", path);

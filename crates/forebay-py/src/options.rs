@@ -6,6 +6,7 @@ use std::str::FromStr;
 use forebay::devices::{self, OpenDevice};
 use forebay::layout::Map;
 use forebay::simulate::{Bed, IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
+use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_trace::Notes;
 use forebay_trace::streams::StreamBy;
@@ -38,6 +39,18 @@ pub(crate) fn setup(replay: &str, intensity: f64, map: &str) -> PyResult<Setup> 
 /// The device that a name, a spec or a path says.
 pub(crate) fn device(name: &Path) -> PyResult<OpenDevice> {
     devices::open(&name.to_string_lossy()).map_err(|error| raised(error.into()))
+}
+
+/// How many disks share a flash device, as the command has it.
+pub(crate) fn disks(count: u16) -> PyResult<u16> {
+    let text = || format!("got {count}, expected 1 to 256");
+    (1..=256).contains(&count).then_some(count).ok_or_else(|| argument("disks", text()))
+}
+
+/// Failures to be had, as text.
+pub(crate) fn failures(texts: &[String]) -> PyResult<Vec<Failure>> {
+    let parsed = texts.iter().map(|text| Failure::parse(text));
+    parsed.map(|parsed| parsed.map_err(|error| argument("fail", error.0))).collect()
 }
 
 /// Policies, one or several, or several in one text parted by commas.
