@@ -44,7 +44,7 @@ fn threads_are_told_by_types_and_one_by_one() {
     let one = found(&["--threads", "--limit", "1"]);
     assert_eq!(one["by_thread"]["rows"].as_array().map(Vec::len), Some(1));
     assert_eq!(one["by_thread"]["threads_hidden"], 1);
-    assert_eq!(found(&["--threads", "--all"])["by_thread"]["threads_hidden"], 0);
+    assert_eq!(found(&["--threads", "--limit", "4096"])["by_thread"]["threads_hidden"], 0);
     assert!(found(&[]).get("by_thread").is_none());
     let (table, _) = describe(&path, &["--threads"], 0);
     assert!(table.contains("all 2") && table.contains("Log #0: 1 thread"), "{table}");
@@ -53,11 +53,12 @@ fn threads_are_told_by_types_and_one_by_one() {
 #[test]
 fn what_belongs_to_threads_needs_them() {
     let (_folder, path) = trace();
-    for option in [&["--limit", "3"][..], &["--all"], &["--period", "1s"]] {
-        let (out, err) = describe(&path, option, 2);
+    for option in [["--limit", "3"], ["--period", "1s"]] {
+        let (out, err) = describe(&path, &option, 2);
         assert!(out.is_empty() && err.contains("--threads"), "{err}");
     }
     let (_, err) = describe(&path, &["--threads", "--period", "0s"], 2);
     assert!(err.contains("above 0"), "{err}");
-    describe(&path, &["--threads", "--all", "--limit", "3"], 2);
+    let (_, err) = describe(&path, &["--threads", "--limit", "4097"], 2);
+    assert!(err.contains("from 0 to 4096"), "{err}");
 }
