@@ -120,10 +120,7 @@ fn units_that_cannot_be_right_are_refused_and_may_be_insisted_on() {
     }
     let spec = "at:ms,volume,offset:sectors,len:sectors,op:disksim";
     let (told, err) = ends(forebay(&["describe", "--columns", spec]).arg(&trace), 0);
-    assert!(
-        !told.contains("likely in ns") && err.contains("likely in ns"),
-        "{told}{err}"
-    );
+    assert!(!told.contains("likely in ns") && err.contains("likely in ns"), "{told}{err}");
     let json = ["describe", "--format", "json", "--columns", spec];
     let (_, err) = ends(forebay(&json).arg(&trace), 0);
     assert!(err.contains("likely in ns"), "{err}");
