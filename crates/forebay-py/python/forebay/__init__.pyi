@@ -517,6 +517,21 @@ def plan_buy(
 ) -> dict[str, Any]:
     """Find which drives to buy, how many and in which layout, to keep promises to clients."""
 
+def cache(
+    trace: _Source,
+    *,
+    block_kib: int | None = None,
+    sizes_mib: float | Sequence[float] | None = None,
+    sizes_blocks: int | Sequence[int] | None = None,
+    report: _Path | None = None,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find how large a cache should be, and what caches of every size would find."""
+
 def plan_capacity(
     trace: _Source,
     *,
@@ -540,6 +555,24 @@ def plan_capacity(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find the smallest capacity that answers a share of the requests within a time."""
+
+def compare(
+    a: _Source,
+    b: _Source,
+    *,
+    device: _Path | Sequence[_Path] | None = None,
+    block_kib: int | None = None,
+    intensity: float = 1,
+    seed: int = 1,
+    report: _Path | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Say how alike two traces are, and for what the second may stand in for the first."""
 
 def plan_consolidate(
     traces: _Source | Sequence[_Source],
@@ -579,6 +612,22 @@ def convert(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Convert a trace to Parquet, CSV, a fio iolog, DiskSim ASCII or binary blktrace."""
+
+def describe(
+    trace: _Source,
+    *,
+    threads: bool = False,
+    limit: int = 20,
+    period: str | None = None,
+    report: _Path | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Describe a trace: sizes, sequential runs, bursts, streams, volumes."""
 
 def device_fit(
     measurements: _Path | Sequence[_Path],
@@ -662,6 +711,30 @@ def plan_power(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find how much energy a promise takes if pools of disks can be switched off."""
+
+def simulate(
+    trace: _Source,
+    *,
+    device: _Path,
+    policy: _PolicyLike | Sequence[_PolicyLike],
+    flash: _Path | None = None,
+    disks: int = 1,
+    fail: str | Sequence[str] | None = None,
+    least_time: bool = False,
+    defragment: bool = False,
+    replay: Literal["open", "closed", "dependent"] = "open",
+    intensity: float = 1,
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    jobs: int | None = None,
+    report: _Path | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> Result:
+    """Run a trace through policies on a model of a drive, side by side."""
 
 def plan_sla(
     promise: _Path | tuple[float, float] | Sequence[tuple[float, float]],
