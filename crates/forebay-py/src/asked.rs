@@ -107,7 +107,11 @@ fn default(input: &Input) -> String {
         (_, None) => "None".to_string(),
         (Arity::List, Some(texts)) => {
             let each: Vec<String> = texts.split(',').map(literal).collect();
-            format!("({},)", each.join(", "))
+            // A signature's text cannot hold a tuple of one.
+            match each.as_slice() {
+                [one] => one.clone(),
+                several => format!("({})", several.join(", ")),
+            }
         }
         (_, Some(text)) => literal(text),
     }

@@ -488,11 +488,55 @@ def capture(
 
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
 
+def plan_buy(
+    traces: _Source | Sequence[_Source],
+    *,
+    by: Literal["volume"] | None = None,
+    keep_times: bool = False,
+    within: str = "10ms",
+    fraction: str | float = 0.99,
+    promise: str | Mapping[str, tuple[str, str | float]] | Sequence[str | Mapping[str, tuple[str, str | float]]] | None = None,
+    growth: float = 1,
+    spare: int = 0,
+    survives: int = 0,
+    prices: _Path | None = None,
+    device: str | Sequence[str] | None = None,
+    layout: Literal["single", "mirror", "raid6", "flash-cache", "volume-mirror", "volume-raid6", "adaptive"] | Sequence[Literal["single", "mirror", "raid6", "flash-cache", "volume-mirror", "volume-raid6", "adaptive"]] | None = None,
+    clients: Literal["shared", "apart", "both"] = "both",
+    flash: str = "d7-p5520",
+    policy: str = "mq-deadline",
+    devices_max: int = 64,
+    configure: _Path | None = None,
+    report: _Path | None = None,
+    trust_times: bool = False,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find which drives to buy, how many and in which layout, to keep promises to clients."""
+
+def cache(
+    trace: _Source,
+    *,
+    block_kib: int | None = None,
+    sizes_mib: float | Sequence[float] | None = None,
+    sizes_blocks: int | Sequence[int] | None = None,
+    report: _Path | None = None,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find how large a cache should be, and what caches of every size would find."""
+
 def plan_capacity(
     trace: _Source,
     *,
-    within: str | Sequence[str] = ("5ms", "10ms", "20ms", "50ms",),
-    fraction: str | float | Sequence[str | float] = (0.9, 0.95, 0.99, 0.995, 0.999, 1,),
+    within: str | Sequence[str] = ("5ms", "10ms", "20ms", "50ms"),
+    fraction: str | float | Sequence[str | float] = (0.9, 0.95, 0.99, 0.995, 0.999, 1),
     by: Literal["volume"] | None = None,
     confidence: str | float | None = None,
     hold_out: str | float | None = None,
@@ -512,6 +556,46 @@ def plan_capacity(
 ) -> dict[str, Any]:
     """Find the smallest capacity that answers a share of the requests within a time."""
 
+def compare(
+    a: _Source,
+    b: _Source,
+    *,
+    device: _Path | Sequence[_Path] | None = None,
+    block_kib: int | None = None,
+    intensity: float = 1,
+    seed: int = 1,
+    report: _Path | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Say how alike two traces are, and for what the second may stand in for the first."""
+
+def plan_consolidate(
+    traces: _Source | Sequence[_Source],
+    *,
+    shift: str | Sequence[str] | None = None,
+    clients: int | None = None,
+    keep_times: bool = False,
+    by: Literal["volume"] | None = None,
+    within: str | Sequence[str] = "10ms",
+    fraction: str | float | Sequence[str | float] = (1, 0.9, 0.95),
+    cost_us: str | None = None,
+    confidence: str | float | None = None,
+    seed: int = 1,
+    report: _Path | None = None,
+    trust_times: bool = False,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find what clients that share a server need together, and what each of them needs alone."""
+
 def convert(
     trace: _Source,
     output: _Path,
@@ -528,6 +612,50 @@ def convert(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Convert a trace to Parquet, CSV, a fio iolog, DiskSim ASCII or binary blktrace."""
+
+def describe(
+    trace: _Source,
+    *,
+    threads: bool = False,
+    limit: int = 20,
+    period: str | None = None,
+    report: _Path | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Describe a trace: sizes, sequential runs, bursts, streams, volumes."""
+
+def device_fit(
+    measurements: _Path | Sequence[_Path],
+    output: _Path,
+    *,
+    capacity: str | int | None = None,
+    heads: int | None = None,
+    name: str | None = None,
+    kind: Literal["hdd", "ssd"] | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
+
+def device_import(
+    file: _Path,
+    output: _Path | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
+
+def device_validate(
+    device: str,
+    trace: _Path | Sequence[_Path],
+    *,
+    arrivals: str = "simulated",
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace."""
 
 def fit(
     trace: _Source,
@@ -557,7 +685,69 @@ def generate(
     requests: int | None = None,
     for_: str | None = None,
     intensity: float = 1,
-    without: str | Sequence[str] = None,
+    without: str | Sequence[str] | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Generate a trace from a model: a twin of the trace that the model was fitted to."""
+
+def plan_power(
+    traces: _Source | Sequence[_Source],
+    *,
+    device: str = "ultrastar-36z15",
+    disk_iops: int | None = None,
+    off_w: float | None = None,
+    pool_disks: int = 4,
+    within: str = "20ms",
+    fraction: str | float = 0.99,
+    baseline_fraction: str | float = 1,
+    epoch: str = "1h",
+    history: int = 1,
+    report: _Path | None = None,
+    trust_times: bool = False,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find how much energy a promise takes if pools of disks can be switched off."""
+
+def plan_sla(
+    promise: _Path | tuple[float, float] | Sequence[tuple[float, float]],
+    trace: _Source,
+    *,
+    capacity: int | None = None,
+    cost_us: str | None = None,
+    report: _Path | None = None,
+    trust_times: bool = False,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and 99 % within 50 ms."""
+
+def simulate(
+    trace: _Source,
+    *,
+    device: _Path,
+    policy: _PolicyLike | Sequence[_PolicyLike],
+    flash: _Path | None = None,
+    disks: int = 1,
+    fail: str | Sequence[str] | None = None,
+    least_time: bool = False,
+    defragment: bool = False,
+    replay: Literal["open", "closed", "dependent"] = "open",
+    intensity: float = 1,
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    jobs: int | None = None,
+    report: _Path | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> Result:
+    """Run a trace through policies on a model of a drive, side by side."""
