@@ -68,7 +68,7 @@ def test_bad_options_say_what_the_command_says(command, options, words):
         ({"intensity": 0.0}, "intensity: got '0', expected a number from 1e-6 to 1e12"),
         ({"stream_by": "tenant"}, "expected thread, process or name"),
         ({"policy": []}, "policy: got none"),
-        ({"from_": "elf"}, "from_: a Trace and a table have their format"),
+        ({"from_": "elf"}, 'got the format name "elf"'),
     ],
 )
 def test_bad_words_are_named(trace, words, text):

@@ -29,7 +29,8 @@ def runs(result):
 
 def written(page):
     """Its text, with inputs by their Python names."""
-    return INPUT.sub(lambda name: name[1].replace("-", "_"), page.read_text())
+    text = page.read_text().replace("--replay dependent", "replay=&quot;dependent&quot;")
+    return INPUT.sub(lambda name: name[1].replace("-", "_"), text)
 
 
 def verbs(sla):

@@ -438,3 +438,11 @@ pub fn warn_notes(session: &mut dyn Session, trace: &Path, notes: &Notes) {
 pub fn warn_all(session: &mut dyn Session, trace: &Path, sentences: &[String]) {
     sentences.iter().for_each(|sentence| session.warn(trace, sentence));
 }
+
+/// Tells a sentence that names its own subject before a colon; others are about `subject`.
+pub fn warn_named(session: &mut dyn Session, subject: &Path, sentence: &str) {
+    match sentence.split_once(": ") {
+        Some((own, said)) => session.warn(Path::new(own), said),
+        None => session.warn(subject, sentence),
+    }
+}

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Options, compare, page};
 use crate::error::Error;
-use crate::verb::{Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb};
+use crate::verb::{
+    Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb, warn_named,
+};
 
 forebay_ask::ask! {
     /// Say how alike two traces are, and for what the second may stand in for the first
@@ -53,7 +55,7 @@ impl Verb for CompareAsk {
         session.begin("comparing", None);
         let card = compare(&a, &b, &options, &mut |told| session.progress(told))?;
         for caution in card.left_out.iter().chain(&card.cautions) {
-            session.warn(self.b.name(), caution);
+            warn_named(session, self.b.name(), caution);
         }
         Answered::new(&card, page::page(&card))
     }

@@ -18,6 +18,7 @@ use crate::input::Input;
 use crate::progress::untold;
 use crate::verb::{
     Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+    warn_named,
 };
 
 forebay_ask::ask! {
@@ -180,9 +181,7 @@ impl Verb for SimulateAsk {
         }
         let cautions = bed.cautions(runs.first().map(|run| &run.result));
         for caution in &cautions {
-            // A caution names its device first.
-            let (subject, said) = caution.split_once(": ").unwrap_or((&device.name, caution));
-            session.warn(Path::new(subject), said);
+            warn_named(session, Path::new(&device.name), caution);
         }
         let results = Results {
             trace: self.trace.name().display().to_string(),
