@@ -188,4 +188,4 @@ def card(a: Path, b: Path, devices: tuple[str, ...] = ()) -> dict:
     """How alike two traces are."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
-        return forebay.compare(a, b, device=list(devices))
+        return forebay.compare(a, b, device=list(devices) or None)

@@ -145,7 +145,7 @@ def test_of_stores_and_requests(tmp_path):
 
 
 def test_the_note_names_the_argument():
-    with pytest.raises(forebay.Error, match="got 70000, expected a whole number from 0 to 65535") as caught:
+    with pytest.raises(forebay.Error, match="got '70000', expected a whole number from 0 to 65535") as caught:
         forebay.simulate("x", device="sata250", policy="noop", disks=70_000)
     notes = getattr(caught.value, "__notes__", None)
     assert notes in (None, ["while processing 'disks'"])

@@ -236,7 +236,7 @@ def test_fit_and_generate(trace, tmp_path):
     assert 0 < part < trace.records and len(late) == part
     for wrong, why in [
         ({"requests": 1, "for_": "30s"}, "for_: cannot be combined with requests"),
-        ({"requests": 0}, "got 0"),
+        ({"requests": 0}, "requests: got '0'"),
         ({"for_": "30"}, "for_: "),
     ]:
         with pytest.raises(forebay.Error, match=why):
@@ -331,8 +331,8 @@ def test_convert_by_volume(command, trace, tmp_path):
     assert forebay.describe(tmp_path / "python")["volumes"] == 3
     for wrong, why in [
         ({"partition_by": "stream"}, "got 'stream', expected volume"),
-        ({"partition_by": "volume", "to": "csv"}, "without to="),
-        ({"partition_by": "volume", "anonymize": True}, "without to= and anonymize="),
+        ({"partition_by": "volume", "to": "csv"}, "to: cannot be combined with partition_by"),
+        ({"partition_by": "volume", "anonymize": True}, "cannot be combined with"),
     ]:
         with pytest.raises(forebay.Error, match=why):
             forebay.convert(whole, tmp_path / "none", **wrong)

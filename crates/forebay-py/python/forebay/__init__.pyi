@@ -649,7 +649,7 @@ def device_import(
     """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
 
 def device_validate(
-    device: str,
+    device: _Path,
     trace: _Path | Sequence[_Path],
     *,
     arrivals: str = "simulated",

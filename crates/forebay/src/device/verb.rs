@@ -14,7 +14,7 @@ use super::{
 };
 use crate::devices::validate::{Arrivals, Validation};
 use crate::error::Error;
-use crate::verb::{Answered, Session, TraceInput, Verb, warn_all};
+use crate::verb::{Answered, DeviceInput, Session, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
     /// Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies
@@ -58,7 +58,7 @@ forebay_ask::ask! {
     /// how sure the distance is. Compare the distance with that of redrawn rotation.
     pub struct DeviceValidateAsk("device validate") {
         /// A bundled device or a device file
-        device: String [.positional().word("DEVICE")],
+        device: DeviceInput [.positional()],
         /// fio's results, or one trace, packed or not
         trace: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
         /// When a trace's requests are issued: simulated (a gap after the simulated completion) or measured (as recorded)
@@ -235,8 +235,8 @@ impl Verb for DeviceValidateAsk {
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         session.begin("comparing", None);
-        let (compared, told) = compare(&self.device, &self.trace, *self.arrivals)?;
-        warn_all(session, Path::new(&self.device), &told);
+        let (compared, told) = compare(&self.device.0, &self.trace, *self.arrivals)?;
+        warn_all(session, Path::new(&self.device.0), &told);
         let page = match &compared {
             Compared::Trace(figures) => trace_page(figures),
             Compared::Sweep(figures) => {
