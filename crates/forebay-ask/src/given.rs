@@ -1,4 +1,4 @@
-//! What was given, by the names of inputs.
+//! Values by the names of their inputs, as a face collects them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,12 +9,12 @@ use crate::input::{Arity, Input};
 use crate::nearest;
 use crate::{AskError, named};
 
-/// A value as a face passes it on.
+/// A value that a face passes on.
 #[derive(Clone)]
 pub enum GivenValue {
-    /// As people write it; several for a list.
+    /// Text as the user wrote it; several texts for a list.
     Texts(Vec<String>),
-    /// An object of the face's own, such as a table in memory.
+    /// An object that belongs to the face, such as a table in memory.
     Object(Arc<dyn Any + Send + Sync>),
 }
 
@@ -34,12 +34,12 @@ pub struct Given {
 }
 
 impl Given {
-    /// Adds a value as people write it.
+    /// Adds the text of an input.
     pub fn text(&mut self, name: &str, text: impl Into<String>) -> &mut Given {
         self.texts(name, [text.into()])
     }
 
-    /// Adds several.
+    /// Adds the texts of a list.
     pub fn texts(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> &mut Given {
         let texts = texts.into_iter().collect();
         self.values.insert(name.to_string(), GivenValue::Texts(texts));
@@ -57,7 +57,7 @@ impl Given {
         self.values.contains_key(name)
     }
 
-    /// The object that was given.
+    /// The object given for an input, if it has this type.
     pub fn as_object<T: Any>(&self, name: &str) -> Option<&T> {
         match self.values.get(name)? {
             GivenValue::Object(object) => object.downcast_ref(),

@@ -1,16 +1,42 @@
-//! An input as a verb declares it.
+//! Inputs, as verbs declare them.
 
-/// How often an input is given.
+/// How often an input can be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Without a value; false unless it is given.
+    /// Takes no value. It is false unless given.
     Flag,
-    /// Once.
+    /// Required exactly once, unless it has a default.
     One,
-    /// Once or not at all.
+    /// At most once.
     Optional,
     /// Several times, or several values in one, separated by commas.
     List,
+}
+
+/// The kinds of value that faces accept. Every value can also be given as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Text.
+    Text,
+    /// A number.
+    Number,
+    /// A path, which need not be valid text.
+    Path,
+    /// A path, or pairs of numbers.
+    PathOrPairs,
+    /// Text, or a dict.
+    TextOrDict,
+    /// A trace: a path, or an object of the face's own.
+    Trace,
+    /// A policy: its name, or an object of the face's own.
+    Policy,
+}
+
+impl Takes {
+    /// Whether the command line passes the value on as a path.
+    pub fn is_path(self) -> bool {
+        matches!(self, Takes::Path | Takes::PathOrPairs | Takes::Trace)
+    }
 }
 
 /// One of the words that an input accepts.
@@ -18,11 +44,11 @@ pub enum Arity {
 pub struct Choice {
     /// The word.
     pub name: &'static str,
-    /// What it means, in a line.
+    /// Its meaning, in one line.
     pub about: &'static str,
 }
 
-/// Who offers an input.
+/// Which faces offer an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
     /// All faces.
@@ -38,25 +64,27 @@ pub enum Face {
 pub struct Input {
     /// Its name in snake_case, as in Python; the command line writes `--kebab-case`.
     pub name: &'static str,
-    /// What it means, in a sentence; details may follow in paragraphs.
+    /// Its description: a sentence, optionally followed by paragraphs with details.
     pub about: &'static str,
-    /// How often it is given.
+    /// How often it can be given.
     pub arity: Arity,
-    /// What stands for its value in help: `TIME`.
+    /// The placeholder for its value in help, such as `TIME`.
     pub word: &'static str,
+    /// The kinds of value that faces accept.
+    pub takes: Takes,
     /// Its type in Python's annotations.
     pub python: &'static str,
     /// The words that it accepts; empty where it is no choice.
     pub choices: &'static [Choice],
     /// Its value unless one is given.
     pub default: Option<&'static str>,
-    /// What help says instead of a default.
+    /// The text that help shows in place of a default.
     pub default_said: Option<&'static str>,
     /// The least and the greatest value.
     pub range: Option<(f64, f64)>,
     /// Its letter on the command line.
     pub short: Option<char>,
-    /// Whether it comes by its place on the command line, and first in Python.
+    /// Whether it is positional on the command line, and comes first in Python.
     pub is_positional: bool,
     /// Whether a list may not be empty.
     pub needs_one: bool,
@@ -66,7 +94,7 @@ pub struct Input {
     pub excludes: &'static [&'static str],
     /// The input that it makes sense with.
     pub requires: Option<&'static str>,
-    /// Who offers it.
+    /// Which faces offer it.
     pub face: Face,
 }
 
@@ -79,6 +107,7 @@ impl Input {
             about,
             arity: Arity::One,
             word: "",
+            takes: Takes::Text,
             python: "str",
             choices: &[],
             default: None,
@@ -99,12 +128,12 @@ impl Input {
         Input { default: Some(default), ..self }
     }
 
-    /// What help says happens unless it is given.
+    /// Describes in help what happens if the input is not given.
     pub const fn otherwise(self, said: &'static str) -> Input {
         Input { default_said: Some(said), ..self }
     }
 
-    /// What stands for its value in help.
+    /// The placeholder for its value in help.
     pub const fn word(self, word: &'static str) -> Input {
         Input { word, ..self }
     }
@@ -124,7 +153,7 @@ impl Input {
         Input { short: Some(short), ..self }
     }
 
-    /// Comes by its place.
+    /// Makes the input positional.
     pub const fn positional(self) -> Input {
         Input { is_positional: true, ..self }
     }
@@ -159,12 +188,12 @@ impl Input {
         self.needs_one || self.arity == Arity::One && self.default.is_none()
     }
 
-    /// The first paragraph of what it means.
+    /// The first paragraph of its description.
     pub fn sentence(&self) -> String {
         self.paragraphs().first().cloned().unwrap_or_default()
     }
 
-    /// What it means, by paragraphs.
+    /// Its description, split into paragraphs.
     pub fn paragraphs(&self) -> Vec<String> {
         paragraphs(self.about)
     }

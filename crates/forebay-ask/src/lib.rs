@@ -1,4 +1,4 @@
-//! What a verb asks for, declared once.
+//! The inputs of a verb, declared once.
 //!
 //! [`ask!`] declares a verb's inputs: name, type, default, range and one sentence each. The command line, Python, the docs
 //! and error messages are made from that declaration. Values come as people write them, so that all faces accept the
@@ -16,7 +16,7 @@ mod value;
 
 pub use forebay_core::contract::near::nearest;
 pub use given::{Given, GivenValue};
-pub use input::{Arity, Choice, Face, Input, paragraphs};
+pub use input::{Arity, Choice, Face, Input, Takes, paragraphs};
 pub use spelling::{Spelling, named, python_name, spelled};
 pub use units::{Delay, PartialShare, Share, Size, decimal, duration, positive_duration};
 pub use value::{Field, Parsed, Value};
@@ -27,7 +27,7 @@ use std::fmt;
 pub trait Ask: Sized {
     /// The verb, as in `plan capacity`; empty for a group.
     const VERB: &'static str;
-    /// What it does: a line, then perhaps paragraphs.
+    /// Its description: a line, optionally followed by paragraphs.
     const ABOUT: &'static str;
 
     /// Its inputs, those of its groups among them.
@@ -49,17 +49,17 @@ pub fn read<A: Ask>(given: &Given) -> Result<A, AskError> {
     A::fill(given)
 }
 
-/// What is wrong with an input.
+/// An input that is missing, malformed or out of place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskError {
     /// The input's name.
     pub input: String,
-    /// What was given, what was expected and what to do. Other inputs in it are [`named`].
+    /// The value that was given, what was expected, and what to do. It refers to other inputs through [`named`].
     pub said: String,
 }
 
 impl AskError {
-    /// Of the input `name`.
+    /// An error about the input `name`.
     pub fn new(name: &str, said: impl Into<String>) -> AskError {
         AskError { input: name.to_string(), said: said.into() }
     }

@@ -1,6 +1,6 @@
 //! How a face writes the name of an input.
 
-/// What stands around a name in a neutral text. No text from outside is spelled with it in place: faces replace control
+/// Marks the beginning and end of a name in a neutral text. Text from outside cannot contain it, because faces replace control
 /// characters.
 const MARK: char = '\u{1}';
 

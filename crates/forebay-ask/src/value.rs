@@ -1,4 +1,4 @@
-//! How values of a type are given.
+//! Types of inputs.
 
 use std::fmt::Display;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use forebay_core::Nanos;
 
 use crate::AskError;
 use crate::given::Given;
-use crate::input::{Arity, Choice, Input};
+use crate::input::{Arity, Choice, Input, Takes};
 use crate::nearest;
 use crate::units::{Delay, PartialShare, Share, Size, duration, positive_duration};
 
@@ -24,12 +24,14 @@ pub trait Field: Sized {
     fn fill(input: Input, given: &Given) -> Result<Self, AskError>;
 }
 
-/// A type of which an input can be.
+/// A type that an input can have.
 pub trait Value: Sized {
-    /// How often it is given.
+    /// How often it can be given.
     const ARITY: Arity = Arity::One;
-    /// What stands for it in help.
+    /// The placeholder for a value in help.
     const WORD: &'static str;
+    /// The kinds of value that faces accept.
+    const TAKES: Takes = Takes::Text;
     /// Its type in Python's annotations.
     const PYTHON: &'static str = "str";
     /// The words that it accepts.
@@ -67,7 +69,7 @@ pub trait Value: Sized {
     }
 }
 
-/// What an input expects, for somebody who gave nothing.
+/// Describes the expected value to a user who gave none.
 fn expected(input: &Input) -> String {
     match input.choices {
         [] => input.word.to_string(),
@@ -117,15 +119,23 @@ impl<T: Value> Field for T {
     }
 }
 
-/// `input` with what its type says.
+/// `input`, completed by its type.
 fn shaped<T: Value>(input: Input) -> Input {
     let word = if input.word.is_empty() { T::WORD } else { input.word };
-    Input { arity: T::ARITY, word, python: T::PYTHON, choices: T::CHOICES, ..input }
+    Input {
+        arity: T::ARITY,
+        word,
+        takes: T::TAKES,
+        python: T::PYTHON,
+        choices: T::CHOICES,
+        ..input
+    }
 }
 
 impl<T: Value> Value for Option<T> {
     const ARITY: Arity = Arity::Optional;
     const WORD: &'static str = T::WORD;
+    const TAKES: Takes = T::TAKES;
     const PYTHON: &'static str = T::PYTHON;
     const CHOICES: &'static [Choice] = T::CHOICES;
 
@@ -146,6 +156,7 @@ impl<T: Value> Value for Option<T> {
 impl<T: Value> Value for Vec<T> {
     const ARITY: Arity = Arity::List;
     const WORD: &'static str = T::WORD;
+    const TAKES: Takes = T::TAKES;
     const PYTHON: &'static str = T::PYTHON;
     const CHOICES: &'static [Choice] = T::CHOICES;
 
@@ -192,6 +203,7 @@ impl Value for String {
 
 impl Value for PathBuf {
     const WORD: &'static str = "FILE";
+    const TAKES: Takes = Takes::Path;
     const PYTHON: &'static str = "str | PathLike[str]";
 
     fn parse(text: &str) -> Result<PathBuf, String> {
@@ -208,6 +220,7 @@ macro_rules! numbers {
     ($($type:ty: $python:literal, $expected:literal;)*) => {
         $(impl Value for $type {
             const WORD: &'static str = "NUMBER";
+            const TAKES: Takes = Takes::Number;
             const PYTHON: &'static str = $python;
 
             fn parse(text: &str) -> Result<$type, String> {
@@ -247,6 +260,7 @@ impl Value for Delay {
 
 impl Value for Size {
     const WORD: &'static str = "SIZE";
+    const TAKES: Takes = Takes::Number;
     const PYTHON: &'static str = "str | int";
 
     fn parse(text: &str) -> Result<Size, String> {
@@ -260,6 +274,7 @@ impl Value for Size {
 
 impl Value for Share {
     const WORD: &'static str = "SHARE";
+    const TAKES: Takes = Takes::Number;
     const PYTHON: &'static str = "str | float";
 
     fn parse(text: &str) -> Result<Share, String> {
@@ -273,6 +288,7 @@ impl Value for Share {
 
 impl Value for PartialShare {
     const WORD: &'static str = "SHARE";
+    const TAKES: Takes = Takes::Number;
     const PYTHON: &'static str = "str | float";
 
     fn parse(text: &str) -> Result<PartialShare, String> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use forebay::verb::in_place_of;
 use forebay_live::capture::Captured;
 use forebay_play::capture::{self, Asked, Begun, News, Via};
 use forebay_show::plural::counted;
@@ -11,7 +12,7 @@ use forebay_show::quantities::{rate, seconds, significant};
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
-use crate::output::{in_place_of, say};
+use crate::output::say;
 use crate::progress::Progress;
 
 /// Capture what reaches a block device, as a trace; Ctrl-C ends it early and keeps what there is

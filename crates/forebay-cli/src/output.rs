@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use std::env;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 
 use clap::ValueEnum;
 use forebay::refusal::with_remedy;
@@ -77,11 +76,6 @@ pub(crate) fn in_lines(policy: &str) -> String {
         ..=POLICY_COLUMNS => policy.to_string(),
         _ => policy.replace(':', ":\n"),
     }
-}
-
-/// What to say of a file that is about to be called `path`, behind its name, where there is one already.
-pub(crate) fn in_place_of(path: &Path) -> &'static str {
-    if path.is_file() { ", in place of the file of that name" } else { "" }
 }
 
 /// Says something on standard error: wrapped where somebody reads it, else in one line.

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use forebay::report;
+use forebay::verb::in_place_of;
 use forebay_trace::write::{Draft, Kept};
 
-use crate::output::{in_place_of, say};
+use crate::output::say;
 
 /// A report that was begun.
 pub(crate) struct ReportFile {

@@ -8,13 +8,13 @@ use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use forebay::progress::Told;
-use forebay::verb::{Session, Verb, answer};
-use forebay_ask::{Arity, AskError, Face, Given, Input, Spelling, read, spelled};
+use forebay::verb::{Session, Verb, answer, in_place_of};
+use forebay_ask::{Arity, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
 use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
 use crate::options::say_once;
-use crate::output::{self, Format, in_place_of, say};
+use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::stdin;
 
@@ -45,10 +45,9 @@ impl<V: Verb> Asked<V> {
                     false => Extent::FirstScreen,
                 };
                 answered.page.leave_out_notes(&warned);
-                let text = terminal::text(&answered.page, output::columns(), extent);
-                let (headline, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
-                let gap = if rest.is_empty() { "" } else { "\n\n" };
-                Ok(output::print(&format!("{}{gap}{rest}", output::emphasised(headline)))?)
+                let mut parts = terminal::parts(&answered.page, output::columns(), extent);
+                parts[0] = output::emphasised(&parts[0]);
+                Ok(output::print(&parts.join("\n\n"))?)
             }
         }
     }
@@ -159,16 +158,11 @@ fn argument(input: Input) -> Arg {
         false => input.word.to_string(),
     };
     argument = argument.value_name(word).allow_hyphen_values(!input.is_positional);
-    match is_path(&input) {
-        true if input.word == "TRACE" => argument.value_parser(stdin::trace_path()),
-        true => argument.value_parser(clap::value_parser!(PathBuf)),
-        false => argument,
+    match input.takes {
+        Takes::Trace => argument.value_parser(stdin::trace_path()),
+        takes if takes.is_path() => argument.value_parser(clap::value_parser!(PathBuf)),
+        _ => argument,
     }
-}
-
-/// Paths need not be text.
-fn is_path(input: &Input) -> bool {
-    input.python.contains("Path") || input.word == "TRACE"
 }
 
 impl<V: Verb> FromArgMatches for Asked<V> {
@@ -184,7 +178,7 @@ impl<V: Verb> FromArgMatches for Asked<V> {
     }
 }
 
-/// What a user wrote; defaults are left to the declaration.
+/// Collects the arguments that the user wrote. The declaration adds the defaults.
 fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
     let mut given = Given::default();
     let is_written = |name: &str| {
@@ -194,7 +188,7 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
     for input in inputs.iter().filter(|input| is_written(input.name)) {
         if input.arity == Arity::Flag {
             given.text(input.name, "true");
-        } else if is_path(input) {
+        } else if input.takes.is_path() {
             let paths: Vec<PathBuf> =
                 matches.get_many::<PathBuf>(input.name).into_iter().flatten().cloned().collect();
             given.object(input.name, Arc::new(paths));

@@ -51,12 +51,6 @@ enum What {
 }
 
 impl Place {
-    /// Whether nothing is named to play on.
-    pub fn is_nowhere(&self) -> bool {
-        let named = self.target.is_some() || self.emulate.is_some() || self.flash.is_some();
-        !named && self.map_volume.is_empty() && self.volume.is_empty()
-    }
-
     /// Holds the options against each other and reads device models.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use forebay::progress::Told;
 use forebay::verb::{Answered, OpenTrace, Session, TraceInput, Verb, answer};
 use forebay_ask::{
-    Arity, AskError, Face, Given, Input, Spelling, named, paragraphs, python_name, read, spelled,
+    Arity, AskError, Face, Given, Input, Spelling, Takes, named, paragraphs, python_name, read,
+    spelled,
 };
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::Kept;
@@ -28,12 +29,12 @@ use crate::signals::{Signals, detached};
 use crate::source::Source;
 use crate::trace::Trace;
 
-/// What a verb yields beside its data, as Python has it.
+/// Turns the answer of a verb into the value that its Python function returns.
 pub(crate) trait Yield: Send + Sized {
-    /// What the function returns, as annotations name it.
+    /// The return type, for annotations.
     const TYPE: &'static str;
 
-    /// What the function returns.
+    /// The return value.
     fn python(py: Python<'_>, answered: Answered<Self>) -> PyResult<Py<PyAny>>;
 }
 
@@ -99,7 +100,7 @@ fn parameters(inputs: &[Input]) -> String {
 /// A default as Python writes it.
 fn default(input: &Input) -> String {
     let literal = |text: &str| match text.parse::<f64>() {
-        Ok(_) if input.python.contains("int") || input.python.contains("float") => text.to_string(),
+        Ok(_) if input.takes == Takes::Number => text.to_string(),
         _ => format!("{text:?}"),
     };
     match (input.arity, input.default) {
@@ -207,7 +208,7 @@ fn refused(error: &AskError) -> PyErr {
     raised(error.clone().into())
 }
 
-/// What was given, by the names of inputs.
+/// Collects the arguments by the names of their inputs.
 fn collected(
     inputs: &[Input],
     args: &Bound<'_, PyTuple>,
@@ -234,7 +235,7 @@ fn collected(
     let mut collected = Given::default();
     for (name, value) in all.iter().filter(|(_, value)| !value.is_none()) {
         match inputs.iter().find(|input| input.name == name) {
-            Some(input) if input.word == "TRACE" => {
+            Some(input) if input.takes == Takes::Trace => {
                 let each =
                     match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
                         true => value.try_iter()?.collect::<PyResult<Vec<_>>>()?,
@@ -292,12 +293,12 @@ impl OpenTrace for Held {
 /// Adds the value of an input that is no trace.
 fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let expected = || {
-        let one = match input.arity {
-            Arity::Flag => "True or False",
-            _ if input.python.contains("Mapping") => "text, a dict",
-            _ if input.python.contains("tuple") => "a path, or a list of pairs of numbers",
-            _ if input.python.contains("PathLike") => "a path",
-            _ => input.python,
+        let one = match input.takes {
+            _ if input.arity == Arity::Flag => "True or False",
+            Takes::TextOrDict => "text, a dict",
+            Takes::PathOrPairs => "a path, or a list of pairs of numbers",
+            Takes::Path | Takes::Trace => "a path",
+            Takes::Text | Takes::Number | Takes::Policy => input.python,
         };
         let several = if input.arity == Arity::List { ", or several in a list" } else { "" };
         let text = format!("got {}, expected {one}{several}", shown(value));
@@ -310,7 +311,7 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
         }
         return Ok(());
     }
-    if input.python == "PolicyLike" {
+    if input.takes == Takes::Policy {
         collected.object(input.name, Arc::new(policy::inputs(value)?));
         return Ok(());
     }
@@ -319,19 +320,19 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
         Arity::List if !is_one => value.extract().unwrap_or_else(|_| vec![value.clone()]),
         _ => vec![value.clone()],
     };
-    if let (true, Ok(dict)) = (input.python.contains("Mapping"), value.cast::<PyDict>()) {
+    if let (true, Ok(dict)) = (input.takes == Takes::TextOrDict, value.cast::<PyDict>()) {
         let texts = dict.iter().map(|(key, value)| pair(&key, &value).ok_or_else(expected));
         collected.texts(input.name, texts.collect::<PyResult<Vec<String>>>()?);
         return Ok(());
     }
-    if input.python.contains("tuple[float, float]") {
+    if input.takes == Takes::PathOrPairs {
         let one = value.extract().map(|pair: (f64, f64)| vec![pair]);
         if let Ok(pairs) = one.or_else(|_| value.extract::<Vec<(f64, f64)>>()) {
             collected.object(input.name, Arc::new(pairs));
             return Ok(());
         }
     }
-    if input.python.contains("PathLike") {
+    if input.takes.is_path() {
         let paths = each.iter().map(|one| one.extract::<PathBuf>().map_err(|_| expected()));
         collected.object(input.name, Arc::new(paths.collect::<PyResult<Vec<_>>>()?));
         return Ok(());

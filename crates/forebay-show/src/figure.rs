@@ -2,7 +2,7 @@
 
 use crate::quantities::{self, NONE};
 
-/// What a figure counts, and in what.
+/// The quantity that a figure measures, and its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Unit {
     /// Whole things, written with all digits.
@@ -42,7 +42,7 @@ pub enum Unit {
 pub struct Figure {
     /// In the unit's base: seconds, bytes, a share of 1.
     pub value: f64,
-    /// What it counts.
+    /// The unit of `value`.
     pub unit: Unit,
 }
 

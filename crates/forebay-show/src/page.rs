@@ -1,4 +1,4 @@
-//! What a person reads of an answer, decided once for the terminal, HTML and Markdown.
+//! Pages: answers as people read them, laid out once for the terminal, HTML and Markdown.
 
 use crate::figure::{Figure, Unit};
 use crate::table::Table;
@@ -6,13 +6,13 @@ use crate::table::Table;
 /// An answer as people read it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// What a window or a tab is called: "Capacity: web.csv".
+    /// The title of the window or tab: "Capacity: web.csv".
     pub title: String,
     /// The kind of answer, in two or three words.
     pub verdict: Verdict,
     /// The answer in a sentence of at most 25 words.
     pub headline: String,
-    /// What it is about: ("Trace", "web.csv").
+    /// The subject, as terms and texts: ("Trace", "web.csv").
     pub about: Vec<(String, String)>,
     /// The figures that say most, at most three.
     pub key_figures: Vec<KeyFigure>,
@@ -44,9 +44,9 @@ pub enum Tone {
 /// A figure that is shown large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyFigure {
-    /// What it is.
+    /// The name of the figure.
     pub name: String,
-    /// What it was before, or what it is compared with.
+    /// The previous value, or the value to compare with.
     pub before: Option<Figure>,
     /// The figure.
     pub figure: Figure,
@@ -59,7 +59,7 @@ pub struct Section {
     pub title: String,
     /// Where it is shown.
     pub place: Place,
-    /// What it holds.
+    /// The content, in reading order.
     pub blocks: Vec<Block>,
 }
 
@@ -68,7 +68,7 @@ pub struct Section {
 pub enum Place {
     /// On a terminal's first screen, and on every page.
     FirstScreen,
-    /// On pages, and on a terminal that is asked to explain.
+    /// On pages, and on a terminal with `--explain`.
     Detail,
     /// As `Detail`; a page shows it when its reader opens it.
     Folded,
@@ -81,7 +81,7 @@ pub enum Block {
     Text(String),
     /// Sentences, each an item of a list.
     List(Vec<String>),
-    /// What to keep in mind, a sentence each.
+    /// Caveats, one sentence each.
     Notes(Vec<String>),
     /// Lines to run, as they are.
     Commands(Vec<String>),
@@ -89,8 +89,8 @@ pub enum Block {
     Table(Table),
     /// A chart.
     Chart(Chart),
-    /// What the colors of the pictures that follow mean: classes of the style sheet with their names. A terminal
-    /// leaves it out.
+    /// The meaning of the colors in the pictures that follow: classes of the style sheet with their names. Terminals
+    /// omit it.
     Legend(Vec<(String, String)>),
     /// Blocks side by side, where a page is wide enough.
     Beside(Vec<Block>),
@@ -98,7 +98,7 @@ pub enum Block {
     Picture {
         /// The picture.
         svg: String,
-        /// What is said below it.
+        /// The caption below the picture.
         caption: String,
     },
 }
@@ -108,9 +108,9 @@ pub enum Block {
 pub struct Chart {
     /// Unique on its page: letters, digits and dashes.
     pub id: String,
-    /// What is shown.
+    /// The title above the chart.
     pub title: String,
-    /// What to see in it, for readers who cannot.
+    /// A description for readers who cannot see the chart.
     pub description: String,
     /// Horizontal.
     pub x: ChartAxis,
@@ -125,11 +125,11 @@ pub struct Chart {
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChartAxis {
-    /// What lies along it, with its unit: "requests in time, %".
+    /// The label of the axis, with its unit: "requests in time, %".
     pub name: String,
-    /// What its values count, in the base of the unit.
+    /// The unit of its values.
     pub unit: Unit,
-    /// What labels multiply values by: 100 for shares in percent.
+    /// The factor between values and labels: 100 for shares in percent.
     pub labels_per: f64,
     /// Where it begins, and how its steps grow.
     pub scale: ChartScale,
@@ -153,7 +153,7 @@ pub enum ChartScale {
 /// A line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What it is of.
+    /// The name in the legend.
     pub name: String,
     /// (along, up), from the left.
     pub points: Vec<(f64, f64)>,
@@ -229,7 +229,7 @@ impl Block {
 }
 
 impl Verdict {
-    /// Of a tone, in two or three words.
+    /// A verdict of two or three words.
     pub fn new(tone: Tone, words: impl Into<String>) -> Verdict {
         Verdict { tone, words: words.into() }
     }

@@ -15,9 +15,9 @@ pub struct Table {
 /// A column. Its figures share one unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// What stands above it; the unit is added.
+    /// The heading. Renderers add the unit.
     pub head: String,
-    /// What its figures count; ignored for words.
+    /// The unit of its figures. It has no effect on words.
     pub unit: Unit,
 }
 
@@ -30,7 +30,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// What tells a row from the others.
+/// How a row is highlighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RowMark {
     /// Nothing.
@@ -42,7 +42,7 @@ pub enum RowMark {
     Badge(String),
 }
 
-/// What stands in one place of a table.
+/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
     /// No value.
@@ -63,9 +63,9 @@ pub enum Cell {
     },
     /// A figure with a unit of its own, where rows differ in what they count.
     Figure(Figure),
-    /// What is within its limit, or is not.
+    /// A value that is within its limit, or not.
     Judged {
-        /// What is said of it.
+        /// The text of the value.
         words: String,
         /// Whether it is within its limit.
         is_good: bool,
@@ -130,7 +130,7 @@ impl From<f64> for Cell {
 /// A cell as it is printed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellText {
-    /// What stands there.
+    /// The text of the cell.
     pub text: String,
     /// The interval's ends, where there is one.
     pub interval: Option<(String, String)>,
@@ -167,7 +167,7 @@ impl Table {
         Table { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// What is printed of it.
+    /// The texts to print.
     pub fn text(&self) -> TableText {
         let scales: Vec<(f64, &str)> =
             (0..self.columns.len()).map(|column| self.scale(column)).collect();
@@ -211,7 +211,7 @@ impl Table {
         row.cells.iter().zip(self.columns.iter().zip(scales)).map(text).collect()
     }
 
-    /// What the values of a column are divided by, and their unit.
+    /// The factor that the values of a column are divided by, and the resulting unit.
     fn scale(&self, column: usize) -> (f64, &'static str) {
         let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
         let values: Vec<f64> = cells

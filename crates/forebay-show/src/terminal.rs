@@ -9,7 +9,7 @@ use crate::table::{RowMark, Table};
 /// Columns of prose at most, however wide the terminal is.
 const PROSE_COLUMNS_MAX: usize = 120;
 
-/// What a terminal shows of a page.
+/// The part of a page that a terminal shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The first screen.
@@ -20,6 +20,11 @@ pub enum Extent {
 
 /// `page` in lines of at most so many columns.
 pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
+    parts(page, columns, extent).join("\n\n")
+}
+
+/// The parts of [`text`]: the headline first, then the sections.
+pub fn parts(page: &Page, columns: usize, extent: Extent) -> Vec<String> {
     let wrapped = |text: &str| paragraph(text, columns);
     let mut parts = vec![wrapped(&page.headline)];
     if let Some(figures) = key_figures(page) {
@@ -41,7 +46,7 @@ pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
         let title = if is_titled { format!("{}\n", section.title) } else { String::new() };
         parts.push(format!("{title}{}", blocks.join("\n\n")));
     }
-    parts.join("\n\n")
+    parts
 }
 
 /// A paragraph, whose lines begin at the margin.

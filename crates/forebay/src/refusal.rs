@@ -16,7 +16,7 @@ pub fn with_remedy(message: String) -> String {
 fn remedy(message: &str) -> Option<&'static str> {
     let (_, number) = message.strip_suffix(')')?.rsplit_once(NUMBERED)?;
     Some(match io::Error::from_raw_os_error(number.parse().ok()?).kind() {
-        ErrorKind::NotFound => "check the name, and the folder that it is looked for in",
+        ErrorKind::NotFound => "check the name and the folder",
         ErrorKind::PermissionDenied => {
             "ask for the right to use it (ls -l shows who may), or name another"
         }

@@ -8,7 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_ask::{Ask, Choice, Given, Input, Spelling, Value, named, spelled};
+use forebay_ask::{Ask, Choice, Given, Input, Spelling, Takes, Value, named, spelled};
 use forebay_core::replay::Intensity;
 use forebay_show::html;
 use forebay_show::page::Page;
@@ -29,52 +29,57 @@ use crate::progress::Told;
 use crate::replayed::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use crate::report;
 
-/// What somebody can ask for by a name.
+/// A verb, such as `simulate`, with the inputs that a user gave it.
 pub trait Verb: Ask {
-    /// What it yields beside data and page, for faces that hold more than text: such as the points of its pictures.
+    /// What the verb returns besides data and page, for faces that can hold more than text: runs with the points of their
+    /// pictures, for example.
     type Beyond: Send;
 
-    /// The traces that it reads; no report is written over them.
-    fn traces(&self) -> Vec<&TraceInput>;
+    /// The traces that the verb reads. Reports never overwrite them.
+    fn traces(&self) -> Vec<&TraceInput> {
+        Vec::new()
+    }
 
-    /// The other files that it reads; no report is written over them either.
+    /// The other files that the verb reads. Reports never overwrite them either.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
 
-    /// Where an HTML report goes, if one was asked for.
-    fn report(&self) -> Option<&Path>;
+    /// Where to write the HTML report, if the user asked for one.
+    fn report(&self) -> Option<&Path> {
+        None
+    }
 
     /// Does the work.
     ///
     /// # Errors
-    /// Whatever is wrong with what was asked for or read, or with the system.
+    /// Invalid inputs, files that cannot be read, and failures of the system.
     fn run(self, session: &mut dyn Session) -> Result<Answered<Self::Beyond>, Error>;
 }
 
-/// What a face does while a verb works.
+/// How a face follows the work of a verb.
 pub trait Session {
-    /// A new piece of work begins. Where it reads a file, the file's bytes are counted in what is returned.
+    /// Begins a new piece of work. If the work reads `file`, its reader adds the bytes it consumed to the returned counter.
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed;
 
-    /// How far the work is. `Break` ends the verb soon, with [`Error::Stopped`].
+    /// Reports progress. `Break` makes the verb return [`Error::Stopped`] soon.
     fn progress(&mut self, told: &Told) -> ControlFlow<()>;
 
-    /// So many requests of a file were read.
+    /// Reports how many requests of `file` have been read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
 
-    /// Something to know about `subject`, or in general where `subject` is empty. A face says the same thing once.
+    /// Warns about `subject`, or in general if `subject` is empty. A face shows the same warning only once.
     fn warn(&mut self, subject: &Path, sentence: &str);
 }
 
-/// What a verb has to say.
+/// The answer of a verb.
 #[derive(Clone, Debug)]
 pub struct Answered<B = ()> {
     /// As data.
     pub data: serde_json::Value,
     /// As a person reads it.
     pub page: Page,
-    /// What else a verb yields.
+    /// Whatever the verb returns besides.
     pub beyond: B,
 }
 
@@ -143,9 +148,33 @@ pub(crate) fn kept<V: Verb>(ask: &V) -> Kept {
     ask.files().into_iter().fold(traces.collect(), Kept::and_file)
 }
 
+/// A remark for messages: that writing to `path` replaces a file; empty if it does not.
+pub fn in_place_of(path: &Path) -> &'static str {
+    if path.is_file() { ", in place of the file of that name" } else { "" }
+}
+
+/// An input that asks for each volume by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByVolume {
+    /// Each volume.
+    Volume,
+}
+
+impl Value for ByVolume {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "each volume" }];
+
+    fn parse(text: &str) -> Result<ByVolume, String> {
+        match text {
+            "volume" => Ok(ByVolume::Volume),
+            _ => Err(format!("got '{text}', expected volume")),
+        }
+    }
+}
+
 /// A trace that a face holds itself, such as a table in memory.
 pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> &Path;
     /// Its files.
     fn kept(&self) -> Kept;
@@ -170,7 +199,7 @@ impl std::fmt::Debug for TraceInput {
 }
 
 impl TraceInput {
-    /// What messages call it.
+    /// Its name in messages.
     pub fn name(&self) -> &Path {
         &self.path
     }
@@ -200,6 +229,7 @@ impl From<PathBuf> for TraceInput {
 
 impl Value for TraceInput {
     const WORD: &'static str = "TRACE";
+    const TAKES: Takes = Takes::Trace;
     const PYTHON: &'static str = "TraceLike";
 
     fn parse(text: &str) -> Result<TraceInput, String> {
@@ -326,6 +356,7 @@ pub struct DeviceInput(pub String);
 
 impl Value for DeviceInput {
     const WORD: &'static str = "DEVICE";
+    const TAKES: Takes = Takes::Path;
     const PYTHON: &'static str = "str | PathLike[str]";
 
     fn parse(text: &str) -> Result<DeviceInput, String> {

@@ -1,4 +1,4 @@
-//! What a person reads of `cache`.
+//! The page of `cache`.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;

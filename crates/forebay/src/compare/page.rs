@@ -1,4 +1,4 @@
-//! What a person reads of `compare`. A figure is good or bad by the bound that the verdict holds it against
+//! The page of `compare`. A figure is good or bad by the bound that the verdict holds it against
 //! ([`BoundCheck`]), and neither where the verdict does not use it.
 
 mod charts;

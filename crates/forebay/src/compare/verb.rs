@@ -1,4 +1,4 @@
-//! What `compare` asks for.
+//! The inputs of `compare`.
 
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, Value};
+use forebay_ask::AskError;
 use forebay_show::page::{Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
 use forebay_trace::anonymize::{Anonymized, CELL_BYTES, Key};
@@ -14,7 +14,9 @@ use crate::error::Error;
 use crate::model::open::expect_trace;
 use crate::partition::{Found, Step, part};
 use crate::progress::Told;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all, warn_notes};
+use crate::verb::{
+    Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, in_place_of, warn_all, warn_notes,
+};
 
 forebay_ask::ask! {
     /// Convert a trace to Parquet, CSV, a fio iolog, DiskSim ASCII or binary blktrace
@@ -26,7 +28,7 @@ forebay_ask::ask! {
         /// The format to write: parquet, csv, fio, disksim or blktrace
         to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
         /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted conversion
-        partition_by: Option<PartitionBy> [.excludes(&["anonymize"])],
+        partition_by: Option<ByVolume> [.excludes(&["anonymize"])],
         /// Remove names and dates, renumber threads, and shuffle the cells of each volume
         anonymize: bool,
         /// A file with the secret that decides new names and places. Without it, a secret is generated and discarded
@@ -37,26 +39,7 @@ forebay_ask::ask! {
     }
 }
 
-/// What gets a file of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartitionBy {
-    /// Each volume.
-    Volume,
-}
-
-impl Value for PartitionBy {
-    const WORD: &'static str = "WHAT";
-    const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "a file per volume" }];
-
-    fn parse(text: &str) -> Result<PartitionBy, String> {
-        match text {
-            "volume" => Ok(PartitionBy::Volume),
-            _ => Err(format!("got '{text}', expected volume")),
-        }
-    }
-}
-
-/// What was written.
+/// The answer of `convert`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ConvertAnswer {
     output: String,
@@ -64,7 +47,7 @@ struct ConvertAnswer {
     /// Volumes, if each got a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     volumes: Option<u64>,
-    /// What the format could not keep, a sentence each.
+    /// Losses, because the format cannot hold everything; one sentence each.
     lost: Vec<String>,
 }
 
@@ -75,16 +58,12 @@ impl Verb for ConvertAsk {
         vec![&self.trace]
     }
 
-    fn report(&self) -> Option<&Path> {
-        None
-    }
-
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         if self.source.from().is_none() && self.trace.is_file() {
             expect_trace(self.trace.name())?;
         }
         match self.partition_by {
-            Some(PartitionBy::Volume) => self.partition(session),
+            Some(ByVolume::Volume) => self.partition(session),
             None => self.convert(session),
         }
     }
@@ -111,7 +90,7 @@ impl ConvertAsk {
         if let Some(key) = &self.key {
             kept = kept.and_file(key);
         }
-        let replaces = replaces(&self.output);
+        let replaces = in_place_of(&self.output);
         let writer =
             write::create(&self.output, self.to.as_deref(), &kept).map_err(Error::output)?;
         let go_on = &mut |requests| session.read(name, requests);
@@ -158,12 +137,7 @@ impl ConvertAsk {
     }
 }
 
-/// What to say of a file that replaces one.
-pub(crate) fn replaces(output: &Path) -> &'static str {
-    if output.is_file() { ", replacing the file of that name" } else { "" }
-}
-
-/// The answer, and a warning for whatever was lost.
+/// Builds the answer, and warns about losses.
 pub(crate) fn written(
     output: &Path,
     requests: u64,

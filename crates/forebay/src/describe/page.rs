@@ -1,4 +1,4 @@
-//! What a person reads of `describe`.
+//! The page of `describe`.
 
 use std::path::Path;
 

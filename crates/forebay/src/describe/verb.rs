@@ -1,4 +1,4 @@
-//! What `describe` asks for.
+//! The inputs of `describe`.
 
 use std::path::{Path, PathBuf};
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::devices::validate::{Arrivals, Validation};
 use crate::error::Error;
-use crate::verb::{Answered, DeviceInput, Session, TraceInput, Verb, warn_all};
+use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
 
 forebay_ask::ask! {
     /// Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies
@@ -33,7 +33,7 @@ forebay_ask::ask! {
         heads: Option<u32> [.word("COUNT")],
         /// The drive's name
         name: Option<String> [.otherwise("the name of the output")],
-        /// What a sweep was measured on
+        /// The kind of drive that a sweep was measured on
         kind: Option<DriveKind> [.otherwise("what its rates say")],
     }
 }
@@ -80,14 +80,6 @@ impl Value for DriveKind {
 
 impl Verb for DeviceFitAsk {
     type Beyond = ();
-
-    fn traces(&self) -> Vec<&TraceInput> {
-        Vec::new()
-    }
-
-    fn report(&self) -> Option<&Path> {
-        None
-    }
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let options = FitOptions {
@@ -160,7 +152,7 @@ fn titled(kind: &str, headline: String) -> Page {
     Page { title: format!("{kind} of a drive"), verdict, headline, ..Page::default() }
 }
 
-/// What a fit to logs found, each figure with its standard error.
+/// The figures of a fit to logs, each with its standard error.
 fn logs_page(figures: &FitFigures) -> Page {
     let milliseconds = [
         ("revolution", figures.revolution_ms),
@@ -191,20 +183,12 @@ fn logs_page(figures: &FitFigures) -> Page {
 impl Verb for DeviceImportAsk {
     type Beyond = ();
 
-    fn traces(&self) -> Vec<&TraceInput> {
-        Vec::new()
-    }
-
-    fn report(&self) -> Option<&Path> {
-        None
-    }
-
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         #[derive(Serialize)]
         struct ImportAnswer<'a> {
             device: &'a str,
             summary: &'a str,
-            /// What was not taken over, or was repaired, a sentence each.
+            /// Parameters that were left out or repaired, one sentence each.
             notes: &'a [String],
             text: &'a str,
         }
@@ -224,14 +208,6 @@ impl Verb for DeviceImportAsk {
 
 impl Verb for DeviceValidateAsk {
     type Beyond = ();
-
-    fn traces(&self) -> Vec<&TraceInput> {
-        Vec::new()
-    }
-
-    fn report(&self) -> Option<&Path> {
-        None
-    }
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         session.begin("comparing", None);

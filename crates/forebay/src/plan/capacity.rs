@@ -18,7 +18,7 @@ use crate::progress::Telling;
 use crate::quantities::bound;
 use forebay_ask::Share;
 
-pub use verb::{By, CapacityAsk};
+pub use verb::CapacityAsk;
 
 /// The promises whose price is asked: every bound with every fraction.
 #[derive(Clone, Debug)]

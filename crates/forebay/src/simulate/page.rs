@@ -1,4 +1,4 @@
-//! What a person reads of `simulate`: figures down, policies across. The policy that the headline names is the one that is
+//! The page of `simulate`: figures down, policies across. The policy that the headline names is the one that is
 //! marked.
 
 mod details;

@@ -1,11 +1,11 @@
-//! What `simulate` asks for.
+//! The inputs of `simulate`.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use forebay_ask::{Given, Input as AskInput, Value};
+use forebay_ask::{Given, Input as AskInput, Takes, Value};
 use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
@@ -100,6 +100,7 @@ impl PolicyInput {
 
 impl Value for PolicyInput {
     const WORD: &'static str = "POLICY";
+    const TAKES: Takes = Takes::Policy;
     const PYTHON: &'static str = "PolicyLike";
 
     fn parse(text: &str) -> Result<PolicyInput, String> {
@@ -128,7 +129,7 @@ impl Value for FailureInput {
 struct Results {
     trace: String,
     runs: Vec<RunResult>,
-    /// What no order of the requests can take less than, where that was asked for and can be told.
+    /// A lower bound on the time of any order of the requests, if requested and known.
     least_time: Option<LeastTime>,
     /// Of each policy, where that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]

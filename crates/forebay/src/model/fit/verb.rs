@@ -12,10 +12,9 @@ use forebay_trace::write::Draft;
 use serde::Serialize;
 
 use super::{Detail, FitOptions, Fitted, fit};
-use crate::convert::verb::replaces;
 use crate::error::Error;
 use crate::model::judge::{Judged, VerdictOfTwins, judge};
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_notes};
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, in_place_of, warn_notes};
 
 forebay_ask::ask! {
     /// Fit a small model to a trace, to share in its place
@@ -42,7 +41,7 @@ forebay_ask::ask! {
     }
 }
 
-/// What was fitted.
+/// The answer of `fit`.
 #[derive(Serialize)]
 struct FitAnswer {
     /// The file; none if nothing was written.
@@ -54,9 +53,9 @@ struct FitAnswer {
     ranges: usize,
     classes: usize,
     transitions: usize,
-    /// What the model reveals of the trace, a sentence each.
+    /// What the model reveals about the trace, one sentence each.
     reveals: Vec<String>,
-    /// What a twin is good for; none if twins were not compared, or nothing could be compared.
+    /// The uses a twin is fit for; none if no twins were compared.
     verdict: Option<VerdictOfTwins>,
     /// Requests of the trace and of the twin that were compared.
     judged_requests: Option<u64>,
@@ -69,10 +68,6 @@ impl Verb for FitAsk {
 
     fn traces(&self) -> Vec<&TraceInput> {
         vec![&self.trace]
-    }
-
-    fn report(&self) -> Option<&Path> {
-        None
     }
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
@@ -93,7 +88,7 @@ impl Verb for FitAsk {
             );
             session.warn(name, &said);
         }
-        let replaced = self.output.as_deref().map_or("", replaces);
+        let replaced = self.output.as_deref().map_or("", in_place_of);
         if let Some(draft) = draft {
             draft.fill(&file).map_err(Error::output)?;
         }

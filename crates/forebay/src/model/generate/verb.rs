@@ -1,6 +1,6 @@
 //! The verb `generate`: a trace, or a fio job, drawn from a model.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use forebay_ask::{Choice, Face, Value};
 use forebay_core::Nanos;
@@ -11,13 +11,13 @@ use forebay_show::plural::counted;
 use forebay_trace::write::{self, Draft, Kept};
 use serde::Serialize;
 
-use crate::convert::verb::{replaces, written};
+use crate::convert::verb::written;
 use crate::convert::{Converted, convert};
 use crate::error::Error;
 use crate::fio_job;
 use crate::model::open::{expect_end, open_model};
 use crate::progress::Told;
-use crate::verb::{Answered, Session, TraceInput, Verb};
+use crate::verb::{Answered, Session, Verb, in_place_of};
 
 forebay_ask::ask! {
     /// Generate a trace from a model: a twin of the trace that the model was fitted to
@@ -59,7 +59,7 @@ impl Value for LeftOut {
     }
 }
 
-/// What was written.
+/// The answer of `generate` if it writes a fio job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct JobAnswer {
     output: String,
@@ -68,14 +68,6 @@ struct JobAnswer {
 
 impl Verb for GenerateAsk {
     type Beyond = ();
-
-    fn traces(&self) -> Vec<&TraceInput> {
-        Vec::new()
-    }
-
-    fn report(&self) -> Option<&Path> {
-        None
-    }
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let model = open_model(&self.model)?;
@@ -90,7 +82,7 @@ impl Verb for GenerateAsk {
         };
         expect_end(&self.model, &model, &options)?;
         let mut generator = Generator::new(&model, options);
-        let (kept, replaces) = (Kept::file(&self.model), replaces(&self.output));
+        let (kept, replaces) = (Kept::file(&self.model), in_place_of(&self.output));
         let of = self.expected(&model);
         session.begin("generating", None);
         let mut go_on = |requests: u64| {

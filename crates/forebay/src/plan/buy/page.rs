@@ -1,4 +1,4 @@
-//! What a person reads of `plan buy`: what to buy, what everything that was tried comes to, what cannot keep the
+//! The page of `plan buy`: what to buy, what everything that was tried comes to, what cannot keep the
 //! promises, and the answer as configuration.
 
 use forebay_ask::named;

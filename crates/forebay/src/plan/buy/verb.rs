@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, Share, Value, positive_duration};
+use forebay_ask::{AskError, Choice, Share, Takes, Value, positive_duration};
 use forebay_core::Nanos;
 use forebay_trace::streams::StreamBy;
 
@@ -11,10 +11,9 @@ use super::{answer, page};
 use crate::devices;
 use crate::error::Error;
 use crate::input::Input;
-use crate::plan::capacity::By as Volumes;
 use crate::plan::consolidate::Begin;
 use crate::progress::Told;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
+use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
 
 forebay_ask::ask! {
     /// Find which drives to buy, how many and in which layout, to keep promises to clients
@@ -25,7 +24,7 @@ forebay_ask::ask! {
         /// The clients' traces
         traces: Vec<TraceInput> [.positional().at_least_one()],
         /// Make each volume of the traces a client, which may have a promise of its own
-        by: Option<Volumes>,
+        by: Option<ByVolume>,
         /// Keep the clock that the traces share: each client begins when it was recorded
         keep_times: bool,
         /// The time within which to answer
@@ -73,6 +72,7 @@ pub struct OwnPromise {
 
 impl Value for OwnPromise {
     const WORD: &'static str = "CLIENT=TIME:SHARE";
+    const TAKES: Takes = Takes::TextOrDict;
     const PYTHON: &'static str = "str | Mapping[str, tuple[str, str | float]]";
 
     fn parse(text: &str) -> Result<OwnPromise, String> {

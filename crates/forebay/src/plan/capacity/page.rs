@@ -1,4 +1,4 @@
-//! What a person reads of `plan capacity`.
+//! The page of `plan capacity`.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
@@ -34,7 +34,7 @@ const HOW: &str = "A server of constant rate takes the same time for every reque
     still answer in time, first come, first served, and puts the others aside. No scheduler answers more in time at that \
     rate, so no smaller capacity is enough. A real device is not such a server: ask for a device to learn how many are needed.";
 
-/// What 99 % take, or the most below that was asked for, and all of them; of the bound where the difference is largest.
+/// The capacity for 99 % of the requests (or the largest share below) beside that for all, at the bound where they differ most.
 fn headline(answer: &Answer) -> String {
     let whole: Vec<&Row> = answer.rows.iter().filter(|row| row.volume.is_none()).collect();
     let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
@@ -200,7 +200,7 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
     page
 }
 
-/// What most requests take within each bound: 99 % of them, or the most below that was asked for.
+/// The speed for most requests within each bound: for 99 % of them, or for the largest share below that.
 fn speed_headline(answer: &costed::Answer) -> String {
     let first = answer.bounds().next().unwrap_or(&[]).iter().enumerate();
     let most = first.filter(|(_, row)| row.fraction <= 0.99);
@@ -261,7 +261,7 @@ fn number(row: &devices::Row, devices_max: usize) -> Cell {
     }
 }
 
-/// What the strictest promise takes that can be kept.
+/// The number of devices for the strictest promise that can be kept.
 fn device_headline(answer: &devices::Answer) -> String {
     let kept = answer.rows.iter().filter(|row| row.devices.is_some());
     let strictest = kept.max_by(|one, other| {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{Choice, PartialShare, Share, Value};
+use forebay_ask::{PartialShare, Share};
 use forebay_core::Nanos;
 use forebay_trace::streams::StreamBy;
 
@@ -16,7 +16,7 @@ use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
 use crate::plan::read::read;
 use crate::progress::Told;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
+use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
     /// Find the smallest capacity that answers a share of the requests within a time
@@ -31,7 +31,7 @@ forebay_ask::ask! {
         /// Shares of all requests to answer in time
         fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
         /// Also answer for each volume. Not with a device, because all volumes share the devices
-        by: Option<By> [.excludes(&["device"])],
+        by: Option<ByVolume> [.excludes(&["device"])],
         /// Give every capacity a confidence interval of this level, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["device"])],
         /// Keep back this share of the trace's time, at its end, and check what the rest predicts for it
@@ -54,25 +54,6 @@ forebay_ask::ask! {
         /// Trust the trace's times even if its clock seems too coarse for the question
         trust_times: bool,
         source: SourceAsk,
-    }
-}
-
-/// What gets an answer of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// Each volume.
-    Volume,
-}
-
-impl Value for By {
-    const WORD: &'static str = "WHAT";
-    const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "each volume" }];
-
-    fn parse(text: &str) -> Result<By, String> {
-        match text {
-            "volume" => Ok(By::Volume),
-            _ => Err(format!("got '{text}', expected volume")),
-        }
     }
 }
 

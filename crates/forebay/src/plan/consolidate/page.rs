@@ -1,4 +1,4 @@
-//! What a person reads of `plan consolidate`: what clients need together and alone, how their bursts meet, and who gets
+//! The page of `plan consolidate`: what clients need together and alone, how their bursts meet, and who gets
 //! what.
 
 use forebay_core::Nanos;
@@ -133,13 +133,13 @@ pub(super) fn color(client: usize) -> String {
     format!("k{}", client.min(COLORS - 1))
 }
 
-/// What clients are called: their number, and as much of their trace's path as tells it from the others'.
+/// Names of clients: their number, and enough of their trace's path to tell them apart.
 pub(super) fn client_names(clients: &[Client]) -> Vec<String> {
     let traces: Vec<&str> = clients.iter().map(|client| client.trace.as_str()).collect();
     names::clients(&traces)
 }
 
-/// Whose color is whose.
+/// The color of each client.
 pub(super) fn legend(clients: &[Client]) -> Block {
     let last = COLORS - 1;
     let names = client_names(clients).into_iter().enumerate().take(COLORS);
@@ -271,7 +271,7 @@ fn alone(clients: &[Client]) -> Table {
     table
 }
 
-/// What every client gets at what they need together.
+/// What each client gets at the capacity that all need together.
 fn shares(found: &Consolidation) -> Table {
     let heads = found.rows.iter().map(|row| promise(row.fraction, row.within_ms, row.shift_s));
     let heads = heads.map(|head| Column::of(head, Unit::Achieved));

@@ -10,12 +10,12 @@ use super::page::{self, Shown};
 use super::{Begin, cautions, consolidate};
 use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
-use crate::plan::capacity::{By, Promises, once};
+use crate::plan::capacity::{Promises, once};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::read::read;
 use crate::progress::Told;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
+use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
     /// Find what clients that share a server need together, and what each of them needs alone
@@ -29,7 +29,7 @@ forebay_ask::ask! {
         /// Keep the clock that the traces share: each client begins when it was recorded
         keep_times: bool,
         /// Make each volume of a trace a client. Volumes keep the trace's clock
-        by: Option<By>,
+        by: Option<ByVolume>,
         /// Times within which to answer
         within: Vec<Nanos> = "10ms",
         /// Shares of all requests to answer in time

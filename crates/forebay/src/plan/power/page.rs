@@ -1,4 +1,4 @@
-//! What a person reads of `plan power`: which plan to take, what each draws, and what becomes of the promise.
+//! The page of `plan power`: which plan to take, what each draws, and what becomes of the promise.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};

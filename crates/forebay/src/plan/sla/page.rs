@@ -1,4 +1,4 @@
-//! What a person reads of `plan sla`.
+//! The page of `plan sla`.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};

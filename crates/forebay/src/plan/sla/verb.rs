@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Given, Input, Value};
+use forebay_ask::{AskError, Given, Input, Takes, Value};
 use forebay_core::rtt::RATE_MAX_IOPS;
 use serde::Serialize;
 
@@ -58,6 +58,7 @@ impl PromiseInput {
 
 impl Value for PromiseInput {
     const WORD: &'static str = "PROMISE";
+    const TAKES: Takes = Takes::PathOrPairs;
     const PYTHON: &'static str =
         "str | PathLike[str] | tuple[float, float] | Sequence[tuple[float, float]]";
 

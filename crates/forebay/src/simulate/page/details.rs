@@ -1,4 +1,4 @@
-//! What stands below the answer of `simulate`: devices, streams, pictures, and every figure.
+//! The details below the answer of `simulate`: devices, streams, pictures, and every figure.
 
 use forebay_core::Device;
 use forebay_show::figure::{Figure, Unit};

@@ -85,7 +85,7 @@ pub(super) const ALL: [FigureRow; 45] = [
     ("latencies imputed", Unit::Share, |run| Some(run.imputed_share)),
 ];
 
-/// What closed replay has none of: there a request comes when those before it are answered.
+/// Figures that closed replay does not have, because each request arrives when those before it are answered.
 fn is_of_recorded_times(name: &str) -> bool {
     name.starts_with("late, ") || name == "more than 1 s late"
 }
