@@ -66,7 +66,7 @@ fn what_is_not_there_is_named_with_what_to_do() {
     refused(
         &folder(),
         "none",
-        &["No such file or directory (os error 2); check the name, and the folder"],
+        &["No such file or directory (os error 2); check the name and the folder"],
     );
 }
 
