@@ -78,6 +78,8 @@ pub struct Input {
     pub choices: &'static [Choice],
     /// Its value unless one is given.
     pub default: Option<&'static str>,
+    /// Its value on the command line unless one is given there.
+    pub command_default: Option<&'static str>,
     /// The text that help shows in place of a default.
     pub default_said: Option<&'static str>,
     /// The least and the greatest value.
@@ -111,6 +113,7 @@ impl Input {
             python: "str",
             choices: &[],
             default: None,
+            command_default: None,
             default_said: None,
             range: None,
             short: None,
@@ -126,6 +129,11 @@ impl Input {
     /// Its value unless one is given, as people write it.
     pub const fn default(self, default: &'static str) -> Input {
         Input { default: Some(default), ..self }
+    }
+
+    /// Its value on the command line unless one is given there. Other faces have no default.
+    pub const fn default_on_command(self, default: &'static str) -> Input {
+        Input { command_default: Some(default), ..self }
     }
 
     /// Describes in help what happens if the input is not given.

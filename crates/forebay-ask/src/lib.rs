@@ -10,6 +10,7 @@
 mod declare;
 mod given;
 mod input;
+mod reference;
 mod spelling;
 mod units;
 mod value;
@@ -17,6 +18,7 @@ mod value;
 pub use forebay_core::contract::near::nearest;
 pub use given::{Given, GivenValue};
 pub use input::{Arity, Choice, Face, Input, Takes, paragraphs};
+pub use reference::reference;
 pub use spelling::{Spelling, named, python_name, spelled};
 pub use units::{Delay, PartialShare, Share, Size, decimal, duration, positive_duration};
 pub use value::{Field, Parsed, Value};

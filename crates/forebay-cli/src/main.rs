@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod advise;
 mod array;
 mod capture;
 mod device;
@@ -19,7 +18,6 @@ mod password;
 mod plan;
 mod play;
 mod progress;
-mod report_file;
 mod serve;
 mod setup;
 mod stdin;
@@ -36,6 +34,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use forebay::advise::verb::AdviseAsk;
 use forebay::convert::verb::ConvertAsk;
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
@@ -52,7 +51,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    Advise(advise::Advise),
+    Advise(Box<verb::Asked<AdviseAsk>>),
     Describe(verb::Asked<forebay::describe::DescribeAsk>),
     Simulate(Box<verb::Asked<forebay::simulate::SimulateAsk>>),
     Cache(verb::Asked<forebay::cache_curve::CacheAsk>),

@@ -9,8 +9,6 @@ use clap::Args;
 use forebay::input::Input;
 use forebay::layout::Map;
 use forebay::model::open::open_any;
-use forebay::progress::untold;
-use forebay::sample;
 use forebay::simulate::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 pub(crate) use forebay_ask::positive_duration as span;
 use forebay_core::device::failing::Failure;
@@ -92,11 +90,6 @@ impl Reading {
         say_notes(path, &input.notes);
         Ok(input)
     }
-
-    /// Reads the bundled sample.
-    pub(crate) fn read_sample(&self) -> anyhow::Result<Input> {
-        Ok(sample::read(self.stream_by, &mut untold)?)
-    }
 }
 
 /// Says on standard error what a reader skipped, raised or wants known; once, however often the trace is read.
@@ -123,7 +116,7 @@ pub(crate) fn say_once(path: &Path, sentences: &[String]) {
 pub(crate) struct Replaying {
     /// When requests arrive. open: at their recorded times. closed: each its recorded pause after the answer before
     /// it. dependent: its recorded pause after the answer that its task can have waited for; write-back waits for none
-    /// [default: open; advise tries open and dependent]
+    /// [default: open]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
     /// Let requests arrive this many times as fast as recorded
@@ -135,22 +128,6 @@ pub(crate) struct Replaying {
     map: Map,
 }
 
-/// How many runs there are at a time.
-#[derive(Args)]
-pub(crate) struct Jobs {
-    /// Run at most this many simulations at a time, fewer where memory is short; the results are the same
-    /// [default: one a processor]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
-}
-
-impl Jobs {
-    /// The number.
-    pub(crate) fn count(&self) -> usize {
-        self.jobs.map_or_else(forebay::jobs::all, usize::from)
-    }
-}
-
 fn intensity(text: &str) -> Result<Intensity, String> {
     let times: Option<f64> = text.parse().ok();
     times.and_then(Intensity::new).ok_or_else(|| {
@@ -159,11 +136,6 @@ fn intensity(text: &str) -> Result<Intensity, String> {
 }
 
 impl Replaying {
-    /// Whether the mode was asked for.
-    pub(crate) fn is_named(&self) -> bool {
-        self.replay.is_some()
-    }
-
     /// The setup, saying on standard error when closed replay stands on thin ground.
     pub(crate) fn setup(&self, input: &Input) -> anyhow::Result<Setup> {
         let replay = self.replay.unwrap_or(Replay::Open);

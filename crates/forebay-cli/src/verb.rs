@@ -1,5 +1,6 @@
 //! A declared verb on the command line: its arguments, its run, and its answer in the format that was asked for.
 
+use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,9 +35,10 @@ impl<V: Verb> Asked<V> {
         let mut answered = answer(self.ask, &mut session, Spelling::Command)?;
         let Watched { bar, warned, .. } = session;
         drop(bar);
-        if let Some((path, replaces)) = report {
+        if let Some((path, replaces)) = &report {
             say!("report: {}{replaces}", path.display());
         }
+        let report = report.map(|(path, _)| path);
         match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answered.data),
             Format::Table => {
@@ -47,10 +49,19 @@ impl<V: Verb> Asked<V> {
                 answered.page.leave_out_notes(&warned);
                 let mut parts = terminal::parts(&answered.page, output::columns(), extent);
                 parts[0] = output::emphasised(&parts[0]);
+                if !self.is_explained && answered.page.has_details() && io::stdout().is_terminal() {
+                    parts.push(more(report.as_deref()));
+                }
                 Ok(output::print(&parts.join("\n\n"))?)
             }
         }
     }
+}
+
+/// Where a reader of the first screen finds the rest.
+fn more(report: Option<&Path>) -> String {
+    let report = report.map_or(String::new(), |path| format!(", or open {}", path.display()));
+    format!("For everything else add --explain{report}.")
 }
 
 /// Shows progress on a terminal, and keeps what was warned of.
@@ -136,7 +147,7 @@ fn argument(input: Input) -> Arg {
             argument = argument.short(letter);
         }
     }
-    if let Some(default) = input.default {
+    if let Some(default) = input.default.or(input.command_default) {
         argument = argument.default_value(default);
     }
     if !input.choices.is_empty() && input.arity != Arity::List {
@@ -185,7 +196,8 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
         matches!(matches.try_contains_id(name), Ok(true))
             && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
     };
-    for input in inputs.iter().filter(|input| is_written(input.name)) {
+    let is_given = |input: &&Input| is_written(input.name) || input.command_default.is_some();
+    for input in inputs.iter().filter(is_given) {
         if input.arity == Arity::Flag {
             given.text(input.name, "true");
         } else if input.takes.is_path() {

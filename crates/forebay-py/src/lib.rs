@@ -30,6 +30,7 @@ mod trace;
 mod verbs;
 mod wording;
 
+use forebay::advise::verb::AdviseAsk;
 use forebay::cache_curve::CacheAsk;
 use forebay::compare::CompareAsk;
 use forebay::convert::verb::ConvertAsk;
@@ -45,7 +46,7 @@ use forebay::plan::sla::SlaAsk;
 use forebay::simulate::SimulateAsk;
 use pyo3::prelude::*;
 
-/// Every declared verb, once for the functions and once for their stubs.
+/// Every declared verb, once for the functions, once for their stubs and once for the docs.
 macro_rules! verbs {
     ($($verb:ty),* $(,)?) => {
         fn add_verbs(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -56,10 +57,15 @@ macro_rules! verbs {
         fn stubs() -> Vec<String> {
             vec![$(asked::stub::<$verb>()),*]
         }
+
+        fn references() -> Vec<String> {
+            vec![$(forebay_ask::reference::<$verb>()),*]
+        }
     };
 }
 
 verbs! {
+    AdviseAsk,
     BuyAsk,
     CacheAsk,
     CapacityAsk,
@@ -109,12 +115,18 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, defragment, least_time, offline};
+    use super::verbs::{defragment, least_time, offline};
 
     /// The stubs of all declared verbs.
     #[pyfunction]
     fn declared_stubs() -> String {
         super::stubs().join("\n")
+    }
+
+    /// The options of all declared verbs, in Markdown.
+    #[pyfunction]
+    fn declared_options() -> String {
+        super::references().join("\n")
     }
 
     #[pymodule_init]

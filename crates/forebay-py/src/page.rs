@@ -1,31 +1,12 @@
-//! Reports: those that verbs write, and pages of the same design for answers that are put together in Python.
+//! Pages of the reports' design, for answers that are put together in Python.
 
 use std::path::PathBuf;
 
 use forebay::{report, words};
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::Kept;
 use pyo3::prelude::*;
 
 use crate::error::{argument, raised};
-
-/// A report that was asked for.
-pub(crate) struct Report(Option<Draft>);
-
-impl Report {
-    /// Begins the report called `path`, if there is to be one, before the work that it tells of. None of `kept` is ever
-    /// written over.
-    pub(crate) fn begin(path: Option<PathBuf>, kept: &Kept) -> PyResult<Report> {
-        Ok(Report(path.map(|path| report::begin(&path, kept)).transpose().map_err(raised)?))
-    }
-
-    /// Writes it.
-    pub(crate) fn write(
-        self,
-        html: impl FnOnce() -> Result<String, forebay::Error>,
-    ) -> Result<(), forebay::Error> {
-        self.0.map_or(Ok(()), |draft| report::write(draft, &html()?))
-    }
-}
 
 /// A page as HTML, of what the JSON text `told` says: title, verdict, headline, findings, cautions, tables, curve, bars.
 #[pyfunction]

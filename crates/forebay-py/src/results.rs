@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array}
 use forebay::head::HeadPoint;
 use forebay::simulate::{Run, RunResult};
 use forebay::verb::Answered;
+use forebay_show::html::document;
 use pyo3::PyClass;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::arrow;
 use crate::asked::Yield;
-use crate::table::{self, Row, Table, json};
+use crate::table::{self, Row, Table};
 
 /// The Python dict of a JSON object.
 pub(crate) fn loads<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
@@ -206,16 +207,21 @@ pub(crate) struct Advice {
     html: String,
 }
 
-impl Advice {
-    pub(crate) fn new(
-        py: Python<'_>,
-        advice: &forebay::advise::Advice,
-        html: String,
-    ) -> PyResult<Advice> {
-        let answer = loads(py, &json(advice)?)?.unbind();
-        Ok(Advice { answer, ranking: rows(&advice.ranking)?, html })
-    }
+impl Yield for forebay::advise::Advice {
+    const TYPE: &'static str = "Advice";
 
+    fn python(py: Python<'_>, answered: Answered<Self>) -> PyResult<Py<PyAny>> {
+        let Answered { data, page, beyond: found } = answered;
+        let advice = Advice {
+            answer: loads(py, &data.to_string())?.unbind(),
+            ranking: rows(&found.ranking)?,
+            html: document(&page),
+        };
+        Ok(Py::new(py, advice)?.into_any())
+    }
+}
+
+impl Advice {
     fn get<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
         self.answer.bind(py).as_any().get_item(key)
     }
@@ -243,13 +249,13 @@ impl Advice {
         self.get(py, "today")
     }
 
-    /// The answer in a sentence or two.
+    /// The answer in at most 25 words.
     #[getter]
     fn headline<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "headline")
     }
 
-    /// Why, a list of one thing each.
+    /// The answer in full and why, a list of one thing each.
     #[getter]
     fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "findings")

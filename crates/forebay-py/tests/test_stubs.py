@@ -23,6 +23,15 @@ def test_stubs_are_made_from_the_declarations():
     assert stubs == made or os.environ.get("UPDATE")
 
 
+def test_the_page_of_options_is_made_from_the_declarations():
+    page = ROOT / "docs/options.md"
+    beginning, _ = page.read_text().split("\n## ", 1)
+    made = beginning + "\n" + _forebay.declared_options()
+    if os.environ.get("UPDATE"):
+        page.write_text(made)
+    assert page.read_text() == made
+
+
 def test_stubs_match():
     words = [sys.executable, "-m", "mypy.stubtest", "forebay"]
     words += ["--mypy-config-file", str(ROOT / "pyproject.toml")]

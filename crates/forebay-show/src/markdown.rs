@@ -30,6 +30,10 @@ fn block(of: &Block) -> String {
     match of {
         Block::Text(text) => text.clone(),
         Block::List(texts) | Block::Notes(texts) => listed(texts),
+        Block::Terms(terms) => {
+            let one = |(term, text): &(String, String)| format!("- **{term}**: {text}");
+            terms.iter().map(one).collect::<Vec<_>>().join("\n")
+        }
         Block::Commands(commands) => format!("```sh\n{}\n```", commands.join("\n")),
         Block::Table(of) => table(of),
         Block::Chart(chart) => format!("*{}. {}*", chart.title, chart.description),

@@ -81,6 +81,8 @@ pub enum Block {
     Text(String),
     /// Sentences, each an item of a list.
     List(Vec<String>),
+    /// Short terms, each with its text.
+    Terms(Vec<(String, String)>),
     /// Caveats, one sentence each.
     Notes(Vec<String>),
     /// Lines to run, as they are.
@@ -213,6 +215,7 @@ impl Block {
             Block::List(texts) | Block::Notes(texts) | Block::Commands(texts) => {
                 texts.iter_mut().for_each(change)
             }
+            Block::Terms(terms) => terms.iter_mut().for_each(|(_, text)| change(text)),
             Block::Table(table) => {
                 let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
                 for cell in cells {

@@ -75,6 +75,7 @@ fn block(of: &Block, columns: usize) -> String {
         Block::List(items) => {
             lines(items.iter().map(|item| wrapped(&format!("- {item}"))).collect())
         }
+        Block::Terms(all) => terms(all, columns),
         Block::Commands(commands) => {
             lines(commands.iter().map(|command| format!("    {command}")).collect())
         }
@@ -86,6 +87,19 @@ fn block(of: &Block, columns: usize) -> String {
         }
         Block::Legend(_) | Block::Picture { .. } => String::new(),
     }
+}
+
+/// Terms in one column, and their texts beside them.
+fn terms(all: &[(String, String)], columns: usize) -> String {
+    const GAP: usize = 2;
+    let width = all.iter().map(|(term, _)| term.chars().count()).max().unwrap_or(0) + GAP;
+    let columns = columns.min(PROSE_COLUMNS_MAX).saturating_sub(width).max(width);
+    let indent = format!("\n{:width$}", "");
+    let one = |(term, text): &(String, String)| {
+        let text = paragraph(text, columns).replace('\n', &indent);
+        format!("{term:width$}{text}")
+    };
+    all.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
 /// The table as a grid.

@@ -7,28 +7,32 @@
 //! *Total time* is the time the disk works under open replay (arrivals are given, so that is what a
 //! scheduler can save), which is then called busy time, and the time to the last completion under closed replay.
 
+use forebay_ask::named;
 use forebay_core::Device;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
 use crate::clock::Times;
 use crate::defragment::Defragmentation;
-use crate::devices::{self, OpenDevice};
+use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs;
-use crate::layout::{Map, VolumeLayout};
 use crate::progress::{Progress, Telling, Told, untold};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 
 mod available;
+mod capacity;
 mod cautions;
 mod choice;
+mod default_device;
 mod drives;
 mod findings;
 mod fit;
+mod headline;
 mod judge;
+mod page;
 mod plain;
 mod queues;
 mod ranking;
@@ -44,13 +48,15 @@ mod trial;
 mod trust;
 #[cfg(test)]
 mod trust_tests;
+pub mod verb;
 
 pub use available::{From, Today};
+pub use capacity::Enough;
 use choice::Choice;
 pub use choice::{PassedOver, Prefer};
+pub use default_device::{default_device, default_flash};
 use drives::Drives;
 pub use fit::DeviceFit;
-pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
 pub use ranking::Ranked;
@@ -63,9 +69,6 @@ pub use sizing::Sizing;
 use trial::{Trial, Tried, none_tried};
 pub use trust::Trust;
 
-/// The flash that is tried unless another is named: a present-day drive for servers.
-const FLASH: &str = "d7-p5520";
-
 /// Draws the resamples.
 const SEED: u64 = 1;
 
@@ -74,8 +77,10 @@ fn resampled(slices: &[&Slices]) -> Resampled {
     Resampled::of(slices, SEED)
 }
 
-/// The scheduler that gains are measured against: none, which leaves the order to the drive.
-pub const BASELINE: &str = "none";
+/// The scheduler that Linux sets by default for a device of this kind. Some distributions set bfq for disks.
+pub fn linux_default(device: &OpenDevice) -> &'static str {
+    if device.model.cylinders() > 0 { "mq-deadline" } else { "none" }
+}
 
 /// What kind of answer it is, as far as schedulers go; other remedies say it each for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -129,15 +134,21 @@ pub struct Advice {
     pub verdict: Verdict,
     /// The scheduler to use; none where nothing can be said of schedulers.
     pub recommended: Option<String>,
-    /// The scheduler that gains are measured against.
+    /// The scheduler that the disk has now, or is assumed to have: gains are measured against it.
     pub baseline: String,
+    /// Whether the user named it.
+    pub is_baseline_known: bool,
+    /// What would keep up; none where the device does.
+    pub enough: Option<Enough>,
     /// What is preferred among schedulers that nothing beats.
     pub prefer: Prefer,
     /// The one to use of those that Linux has, and how; none where nothing need be changed.
     pub today: Option<Today>,
-    /// The answer in a sentence or two.
+    /// The answer in at most 25 words.
     pub headline: String,
-    /// Why, one thing a paragraph; in it, lines to be copied stand alone, indented by four blanks.
+    /// Why, in a sentence; none where nothing was simulated.
+    pub why: Option<String>,
+    /// The answer in full and why, one thing a paragraph; in it, lines to be copied stand alone, indented by four blanks.
     pub findings: Vec<String>,
     /// What to keep in mind when believing it.
     pub cautions: Vec<String>,
@@ -175,6 +186,7 @@ pub struct Pictures {
     /// (seconds, requests per second) of the trace's arrivals.
     pub arrivals: Vec<(f64, f64)>,
     /// Each run by policy name: heads and distributions.
+    /// Those with flash last.
     pub runs: Vec<(String, Run)>,
     /// What the streams are called.
     pub streams: Vec<String>,
@@ -182,75 +194,29 @@ pub struct Pictures {
     pub cylinders: u32,
 }
 
-/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace, or flash where the
-/// recording's latencies tell that it ran on that, with the reason.
-pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
-    if let Some(reason) = source::was_flash(&input.description, &input.volumes) {
-        return Ok((default_flash()?, reason));
-    }
-    let reach = |device: &OpenDevice| {
-        VolumeLayout::new(&input.extents, device.model.capacity(), Map::Scale)
-    };
-    // The whole trace, or else what is left of it without gaps that no request lies on.
-    let holds_all = |device: &OpenDevice| !reach(device).is_beyond();
-    let holds_used =
-        |device: &OpenDevice| !reach(device).without_gaps(&input.stretches).is_beyond();
-    let mut drives = devices::general()?;
-    let used = drives.iter().position(holds_used);
-    let smallest = drives.iter().position(holds_all).map(|at| {
-        // A few distant requests may decide which drive the answer is about: say so.
-        let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
-        let but = smaller.map_or(String::new(), |smaller| {
-            format!(
-                "; a few distant requests may have decided this, as without its long unused gaps it would fit on {smaller}"
-            )
-        });
-        (at, format!("holds the trace{but}"))
-    });
-    let smallest = smallest.or_else(|| {
-        let why = "holds what the trace uses, long gaps left out; the trace reaches beyond it \
-                   (see --map)";
-        Some((used?, why.to_owned()))
-    });
-    match (smallest, drives.len()) {
-        (Some((at, why)), _) => {
-            let why = format!("the smallest of the general bundled drives that {why}");
-            Ok((drives.swap_remove(at), why))
-        }
-        (None, 0) => Err(Error::Unfit("no drives are bundled".to_string())),
-        (None, drives_len) => {
-            let why = "the largest of the general bundled drives; the trace reaches beyond it \
-                       (see --map)";
-            Ok((drives.swap_remove(drives_len - 1), why.to_string()))
-        }
-    }
-}
-
-/// The flash to try where nobody names one.
-pub fn default_flash() -> Result<OpenDevice, Error> {
-    Ok(devices::open(FLASH)?)
-}
-
-/// How an answer is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked {
+/// What the user chose.
+#[derive(Clone, Debug)]
+pub struct AdviceOptions {
+    /// The scheduler that the disk has now; none if that is not known.
+    pub current: Option<String>,
     /// What is preferred among schedulers that nothing beats.
     pub prefer: Prefer,
-    /// Runs at a time, at most; fewer where what waits in them might not fit a gigabyte.
+    /// The most runs at a time; fewer where what waits in them might not fit a gigabyte.
     pub jobs: usize,
     /// Whether schedulers are tried both in open and in dependent replay, where open replay is asked for and the trace
     /// has latencies.
     pub both_replays: bool,
-    /// Whether the device is the one that the trace was recorded on, as far as whoever asks knows: then the model is held
-    /// against the recording.
+    /// Whether the user named the device: then it is taken for the one that the trace was recorded on, and the model is
+    /// compared with the recording.
     pub device_named: bool,
     /// Whether the device is fitted to the first half of the trace, and judged on the second.
     pub fit_device: bool,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for AdviceOptions {
+    fn default() -> AdviceOptions {
+        AdviceOptions {
+            current: None,
             prefer: Prefer::default(),
             jobs: jobs::all(),
             both_replays: true,
@@ -274,28 +240,32 @@ pub fn advise(
     device_reason: String,
     flash: &OpenDevice,
     setup: Setup,
-    asked: Asked,
+    options: AdviceOptions,
     progress: Telling<'_>,
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
+    let current = options.current.as_deref().unwrap_or(linux_default(device));
+    Bed::of(device).check(current)?;
     let times = Times::of(input)?;
-    let setting = Setting { input, device, flash, setup };
+    let setting = Setting { input, device, flash, setup, current };
     if let Some(why) = times.why_not() {
-        if asked.fit_device {
-            return Err(Error::Unfit(format!("--fit-device: {why}; leave --fit-device out")));
+        if options.fit_device {
+            let fit = named("fit_device");
+            return Err(Error::Unfit(format!("{fit}: {why}; leave it out")));
         }
         let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
         return untimed(setting, &why, &mut |_| progress(&told));
     }
-    let Asked { prefer, jobs, both_replays, device_named, fit_device } = asked;
+    let AdviceOptions { prefer, jobs, both_replays, device_named, fit_device, .. } = options;
     let fit = fit_device.then(|| fit::fit(&setting, jobs, progress)).transpose()?;
     let (fit, fitted) = fit.map_or((None, None), |(fit, fitted)| (Some(fit), fitted));
     let device = fitted.as_ref().unwrap_or(device);
     let setting = Setting { device, ..setting };
     let unchecked = trust::why_not(&setting, device_named || fit_device);
-    let judged = unchecked.is_none().then(|| trust::recorded_under(device));
+    let judged = unchecked.is_none().then_some(current);
     let bed = Bed { slices: true, judged, ..Bed::of(device) };
-    let tried = Tryouts::of(input, bed, setup, (both_replays, jobs), &mut |told: &Told| {
+    let schedulers = replays::Schedulers { current, jobs, both_replays };
+    let tried = Tryouts::of(input, bed, setup, schedulers, &mut |told: &Told| {
         progress(&Told { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
     })?;
     let trust = match &unchecked {
@@ -324,7 +294,7 @@ pub fn advise(
         &mut |told: &Told| progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() }),
     )?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
-    let today = today(device, verdict, &choice);
+    let today = today(device, verdict, &choice).filter(|today| today.policy != current);
     let ranking = leading.ranking(&choice, recommended.as_deref());
     let other_replay = other.as_ref().map(|other| OtherReplay::of(other, &choice, prefer));
     let baseline = choice.baseline();
@@ -370,8 +340,13 @@ pub fn advise(
         prefer,
         span_s,
     };
-    let Tried { remedies, sizing, defragmentation } =
+    let Tried { remedies, sizing, defragmentation, with_flash } =
         trial.all(jobs, ASSUMED_SHARE..1.0, progress)?;
+    let behind = tried.behind();
+    let enough = match behind {
+        Some(_) => Some(Enough::of(&setting, &remedies, progress)?),
+        None => None,
+    };
     let resized = remedies.iter().find(|it| it.recommended && it.kind == RemedyKind::QueueSizes);
     let rotates = device.model.cylinders() > 0;
     let today = match resized {
@@ -396,8 +371,10 @@ pub fn advise(
         sensitivity: &sensitivity,
         unsure: &unsure,
         span_s,
+        behind,
+        enough: enough.as_ref(),
     };
-    let (headline, findings) = (case.headline(), case.findings());
+    let (headline, why, findings) = (case.headline(), case.why(), case.findings());
     let cautions = case.cautions().into_iter().chain(times.caution()).collect();
     Ok(Advice {
         trace: input.path.display().to_string(),
@@ -408,6 +385,7 @@ pub fn advise(
         total_is: setup.replay.total_name(),
         verdict,
         headline,
+        why: Some(why),
         findings,
         cautions,
         trust,
@@ -419,6 +397,8 @@ pub fn advise(
         redundancy: None,
         remedies,
         baseline: baseline.policy.clone(),
+        is_baseline_known: options.current.is_some(),
+        enough,
         recommended,
         prefer,
         today,
@@ -429,7 +409,7 @@ pub fn advise(
             arrivals: input.arrival_rates(setup.intensity.times())?,
             streams: input.labels.clone(),
             cylinders: device.model.cylinders(),
-            runs: tried.leading.runs,
+            runs: tried.leading.runs.into_iter().chain(with_flash).collect(),
         },
         runs: tried.leading.results,
     })
@@ -478,14 +458,15 @@ struct Setting<'a> {
     device: &'a OpenDevice,
     flash: &'a OpenDevice,
     setup: Setup,
+    /// The scheduler that the disk has now.
+    current: &'a str,
 }
 
 /// The advice on a trace whose times say nothing, for the reason `why`: what order alone tells.
 fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Advice, Error> {
-    let Setting { input, device, flash, setup } = setting;
+    let Setting { input, device, flash, setup, current: baseline } = setting;
     let sizing = Sizing::of(input, progress)?;
     let not_tried = "Not tried: there are no usable times.".to_string();
-    let baseline = BASELINE;
     let mut remedies = vec![Remedy::untried(RemedyKind::Scheduling, baseline, not_tried.clone())];
     remedies.extend(none_tried(baseline, &not_tried));
     let mut cautions = input.notes.warnings.clone();
@@ -504,12 +485,16 @@ fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Ad
         verdict: Verdict::NoTimes,
         recommended: None,
         baseline: baseline.to_string(),
+        is_baseline_known: false,
+        enough: None,
         prefer: Prefer::default(),
         today: None,
-        headline: format!(
-            "No advice on schedulers, flash or defragmentation: {why}. Nothing was simulated."
-        ),
-        findings: vec![sizing.told(input.notes.own_block_bytes.is_some())],
+        headline: "No advice: the trace does not say when its requests came.".to_string(),
+        why: None,
+        findings: vec![
+            format!("Nothing was simulated: {why}."),
+            sizing.told(input.notes.own_block_bytes.is_some()),
+        ],
         cautions,
         trust: Trust::unchecked("the trace does not tell when its requests came"),
         ranking: Vec::new(),

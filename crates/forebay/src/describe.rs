@@ -1,6 +1,6 @@
 //! The verb `describe`. The figures and what they mean are in [`forebay_trace::describe`].
 
-mod page;
+pub(crate) mod page;
 mod threads;
 mod verb;
 

@@ -33,6 +33,7 @@ pub mod refusal;
 pub mod replayed;
 pub mod report;
 pub mod retrodict;
+mod run_page;
 pub mod sample;
 mod shingled;
 pub mod simulate;

@@ -2,7 +2,8 @@
 //! nothing helps, which must be said.
 
 use forebay::advise::{
-    Advice, Asked, Prefer, Remedy, RemedyKind, Verdict, advise, default_device, default_flash,
+    Advice, AdviceOptions, Prefer, Remedy, RemedyKind, Verdict, advise, default_device,
+    default_flash,
 };
 use forebay::devices::{self, OpenDevice};
 use forebay::input::Input;
@@ -43,8 +44,13 @@ fn preferring(mut records: Vec<Record>, device: &str, prefer: Prefer) -> Advice 
     let input = Input::from_records(records, labels);
     let device = devices::open(device).unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
-    let asked = Asked { prefer, ..Asked::default() };
+    let asked = AdviceOptions { prefer, ..of_none() };
     advise(&input, &device, reason, &flash, Setup::default(), asked, &mut unheard).unwrap()
+}
+
+/// Compared with none, which leaves the order to the drive.
+fn of_none() -> AdviceOptions {
+    AdviceOptions { current: Some("none".to_string()), ..AdviceOptions::default() }
 }
 
 fn best(advice: &Advice) -> &str {
@@ -97,10 +103,10 @@ fn queues_of_other_sizes_are_tried() {
     assert_ne!(reason.contains(". Leave them so: not better under"), sizes.recommended, "{reason}");
     assert!(sizes.total_s.is_some() && sizes.flash_bytes == 0);
     assert_eq!(
-        tried.headline.contains(&sizes.queues.to_string()),
+        tried.findings[0].contains(&sizes.queues.to_string()),
         sizes.recommended,
         "{}",
-        tried.headline
+        tried.findings[0]
     );
 }
 
@@ -117,7 +123,7 @@ fn bursts_wider_than_the_queue_want_more_requests() {
     assert_eq!(sizes.needs().as_deref(), Some("nr_requests 1024"));
     let today = advice.today.as_ref().unwrap();
     assert_eq!((&today.policy[..], today.queues), ("bfq", sizes.queues));
-    let set = advice.headline.contains(" Set bfq and nr_requests 1024: disk busy time");
+    let set = advice.findings[0].contains(" Set bfq and nr_requests 1024: disk busy time");
     assert!(set, "{}", advice.headline);
 }
 
@@ -157,7 +163,7 @@ fn tells_the_price(advice: &Advice) -> bool {
             [("median read", figures.read_p50_ms), ("median write", figures.write_p50_ms)];
         means.into_iter().chain(medians)
     };
-    let (chosen, told) = (advice.recommended.as_deref().unwrap(), &advice.findings[0]);
+    let (chosen, told) = (advice.recommended.as_deref().unwrap(), &advice.findings[1]);
     let mut any = false;
     for ((what, is), (_, was)) in figures(chosen).zip(figures("none")) {
         let is_longer = is.zip(was).is_some_and(|(is, was)| is > 1.03 * was);
@@ -185,7 +191,7 @@ fn rare_reads_want_nothing() {
     let advice = advice((0..300).map(|n| read(n * 500_000, 0, scattered(n), 4 * KIB)).collect());
     assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
     assert_eq!(advice.recommended.as_deref(), Some("none"));
-    assert!(advice.headline.starts_with("Nothing to gain"), "{}", advice.headline);
+    assert!(advice.findings[0].starts_with("Nothing to gain"), "{}", advice.headline);
 }
 
 /// A disk that is idle but for two bursts: their tail is told, and that it may be chance who is quicker.
@@ -197,8 +203,8 @@ fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
     all.sort_by_key(|record| record.at);
     let advice = advice(all);
     assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
-    assert!(advice.headline.starts_with("Nothing is sure to be gained"), "{}", advice.headline);
-    assert!(advice.headline.contains("chance may be all of that"), "{}", advice.headline);
+    assert!(advice.findings[0].starts_with("Nothing is sure to be gained"), "{}", advice.headline);
+    assert!(advice.findings[0].contains("chance may be all of that"), "{}", advice.headline);
 }
 
 /// What the disk still works on when the last request has come is not a share of the time before.
@@ -206,14 +212,14 @@ fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
 fn a_disk_is_not_busy_for_more_than_all_of_the_time() {
     let advice = advice((0..100).map(|n| read(n * 7_000, 0, scattered(n), 4 * KIB)).collect());
     let told = "longer than the 693 ms in which requests come";
-    assert!(advice.findings[0].contains(told), "{:?}", advice.findings[0]);
+    assert!(advice.findings[1].contains(told), "{:?}", advice.findings[1]);
 }
 
 #[test]
 fn one_long_sequential_read_wants_nothing() {
     let advice = advice((0..5000).map(|n| read(n * 1_000, 0, n * 512 * KIB, 512 * KIB)).collect());
     assert_eq!(advice.verdict, Verdict::NothingToGain, "{}", advice.headline);
-    assert!(advice.headline.contains("Nothing to gain"), "{}", advice.headline);
+    assert!(advice.findings[0].contains("Nothing to gain"), "{}", advice.headline);
 }
 
 fn remedy(advice: &Advice, kind: RemedyKind) -> &Remedy {
@@ -254,7 +260,7 @@ fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     let caching = remedy(&advice, RemedyKind::Caching);
     assert!(caching.run.is_none() && caching.reason.contains("for the first time"));
     assert!(advice.findings.iter().any(|finding| finding.contains("only reads")));
-    assert!(!advice.headline.contains("flash"), "{}", advice.headline);
+    assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
 }
 
 /// A small scattered set read again and again, faster than a disk can.
@@ -273,8 +279,8 @@ fn a_hot_set_wants_a_cache_of_its_size() {
     assert!(sizing.size_mib <= 3 && sizing.hit_share > 0.7, "{sizing:?}");
     assert_eq!(caching.flash_bytes, sizing.size_mib << 20);
     assert!(caching.gain_over_free_share.unwrap() > 0.5);
-    assert!(advice.headline.contains(" Free: "), "{}", advice.headline);
-    assert!(advice.headline.contains("MiB of flash: a write-back cache"), "{}", advice.headline);
+    assert!(advice.findings[0].contains(" Free: "), "{}", advice.headline);
+    assert!(advice.findings[0].contains("MiB of flash: a write-back cache"), "{}", advice.headline);
 }
 
 /// One that reads a file from end to end, and another whose small writes pull the heads away.
@@ -290,7 +296,7 @@ fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     assert!(!offloading.recommended);
     assert!(offloading.flash_bytes >= 4 * KIB && offloading.flash_bytes <= 2_000 * 4 * KIB);
     assert!(offloading.reason.contains("of 2000 writes"), "{}", offloading.reason);
-    assert!(!advice.headline.contains("offloading"), "{}", advice.headline);
+    assert!(!advice.findings[0].contains("offloading"), "{}", advice.headline);
 }
 
 /// One file in scattered fragments, read over and over: one stream, so nobody fights it, and
@@ -303,7 +309,7 @@ fn one_stream_over_fragments_wants_defragmentation() {
     let advice = advice((0..20).flat_map(scan).collect());
     let defragmentation = remedy(&advice, RemedyKind::Defragmentation);
     assert!(defragmentation.recommended && defragmentation.flash_bytes == 0);
-    assert!(advice.headline.contains("MiB moved once save"), "{}", advice.headline);
+    assert!(advice.findings[0].contains("MiB moved once save"), "{}", advice.headline);
     // Its figures are of the second half, and so is the baseline beside them.
     assert_eq!(defragmentation.requests, 2000);
     let (before, after) = (defragmentation.before.unwrap(), defragmentation.total_s.unwrap());
@@ -320,7 +326,7 @@ fn one_stream_over_fragments_wants_defragmentation() {
 fn a_few_requests_are_too_short_to_advise() {
     let advice = advice((0..40).map(|n| read(n * 100, 0, scattered(n), 4 * KIB)).collect());
     assert_eq!((advice.verdict, advice.recommended.as_deref()), (Verdict::TooShort, None));
-    assert!(advice.headline.starts_with("Too short to advise: 40 requests"));
+    assert!(advice.findings[0].starts_with("Too short to advise: 40 requests"));
     // Plain figures: neither an order nor percentages.
     assert!(advice.ranking.iter().all(|ranked| ranked.gain_share.is_none()));
     let listed = POLICIES.iter().map(|listed| listed.name);
@@ -336,16 +342,9 @@ fn a_device_without_heads_is_told_so() {
     let records: Vec<_> = (0..300).map(|n| read(n * 1_000, 0, scattered(n), 4 * KIB)).collect();
     let input = Input::from_records(records, vec!["reader".into()]);
     let (device, flash) = (devices::open("fixed:500").unwrap(), default_flash().unwrap());
-    let advice = advise(
-        &input,
-        &device,
-        String::new(),
-        &flash,
-        Setup::default(),
-        Asked::default(),
-        &mut unheard,
-    )
-    .unwrap();
+    let advice =
+        advise(&input, &device, String::new(), &flash, Setup::default(), of_none(), &mut unheard)
+            .unwrap();
     assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
 }
 
@@ -358,17 +357,16 @@ fn a_recording_from_flash_is_tried_on_flash() {
         (0..2000).map(one).collect()
     };
     let input = Input::from_records(recorded(80), vec!["reader".into()]);
-    let (device, reason) = default_device(&input).unwrap();
+    let (device, reason) = default_device(&input, Setup::default(), &mut unheard).unwrap();
     assert_eq!(device.model.cylinders(), 0, "{}", device.name);
     assert!(reason.starts_with("flash, as the trace ran on: 99 % of its reads took"), "{reason}");
     let flash = default_flash().unwrap();
-    let advice =
-        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), &mut unheard);
+    let advice = advise(&input, &device, reason, &flash, Setup::default(), of_none(), &mut unheard);
     let advice = advice.unwrap();
     assert_eq!((advice.verdict, advice.baseline.as_str()), (Verdict::LoadTooLow, "none"));
     assert_eq!(advice.recommended.as_deref(), Some("none"));
     assert_eq!(advice.today.as_ref().unwrap().policy, "none");
-    assert!(advice.headline.ends_with("nothing is sure to beat it."), "{}", advice.headline);
+    assert!(advice.findings[0].ends_with("nothing is sure to beat it."), "{}", advice.headline);
     // Schedulers that come to the same share a sentence.
     let same = advice.findings.iter().filter(|told| told.contains("cannot be told from none"));
     assert_eq!(same.count(), 1, "{:?}", advice.findings);
@@ -380,13 +378,13 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert!(told.contains("half of its reads took less than 80 µs"), "{told}");
     assert!(told.contains("it did 5003 requests a second where st1000nm0011 does"), "{told}");
     let input = Input::from_records(recorded(9000), vec!["reader".into()]);
-    let (device, reason) = default_device(&input).unwrap();
+    let (device, reason) = default_device(&input, Setup::default(), &mut unheard).unwrap();
     assert!(device.model.cylinders() > 0 && reason.contains("smallest"), "{reason}");
 }
 
 fn advice_of(input: &Input, device: &OpenDevice) -> Advice {
     let (flash, setup) = (default_flash().unwrap(), Setup::default());
-    advise(input, device, String::new(), &flash, setup, Asked::default(), &mut unheard).unwrap()
+    advise(input, device, String::new(), &flash, setup, of_none(), &mut unheard).unwrap()
 }
 
 /// Everything but how fast the simulator was.
@@ -409,7 +407,7 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
     let mut told = Vec::new();
     let mut with = |jobs: usize| {
-        let asked = Asked { jobs, ..Asked::default() };
+        let asked = AdviceOptions { jobs, ..of_none() };
         let setup = Setup::default();
         let mut keep = |now: &Told| {
             told.push(now.done_share);
@@ -452,15 +450,10 @@ fn a_simulation_can_be_stopped() {
         assert!(matches!(run, Err(Error::Stopped)) && told == 1, "{replay:?}");
     }
     let flash = default_flash().unwrap();
-    let stopped = advise(
-        &input,
-        &device,
-        String::new(),
-        &flash,
-        Setup::default(),
-        Asked::default(),
-        &mut |_| Break(()),
-    );
+    let stopped =
+        advise(&input, &device, String::new(), &flash, Setup::default(), of_none(), &mut |_| {
+            Break(())
+        });
     assert!(matches!(stopped, Err(Error::Stopped)));
 }
 
@@ -473,8 +466,7 @@ fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     let device = devices::open("ultrastar-36z15").unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
     let advice =
-        advise(&input, &device, reason, &flash, Setup::default(), Asked::default(), &mut unheard)
-            .unwrap();
+        advise(&input, &device, reason, &flash, Setup::default(), of_none(), &mut unheard).unwrap();
     let tail = |policy: &str| {
         let ranked = advice.ranking.iter().find(|ranked| ranked.policy == policy).unwrap();
         ranked.read_p99_ms.unwrap()
@@ -500,7 +492,7 @@ fn flash_is_not_recommended_to_an_idle_disk() {
     let caching = remedy(&advice, RemedyKind::Caching);
     assert!(caching.gain_share.unwrap() > 0.5, "{}", caching.reason);
     assert!(!caching.recommended && caching.reason.contains("Nothing to gain from flash"));
-    assert!(!advice.headline.contains("flash"), "{}", advice.headline);
+    assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
     assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
 }
 
@@ -510,7 +502,7 @@ fn flash_is_held_against_the_baseline_too() {
     let caching = remedy(&advice, RemedyKind::Caching);
     let over = |gain: Option<f64>| gain.unwrap() > 0.1;
     assert!(over(caching.gain_share) && over(caching.gain_over_free_share), "{caching:?}");
-    assert!(advice.headline.contains("less than none"), "{}", advice.headline);
+    assert!(advice.findings[0].contains("less than none"), "{}", advice.headline);
     assert!(advice.cautions.iter().any(|caution| caution.contains("d7-p5520's times depend on")));
 }
 
@@ -518,7 +510,7 @@ fn without_times(records: Vec<Record>, is_timeless: bool) -> Advice {
     let mut input = Input::from_records(records, vec!["reader".into()]);
     input.notes.is_timeless = is_timeless;
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
-    advise(&input, &device, String::new(), &flash, Setup::default(), Asked::default(), &mut unheard)
+    advise(&input, &device, String::new(), &flash, Setup::default(), of_none(), &mut unheard)
         .unwrap()
 }
 
@@ -534,12 +526,12 @@ fn a_trace_without_usable_times_gets_no_advice_on_schedulers() {
     ] {
         let advice = without_times(records, is_timeless);
         assert_eq!((advice.verdict, &advice.recommended), (Verdict::NoTimes, &None));
-        assert!(advice.headline.contains(why), "{}", advice.headline);
+        assert!(advice.findings[0].contains(why), "{}", advice.headline);
         assert!(advice.ranking.is_empty() && advice.runs.is_empty());
         assert!(advice.remedies.iter().all(|one| !one.recommended && one.total_s.is_none()));
         assert_eq!(advice.reasons().len(), 1);
         // What hangs on order alone is told all the same: 200 blocks used 15 times each.
-        assert!(advice.findings[0].contains("find 93.3 %"), "{}", advice.findings[0]);
+        assert!(advice.findings[1].contains("find 93.3 %"), "{}", advice.findings[1]);
         assert!(forebay::report::html(&advice).contains("No times, no advice"));
     }
 }
@@ -558,15 +550,8 @@ fn one_request_is_one_request() {
 fn a_mechanical_disk_is_no_flash() {
     let input = Input::from_records(vec![read(0, 0, 0, 4096)], vec!["reader".into()]);
     let disk = devices::open("sata250").unwrap();
-    let refused = advise(
-        &input,
-        &disk,
-        String::new(),
-        &disk,
-        Setup::default(),
-        Asked::default(),
-        &mut unheard,
-    );
+    let refused =
+        advise(&input, &disk, String::new(), &disk, Setup::default(), of_none(), &mut unheard);
     let text = refused.err().unwrap().to_string();
     assert!(text.contains("got a mechanical disk, expected a solid-state drive"), "{text}");
 }

@@ -86,6 +86,13 @@ fn block(of: &Block) -> String {
                 items.iter().map(|item| format!("<li>{}</li>", said(item))).collect();
             format!("<ul class=\"findings\">{items}</ul>")
         }
+        Block::Terms(terms) => {
+            let one = |(term, text): &(String, String)| {
+                format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(term), said(text))
+            };
+            let all: String = terms.iter().map(one).collect();
+            format!("<dl class=\"about\">{all}</dl>")
+        }
         Block::Notes(notes) => paragraphs("cautions", notes),
         Block::Commands(commands) => {
             format!("<pre><code>{}</code></pre>", escape_lines(&commands.join("\n")))

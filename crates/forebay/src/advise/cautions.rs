@@ -12,11 +12,12 @@ use crate::simulate::Replay;
 
 impl Case<'_> {
     pub(super) fn cautions(&self) -> Vec<String> {
-        let beside = if self.remedies.iter().any(|remedy| remedy.run.is_some()) {
-            format!(", with flash of {}", self.flash.name)
-        } else {
-            String::new()
-        };
+        let beside =
+            if self.remedies.iter().any(|remedy| remedy.flash_bytes > 0 && remedy.run.is_some()) {
+                format!(", with flash of {}", self.flash.name)
+            } else {
+                String::new()
+            };
         let faster = match self.setup.intensity.times() {
             1.0 => String::new(),
             times => format!(", {times} times as fast,"),
@@ -76,7 +77,7 @@ impl Case<'_> {
             }
         }
         let mut used = vec![self.device];
-        if self.remedies.iter().any(|remedy| remedy.run.is_some()) {
+        if self.remedies.iter().any(|remedy| remedy.flash_bytes > 0 && remedy.run.is_some()) {
             used.push(self.flash);
         }
         cautions.extend(devices::cautions(&used));

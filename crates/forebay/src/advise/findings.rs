@@ -1,5 +1,6 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
+use forebay_ask::named;
 use forebay_core::Device;
 use forebay_show::plural::{listed, verb};
 
@@ -12,7 +13,8 @@ use super::judge::{
 };
 use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
-    From, OtherReplay, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict,
+    Enough, From, OtherReplay, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today,
+    Verdict,
 };
 use crate::devices::OpenDevice;
 use crate::input::Input;
@@ -41,6 +43,10 @@ pub(super) struct Case<'a> {
     pub(super) unsure: &'a [Unsure],
     /// How long requests come.
     pub(super) span_s: f64,
+    /// The baseline's run with arrivals as recorded, where the device cannot keep up with them.
+    pub(super) behind: Option<&'a RunResult>,
+    /// What would keep up.
+    pub(super) enough: Option<&'a Enough>,
 }
 
 impl Case<'_> {
@@ -48,7 +54,7 @@ impl Case<'_> {
         self.baseline
     }
 
-    fn total_words(&self) -> &'static str {
+    pub(super) fn total_words(&self) -> &'static str {
         match self.setup.replay {
             Replay::Open if self.device.model.cylinders() == 0 => "device busy time",
             Replay::Open => "disk busy time",
@@ -66,24 +72,21 @@ impl Case<'_> {
         Tail::of(self.baseline)
     }
 
-    /// What is free, and apart from it what needs flash.
-    pub(super) fn headline(&self) -> String {
-        format!("{}{}", self.behind(), self.remedied())
+    /// What to do in full: what is free, and apart from it what needs flash.
+    fn in_full(&self) -> String {
+        format!("{}{}", self.behind_in_full(), self.remedied())
     }
 
     /// That the device cannot keep up, where it cannot.
-    fn behind(&self) -> String {
-        let (figures, policy) = (&self.baseline.figures, &self.baseline.policy);
-        if !figures.is_overloaded() || figures.requests < TOO_FEW {
-            return String::new();
-        }
+    fn behind_in_full(&self) -> String {
+        let Some(run) = self.behind else { return String::new() };
         format!(
-            "This {} cannot keep up with the recording: {} it falls up to {} behind, and is done after {} \
+            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests as recorded, and is done after {} \
              instead of {}. ",
             self.drive(),
-            under(policy),
-            millis(figures.longest_lag_ms),
-            seconds(figures.makespan_s),
+            under(&run.policy),
+            millis(run.figures.longest_lag_ms),
+            seconds(run.figures.makespan_s),
             seconds(self.span_s),
         )
     }
@@ -225,17 +228,15 @@ impl Case<'_> {
     }
 
     /// What the device is called.
-    fn drive(&self) -> &'static str {
+    pub(super) fn drive(&self) -> &'static str {
         if self.device.model.cylinders() > 0 { "disk" } else { "device" }
     }
 
     /// What to do where no scheduler is better than the baseline.
     pub(super) fn stay(&self) -> String {
         match self.today {
-            None => "Leave the scheduler as it is.".to_string(),
-            Some(today) => {
-                format!("Use {}, no scheduler: nothing is sure to beat it.", today.policy)
-            }
+            None => format!("Keep {}.", self.baseline.policy),
+            Some(today) => format!("Set {}: nothing is sure to beat it.", today.policy),
         }
     }
 
@@ -306,7 +307,7 @@ impl Case<'_> {
                 format!("Set {}: {}.", today.policy, self.falls(today))
             }
             Some(today) if today.policy == self.baseline.policy => format!(
-                "Nothing that Linux has is better here than {}, no scheduler; with {named} {}.",
+                "Nothing that Linux has is better here than {}; with {named} {}.",
                 today.policy,
                 self.falls(chosen)
             ),
@@ -366,7 +367,7 @@ impl Case<'_> {
     }
 
     /// The 99th percentiles, of reads and of writes, that are of enough requests to be told.
-    fn told_tails(&self, [reads, writes]: [Option<f64>; 2]) -> Vec<(&'static str, f64)> {
+    pub(super) fn told_tails(&self, [reads, writes]: [Option<f64>; 2]) -> Vec<(&'static str, f64)> {
         let counts = &self.baseline.figures;
         if !tells_latencies(self.baseline) {
             return Vec::new();
@@ -396,14 +397,14 @@ impl Case<'_> {
         let all: Vec<String> = best.iter().map(one).collect();
         let names: Vec<&str> = best.iter().map(|(prefer, _, _)| prefer.name()).collect();
         Some(format!(
-            "No scheduler that can be had is best in all: {}. `--prefer {}` picks by one of them, and passes over what another beats.",
+            "No scheduler that can be had is best in all: {}. {} picks by one of them, and passes over what another beats.",
             all.join(", "),
-            names.join("|")
+            named(&format!("prefer={}", names.join("|")))
         ))
     }
 
     /// By how much the schedulers that can be had differ in time.
-    fn spread(&self) -> f64 {
+    pub(super) fn spread(&self) -> f64 {
         let longest_s = self.to_be_had().map(|ranked| ranked.total_s).fold(0.0, f64::max);
         let least_s = self.to_be_had().map(|ranked| ranked.total_s).fold(f64::MAX, f64::min);
         longest_s / least_s.max(1e-9) - 1.0
@@ -422,9 +423,11 @@ impl Case<'_> {
 
     pub(super) fn findings(&self) -> Vec<String> {
         if self.verdict == Verdict::TooShort {
-            return std::iter::once(self.load()).chain(self.one_sided()).collect();
+            let first = [self.in_full(), self.load()];
+            return first.into_iter().chain(self.one_sided()).collect();
         }
-        let mut findings: Vec<String> = self.price().into_iter().collect();
+        let mut findings = vec![self.in_full()];
+        findings.extend(self.price());
         findings.extend(self.under_other());
         findings.extend([self.load(), self.head_movement()]);
         findings.extend(self.fights());

@@ -6,13 +6,14 @@
 //! nearest to the recording. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and writes, of the
 //! logarithm of modelled over recorded, without its sign.
 
+use forebay_ask::named;
 use forebay_core::Nanos;
 use forebay_core::device::list::DeviceModel;
 use serde::Serialize;
 
 use super::Setting;
 use super::judge::TOO_FEW;
-use super::trust::{off, recorded_under};
+use super::trust::off;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::jobs::{self, side_by_side};
@@ -156,7 +157,7 @@ pub(super) fn fit(
     let fitted = best.of(device).unwrap_or_else(|| (*device).clone());
     let judge = |device: &OpenDevice| {
         let wanted = half..half.saturating_add(JUDGED_MOST);
-        let (bed, policy) = (Bed::of(device), recorded_under(device));
+        let (bed, policy) = (Bed::of(device), setting.current);
         let mut quiet = crate::progress::untold;
         retrodict_part(input, bed, policy, search.setup, wanted, &mut quiet)
     };
@@ -217,7 +218,7 @@ impl Search<'_> {
     }
 
     fn run(&self, device: &OpenDevice) -> Result<Retrodiction, Error> {
-        let (bed, policy) = (Bed::of(device), recorded_under(device));
+        let (bed, policy) = (Bed::of(device), self.setting.current);
         let mut quiet = crate::progress::untold;
         let wanted = 0..self.requests;
         retrodict_part(self.setting.input, bed, policy, self.setup, wanted, &mut quiet)
@@ -287,20 +288,23 @@ fn refuse(setting: &Setting<'_>) -> Result<(), Error> {
     let trace = input.path.display();
     if !matches!(device.model, DeviceModel::Drive(_) | DeviceModel::Hdd(_)) {
         return Err(Error::Unfit(format!(
-            "--fit-device on {}: got a device without moving parts, expected the disk that the trace was recorded on, as \
-             in --device st1000nm0011",
-            device.name
+            "{} on {}: got a device without moving parts, expected the disk that the trace was recorded on, as in {}",
+            named("fit_device"),
+            device.name,
+            named("device=st1000nm0011")
         )));
     }
     if input.known_latency_share() == 0.0 {
         return Err(Error::Unfit(format!(
-            "--fit-device: {trace} records no latencies, so there is nothing to fit to; record completions too (blktrace, \
-             `forebay capture`), or leave --fit-device out"
+            "{}: {trace} records no latencies, so there is nothing to fit to; record completions too (blktrace, \
+             `forebay capture`), or leave it out",
+            named("fit_device")
         )));
     }
     if setup.intensity.times() != 1.0 {
         return Err(Error::Unfit(format!(
-            "--fit-device: got an intensity of {}, expected 1: a device is fitted to the recording at its own speed",
+            "{}: got an intensity of {}, expected 1: a device is fitted to the recording at its own speed",
+            named("fit_device"),
             setup.intensity.times()
         )));
     }
@@ -315,18 +319,20 @@ fn refuse_what_is_known(device: &OpenDevice) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Unfit(format!(
-        "--fit-device on {}: got a device without any of the figures that can be fitted: no queue of more than one command \
+        "{} on {}: got a device without any of the figures that can be fitted: no queue of more than one command \
          ([queue] depth, for the catch margin), no write cache that is on ([write_cache]), and tracks or seek times given \
          one by one ([format], or a seek curve), so no media rate to vary; add [queue] or [write_cache] to the file, name \
-         a data sheet's disk of the same kind (`forebay devices` lists them), or leave --fit-device out",
+         a data sheet's disk of the same kind (`forebay devices` lists them), or leave it out",
+        named("fit_device"),
         device.name
     )))
 }
 
 fn too_few(setting: &Setting<'_>) -> Error {
     Error::Unfit(format!(
-        "--fit-device: in a half of {} fewer than {TOO_FEW} reads, and fewer than {TOO_FEW} writes, have a recorded latency: too \
-         few to fit to; leave --fit-device out",
+        "{}: in a half of {} fewer than {TOO_FEW} reads, and fewer than {TOO_FEW} writes, have a recorded latency: too \
+         few to fit to; leave it out",
+        named("fit_device"),
         setting.input.path.display()
     ))
 }

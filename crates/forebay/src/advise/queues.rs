@@ -135,7 +135,8 @@ impl Trial<'_> {
         let outcome = Remedy::outcome(kind, shown, self.baseline);
         let policy = one.map_or(&today.policy, |one| &one.policy).clone();
         let queues = one.map_or(QueueSizes::default(), |one| one.queues);
-        Ok(Remedy { policy, queues, recommended: best.is_some(), reason, ..outcome })
+        let run = Some(Box::new(shown.clone()));
+        Ok(Remedy { policy, queues, recommended: best.is_some(), reason, run, ..outcome })
     }
 }
 

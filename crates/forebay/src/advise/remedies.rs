@@ -93,7 +93,7 @@ pub struct Remedy {
     pub recommended: bool,
     /// The evidence, or why it was not tried.
     pub reason: String,
-    /// Of what needs flash: the run in full.
+    /// Of queue sizes and of what needs flash: the run in full.
     pub run: Option<Box<RunResult>>,
 }
 

@@ -11,16 +11,29 @@ use serde::Serialize;
 use super::available::{EQUAL_SLOTS, EQUAL_SLOTS_SPEC};
 use super::choice::{Choice, Prefer};
 use super::findings::Case;
+use super::judge::TOO_FEW;
 use super::ranking::{Ranked, rank};
-use super::{BASELINE, resampled};
+use super::resampled;
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{Telling, Told};
 use crate::simulate::{Bed, DEPENDENT_KNOWN_SHARE, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 
+/// What is tried, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Schedulers<'a> {
+    /// The scheduler that the disk has now, which the others are compared with.
+    pub(super) current: &'a str,
+    /// The most runs at a time.
+    pub(super) jobs: usize,
+    /// Whether both replays are wanted.
+    pub(super) both_replays: bool,
+}
+
 /// Every scheduler's run under one replay.
 pub(super) struct Tryout {
+    current: String,
     pub(super) setup: Setup,
     pub(super) runs: Vec<(String, Run)>,
     pub(super) results: Vec<RunResult>,
@@ -34,11 +47,13 @@ impl Tryout {
         input: &Input,
         bed: Bed<'_>,
         setup: Setup,
-        jobs: usize,
+        schedulers: Schedulers<'_>,
         progress: Telling<'_>,
     ) -> Result<Tryout, Error> {
-        let listed = POLICIES.iter().map(|listed| listed.name);
-        let names: Vec<&str> = listed.chain([EQUAL_SLOTS_SPEC]).collect();
+        let Schedulers { current, jobs, .. } = schedulers;
+        let listed = || POLICIES.iter().map(|listed| listed.name);
+        let own = Some(current).filter(|current| listed().all(|name| name != *current));
+        let names: Vec<&str> = listed().chain([EQUAL_SLOTS_SPEC]).chain(own).collect();
         let mut runs = run_all(input, bed, &names, setup, jobs, progress)?;
         let yardstick = runs.iter_mut().find(|run| run.result.policy == EQUAL_SLOTS_SPEC);
         yardstick.into_iter().for_each(|run| run.result.policy = EQUAL_SLOTS.to_string());
@@ -47,11 +62,11 @@ impl Tryout {
         let results = runs.iter().map(|run| run.result.clone()).collect();
         let runs = runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
         let is_slow = bed.disk.model.cylinders() > 0;
-        Ok(Tryout { setup, runs, results, resampled, is_slow })
+        Ok(Tryout { current: current.to_string(), setup, runs, results, resampled, is_slow })
     }
 
     pub(super) fn choice(&self, prefer: Prefer) -> Choice<'_> {
-        let choice = Choice::new(&self.results, BASELINE, &self.resampled, prefer);
+        let choice = Choice::new(&self.results, &self.current, &self.resampled, prefer);
         if self.is_slow { choice } else { choice.without_own() }
     }
 
@@ -65,9 +80,10 @@ impl Tryout {
         Some((&self.results[at], self.runs[at].1.slices.as_ref()?))
     }
 
-    fn is_overloaded(&self) -> bool {
-        let baseline = self.results.iter().find(|run| run.policy == BASELINE);
-        baseline.is_some_and(|run| run.figures.is_overloaded())
+    /// The run under the current scheduler, where the device falls behind.
+    fn behind(&self) -> Option<&RunResult> {
+        let baseline = self.results.iter().find(|run| run.policy == self.current);
+        baseline.filter(|run| run.figures.is_overloaded())
     }
 }
 
@@ -78,29 +94,42 @@ pub(super) struct Tryouts {
 }
 
 impl Tryouts {
+    /// The run under the current scheduler that tells how far the device falls behind: with arrivals as recorded, where it
+    /// ran so.
+    pub(super) fn behind(&self) -> Option<&RunResult> {
+        let is_open = |tryout: &&Tryout| tryout.setup.replay == Replay::Open;
+        match self.other.as_ref().filter(is_open) {
+            Some(open) => open.behind(),
+            None => self.leading.behind(),
+        }
+        .filter(|run| run.figures.requests >= TOO_FEW)
+    }
+
     /// Under the replay of `setup` and, if `both` are wanted and the trace has latencies, open and dependent.
     pub(super) fn of(
         input: &Input,
         bed: Bed<'_>,
         setup: Setup,
-        (both, jobs): (bool, usize),
+        schedulers: Schedulers<'_>,
         progress: Telling<'_>,
     ) -> Result<Tryouts, Error> {
-        let both = both && setup.replay == Replay::Open && input.known_latency_share() > 0.0;
+        let both = schedulers.both_replays
+            && setup.replay == Replay::Open
+            && input.known_latency_share() > 0.0;
         let share = if both { 0.5 } else { 1.0 };
-        let leading = Tryout::of(input, bed, setup, jobs, &mut |told: &Told| {
+        let leading = Tryout::of(input, bed, setup, schedulers, &mut |told: &Told| {
             progress(&Told { done_share: told.done_share * share, ..told.clone() })
         })?;
         if !both {
             return Ok(Tryouts { leading, other: None });
         }
         let setup = Setup { replay: Replay::Dependent, ..setup };
-        let dependent = Tryout::of(input, bed, setup, jobs, &mut |told: &Told| {
+        let dependent = Tryout::of(input, bed, setup, schedulers, &mut |told: &Told| {
             progress(&Told { done_share: share + told.done_share * share, ..told.clone() })
         })?;
         // A backlog's length is nobody's latency. Where there is none, requests that wait for answers may still add up to a
         // lag, as on any device that is slower than the recorded one: that is no overload.
-        let (leading, other) = match leading.is_overloaded() {
+        let (leading, other) = match leading.behind().is_some() {
             true => (dependent, leading),
             false => (leading, dependent),
         };
@@ -125,7 +154,7 @@ impl OtherReplay {
     /// Of `other`, beside what `choice` has chosen.
     pub(super) fn of(other: &Tryout, choice: &Choice<'_>, prefer: Prefer) -> OtherReplay {
         let own = other.choice(prefer);
-        let alone = choice.alone().best().filter(|best| *best != BASELINE);
+        let alone = choice.alone().best().filter(|best| *best != choice.baseline().policy);
         let disputed = alone.or(own.best()).filter(|_| choice.is_disputed());
         OtherReplay {
             replay: other.setup.replay,

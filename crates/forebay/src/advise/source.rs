@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing is concluded from fewer than [`TOO_FEW`] measured requests.
 
+use forebay_ask::named;
 use forebay_trace::describe::Description;
 use forebay_trace::describe::description::Latency;
 use forebay_trace::describe::printable;
@@ -26,7 +27,10 @@ const LONGER_TIMES: f64 = 1.05;
 /// More requests a second that go elsewhere than the last one ended than any disk answers, with the deepest queue.
 const SCATTERED_MOST: f64 = 1000.0;
 
-const NAME_ONE: &str = "for what a disk would make of it name one with --device";
+/// How to get an answer about a disk.
+fn name_one() -> String {
+    format!("for what a disk would make of it name one with {}", named("device"))
+}
 
 /// Whether a volume has the name that Linux gives to NVMe drives and their partitions.
 fn is_nvme(volume: &str) -> bool {
@@ -43,8 +47,9 @@ fn is_nvme(volume: &str) -> bool {
 pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option<String> {
     if let Some(name) = volumes.iter().find(|name| is_nvme(name)) {
         return Some(format!(
-            "flash, as the trace ran on: its volume is called {}; {NAME_ONE}",
-            printable(name)
+            "flash, as the trace ran on: its volume is called {}; {}",
+            printable(name),
+            name_one()
         ));
     }
     let goes_on = description.sequential_share?;
@@ -56,8 +61,9 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
         return is_flash.then(|| {
             format!(
                 "flash: the trace has no latencies, but {} of its requests a second go elsewhere than the \
-                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {NAME_ONE}",
-                significant(scattered)
+                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {}",
+                significant(scattered),
+                name_one()
             )
         });
     };
@@ -65,9 +71,10 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
     (within_ms < POSITIONING_LEAST_MS && 1.0 - goes_on >= ELSEWHERE_LEAST).then(|| {
         format!(
             "flash, as the trace ran on: 99 % of its reads took less than {}, though only {} of its requests go on \
-             where the last one ended, which no disk can; {NAME_ONE}",
+             where the last one ended, which no disk can; {}",
             millis(within_ms),
             percent(goes_on),
+            name_one()
         )
     })
 }

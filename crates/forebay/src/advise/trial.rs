@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use forebay_ask::named;
 use forebay_core::Device;
 
 use super::choice::{Choice, Prefer};
@@ -55,6 +56,8 @@ pub(super) struct Tried {
     pub(super) remedies: Vec<Remedy>,
     pub(super) sizing: Option<Sizing>,
     pub(super) defragmentation: Option<Defragmentation>,
+    /// Runs with flash, by their policies.
+    pub(super) with_flash: Vec<(String, Run)>,
 }
 
 /// What comes of trying one.
@@ -77,7 +80,12 @@ impl Trial<'_> {
         if let Some(why) = self.why_none() {
             let none = none_tried(&self.baseline.policy, &why);
             let remedies = std::iter::once(scheduling).chain(none).collect();
-            return Ok(Tried { remedies, sizing: None, defragmentation: None });
+            return Ok(Tried {
+                remedies,
+                sizing: None,
+                defragmentation: None,
+                with_flash: Vec::new(),
+            });
         }
         let steps = self.input.description.records.saturating_mul(2);
         let parts = side_by_side(
@@ -87,7 +95,12 @@ impl Trial<'_> {
             |part, tell| self.part(part, tell),
             progress,
         )?;
-        let mut tried = Tried { remedies: vec![scheduling], sizing: None, defragmentation: None };
+        let mut tried = Tried {
+            remedies: vec![scheduling],
+            sizing: None,
+            defragmentation: None,
+            with_flash: Vec::new(),
+        };
         let mut runs = Vec::new();
         for Part { remedy, run, sizing, defragmentation } in parts {
             tried.remedies.push(remedy);
@@ -96,6 +109,8 @@ impl Trial<'_> {
             tried.defragmentation = tried.defragmentation.or(defragmentation);
         }
         choose_flash(&mut tried.remedies, |more, less| self.is_worth_more_flash(&runs, more, less));
+        let named = |run: Run| (run.result.policy.clone(), run);
+        tried.with_flash = runs.into_iter().map(named).collect();
         Ok(tried)
     }
 
@@ -149,9 +164,9 @@ impl Trial<'_> {
         let recommended = free.policy != baseline.policy;
         let reason = match recommended {
             true => format!(
-                "{} is the best that can be had, by --prefer {}.",
+                "{} is the best that can be had, by {}.",
                 free.policy,
-                self.prefer.name()
+                named(&format!("prefer={}", self.prefer.name()))
             ),
             false => format!("No scheduler is recommended over {}.", baseline.policy),
         };

@@ -1,17 +1,16 @@
 //! How far to trust an answer: what the model makes of the recording itself, beside what the user's disk did.
 //!
-//! Schedulers run in open and dependent replay anyway, so one of these runs is taken: that of the scheduler that Linux sets
-//! by default for such a device, which the recording is likely to have run under. Nothing is said of a device that the
+//! Schedulers run in open and dependent replay anyway, so one of these runs is taken: that of the scheduler that the disk
+//! has now, which the recording is likely to have run under. Nothing is said of a device that the
 //! user did not name, because then nobody knows whether it is the recorded one.
 
-use forebay_core::Device;
+use forebay_ask::named;
 use serde::Serialize;
 
 use super::Setting;
 use super::fit::DeviceFit;
 use super::judge::TOO_FEW;
 use super::replays::Tryouts;
-use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{counted, millis, percent, significant};
@@ -33,20 +32,16 @@ pub struct Trust {
     pub fit: Option<DeviceFit>,
 }
 
-/// The scheduler that Linux sets by default for such a device.
-pub(super) fn recorded_under(device: &OpenDevice) -> &'static str {
-    if device.model.cylinders() > 0 { "mq-deadline" } else { "none" }
-}
-
 /// Why nothing can be checked; none where something can.
 pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
     if setting.input.known_latency_share() == 0.0 {
         return Some("the trace records no latencies".to_string());
     }
     if !is_named {
-        return Some(
-            "the recording's device is unknown; if you know it, name it with --device".to_string(),
-        );
+        return Some(format!(
+            "the recording's device is unknown; if you know it, name it with {}",
+            named("device")
+        ));
     }
     let times = setting.setup.intensity.times();
     (times != 1.0).then(|| {
@@ -66,16 +61,15 @@ impl Trust {
         }
     }
 
-    /// By the runs of `tried`, of which that under [`recorded_under`] was to be judged.
+    /// By the runs of `tried`, of which that under the current scheduler was to be judged.
     pub(super) fn of(
         setting: &Setting<'_>,
         tried: &Tryouts,
         fit: Option<DeviceFit>,
         progress: Progress<'_>,
     ) -> Result<Trust, Error> {
-        let Setting { input, device, setup, .. } = setting;
-        let policy = recorded_under(device);
-        let layout = Bed::of(device).placement(input, policy, *setup);
+        let Setting { input, device, setup, current: policy, .. } = *setting;
+        let layout = Bed::of(device).placement(input, policy, setup);
         let recording = Recording::of(input, layout, 0..u64::MAX, &mut Meter::new(progress))?;
         let of = |runs: &super::replays::Tryout| {
             let run = runs.runs.iter().find(|(name, _)| name == policy);

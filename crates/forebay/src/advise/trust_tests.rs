@@ -11,7 +11,7 @@ use crate::retrodict::tests::{input_of, recorded, records};
 
 fn advised(input: &Input, device: &OpenDevice, setup: Setup, device_named: bool) -> Advice {
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
-    let asked = Asked { device_named, ..Asked::default() };
+    let asked = AdviceOptions { device_named, ..AdviceOptions::default() };
     advise(input, device, reason, &flash, setup, asked, &mut unheard).unwrap()
 }
 

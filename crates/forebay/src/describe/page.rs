@@ -210,7 +210,7 @@ fn scales(of: &Description) -> Table {
 }
 
 /// Figures of the whole trace that have no table of their own.
-fn all(of: &Description) -> Table {
+pub(crate) fn all(of: &Description) -> Table {
     let mut table = Table::new([Column::words("figure"), Column::words("value")]);
     let mut add = |name: &str, cell: Cell| table.rows.push(Row::new([name.into(), cell]));
     let bytes_of = |bytes: u64| figure(Some(bytes as f64), Unit::Bytes);

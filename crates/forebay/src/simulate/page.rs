@@ -1,19 +1,19 @@
 //! The page of `simulate`: figures down, policies across. The policy that the headline names is the one that is
 //! marked.
 
-mod details;
-mod rows;
-
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
+use forebay_core::Device;
+
 use super::{Bed, LeastTime, Replay, Run, RunResult, Setup};
 use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::{bound, counted, millis, percent, seconds, significant};
+use crate::run_page::{self, RunSections, against, less, name, rows};
 
 /// What the page tells of.
 pub(super) struct Told<'a> {
@@ -60,7 +60,7 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
     let least = told.least_time.and_then(|least| beyond_least(least, results));
     let policies = [Block::Table(first)].into_iter().chain(least.map(Block::Text)).collect();
     // Where there are classes of service, they are what somebody asks a shaper for.
-    let classes = details::classes(results);
+    let classes = run_page::classes(results);
     let has_room = classes.as_ref().is_some_and(|table| table.rows.len() <= CLASSES_MAX);
     let (of_policies, of_classes) = match has_room {
         true => (Place::Detail, Place::FirstScreen),
@@ -75,7 +75,18 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
     let mut cautions = told.cautions.to_vec();
     cautions.extend((!told.input.names_submitters).then(|| ONE_LINE.to_string()));
     page.add_notes("About the models", Place::Detail, cautions);
-    details::add(&mut page, told)?;
+    let Some((first, best)) = results.first().zip(best(results)) else { return Ok(page) };
+    let other = Some(best).filter(|best| best.policy != first.policy).or(results.get(1));
+    let sections = RunSections {
+        runs: told.runs,
+        results,
+        compared: std::iter::once(first).chain(other).collect(),
+        latencies_of: told.runs.iter().map(|(policy, _)| policy.as_str()).collect(),
+        cylinders: told.bed.disk.model.cylinders(),
+        streams: &told.input.labels,
+        arrivals: &told.input.arrival_rates(told.setup.intensity.times())?,
+    };
+    sections.add_to(&mut page);
     Ok(page)
 }
 
@@ -103,12 +114,6 @@ fn best(results: &[RunResult]) -> Option<&RunResult> {
     let least = whole.min_by(|a, b| a.total_s().total_cmp(&b.total_s()))?;
     let first = results.first()?;
     Some(if less(least, first) < LESS_LEAST { first } else { least })
-}
-
-/// The share of the first run's total time that a run saves; negative where it takes longer.
-fn less(run: &RunResult, first: &RunResult) -> f64 {
-    let (total, of_first) = (run.total_s(), first.total_s());
-    if of_first > 0.0 { 1.0 - total / of_first } else { 0.0 }
 }
 
 /// The answer in a sentence.
@@ -147,26 +152,6 @@ fn tail(run: &RunResult, first: &RunResult) -> String {
         None => String::new(),
     };
     format!("; 99 % of {kind} within {}{of_first}", millis(ms))
-}
-
-/// How a run's total time compares with the first one's.
-fn against(run: &RunResult, first: &RunResult) -> Cell {
-    const SAME: f64 = 5e-5;
-    match less(run, first) {
-        _ if std::ptr::eq(run, first) => Cell::Missing,
-        share if share >= SAME => Cell::judged(format!("{} less", percent(share)), true),
-        share if share <= -SAME => Cell::judged(format!("{} more", percent(-share)), false),
-        _ => Cell::judged("same", true),
-    }
-}
-
-/// A policy as a name of a table: one with many parameters may be broken after each.
-fn name(policy: &str) -> String {
-    const ONE_LINE_MAX: usize = 20;
-    match policy.chars().count() {
-        ..=ONE_LINE_MAX => policy.to_string(),
-        _ => policy.replace(':', ": "),
-    }
 }
 
 /// Many policies, the best first.

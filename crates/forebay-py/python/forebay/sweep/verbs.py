@@ -22,24 +22,8 @@ def _plan(trace: str, within: str, fraction: float, **rest: Any) -> dict[str, An
     return forebay.plan_capacity(trace, within=[within], fraction=[fraction], **rest)
 
 
-def _describe(trace: str, **rest: Any) -> dict[str, Any]:
-    return forebay.describe(trace, **rest)
-
-
-def _fit(trace: str, **rest: Any) -> dict[str, Any]:
-    return forebay.fit(trace, **rest)
-
-
-def _compare(trace: str, other: str, device: str | None = None, **rest: Any) -> dict[str, Any]:
-    return forebay.compare(trace, other, device=device, **rest)
-
-
-def _advise(trace: str, device: str, **rest: Any) -> dict[str, Any]:
-    return forebay.advise(trace, device=device, **rest).to_dict()
-
-
-def _cache(trace: str, **rest: Any) -> dict[str, Any]:
-    return forebay.cache(trace, **rest)
+def _advise(trace: str, **rest: Any) -> dict[str, Any]:
+    return forebay.advise(trace, **rest).to_dict()
 
 
 def _windows(trace: str, window_ms: float) -> dict[str, Any]:
@@ -63,36 +47,30 @@ def _windows(trace: str, window_ms: float) -> dict[str, Any]:
 VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "simulate": _simulate,
     "plan": _plan,
-    "describe": _describe,
-    "fit": _fit,
-    "compare": _compare,
+    "describe": forebay.describe,
+    "fit": forebay.fit,
+    "compare": forebay.compare,
     "advise": _advise,
-    "cache": _cache,
+    "cache": forebay.cache,
     "windows": _windows,
 }
-"""By name. `policy`, `within`, `fraction` and `device` are one value each, which lists in a grid make axes of."""
+"""By name. `policy`, `within` and `fraction` are one value each, which lists in a grid make axes of."""
 
 
-# What takes the other parameters of a verb, and which of its own the verb answers for.
-_ASKS: dict[str, tuple[Callable[..., Any], set[str]]] = {
-    "simulate": (forebay.simulate, set()),
-    "plan": (forebay.plan_capacity, set()),
-    "describe": (forebay.describe, set()),
-    "fit": (forebay.fit, set()),
-    "compare": (forebay.compare, set()),
-    "advise": (forebay.advise, set()),
-    "cache": (forebay.cache, set()),
+# The functions that take the remaining parameters of a verb.
+_REST: dict[str, Callable[..., Any]] = {
+    "simulate": forebay.simulate,
+    "plan": forebay.plan_capacity,
+    "advise": forebay.advise,
 }
 
 
 def check(verb: str, parameters: Iterable[str]) -> None:
     """Refuses parameters that the verb does not have, and the lack of those that it needs."""
-    own = list(signature(VERBS[verb]).parameters.values())[1:]
-    needed = {one.name for one in own if one.kind is not Parameter.VAR_KEYWORD and one.default is Parameter.empty}
-    known = {one.name for one in own if one.kind is not Parameter.VAR_KEYWORD}
-    if verb in _ASKS:
-        asks, replaced = _ASKS[verb]
-        known |= set(list(signature(asks).parameters)[1:]) - replaced - {"names"}
+    own = [one for one in _after_trace(VERBS[verb]) if one.kind is not Parameter.VAR_KEYWORD]
+    needed = {one.name for one in own if one.default is Parameter.empty}
+    rest = _after_trace(_REST[verb]) if verb in _REST else []
+    known = {one.name for one in own + rest} - {"names"}
     expected = f"expected some of: {', '.join(sorted(known))}"
     for name in parameters:
         if name not in known:
@@ -100,6 +78,10 @@ def check(verb: str, parameters: Iterable[str]) -> None:
     lacking = sorted(needed - set(parameters))
     if lacking:
         raise forebay.Error(f"grid: {verb}: got no '{lacking[0]}', which it needs; {expected}")
+
+
+def _after_trace(function: Callable[..., Any]) -> list[Parameter]:
+    return list(signature(function).parameters.values())[1:]
 
 
 def figures(answer: Any, prefix: str = "") -> dict[str, float]:

@@ -1,74 +1,133 @@
-//! The details below the answer of `simulate`: devices, streams, pictures, and every figure.
+//! Sections about runs, as the pages of `simulate` and `advise` show them: devices, head positions, latencies, arrivals,
+//! streams, and every figure.
 
-use forebay_core::Device;
+mod closer;
+mod heads;
+mod pictures;
+pub(crate) mod rows;
+
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series};
 use forebay_show::table::{Cell, Column, Row, Table};
 
-use super::rows::{ALL, across};
-use super::{Told, best, name};
-use crate::error::Error;
-use crate::quantities::seconds;
-use crate::report::heads::{IO_HEADS, IoRow};
-use crate::report::pictures;
+use crate::quantities::{percent, seconds};
 use crate::simulate::{Run, RunResult};
 use crate::statistics::StreamShare;
 use crate::words;
+use heads::{IO_HEADS, IoRow};
+use rows::{ALL, across};
 
 /// Runs that stand side by side: so many fit a sheet of paper.
 const RUNS_BESIDE: usize = 8;
 /// Streams with a row.
 const STREAMS_MAX: usize = 20;
 
-pub(super) fn add(page: &mut Page, told: &Told<'_>) -> Result<(), Error> {
-    let results = told.results;
-    if let Some(devices) = devices(results) {
-        page.add("Devices", Place::Detail, vec![Block::Table(devices)]);
-    }
-    page.add("Counted by the policies", Place::Detail, counted(results).into_iter().collect());
-    let Some((first, best)) = results.first().zip(best(results)) else { return Ok(()) };
-    let other = Some(best).filter(|best| best.policy != first.policy).or(results.get(1));
-    let shown: Vec<&RunResult> = std::iter::once(first).chain(other).collect();
-    add_heads(page, told, &shown);
-    page.add("Latency", Place::Detail, latencies(told.runs, &shown));
-    let arrivals = told.input.arrival_rates(told.setup.intensity.times())?;
-    let picture = |(svg, caption)| Block::Picture { svg, caption };
-    let arrivals = pictures::arrivals_picture(&arrivals).map(picture);
-    page.add("Arrivals", Place::Detail, arrivals.into_iter().collect());
-    if told.bed.disk.model.cylinders() > 0 {
-        let spent = pictures::spent_picture(results, told.setup.replay).map(picture);
-        page.add("Where the disk's time went", Place::Detail, spent.into_iter().collect());
-    }
-    page.add("Streams that fight", Place::Detail, fights(&shown));
-    page.add("Streams", Place::Detail, vec![Block::Table(streams(&shown))]);
-    let beside = results.len().div_ceil(results.len().div_ceil(RUNS_BESIDE).max(1)).max(1);
-    let mut all: Vec<Block> =
-        results.chunks(beside).map(|runs| Block::Table(across(runs, None, &ALL))).collect();
-    all.push(Block::Table(speeds(results)));
-    page.add("All figures of all runs", Place::Folded, all);
-    Ok(())
+/// Runs of one trace on one device.
+pub(crate) struct RunSections<'a> {
+    /// Every run, by the policy's name.
+    pub(crate) runs: &'a [(String, Run)],
+    /// The figures of every run, and of runs that have no more than figures.
+    pub(crate) results: &'a [RunResult],
+    /// The runs that are compared: one or two of `results`.
+    pub(crate) compared: Vec<&'a RunResult>,
+    /// The names of the runs whose latencies are drawn.
+    pub(crate) latencies_of: Vec<&'a str>,
+    /// Cylinders of the disk; 0 for a device without heads.
+    pub(crate) cylinders: u32,
+    /// The names of the streams.
+    pub(crate) streams: &'a [String],
+    /// Arrivals as (seconds, requests per second).
+    pub(crate) arrivals: &'a [(f64, f64)],
 }
 
-/// Where the heads are under one policy and another.
-fn add_heads(page: &mut Page, told: &Told<'_>, shown: &[&RunResult]) {
-    let disk = (told.bed.disk.model.cylinders(), told.input.labels.as_slice());
-    let other = shown.get(1).map(|run| run.policy.as_str());
-    let views = pictures::head_views(told.runs, &shown[0].policy, other, disk);
-    let Some(views) = views else { return };
-    let mut blocks = vec![Block::Text(views.about)];
-    let mut lists = Vec::new();
-    for row in views.rows {
-        blocks.extend(row.why.map(Block::Text));
-        let drawn = row.pictures.into_iter();
-        let drawn = drawn.map(|(svg, caption)| Block::Picture { svg, caption });
-        blocks.push(Block::Beside(drawn.collect()));
-        for (title, rows) in row.lists {
-            lists.push(Block::Text(format!("{title}:")));
-            lists.push(Block::Table(listed(&rows)));
+impl RunSections<'_> {
+    /// Adds the sections to `page`.
+    pub(crate) fn add_to(&self, page: &mut Page) {
+        let results = self.results;
+        let Some(first) = self.compared.first() else { return };
+        if let Some(devices) = devices(results) {
+            page.add("Devices", Place::Detail, vec![Block::Table(devices)]);
         }
+        page.add("Counted by the policies", Place::Detail, counted(results).into_iter().collect());
+        self.add_heads(page);
+        page.add("Latency", Place::Detail, self.latencies());
+        let picture = |(svg, caption)| Block::Picture { svg, caption };
+        let arrivals = pictures::arrivals_picture(self.arrivals).map(picture);
+        page.add("Arrivals", Place::Detail, arrivals.into_iter().collect());
+        if self.cylinders > 0 {
+            let spent = pictures::spent_picture(results, first.replay).map(picture);
+            page.add("Where the disk's time went", Place::Detail, spent.into_iter().collect());
+        }
+        page.add("Streams that fight", Place::Detail, fights(&self.compared));
+        page.add("Streams", Place::Detail, vec![Block::Table(streams(&self.compared))]);
+        let beside = results.len().div_ceil(results.len().div_ceil(RUNS_BESIDE).max(1)).max(1);
+        let mut all: Vec<Block> =
+            results.chunks(beside).map(|runs| Block::Table(across(runs, None, &ALL))).collect();
+        all.push(Block::Table(speeds(results)));
+        page.add("All figures of all runs", Place::Folded, all);
     }
-    page.add("Where the heads are", Place::Detail, blocks);
-    page.add("I/Os of the closer look", Place::Folded, lists);
+
+    /// Where the heads are under one policy and another.
+    fn add_heads(&self, page: &mut Page) {
+        let other = self.compared.get(1).map(|run| run.policy.as_str());
+        let disk = (self.cylinders, self.streams);
+        let views = pictures::head_views(self.runs, &self.compared[0].policy, other, disk);
+        let Some(views) = views else { return };
+        let mut blocks = vec![Block::Text(views.about)];
+        let mut lists = Vec::new();
+        for row in views.rows {
+            blocks.extend(row.why.map(Block::Text));
+            let drawn = row.pictures.into_iter();
+            let drawn = drawn.map(|(svg, caption)| Block::Picture { svg, caption });
+            blocks.push(Block::Beside(drawn.collect()));
+            for (title, rows) in row.lists {
+                lists.push(Block::Text(format!("{title}:")));
+                lists.push(Block::Table(listed(&rows)));
+            }
+        }
+        page.add("Where the heads are", Place::Detail, blocks);
+        page.add("I/Os of the closer look", Place::Folded, lists);
+    }
+
+    /// How latencies are distributed; the compared runs stand out.
+    fn latencies(&self) -> Vec<Block> {
+        type Points = Vec<(f64, f64)>;
+        let chart = |id: &str, kind: &str, of: fn(&Run) -> &Points| {
+            let drawn =
+                self.runs.iter().filter(|(policy, _)| self.latencies_of.contains(&&policy[..]));
+            let series = drawn.map(|(policy, run)| Series {
+                name: policy.clone(),
+                points: of(run).iter().map(|(ms, share)| (ms / 1e3, *share)).collect(),
+                is_faint: !self.compared.iter().any(|one| one.policy == *policy),
+            });
+            let series: Vec<Series> = series.collect();
+            let is_drawn = series.iter().any(|line| !line.points.is_empty());
+            is_drawn.then(|| {
+                Block::Chart(Chart {
+                    id: id.into(),
+                    title: format!("{kind} latency by policy"),
+                    description: "Share of requests answered within a latency.".into(),
+                    x: ChartAxis {
+                        name: "latency (logarithmic)".into(),
+                        unit: Unit::Seconds,
+                        labels_per: 1e3,
+                        scale: ChartScale::Decades,
+                    },
+                    y: ChartAxis {
+                        name: "requests, %".into(),
+                        unit: Unit::Share,
+                        labels_per: 100.0,
+                        scale: ChartScale::Between(0.0, 1.0),
+                    },
+                    series,
+                    is_half: true,
+                })
+            })
+        };
+        let reads = chart("reads", "Read", |run| &run.read_distribution);
+        let writes = chart("writes", "Write", |run| &run.write_distribution);
+        reads.into_iter().chain(writes).collect()
+    }
 }
 
 fn listed(rows: &[IoRow]) -> Table {
@@ -77,51 +136,13 @@ fn listed(rows: &[IoRow]) -> Table {
     table
 }
 
-/// How latencies are distributed, those of the shown runs before the others.
-fn latencies(runs: &[(String, Run)], shown: &[&RunResult]) -> Vec<Block> {
-    type Points = Vec<(f64, f64)>;
-    let chart = |id: &str, kind: &str, of: fn(&Run) -> &Points| {
-        let series = runs.iter().map(|(policy, run)| Series {
-            name: policy.clone(),
-            points: of(run).iter().map(|(ms, share)| (ms / 1e3, *share)).collect(),
-            is_faint: !shown.iter().any(|one| one.policy == *policy),
-        });
-        let series: Vec<Series> = series.collect();
-        let is_drawn = series.iter().any(|line| !line.points.is_empty());
-        is_drawn.then(|| {
-            Block::Chart(Chart {
-                id: id.into(),
-                title: format!("{kind} latency by policy"),
-                description: "Share of requests answered within a latency.".into(),
-                x: ChartAxis {
-                    name: "latency (logarithmic)".into(),
-                    unit: Unit::Seconds,
-                    labels_per: 1e3,
-                    scale: ChartScale::Decades,
-                },
-                y: ChartAxis {
-                    name: "requests, %".into(),
-                    unit: Unit::Share,
-                    labels_per: 100.0,
-                    scale: ChartScale::Between(0.0, 1.0),
-                },
-                series,
-                is_half: true,
-            })
-        })
-    };
-    let reads = chart("reads", "Read", |run| &run.read_distribution);
-    let writes = chart("writes", "Write", |run| &run.write_distribution);
-    reads.into_iter().chain(writes).collect()
-}
-
 /// A time in seconds.
 fn time(ms: Option<f64>) -> Cell {
     Cell::value(ms.map(|ms| ms / 1e3))
 }
 
 /// Classes of service and their response times under each policy that has any.
-pub(super) fn classes(runs: &[RunResult]) -> Option<Table> {
+pub(crate) fn classes(runs: &[RunResult]) -> Option<Table> {
     let mut table = Table::new([
         Column::words("policy"),
         Column::words("class"),
@@ -202,6 +223,32 @@ fn counted(runs: &[RunResult]) -> Option<Block> {
         }
     }
     (!table.rows.is_empty()).then_some(Block::Table(table))
+}
+
+/// A policy as a name of a table: one with many parameters may be broken after each.
+pub(crate) fn name(policy: &str) -> String {
+    const ONE_LINE_MAX: usize = 20;
+    match policy.chars().count() {
+        ..=ONE_LINE_MAX => policy.to_string(),
+        _ => policy.replace(':', ": "),
+    }
+}
+
+/// The share of the first run's total time that a run saves; negative where it takes longer.
+pub(crate) fn less(run: &RunResult, first: &RunResult) -> f64 {
+    let (total, of_first) = (run.total_s(), first.total_s());
+    if of_first > 0.0 { 1.0 - total / of_first } else { 0.0 }
+}
+
+/// How a run's total time compares with the first one's.
+pub(crate) fn against(run: &RunResult, first: &RunResult) -> Cell {
+    const SAME: f64 = 5e-5;
+    match less(run, first) {
+        _ if std::ptr::eq(run, first) => Cell::Missing,
+        share if share >= SAME => Cell::judged(format!("{} less", percent(share)), true),
+        share if share <= -SAME => Cell::judged(format!("{} more", percent(-share)), false),
+        _ => Cell::judged("same", true),
+    }
 }
 
 /// The streams that cost each other most under the first of these runs.

@@ -7,11 +7,8 @@ use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::Figures;
 use forebay_show::html::bars::{self, Bar, Part};
 use forebay_show::html::charts;
-use forebay_show::html::document::{section, unfolding};
-use forebay_show::html::figure;
-use forebay_show::html::paragraphs::said;
 use forebay_show::html::plot::Caption;
-use forebay_show::html::text::{escape, name, percent, ratio, seconds, significant};
+use forebay_show::html::text::{name, percent, ratio, seconds, significant};
 
 /// I/Os of a closer look that are listed too.
 const LISTED: usize = 40;
@@ -70,31 +67,6 @@ pub(crate) fn head_views(
     Some(HeadViews { about, rows })
 }
 
-/// These views as a section of `advise`'s page.
-pub(super) fn heads(
-    runs: &[(String, Run)],
-    policy: &str,
-    other: Option<&str>,
-    disk: (u32, &[String]),
-) -> String {
-    let Some(views) = head_views(runs, policy, other, disk) else { return String::new() };
-    let row = |row: &HeadRow| {
-        let why =
-            row.why.as_ref().map(|why| format!("<p class=\"small closer\">{}</p>", said(why)));
-        let pictures = row.pictures.iter().map(|(svg, caption)| figure(svg, caption));
-        let lists =
-            row.lists.iter().map(|(title, rows)| unfolding(&escape(title), &heads::listed(rows)));
-        let lists = lists.collect::<String>();
-        let lists =
-            if lists.is_empty() { lists } else { format!("<div class=\"lists\">{lists}</div>") };
-        let pictures = pictures.collect::<String>();
-        format!("{}<div class=\"pair\">{pictures}</div>{lists}", why.unwrap_or_default())
-    };
-    let rows: String = views.rows.iter().map(row).collect();
-    let about = format!("<p class=\"small\">{}</p>", said(&views.about));
-    section("Where the heads are", &(about + &rows))
-}
-
 /// Why a closer look is where it is.
 fn why(look: &Look, policies: &[&str]) -> String {
     let digits = if look.to_s - look.from_s < 1.0 { 3 } else { 1 };
@@ -149,35 +121,6 @@ fn head_row(
     }
 }
 
-/// How latencies are distributed, those of `told` before the others.
-pub(super) fn latencies(runs: &[(String, Run)], told: &[Option<&str>]) -> String {
-    let reads: Vec<_> = runs.iter().map(|(_, run)| run.read_distribution.as_slice()).collect();
-    let writes: Vec<_> = runs.iter().map(|(_, run)| run.write_distribution.as_slice()).collect();
-    let span = charts::latency_span(reads.iter().chain(&writes).copied());
-    let stands_out: Vec<bool> =
-        runs.iter().map(|(policy, _)| told.contains(&Some(policy.as_str()))).collect();
-    let names: Vec<&str> = runs.iter().map(|(policy, _)| policy.as_str()).collect();
-    let draw = |id: &str, kind: &str, series: &[&[(f64, f64)]]| {
-        let caption = Caption {
-            id,
-            title: &format!("{kind} latency by scheduler"),
-            description: "Share of requests answered within a latency; further left is faster.",
-        };
-        charts::distributions(&caption, (&names, series), &stands_out, span).map(|picture| {
-            figure(&picture, &format!("<b>{kind}</b>: share answered within a latency"))
-        })
-    };
-    let pictures: String = draw("reads", "Reads", &reads)
-        .into_iter()
-        .chain(draw("writes", "Writes", &writes))
-        .collect();
-    if pictures.is_empty() {
-        return String::new();
-    }
-    let legend = charts::legend(names.iter().copied(), &stands_out);
-    section("Latency", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
-}
-
 /// (seconds, requests per second) of the arrivals, as a picture and its caption.
 pub(crate) fn arrivals_picture(steps: &[(f64, f64)]) -> Option<(String, String)> {
     let caption = Caption {
@@ -187,12 +130,6 @@ pub(crate) fn arrivals_picture(steps: &[(f64, f64)]) -> Option<(String, String)>
     };
     let said = "As replayed, before any scheduling; the dashed line is the mean";
     Some((charts::arrivals(&caption, steps)?, said.into()))
-}
-
-/// As a section of `advise`'s page.
-pub(super) fn arrivals(steps: &[(f64, f64)]) -> String {
-    let whole = |(picture, said): (String, String)| figure(&picture, &said);
-    arrivals_picture(steps).map_or(String::new(), |of| section("Arrivals", &whole(of)))
 }
 
 /// The parts of a run's busy time with their class and name; the last is what no other explains.
@@ -247,13 +184,6 @@ pub(crate) fn spent_picture(runs: &[RunResult], replay: Replay) -> Option<(Strin
     ]);
     let said = format!("{total}; the line marks what moving the bytes alone takes");
     Some((keys + &picture, said))
-}
-
-/// As a section of `advise`'s page.
-pub(super) fn time_spent(runs: &[RunResult], replay: Replay) -> String {
-    spent_picture(runs, replay).map_or(String::new(), |(picture, said)| {
-        section("Where the disk's time went", &figure(&picture, &said))
-    })
 }
 
 #[cfg(test)]

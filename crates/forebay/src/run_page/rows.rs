@@ -7,7 +7,7 @@ use super::{against, name};
 use crate::simulate::{Replay, RunResult};
 
 /// A figure's name, its unit, and what it is of a run. It is left out where no run has any of it.
-pub(super) type FigureRow = (&'static str, Unit, fn(&RunResult) -> Option<f64>);
+pub(crate) type FigureRow = (&'static str, Unit, fn(&RunResult) -> Option<f64>);
 
 /// Milliseconds as the seconds of a page.
 fn ms(ms: Option<f64>) -> Option<f64> {
@@ -15,7 +15,7 @@ fn ms(ms: Option<f64>) -> Option<f64> {
 }
 
 /// What a first screen has room for.
-pub(super) const FIRST: [FigureRow; 14] = [
+pub(crate) const FIRST: [FigureRow; 14] = [
     ("makespan", Unit::Seconds, |run| Some(run.figures.makespan_s)),
     ("busy time", Unit::Seconds, |run| Some(run.figures.busy_s)),
     ("seeking", Unit::Seconds, |run| Some(run.figures.seek_s)),
@@ -33,7 +33,7 @@ pub(super) const FIRST: [FigureRow; 14] = [
 ];
 
 /// Every figure.
-pub(super) const ALL: [FigureRow; 45] = [
+pub(crate) const ALL: [FigureRow; 45] = [
     ("requests", Unit::Count, |run| Some(run.figures.requests as f64)),
     ("reads", Unit::Count, |run| Some(run.figures.reads as f64)),
     ("writes", Unit::Count, |run| Some(run.figures.writes as f64)),
@@ -91,7 +91,7 @@ fn is_of_recorded_times(name: &str) -> bool {
 }
 
 /// The figures of `runs`, each a column; `best` is marked where there are several.
-pub(super) fn across(runs: &[RunResult], best: Option<&RunResult>, figures: &[FigureRow]) -> Table {
+pub(crate) fn across(runs: &[RunResult], best: Option<&RunResult>, figures: &[FigureRow]) -> Table {
     let head = |run: &RunResult| {
         let is_best = runs.len() > 1 && best.is_some_and(|best| std::ptr::eq(best, run));
         let mark = if is_best { " (least)" } else { "" };

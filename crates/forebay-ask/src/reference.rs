@@ -1,0 +1,97 @@
+//! The reference of a verb's inputs, in Markdown.
+
+use crate::{Arity, Ask, Face, Input, Spelling, paragraphs, python_name, spelled};
+
+/// A section about verb `A`: what it does, and a table of its inputs as both faces write them.
+pub fn reference<A: Ask>() -> String {
+    let about = paragraphs(A::ABOUT).join("\n\n");
+    let function = A::VERB.replace([' ', '-'], "_");
+    let mut text = format!("## `forebay {}`, `forebay.{function}`\n\n{about}.\n\n", A::VERB);
+    text += "| option | in Python | default | meaning |\n|---|---|---|---|\n";
+    for input in A::inputs() {
+        let cells = [option(&input), argument(&input), default(&input), meaning(&input)];
+        text += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+    text
+}
+
+/// As the command line writes it.
+fn option(input: &Input) -> String {
+    if input.face == Face::Python {
+        return String::new();
+    }
+    if input.is_positional {
+        return format!("`{}`", input.word);
+    }
+    let short = input.short.map_or(String::new(), |letter| format!("`-{letter}`, "));
+    let long = input.name.replace('_', "-");
+    match input.arity {
+        Arity::Flag => format!("{short}`--{long}`"),
+        _ => format!("{short}`--{long} {}`", input.word),
+    }
+}
+
+/// As Python writes it.
+fn argument(input: &Input) -> String {
+    match input.face {
+        Face::Command => String::new(),
+        _ => format!("`{}`", python_name(input.name)),
+    }
+}
+
+fn default(input: &Input) -> String {
+    match (input.default.or(input.command_default), input.default_said) {
+        (Some(default), _) => format!("`{default}`"),
+        (None, Some(said)) => said.to_string(),
+        (None, None) if input.is_required() => "required".to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+/// The sentence, the words that it accepts, and the least and greatest value.
+fn meaning(input: &Input) -> String {
+    let mut said = spelled(&input.paragraphs().join(" "), Spelling::Command);
+    if !input.choices.is_empty() {
+        let words: Vec<String> =
+            input.choices.iter().map(|one| format!("`{}` ({})", one.name, one.about)).collect();
+        said += &format!(": {}", words.join(", "));
+    }
+    match input.range {
+        Some((least, most)) if most.is_finite() => said + &format!("; {least} to {most}"),
+        Some((least, _)) => said + &format!("; at least {least}"),
+        None => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Size;
+
+    crate::ask! {
+        /// Do something
+        struct ReferenceAsk("plan something") {
+            /// The trace
+            trace: String [.positional().word("TRACE")],
+            /// A size | or none
+            size_mib: Option<Size> [.short('s').between(1.0, 9.0).otherwise("all")],
+            /// Whether
+            quickly: bool,
+        }
+    }
+
+    #[test]
+    fn every_input_has_a_row() {
+        let text = reference::<ReferenceAsk>();
+        assert!(text.starts_with("## `forebay plan something`, `forebay.plan_something`\n\nDo something.\n"));
+        let rows: Vec<&str> = text.lines().skip(6).collect();
+        assert_eq!(
+            rows,
+            [
+                "| `TRACE` | `trace` | required | The trace |",
+                "| `-s`, `--size-mib SIZE` | `size_mib` | all | A size \\| or none; 1 to 9 |",
+                "| `--quickly` | `quickly` |  | Whether |",
+            ]
+        );
+    }
+}

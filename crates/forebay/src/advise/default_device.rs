@@ -1,0 +1,87 @@
+//! The devices that are tried where the user names none.
+
+use forebay_ask::named;
+use forebay_core::Device;
+
+use super::{linux_default, source};
+use crate::devices::{self, OpenDevice};
+use crate::error::Error;
+use crate::input::Input;
+use crate::layout::{Map, VolumeLayout};
+use crate::progress::{Telling, Told};
+use crate::quantities::millis;
+use crate::simulate::{Bed, Setup, run_on};
+
+/// The flash that is tried unless another is named: a present-day drive for servers.
+const FLASH: &str = "d7-p5520";
+
+/// Opens the flash to try where nobody names one.
+pub fn default_flash() -> Result<OpenDevice, Error> {
+    Ok(devices::open(FLASH)?)
+}
+
+/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace and keeps up with it, or
+/// flash where the recording's latencies show that it ran on that; with the reason.
+pub fn default_device(
+    input: &Input,
+    setup: Setup,
+    progress: Telling<'_>,
+) -> Result<(OpenDevice, String), Error> {
+    if let Some(reason) = source::was_flash(&input.description, &input.volumes) {
+        return Ok((default_flash()?, reason));
+    }
+    let mut drives = devices::general()?;
+    let (first, holds) = smallest(input, &drives)?;
+    let mut lags_ms = Vec::new();
+    for drive in &drives[first..] {
+        let doing = format!("trying whether {} keeps up", drive.name);
+        let mut tell = |_| progress(&Told { doing: doing.clone(), done_share: 0.0 });
+        let bed = Bed::of(drive);
+        let run = run_on(input, bed, linux_default(drive), setup, &mut tell)?.result;
+        if !run.figures.is_overloaded() {
+            break;
+        }
+        lags_ms.push(run.figures.longest_lag_ms);
+    }
+    let behind =
+        |drive: &OpenDevice, ms: f64| format!("{} falls {} behind", drive.name, millis(ms));
+    let (at, keeps_up) = match lags_ms.as_slice() {
+        [] => (first, String::new()),
+        all if first + all.len() < drives.len() => {
+            let smaller = drives[first..].iter().zip(all).map(|(drive, ms)| behind(drive, *ms));
+            let smaller = smaller.collect::<Vec<_>>().join(", ");
+            (first + all.len(), format!(" and keeps up with it ({smaller})"))
+        }
+        _ => (first, "; none of them keeps up with it".to_string()),
+    };
+    let why = format!("the smallest of the general bundled drives that {holds}{keeps_up}");
+    Ok((drives.swap_remove(at), why))
+}
+
+/// Finds the first of `drives`, which grow, that holds the trace, and says how it does.
+fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, String), Error> {
+    let reach = |device: &OpenDevice| {
+        VolumeLayout::new(&input.extents, device.model.capacity(), Map::Scale)
+    };
+    // The whole trace, or else what is left of it without gaps that no request lies on.
+    let holds_all = |device: &OpenDevice| !reach(device).is_beyond();
+    let holds_used =
+        |device: &OpenDevice| !reach(device).without_gaps(&input.stretches).is_beyond();
+    let used = drives.iter().position(holds_used);
+    if let Some(at) = drives.iter().position(holds_all) {
+        // A few distant requests may decide which drive the answer is about: say so.
+        let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
+        let but = smaller.map_or(String::new(), |smaller| {
+            format!(
+                "; a few distant requests may have decided this, as without its long unused gaps it would fit on {smaller}"
+            )
+        });
+        return Ok((at, format!("holds the trace{but}")));
+    }
+    let beyond = format!("; the trace reaches beyond it (see {})", named("map"));
+    match (used, drives.len()) {
+        (Some(at), _) => Ok((at, format!("holds what the trace uses, long gaps left out{beyond}"))),
+        (None, 0) => Err(Error::Unfit("no drives are bundled".to_string())),
+        (None, count) => Ok((count - 1, format!("is the largest of them{beyond}"))),
+    }
+}

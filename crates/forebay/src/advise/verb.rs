@@ -1,0 +1,138 @@
+//! The inputs of `advise`.
+
+use std::path::{Path, PathBuf};
+
+use forebay_ask::{Choice as Word, Value};
+
+use super::page;
+use super::{Advice, AdviceOptions, Prefer, advise, default_device, default_flash, redundancy};
+use crate::devices;
+use crate::error::Error;
+use crate::layout::Map;
+use crate::sample;
+use crate::simulate::{Replay, Setup};
+use crate::verb::{
+    Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+};
+
+forebay_ask::ask! {
+    /// Find out what would help a disk with this workload
+    ///
+    /// Describes the trace, tries every scheduler, defragmentation and flash on a model of a disk, and says what is worth doing
+    /// and why.
+    pub struct AdviseAsk("advise") {
+        /// The trace; - is standard input; the bundled sample if none is given
+        trace: Option<TraceInput> [.positional()],
+        /// A bundled device, a device file, or fixed:RATE
+        device: Option<DeviceInput> [.otherwise("the smallest drive that holds the trace and keeps up with it")],
+        /// The scheduler that the disk has now, which everything is compared with (on Linux: /sys/block/sdX/queue/scheduler)
+        current: Option<String> [.word("POLICY").otherwise("what Linux sets: mq-deadline for a disk, none for flash")],
+        /// Fit the few figures of the disk that no data sheet gives to the first half of the trace, test them on the second, and
+        /// use them if they are closer to it
+        fit_device: bool [.requires("device")],
+        /// A solid-state drive to try offloading and caching with
+        flash: Option<DeviceInput> [.otherwise("d7-p5520")],
+        /// Also say which redundancy pays on an array of this many such drives
+        array: Option<u16> [.word("DRIVES").between(6.0, 32.0)],
+        /// Which scheduler to choose where none is best in everything
+        prefer: Prefer = "balance",
+        /// Where to write the HTML report
+        report: Option<PathBuf> [.short('o').default_on_command("report.html")],
+        /// When requests arrive
+        replay: Option<Replay> [.otherwise("open, and dependent too if the trace records latencies")],
+        /// How many times as fast as recorded requests arrive
+        intensity: f64 = "1" [.word("TIMES").between(1e-6, 1e12)],
+        /// What to do with addresses beyond the device
+        map: Map = "scale",
+        jobs: JobsAsk,
+        streams: StreamsAsk,
+        source: SourceAsk,
+    }
+}
+
+impl Value for Prefer {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Word] = &[
+        Word { name: "total", about: "the least time" },
+        Word { name: "reads", about: "the fastest 99 of 100 reads" },
+        Word { name: "writes", about: "the fastest 99 of 100 writes" },
+        Word { name: "balance", about: "the least product of all these" },
+    ];
+
+    fn parse(text: &str) -> Result<Prefer, String> {
+        Prefer::named(text)
+            .ok_or_else(|| format!("got '{text}', expected total, reads, writes or balance"))
+    }
+}
+
+impl Verb for AdviseAsk {
+    type Beyond = Advice;
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        self.trace.iter().collect()
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        let devices = self.device.iter().chain(&self.flash);
+        devices.map(|device| devices::file_of(&device.0)).collect()
+    }
+
+    fn report(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered<Advice>, Error> {
+        let device = self.device.as_ref().map(|device| devices::open(&device.0)).transpose()?;
+        let flash = match &self.flash {
+            Some(flash) => devices::open(&flash.0)?,
+            None => default_flash()?,
+        };
+        let input = match &self.trace {
+            Some(trace) => self.source.read(trace, self.streams.by(), session)?,
+            None => {
+                let path = Path::new("the bundled trace");
+                sample::read(self.streams.by(), &mut |requests| session.read(path, requests))?
+            }
+        };
+        let setup = self.setup(&input, session)?;
+        let is_named = device.is_some();
+        session.begin("simulating", None);
+        let (device, reason) = match device {
+            Some(device) => (device, "as asked for".to_string()),
+            None => default_device(&input, setup, &mut |told| session.progress(told))?,
+        };
+        let options = AdviceOptions {
+            current: self.current.clone(),
+            prefer: self.prefer,
+            jobs: self.jobs.count(),
+            both_replays: self.replay.is_none(),
+            device_named: is_named,
+            fit_device: self.fit_device,
+        };
+        let mut advice = advise(&input, &device, reason, &flash, setup, options, &mut |told| {
+            session.progress(told)
+        })?;
+        if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
+            session.begin("trying redundancy", None);
+            let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
+            let tried = redundancy(&input, &device, drives, scheduler, setup, &mut |told| {
+                session.progress(told)
+            })?;
+            advice.redundancy = Some(tried);
+        }
+        let page = page::page(&advice);
+        Ok(Answered::new(&advice, page)?.with(advice))
+    }
+}
+
+impl AdviseAsk {
+    fn setup(
+        &self,
+        input: &crate::input::Input,
+        session: &mut dyn Session,
+    ) -> Result<Setup, Error> {
+        let replay = self.replay.unwrap_or(Replay::Open);
+        let replaying = ReplayAsk { replay, intensity: self.intensity, map: self.map };
+        replaying.setup(input, session)
+    }
+}
