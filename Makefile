@@ -137,6 +137,9 @@ test: needs
 
 # The slow tests besides: fuzzing, power cuts, kill -9, the commands of all pages, type checkers, serving without io_uring.
 test-full: test
+	@$(MAKE) --no-print-directory needs OPTIONAL="chromium:chromium chromium-driver:chromedriver"
+	$(PY)/python -m pip install -q -r crates/forebay-py/tests/browser.txt || \
+	  echo "!!! Selenium cannot be installed: the tests of pages in a browser are SKIPPED"
 	@rm -f target/stages
 	$(STAGE) slow cargo test --workspace $(TARGETS) -- --ignored
 	$(STAGE) slow-python $(PY)/pytest -q -n 2 --dist loadfile -m slow

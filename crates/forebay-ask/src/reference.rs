@@ -83,7 +83,9 @@ mod tests {
     #[test]
     fn every_input_has_a_row() {
         let text = reference::<ReferenceAsk>();
-        assert!(text.starts_with("## `forebay plan something`, `forebay.plan_something`\n\nDo something.\n"));
+        assert!(text.starts_with(
+            "## `forebay plan something`, `forebay.plan_something`\n\nDo something.\n"
+        ));
         let rows: Vec<&str> = text.lines().skip(6).collect();
         assert_eq!(
             rows,

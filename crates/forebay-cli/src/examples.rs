@@ -12,7 +12,7 @@ const EACH: &[Examples] = &[
         &[
             "forebay advise                             # the trace that comes with forebay",
             "forebay advise mine.parquet -o mine.html",
-            "forebay advise mine.parquet --device st1000nm0011 --prefer reads -o mine.html",
+            "forebay advise mine.parquet --device st1000nm0011 --current bfq --prefer reads -o mine.html",
             "forebay advise mine.parquet --device st1000nm0011 --fit-device -o mine.html",
         ],
     ),

@@ -99,7 +99,7 @@ fn help_names_the_options_of_each_verb() {
     let replaying = ["--replay", "--intensity", "--map", "--device"];
     let all = [&reading[..], &replaying].concat();
     for (verb, options) in [
-        ("advise", [&all[..], &["--output", "--flash"]].concat()),
+        ("advise", [&all[..], &["--report", "--flash"]].concat()),
         ("describe", reading.to_vec()),
         ("simulate", [&all[..], &["--policy", "--defragment"]].concat()),
         ("convert", vec!["--from", "--to"]),

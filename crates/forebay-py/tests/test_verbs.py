@@ -284,7 +284,7 @@ def test_advise_says_which_redundancy_pays(answer, tmp_path):
     redundancy = forebay.advise(array=6).redundancy
     assert redundancy == expected and redundancy["drives"] == 6
     assert {one["name"]: one["regret_percent"] is not None for one in redundancy["tried"]}["adaptive"]
-    with pytest.raises(ValueError, match="array: got 5, expected 6 to 32"):
+    with pytest.raises(ValueError, match="array: got '5', expected a number from 6 to 32"):
         forebay.advise(array=5)
 
 

@@ -40,10 +40,21 @@ impl Tally {
         self.0.iter_mut().zip(&other.0).for_each(|(sum, count)| *sum += count);
     }
 
-    /// What 99 % do not exceed, in ns; none without any.
-    fn p99(&self) -> Option<f64> {
-        let count: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
-        let mut left = count - count / 100;
+    fn count(&self) -> u64 {
+        self.0.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// The mean in ns; none without any.
+    fn mean(&self) -> Option<f64> {
+        let sums = self.0.iter().enumerate().map(|(at, count)| middle(at) * f64::from(*count));
+        let count = self.count();
+        (count > 0).then(|| sums.sum::<f64>() / count as f64)
+    }
+
+    /// What all but one in so many do not exceed, in ns; none without any.
+    fn all_but_one_in(&self, of: u64) -> Option<f64> {
+        let count = self.count();
+        let mut left = count - count / of;
         let holds = |count: &u32| {
             let is_there = u64::from(*count) >= left;
             left = left.saturating_sub(u64::from(*count));
@@ -170,6 +181,14 @@ pub struct Compared {
     pub read_p99_ms: Option<f64>,
     /// What 99 % of writes do not exceed, in ms; none without any.
     pub write_p99_ms: Option<f64>,
+    /// The median read, in ms; none without any.
+    pub read_p50_ms: Option<f64>,
+    /// The median write, in ms; none without any.
+    pub write_p50_ms: Option<f64>,
+    /// The mean read, in ms; none without any.
+    pub read_mean_ms: Option<f64>,
+    /// The mean write, in ms; none without any.
+    pub write_mean_ms: Option<f64>,
 }
 
 /// Figures of some runs of one trace, as they would come out of others like it.
@@ -237,8 +256,12 @@ impl Slices {
         let ms = |ns: f64| ns / 1e6;
         Compared {
             busy_s: sum.busy.as_secs_f64(),
-            read_p99_ms: sum.reads.p99().map(ms),
-            write_p99_ms: sum.writes.p99().map(ms),
+            read_p99_ms: sum.reads.all_but_one_in(100).map(ms),
+            write_p99_ms: sum.writes.all_but_one_in(100).map(ms),
+            read_p50_ms: sum.reads.all_but_one_in(2).map(ms),
+            write_p50_ms: sum.writes.all_but_one_in(2).map(ms),
+            read_mean_ms: sum.reads.mean().map(ms),
+            write_mean_ms: sum.writes.mean().map(ms),
         }
     }
 }

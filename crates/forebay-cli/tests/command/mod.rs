@@ -35,7 +35,7 @@ impl Verbs for Folder {
         let mut convert = forebay(&["convert"]);
         convert.arg(trace).arg(self.path("converted.csv"));
         let mut advise = forebay(&["advise"]);
-        advise.arg(trace).arg("--output").arg(self.path("report.html"));
+        advise.arg(trace).arg("--report").arg(self.path("report.html"));
         [describe, simulate, convert, advise]
     }
 

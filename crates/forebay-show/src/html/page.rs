@@ -124,7 +124,11 @@ fn tabled(of: &Table) -> String {
         .iter()
         .zip(&text.rows)
         .take(ROWS_MAX)
-        .map(|(row, cells)| (mark(&row.mark), cells.iter().map(cell).collect()))
+        .map(|(row, cells)| {
+            let mut cells: Vec<String> = cells.iter().map(cell).collect();
+            cells.resize(text.heads.len(), String::new());
+            (mark(&row.mark), cells)
+        })
         .collect();
     let more = match of.rows.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),

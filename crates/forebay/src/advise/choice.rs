@@ -17,9 +17,9 @@
 //! Where the trace is replayed both open and dependent, only those are candidates that beat the baseline in both
 //! ([`Choice::agreeing`]).
 //!
-//! Flash is worth its price where it is better by a tenth under the same preference than the baseline, than what is
-//! chosen and than all that can be had and nothing beats, and 3 % worse than the first two in no figure that the
-//! preference looks at. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
+//! Flash is worth its price where it is better by a tenth than the baseline, than what is chosen and than all that can be
+//! had and nothing beats, either under the same preference or in the mean or the median of the requests that this looks
+//! at; and 3 % worse than the first two in none of these figures. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
 
 mod passed_over;
 
@@ -97,6 +97,10 @@ enum Figure {
     Total,
     Reads,
     Writes,
+    ReadMean,
+    ReadMedian,
+    WriteMean,
+    WriteMedian,
 }
 
 impl Figure {
@@ -105,6 +109,10 @@ impl Figure {
             Figure::Total => Some(run.total_s()),
             Figure::Reads => run.figures.read_p99_ms,
             Figure::Writes => run.figures.write_p99_ms,
+            Figure::ReadMean => run.figures.read_mean_ms,
+            Figure::ReadMedian => run.figures.read_p50_ms,
+            Figure::WriteMean => run.figures.write_mean_ms,
+            Figure::WriteMedian => run.figures.write_p50_ms,
         }
     }
 
@@ -113,13 +121,17 @@ impl Figure {
             Figure::Total => Some(run.busy_s),
             Figure::Reads => run.read_p99_ms,
             Figure::Writes => run.write_p99_ms,
+            Figure::ReadMean => run.read_mean_ms,
+            Figure::ReadMedian => run.read_p50_ms,
+            Figure::WriteMean => run.write_mean_ms,
+            Figure::WriteMedian => run.write_p50_ms,
         }
     }
 
     fn told(self, value: f64) -> String {
         match self {
             Figure::Total => seconds(value),
-            Figure::Reads | Figure::Writes => millis(value),
+            _ => millis(value),
         }
     }
 
@@ -129,6 +141,10 @@ impl Figure {
             Figure::Total => run.replay.total_name(),
             Figure::Reads => "read p99",
             Figure::Writes => "write p99",
+            Figure::ReadMean => "read mean",
+            Figure::ReadMedian => "read median",
+            Figure::WriteMean => "write mean",
+            Figure::WriteMedian => "write median",
         }
     }
 }
@@ -220,6 +236,7 @@ impl<'a> Choice<'a> {
             Figure::Total => Some(elsewhere.gain_share),
             Figure::Reads => elsewhere.read_p99_gain_share,
             Figure::Writes => elsewhere.write_p99_gain_share,
+            _ => None,
         };
         let best = self.beats(run, self.baseline).and_then(gain);
         let mut gains = self.figures.iter().filter_map(|figure| gain(*figure));
@@ -249,13 +266,18 @@ impl<'a> Choice<'a> {
 
     /// Whether run `a` is better than `b` in a figure.
     fn is_less(&self, figure: Figure, a: usize, b: usize) -> bool {
+        self.is_less_by(SHARE_THAT_MATTERS, figure, a, b)
+    }
+
+    /// Whether run `a` is better than `b` in a figure by such a share, and by any in 95 % of resamples.
+    fn is_less_by(&self, share: f64, figure: Figure, a: usize, b: usize) -> bool {
         let point = figure.of(&self.runs[a]).zip(figure.of(&self.runs[b]));
         let ratio = self.resampled.ratio((a, b), |run| figure.resampled(run));
         let scale =
             if figure == Figure::Total { total_scale(&self.runs[a], &self.runs[b]) } else { 1.0 };
-        point.zip(ratio).is_some_and(|((is, was), (_, high))| {
-            is < was * (1.0 - SHARE_THAT_MATTERS) && high * scale < 1.0
-        })
+        point
+            .zip(ratio)
+            .is_some_and(|((is, was), (_, high))| is < was * (1.0 - share) && high * scale < 1.0)
     }
 
     /// The figure in which `a` beats `b` most.
@@ -278,6 +300,16 @@ impl<'a> Choice<'a> {
         let own = self.prefer.figure();
         let at = self.figures.iter().position(|figure| Some(*figure) == own);
         at.map_or(&self.figures, |at| &self.figures[at..=at])
+    }
+
+    /// The means and medians of the requests that the preference looks at.
+    fn typical(&self) -> Vec<Figure> {
+        let of = |figure: &Figure| match figure {
+            Figure::Reads => vec![Figure::ReadMean, Figure::ReadMedian],
+            Figure::Writes => vec![Figure::WriteMean, Figure::WriteMedian],
+            _ => Vec::new(),
+        };
+        self.looked_at().iter().flat_map(of).collect()
     }
 
     fn weight(&self, run: usize) -> f64 {
@@ -390,10 +422,11 @@ impl<'a> Choice<'a> {
     /// Why the first run is not worth flash against each other one; none if it is. It has to be better by a tenth under
     /// the preference, and worse than the first `unharmed` of the others in nothing that this looks at.
     pub(super) fn against_flash(&self, unharmed: usize) -> Option<String> {
+        let typical = self.typical();
         let harmed = (1..=unharmed).find_map(|other| {
             let is_worse =
                 |figure: &&Figure| self.share(**figure, 0, other) > 1.0 + SHARE_THAT_MATTERS;
-            Some((other, *self.looked_at().iter().find(is_worse)?))
+            Some((other, *self.looked_at().iter().chain(&typical).find(is_worse)?))
         });
         if let Some((other, figure)) = harmed {
             return Some(format!(
@@ -403,7 +436,11 @@ impl<'a> Choice<'a> {
                 self.told(figure, 0, other).unwrap_or_default()
             ));
         }
-        let is_worth = |other: &usize| self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, *other);
+        let share = FLASH_SHARE_THAT_MATTERS;
+        let is_worth = |other: &usize| {
+            let is_typical = |figure: &Figure| self.is_less_by(share, *figure, 0, *other);
+            self.is_better_by(share, 0, *other) || typical.iter().any(is_typical)
+        };
         let other = (1..self.runs.len()).find(|other| !is_worth(other))?;
         let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(self.looked_at().len().max(1) as i32);
         let why = match self.weight(0) < self.weight(other) * least {

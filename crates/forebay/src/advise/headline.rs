@@ -4,18 +4,10 @@ use forebay_core::Device;
 use forebay_trace::describe::printable;
 
 use super::findings::Case;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW};
+use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
 use super::{From, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
-
-/// A total time in seconds, and the 99th percentiles of reads and of writes in milliseconds.
-type Times = (f64, [Option<f64>; 2]);
-
-/// The times of a run.
-fn times(run: &RunResult) -> Times {
-    (run.total_s(), [run.figures.read_p99_ms, run.figures.write_p99_ms])
-}
 
 impl Case<'_> {
     /// The answer.
@@ -23,7 +15,7 @@ impl Case<'_> {
         let free = self.free();
         let Some(behind) = self.behind_in_short() else {
             return match self.flash_in_short() {
-                Some(flash) => format!("{flash}. {free}"),
+                Some(flash) => format!("{free} {flash}."),
                 None => free,
             };
         };
@@ -47,8 +39,7 @@ impl Case<'_> {
     /// What flash would bring, where it is recommended.
     fn flash_in_short(&self) -> Option<String> {
         let remedy = self.remedies.iter().find(|one| one.recommended && one.flash_bytes > 0)?;
-        let now = (remedy.total_s?, [remedy.read_p99_ms, remedy.write_p99_ms]);
-        let change = self.change(now);
+        let change = self.change(remedy.run.as_deref()?, Latencies::All);
         Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
     }
 
@@ -58,13 +49,9 @@ impl Case<'_> {
             self.remedies.iter().find(|remedy| remedy.recommended && remedy.kind == kind)
         };
         if let Some(remedy) = recommended(RemedyKind::QueueSizes) {
-            let now = (remedy.total_s.unwrap_or(0.0), [remedy.read_p99_ms, remedy.write_p99_ms]);
-            return format!(
-                "Set {} and {}: {}.",
-                remedy.scheduler(),
-                remedy.queues,
-                self.change(now)
-            );
+            let run = remedy.run.as_deref().unwrap_or(self.baseline);
+            let change = self.change(run, Latencies::Tails);
+            return format!("Set {} and {}: {change}.", remedy.scheduler(), remedy.queues);
         }
         if self.verdict == Verdict::Recommended {
             return self.scheduler_in_short();
@@ -85,17 +72,19 @@ impl Case<'_> {
         let is_ours = From::of(&chosen.policy) == From::Forebay;
         let today = self.today.and_then(|today| self.choice.run(&today.policy));
         match today {
-            Some(run) if !is_ours => format!("Set {}: {}.", run.policy, self.change(times(run))),
+            Some(run) if !is_ours => {
+                format!("Set {}: {}.", run.policy, self.change(run, Latencies::Tails))
+            }
             Some(run) => format!(
                 "Set {}: {}. Served by Forebay, {} would do better.",
                 run.policy,
-                self.change(times(run)),
+                self.change(run, Latencies::Tails),
                 chosen.policy
             ),
             None => format!(
                 "Linux has nothing better than {current}. Served by Forebay, with {} {}.",
                 chosen.policy,
-                self.change(times(chosen))
+                self.change(chosen, Latencies::Tails)
             ),
         }
     }
@@ -160,24 +149,40 @@ impl Case<'_> {
     }
 
     /// How the time that improves most changes against the baseline: "read p99 falls from 96 ms to 58 ms".
-    fn change(&self, (total_s, tails_ms): Times) -> String {
-        let before = times(self.baseline);
-        let tails = self.told_tails(tails_ms).into_iter().zip(self.told_tails(before.1));
-        let tails = tails.map(|((kind, is), (_, was))| {
-            (format!("{} p99", kind.trim_end_matches('s')), is / was, millis(was), millis(is))
-        });
-        let total = (
-            self.total_words().to_string(),
-            total_s / before.0,
-            seconds(before.0),
-            seconds(total_s),
-        );
-        let tail = tails.min_by(|a, b| a.1.total_cmp(&b.1));
-        // A tail says more than the time that a disk works, which is nobody's wait.
-        let (what, _, was, is) = match tail {
-            Some(tail) if tail.1 < 1.0 - SHARE_THAT_MATTERS => tail,
-            _ => total,
+    fn change(&self, run: &RunResult, latencies: Latencies) -> String {
+        let pair = |of: fn(&RunResult) -> Option<f64>, requests: u64| {
+            let counts = requests >= TOO_FEW && tells_latencies(self.baseline);
+            of(self.baseline).zip(of(run)).filter(|_| counts)
         };
-        format!("{what} falls from {was} to {is}")
+        let counts = &self.baseline.figures;
+        let mut all = vec![
+            ("read p99", pair(|run| run.figures.read_p99_ms, counts.reads)),
+            ("write p99", pair(|run| run.figures.write_p99_ms, counts.writes)),
+        ];
+        if latencies == Latencies::All {
+            all.push(("the median read", pair(|run| run.figures.read_p50_ms, counts.reads)));
+            all.push(("the median write", pair(|run| run.figures.write_p50_ms, counts.writes)));
+        }
+        let all =
+            all.into_iter().filter_map(|(what, times)| times.map(|(was, is)| (what, was, is)));
+        let share = |(_, was, is): &(&str, f64, f64)| is / was.max(1e-9);
+        let most = all.min_by(|a, b| share(a).total_cmp(&share(b)));
+        // A latency says more than the time that a disk works, which is nobody's wait.
+        match most.filter(|most| share(most) < 1.0 - SHARE_THAT_MATTERS) {
+            Some((what, was, is)) => format!("{what} falls from {} to {}", millis(was), millis(is)),
+            None => {
+                let (was, is) = (seconds(self.baseline.total_s()), seconds(run.total_s()));
+                format!("{} falls from {was} to {is}", self.total_words())
+            }
+        }
     }
+}
+
+/// The latencies that a sentence may name.
+#[derive(Clone, Copy, PartialEq)]
+enum Latencies {
+    /// The 99th percentiles, which schedulers are chosen by.
+    Tails,
+    /// Medians too.
+    All,
 }

@@ -57,7 +57,8 @@ fn what_is_not_checked_says_why() {
 
 fn fitted(input: &Input, device: &OpenDevice, jobs: usize) -> Result<(DeviceFit, bool), String> {
     let flash = default_flash().unwrap();
-    let setting = Setting { input, device, flash: &flash, setup: Setup::default() };
+    let setup = Setup::default();
+    let setting = Setting { input, device, flash: &flash, setup, current: "mq-deadline" };
     let (fit, device) = fit(&setting, jobs, &mut unheard).map_err(|error| error.to_string())?;
     Ok((fit, device.is_some()))
 }
@@ -100,7 +101,7 @@ fn a_fit_without_a_disk_or_latencies_is_refused() {
     let [disk, flash] = ["st1000nm0011", "d7-p5520"].map(|name| open(name).unwrap());
     let input = recorded(records(300, 9_000), &disk, "mq-deadline");
     let said = |input: &Input, device: &OpenDevice| fitted(input, device, 1).unwrap_err();
-    assert!(said(&input, &flash).starts_with("--fit-device on d7-p5520: got a device without"));
+    assert!(said(&input, &flash).contains(" on d7-p5520: got a device without"));
     assert!(said(&input, &open("fixed:100").unwrap()).contains("expected the disk"));
     assert!(said(&input_of(records(300, 9_000)), &disk).contains("records no latencies"));
     let few = said(&recorded(records(60, 9_000), &disk, "mq-deadline"), &disk);

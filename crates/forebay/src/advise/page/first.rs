@@ -1,0 +1,176 @@
+//! The first screen: what you have and what you could have, what to do, why, and how far to trust it.
+
+use forebay_ask::named;
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::page::{Block, KeyFigure};
+use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+
+use crate::advise::judge::tells_latencies;
+use crate::advise::{Advice, From, Remedy, RemedyKind, Verdict};
+use crate::quantities::bytes;
+use crate::simulate::{Replay, RunResult};
+
+/// A way to go on, with what it comes to.
+struct Alternative<'a> {
+    name: String,
+    run: &'a RunResult,
+    mark: RowMark,
+}
+
+/// What the first screen compares: the present state, the best that Linux has, the best that Forebay has, and flash. What
+/// is recommended and costs nothing is marked, or else what is recommended and costs flash.
+fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
+    let run = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
+    let plain = |name: String, run| Alternative { name, run, mark: RowMark::Plain };
+    let mut all = Vec::new();
+    all.extend(run(&advice.baseline).map(|run| plain(format!("now: {}", run.policy), run)));
+    let queues =
+        advice.remedies.iter().find(|one| one.kind == RemedyKind::QueueSizes && one.recommended);
+    let today = advice.today.as_ref();
+    let free = match (queues, today) {
+        (Some(remedy), _) => remedy.run.as_deref(),
+        (None, Some(today)) => run(&today.policy),
+        (None, None) => None,
+    };
+    let is_free_best = queues.is_some() || advice.verdict == Verdict::Recommended;
+    let mark = |is_best| if is_best { RowMark::Best("best".into()) } else { RowMark::Plain };
+    all.extend(free.map(|run| Alternative {
+        name: run.policy.clone(),
+        run,
+        mark: mark(is_free_best),
+    }));
+    let own = own(advice).and_then(run);
+    all.extend(own.map(|run| plain(format!("{}, served", run.policy), run)));
+    if let Some(remedy) = flash(advice) {
+        let is_best = remedy.recommended && !(is_free_best && free.is_some());
+        let name = format!("{} flash", bytes(remedy.flash_bytes as f64));
+        let run = remedy.run.as_deref();
+        all.extend(run.map(|run| Alternative { name, run, mark: mark(is_best) }));
+    }
+    all
+}
+
+/// The scheduler that is recommended, if it is one of Forebay's own.
+fn own(advice: &Advice) -> Option<&str> {
+    let recommended = advice.recommended.as_deref()?;
+    let is_own = From::of(recommended) == From::Forebay && recommended != advice.baseline;
+    is_own.then_some(recommended)
+}
+
+/// The use of flash that is recommended, or else the one that takes the least time.
+pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
+    let tried =
+        || advice.remedies.iter().filter(|one| one.flash_bytes > 0 && one.total_s.is_some());
+    let total = |one: &&Remedy| one.total_s.unwrap_or(f64::MAX);
+    tried()
+        .find(|one| one.recommended)
+        .or_else(|| tried().min_by(|a, b| total(a).total_cmp(&total(b))))
+}
+
+/// The times of what is compared. Latencies of a backlog are left out.
+fn times(advice: &Advice) -> Option<Table> {
+    let options = compared(advice);
+    let now = options.first()?.run;
+    let tells = tells_latencies(now);
+    let is_behind = advice.enough.is_some() || now.replay != Replay::Open;
+    let mut columns = vec![Column::words("")];
+    type Time = fn(&RunResult) -> Option<f64>;
+    let latencies: [(&str, Time); 4] = [
+        ("read p50", |run| run.figures.read_p50_ms),
+        ("p99", |run| run.figures.read_p99_ms),
+        ("write p50", |run| run.figures.write_p50_ms),
+        ("p99", |run| run.figures.write_p99_ms),
+    ];
+    let has = |of: &Time| tells && options.iter().any(|one| of(one.run).is_some());
+    let shown: Vec<(&str, Time)> = latencies.into_iter().filter(|(_, of)| has(of)).collect();
+    columns.extend(shown.iter().map(|(head, _)| Column::of(*head, Unit::Seconds)));
+    if is_behind {
+        columns.push(Column::of("done after", Unit::Seconds));
+    } else {
+        columns.push(Column::of("busy", Unit::Seconds));
+    }
+    let mut table = Table::new(columns);
+    for one in &options {
+        let figures = &one.run.figures;
+        let mut cells: Vec<Cell> = vec![one.name.as_str().into()];
+        cells.extend(shown.iter().map(|(_, of)| Cell::value(of(one.run).map(|ms| ms / 1e3))));
+        cells.push(if is_behind { figures.makespan_s } else { figures.busy_s }.into());
+        table.rows.push(Row { mark: one.mark.clone(), cells });
+    }
+    Some(table)
+}
+
+/// The answer's figures, what to do, why, and how far to trust it.
+pub(super) fn answer(advice: &Advice) -> Vec<Block> {
+    let mut blocks: Vec<Block> = times(advice).map(Block::Table).into_iter().collect();
+    let mut terms = Vec::new();
+    let baseline = &advice.baseline;
+    let is_told = !matches!(advice.verdict, Verdict::NoTimes | Verdict::TooShort);
+    match &advice.today {
+        Some(today) => {
+            let commands = today.now.split("; ").map(str::to_string).collect();
+            blocks.push(Block::Text("Do now:".to_string()));
+            blocks.push(Block::Commands(commands));
+        }
+        None if is_told => terms.push((
+            "Do now",
+            format!("nothing: no setting of Linux is sure to be better than {baseline}"),
+        )),
+        None => {}
+    }
+    if let Some(own) = own(advice) {
+        terms.push(("Serve", format!("{own} needs Forebay in the data path (docs/serve.md)")));
+    }
+    terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(remedy))));
+    terms.extend(advice.why.clone().map(|why| ("Why", why)));
+    if is_told {
+        let assumed = match advice.is_baseline_known {
+            true => String::new(),
+            false => format!("; {baseline} now is assumed: name yours with {}", named("current")),
+        };
+        terms.push(("Model", format!("{}{assumed}", advice.device)));
+    }
+    // What the sentence rests on is for whoever asks for everything.
+    let trust =
+        advice.trust.said.split_once(". ").map_or(&advice.trust.said[..], |(first, _)| first);
+    terms.push(("Trust", trust.trim_end_matches('.').to_string()));
+    let terms = terms.into_iter().map(|(term, text)| (term.to_string(), text)).collect();
+    blocks.push(Block::Terms(terms));
+    blocks
+}
+
+/// How flash is used, and whether it is worth that.
+fn flash_use(remedy: &Remedy) -> String {
+    let how = match remedy.kind {
+        RemedyKind::Caching => "as a write-back cache",
+        _ => "for offloaded writes (in the kernel only)",
+    };
+    let size = bytes(remedy.flash_bytes as f64);
+    match (remedy.recommended, remedy.kind) {
+        (true, _) => format!("{size} {how}; `forebay cache` shows other sizes"),
+        (false, _) => format!("{size} {how} is not sure to be worth it; the report says why"),
+    }
+}
+
+/// How the recommendation changes what people wait for, and how long the device works.
+pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
+    let options = compared(advice);
+    let (Some(now), Some(best)) = (
+        options.first().map(|one| one.run),
+        options.iter().find(|one| matches!(one.mark, RowMark::Best(_))).map(|one| one.run),
+    ) else {
+        return Vec::new();
+    };
+    let figure = |name: &str, of: fn(&RunResult) -> Option<f64>| {
+        Some(KeyFigure {
+            name: name.to_string(),
+            before: Some(Figure::new(of(now)?, Unit::Seconds)),
+            figure: Figure::new(of(best)?, Unit::Seconds),
+        })
+    };
+    let tells = tells_latencies(now);
+    let reads = figure("read p99", |run| run.figures.read_p99_ms.map(|ms| ms / 1e3));
+    let writes = figure("write p99", |run| run.figures.write_p99_ms.map(|ms| ms / 1e3));
+    let tails = reads.into_iter().chain(writes).filter(|_| tells);
+    tails.chain(figure(advice.total_is, |run| Some(run.total_s()))).collect()
+}
