@@ -4,9 +4,11 @@ use crate::{Arity, Ask, Face, Input, Spelling, paragraphs, python_name, spelled}
 
 /// A section about verb `A`: what it does, and a table of its inputs as both faces write them.
 pub fn reference<A: Ask>() -> String {
-    let about = paragraphs(A::ABOUT).join("\n\n");
+    let sentence = |text: String| format!("{}.", text.trim_end_matches('.'));
+    let about: Vec<String> = paragraphs(A::ABOUT).into_iter().map(sentence).collect();
+    let about = about.join("\n\n");
     let function = A::VERB.replace([' ', '-'], "_");
-    let mut text = format!("## `forebay {}`, `forebay.{function}`\n\n{about}.\n\n", A::VERB);
+    let mut text = format!("## `forebay {}`, `forebay.{function}`\n\n{about}\n\n", A::VERB);
     text += "| option | in Python | default | meaning |\n|---|---|---|---|\n";
     for input in A::inputs() {
         let cells = [option(&input), argument(&input), default(&input), meaning(&input)];
@@ -50,7 +52,7 @@ fn default(input: &Input) -> String {
 
 /// The sentence, the words that it accepts, and the least and greatest value.
 fn meaning(input: &Input) -> String {
-    let mut said = spelled(&input.paragraphs().join(" "), Spelling::Command);
+    let mut said = spelled(&input.paragraphs().join(". "), Spelling::Command);
     if !input.choices.is_empty() {
         let words: Vec<String> =
             input.choices.iter().map(|one| format!("`{}` ({})", one.name, one.about)).collect();

@@ -91,20 +91,3 @@ pub(crate) fn warn_notes(py: Python<'_>, path: &Path, notes: &Notes) -> PyResult
     }
     Ok(())
 }
-
-/// Warns of runs that stand on thin ground, of which `run` is the first.
-pub(crate) fn warn_runs(py: Python<'_>, trace: &Path, run: Option<&RunResult>) -> PyResult<()> {
-    let Some(run) = run else { return Ok(()) };
-    let share = run.imputed_share;
-    if share > 0.0 {
-        let thin = if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };
-        let percent = share * 100.0;
-        let trace = trace.display();
-        let text = format!("{percent:.1} % of the latencies are missing and imputed{thin}");
-        warn(py, format!("{trace}: {text}"))?;
-    }
-    for sentence in run.changed.told() {
-        warn(py, format!("{}: {sentence}", run.device))?;
-    }
-    Ok(())
-}

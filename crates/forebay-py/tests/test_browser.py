@@ -154,6 +154,7 @@ def test_a_picture_says_by_keys_what_it_says_when_pointed_at(browser, pages):
             browser.execute_script("arguments[0].focus()", figure)
             figure.send_keys(Keys.ARROW_RIGHT)
             said = figure.find_element("css selector", ".pointed").text
+            said = " ".join(said.split())
             assert said and said in [" ".join(title.split()) for title in titles], (name, said)
             figure.send_keys(Keys.END)
             last = figure.find_element("css selector", ".pointed").text

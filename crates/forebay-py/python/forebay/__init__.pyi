@@ -342,24 +342,6 @@ def least_time(
 ) -> dict[str, float] | None:
     """What no order of a trace's requests can beat on a plain disk."""
 
-def advise(
-    trace: _Source | None = None,
-    *,
-    device: _Path | None = None,
-    flash: _Path | None = None,
-    array: int | None = None,
-    report: _Path | None = None,
-    replay: _Replay | None = None,
-    intensity: float = 1.0,
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-    prefer: Literal["total", "reads", "writes", "balance"] = "balance",
-    fit_device: bool = False,
-) -> Advice:
-    """Tries every scheduler on a trace, ranks them, explains and recommends."""
-
 def store_simulate(
     device: str = "st1000nm0011",
     *,
@@ -487,6 +469,29 @@ def capture(
     """Captures what reaches a block device, as a trace."""
 
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
+
+def advise(
+    trace: _Source | None = None,
+    *,
+    device: _Path | None = None,
+    current: str | None = None,
+    fit_device: bool = False,
+    flash: _Path | None = None,
+    array: int | None = None,
+    prefer: Literal["total", "reads", "writes", "balance"] = "balance",
+    report: _Path | None = None,
+    replay: Literal["open", "closed", "dependent"] | None = None,
+    intensity: float = 1,
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    jobs: int | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> Advice:
+    """Find out what would help a disk with this workload."""
 
 def plan_buy(
     traces: _Source | Sequence[_Source],

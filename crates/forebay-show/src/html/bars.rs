@@ -50,8 +50,8 @@ impl Bar {
 const HEIGHT: f64 = 26.0;
 const TOP: f64 = 26.0;
 /// Characters of a name that are shown, and picture units a character takes at most.
-const NAME_CHARACTERS_MAX: usize = 36;
-const CHARACTER: f64 = 8.2;
+const NAME_CHARACTERS_MAX: usize = 30;
+const CHARACTER: f64 = 8.8;
 /// Bars that are read out.
 const READ_MAX: usize = 40;
 
@@ -86,7 +86,12 @@ impl Layout {
 
     /// The name of a bar whose area begins at `top`, and its total: before and behind it, or both above.
     fn label(&self, picture: &mut Picture, bar: &Bar, top: f64) {
-        let start = |most: usize| -> String { bar.name.chars().take(most).collect() };
+        let start = |most: usize| -> String {
+            match bar.name.chars().count() > most {
+                true => bar.name.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+                false => bar.name.clone(),
+            }
+        };
         if self.above > 0.0 {
             let room = (self.width / CHARACTER) as usize - 1;
             let room = room.saturating_sub(bar.total.chars().count());
