@@ -7,7 +7,6 @@
 
 mod advise;
 mod array;
-mod capture;
 mod device;
 mod examples;
 mod help;
@@ -17,7 +16,6 @@ mod options;
 mod output;
 mod password;
 mod plan;
-mod play;
 mod progress;
 mod report_file;
 mod serve;
@@ -61,8 +59,8 @@ enum Verb {
     Convert(verb::Asked<ConvertAsk>),
     Fit(verb::Asked<FitAsk>),
     Generate(verb::Asked<GenerateAsk>),
-    Capture(capture::Capture),
-    Play(play::Play),
+    Capture(verb::Asked<forebay_play::capture::CaptureAsk>),
+    Play(Box<verb::Asked<forebay_play::PlayAsk>>),
     Serve(serve::Serve),
     Top(top::Top),
     Volume(volume::Volume),

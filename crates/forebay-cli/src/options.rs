@@ -13,7 +13,6 @@ use forebay::progress::untold;
 use forebay::sample;
 use forebay::simulate::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 pub(crate) use forebay_ask::positive_duration as span;
-use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
@@ -197,8 +196,3 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A path as an argument names it.
 pub(crate) type TracePath = PathBuf;
-
-/// A failure to be had.
-pub(crate) fn failure(text: &str) -> Result<Failure, String> {
-    Failure::parse(text).map_err(|error| error.0)
-}

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay::devices;
+use forebay::verb::SecondInterruption;
 use forebay_live::Driver;
 use forebay_serve::{Address, Back, Config, On, Server, address, file};
 
-use crate::interrupt::{self, Second};
+use crate::interrupt;
 
 /// Serve files, block devices and volumes over the network (NBD), with a policy in the path
 ///
@@ -82,7 +83,7 @@ impl Serve {
         let config = self.config()?;
         // From here on SIGHUP ends nothing.
         interrupt::hung_up();
-        let outcome = interrupt::shortens(Second::Ends, |stop| {
+        let outcome = interrupt::shortens(SecondInterruption::Ends, |stop| {
             let server = Server::start(&config)?;
             for note in server.notes() {
                 tell(note);

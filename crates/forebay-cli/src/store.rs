@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use forebay::verb::SecondInterruption;
 use forebay_show::plural::counted;
 use forebay_show::quantities::bytes;
 use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 
-use crate::interrupt::{self, Second};
+use crate::interrupt;
 use crate::output::{self, say};
 use crate::password::password;
 use crate::progress::Progress;
@@ -169,7 +170,7 @@ impl Serving {
         if let Some(address) = metrics {
             say!("metrics at http://{address}/metrics");
         }
-        interrupt::shortens(Second::Ends, |stop| {
+        interrupt::shortens(SecondInterruption::Ends, |stop| {
             while !stop.load(Ordering::Relaxed) && !store.is_closed() {
                 store.notices().iter().for_each(|notice| say!("{notice}"));
                 std::thread::sleep(Duration::from_millis(50));

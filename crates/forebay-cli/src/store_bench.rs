@@ -19,11 +19,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use clap::Args;
+use forebay::verb::SecondInterruption;
 use forebay_show::plural::{counted, verb};
 use forebay_store::{Config, Finding, KEY_MAX, Store, StoreError, VALUE_MAX, look};
 use forebay_trace::open;
 
-use crate::interrupt::{self, Second};
+use crate::interrupt;
 use crate::output::{self, Format, say};
 use crate::password::password;
 use crate::progress::Progress;
@@ -197,7 +198,7 @@ impl Benching {
         };
         let steps = Steps::new(self.workload, self.seed, records, self.operations);
         let (mut load, mut run) = (None, None);
-        let interrupted = interrupt::shortens(Second::Ends, |stop| {
+        let interrupted = interrupt::shortens(SecondInterruption::Ends, |stop| {
             let is_done = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {

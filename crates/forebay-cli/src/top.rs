@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay::names;
+use forebay::verb::SecondInterruption;
 use forebay_serve::ask;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
@@ -21,7 +22,7 @@ use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::{self, bound, millis, or_none, percent, rate, significant};
 use serde::Serialize;
 
-use crate::interrupt::{self, Second};
+use crate::interrupt;
 use crate::options::duration;
 use crate::output::{self, Format};
 use crate::volume::size;
@@ -69,7 +70,7 @@ impl Top {
             );
         }
         let goes_on = io::stdout().is_terminal() && !self.once;
-        interrupt::shortens(Second::Ends, |stop| {
+        interrupt::shortens(SecondInterruption::Ends, |stop| {
             while !stop.load(Ordering::Relaxed) {
                 let mut left = self.interval;
                 while !left.is_zero() && !stop.load(Ordering::Relaxed) {

@@ -8,11 +8,12 @@ use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use forebay::progress::Told;
-use forebay::verb::{Session, Verb, answer, in_place_of};
+use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
 use forebay_ask::{Arity, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
 use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
+use crate::interrupt;
 use crate::options::say_once;
 use crate::output::{self, Format, say};
 use crate::progress::Progress;
@@ -37,7 +38,7 @@ impl<V: Verb> Asked<V> {
         if let Some((path, replaces)) = report {
             say!("report: {}{replaces}", path.display());
         }
-        match self.format {
+        let printed = match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answered.data),
             Format::Table => {
                 let extent = match self.is_explained {
@@ -47,7 +48,14 @@ impl<V: Verb> Asked<V> {
                 answered.page.leave_out_notes(&warned);
                 let mut parts = terminal::parts(&answered.page, output::columns(), extent);
                 parts[0] = output::emphasised(&parts[0]);
-                Ok(output::print(&parts.join("\n\n"))?)
+                output::print(&parts.join("\n\n")).map_err(Into::into)
+            }
+        };
+        match answered.failure {
+            None => printed,
+            Some(failure) => {
+                output::though_unread(printed)?;
+                Err(anyhow::anyhow!(failure))
             }
         }
     }
@@ -83,6 +91,18 @@ impl Session for Watched {
         say_once(subject, std::slice::from_ref(&sentence));
         self.warned.extend([format!("{}: {sentence}", subject.display()), sentence]);
     }
+
+    fn shorten(&mut self, second: SecondInterruption, work: LiveWork<'_>) {
+        let bar = &self.bar;
+        interrupt::shortens(second, |stop| {
+            work(stop, &mut |doing, done_share| {
+                let _ = match done_share {
+                    Some(done_share) => bar.tell(&Told { doing, done_share }),
+                    None => bar.say(doing),
+                };
+            });
+        });
+    }
 }
 
 const FORMAT: &str = "format";
@@ -113,6 +133,11 @@ impl<V: Verb> Args for Asked<V> {
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
+}
+
+/// Whether an option takes several paths, none of them split at commas.
+fn takes_pattern(input: &Input) -> bool {
+    input.takes == Takes::Path && input.keeps_commas
 }
 
 /// `--kebab-case` of an input's name.
@@ -148,7 +173,10 @@ fn argument(input: Input) -> Arg {
     }
     match input.arity {
         Arity::Flag => return argument.action(ArgAction::SetTrue),
-        Arity::List if input.is_positional => argument = argument.num_args(1..),
+        // A shell's pattern becomes several values.
+        Arity::List if input.is_positional || takes_pattern(&input) => {
+            argument = argument.num_args(1..);
+        }
         Arity::List => argument = argument.action(ArgAction::Append),
         Arity::One | Arity::Optional => {}
     }
@@ -157,6 +185,9 @@ fn argument(input: Input) -> Arg {
         true => format!("{},...", input.word),
         false => input.word.to_string(),
     };
+    if is_separated && input.takes.is_path() {
+        argument = argument.value_delimiter(',');
+    }
     argument = argument.value_name(word).allow_hyphen_values(!input.is_positional);
     match input.takes {
         Takes::Trace => argument.value_parser(stdin::trace_path()),

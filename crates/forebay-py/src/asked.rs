@@ -5,9 +5,12 @@ use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use forebay::progress::Told;
-use forebay::verb::{Answered, OpenTrace, Session, TraceInput, Verb, answer};
+use forebay::verb::{
+    Answered, LiveWork, OpenTrace, SecondInterruption, Session, TraceInput, Verb, answer,
+};
 use forebay_ask::{
     Arity, AskError, Face, Given, Input, Spelling, Takes, named, paragraphs, python_name, read,
     spelled,
@@ -201,7 +204,11 @@ fn call<V: Verb<Beyond: Yield> + Send>(
     for warning in warnings {
         warn(py, warning)?;
     }
-    V::Beyond::python(py, answered?)
+    let answered = answered?;
+    if let Some(failure) = &answered.failure {
+        warn(py, failure.clone())?;
+    }
+    V::Beyond::python(py, answered)
 }
 
 fn refused(error: &AskError) -> PyErr {
@@ -349,11 +356,15 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
     Ok(())
 }
 
-/// An entry of a dict as people write it: `key=value`, a tuple's values with colons between them.
+/// An entry of a dict as people write it: `key=value`, a tuple's values with colons between them. A value may be a path.
 fn pair(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Option<String> {
+    let part = |value: &Bound<'_, PyAny>| {
+        let path = || value.extract::<PathBuf>().ok()?.into_os_string().into_string().ok();
+        text(value).or_else(path)
+    };
     let parts = match value.cast::<PyTuple>() {
-        Ok(parts) => parts.iter().map(|part| text(&part)).collect::<Option<Vec<String>>>()?,
-        Err(_) => vec![text(value)?],
+        Ok(parts) => parts.iter().map(|one| part(&one)).collect::<Option<Vec<String>>>()?,
+        Err(_) => vec![part(value)?],
     };
     Some(format!("{}={}", text(key)?, parts.join(":")))
 }
@@ -402,5 +413,10 @@ impl Session for Heard<'_> {
         if !self.warnings.contains(&said) {
             self.warnings.push(said);
         }
+    }
+
+    fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {
+        let stop = AtomicBool::new(false);
+        self.signals.beside(&stop, || work(&stop, &mut |_, _| ()));
     }
 }

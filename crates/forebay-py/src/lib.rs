@@ -13,7 +13,6 @@ mod batches;
 mod error;
 mod given;
 mod listings;
-mod live;
 mod options;
 mod page;
 mod policy;
@@ -43,6 +42,8 @@ use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
 use forebay::simulate::SimulateAsk;
+use forebay_play::PlayAsk;
+use forebay_play::capture::CaptureAsk;
 use pyo3::prelude::*;
 
 /// Every declared verb, once for the functions and once for their stubs.
@@ -63,6 +64,7 @@ verbs! {
     BuyAsk,
     CacheAsk,
     CapacityAsk,
+    CaptureAsk,
     CompareAsk,
     ConsolidateAsk,
     ConvertAsk,
@@ -72,6 +74,7 @@ verbs! {
     DeviceValidateAsk,
     FitAsk,
     GenerateAsk,
+    PlayAsk,
     PowerAsk,
     SimulateAsk,
     SlaAsk,
@@ -88,8 +91,6 @@ mod _forebay {
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
     use super::listings::{devices, policies};
-    #[pymodule_export]
-    use super::live::{capture, play};
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]

@@ -102,7 +102,7 @@ impl Yield for Vec<Run> {
     const TYPE: &'static str = "Result";
 
     fn python(py: Python<'_>, answered: Answered<Vec<Run>>) -> PyResult<Py<PyAny>> {
-        let Answered { data, page, beyond: runs } = answered;
+        let Answered { data, page, beyond: runs, .. } = answered;
         let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
         let simulation = Simulation {
             answer: loads(py, &data.to_string())?.unbind(),

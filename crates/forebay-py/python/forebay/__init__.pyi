@@ -451,41 +451,6 @@ def devices(*names: _Path) -> list[dict[str, Any]]:
 def policies(*names: str) -> list[dict[str, Any]]:
     """Every policy that can be asked for, or those that are named, with their parameters."""
 
-def play(
-    trace: _Source,
-    *,
-    target: _Path | None = None,
-    map_volume: Mapping[str, _Path] | None = None,
-    volume: _Path | Sequence[_Path] | None = None,
-    emulate: _Path | None = None,
-    flash: _Path | None = None,
-    fail: str | Sequence[str] | None = None,
-    policy: str | None = None,
-    for_: str | None = None,
-    overwrite: bool = False,
-    driver: Literal["io_uring", "threads"] | None = None,
-    buffered: bool = False,
-    realtime: bool = False,
-    depth: int | None = None,
-    replay: _Replay = "open",
-    intensity: float = 1.0,
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Plays a trace in wall time, on files, devices or a device model."""
-
-def capture(
-    device: _Path,
-    output: _Path,
-    *,
-    for_: str,
-    to: Literal["parquet", "csv", "fio", "disksim", "blktrace"] | None = None,
-    via: Literal["any", "blktrace", "tracefs"] = "any",
-) -> dict[str, Any]:
-    """Captures what reaches a block device, as a trace."""
-
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
 
 def plan_buy(
