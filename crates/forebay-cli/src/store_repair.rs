@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_show::plural::{counted, verb};
+use forebay_show::quantities::bytes;
 use forebay_store::{
     Checked, Config, Disks, Finding, Key, Loss, PutSpan, Spare, Store, StoreError, Trouble,
     is_among, look,
@@ -11,7 +12,6 @@ use forebay_store::{
 
 use crate::output;
 use crate::progress::Progress;
-use crate::volume::size;
 
 /// Read every byte of a store and say what is damaged; nothing is written
 ///
@@ -126,7 +126,7 @@ impl Repairing {
                 counted(segments, "segment"),
                 verb(segments, "was", "were"),
                 counted(repaired.records, "record"),
-                size(repaired.bytes),
+                bytes(repaired.bytes as f64),
             ),
         };
         if !repaired.losses.is_empty() {
@@ -145,7 +145,7 @@ fn told(checked: &Checked, what: &str) -> String {
         "{} in {} ({})",
         counted(checked.records, "record"),
         counted(checked.segments, "segment"),
-        size(checked.bytes)
+        bytes(checked.bytes as f64)
     );
     match checked.losses.is_empty() {
         true => format!("All is as it was written: {all}.\n"),

@@ -25,7 +25,6 @@ use serde::Serialize;
 use crate::interrupt;
 use crate::options::duration;
 use crate::output::{self, Format};
-use crate::volume::size;
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
 ///
@@ -220,7 +219,7 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
         ];
         cells.extend(one.drive.into_iter().flat_map(|drive| {
             let state = if drive.is_present { "used" } else { "missing" };
-            [size(drive.free_bytes), state.into()]
+            [quantities::bytes(drive.free_bytes as f64), state.into()]
         }));
         table.add_row(row(name, cells));
     }

@@ -86,6 +86,10 @@ impl Session for Watched {
         self.bar.say(format!("{} {}: {requests} requests", self.doing, file.display()))
     }
 
+    fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
+        self.bar.report(doing, done_share)
+    }
+
     fn warn(&mut self, subject: &Path, sentence: &str) {
         let sentence = spelled(sentence, Spelling::Command);
         say_once(subject, std::slice::from_ref(&sentence));
@@ -96,10 +100,7 @@ impl Session for Watched {
         let bar = &self.bar;
         interrupt::shortens(second, |stop| {
             work(stop, &mut |doing, done_share| {
-                let _ = match done_share {
-                    Some(done_share) => bar.tell(&Told { doing, done_share }),
-                    None => bar.say(doing),
-                };
+                let _ = bar.report(doing, done_share);
             });
         });
     }

@@ -54,6 +54,7 @@ impl From<Error> for forebay::Error {
         };
         match error {
             Error::Verb(error) => error,
+            Error::Volume(forebay_volume::Error::Stopped) => forebay::Error::Stopped,
             error => forebay::Error::Live { message: error.to_string(), is_input, system },
         }
     }

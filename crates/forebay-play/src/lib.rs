@@ -1,5 +1,5 @@
 //! The verbs that run on the machine itself: `play`, which plays a trace through a policy in wall time on real files and
-//! devices or on an emulated device, and [`capture`](mod@capture).
+//! devices or on an emulated device; [`capture`](mod@capture); and those that look after a [`volume`].
 //!
 //! The policy, the workload and the statistics are the simulator's; only the driver differs
 //! ([`forebay_live::run`]). Every result is measured, and says on what, how, and how late requests
@@ -17,6 +17,7 @@ mod result;
 mod targets;
 mod verb;
 mod verdict;
+pub mod volume;
 mod watch;
 
 use std::ops::ControlFlow;

@@ -404,6 +404,10 @@ impl Session for Heard<'_> {
         self.signals.go_on()
     }
 
+    fn report(&mut self, _: String, _: Option<f64>) -> ControlFlow<()> {
+        self.signals.go_on()
+    }
+
     fn warn(&mut self, subject: &Path, sentence: &str) {
         let said = spelled(sentence, Spelling::Python);
         let said = match subject.as_os_str().is_empty() {

@@ -44,6 +44,9 @@ use forebay::plan::sla::SlaAsk;
 use forebay::simulate::SimulateAsk;
 use forebay_play::PlayAsk;
 use forebay_play::capture::CaptureAsk;
+use forebay_play::volume::{
+    VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeReplaceAsk, VolumeStatusAsk,
+};
 use pyo3::prelude::*;
 
 /// Every declared verb, once for the functions and once for their stubs.
@@ -78,6 +81,11 @@ verbs! {
     PowerAsk,
     SimulateAsk,
     SlaAsk,
+    VolumeCheckAsk,
+    VolumeCreateAsk,
+    VolumeGrowAsk,
+    VolumeReplaceAsk,
+    VolumeStatusAsk,
 }
 
 /// Forebay's native half.

@@ -10,6 +10,7 @@ use forebay_live::{Opening, Target};
 use crate::error::Error;
 use crate::find::{Access, Found, found, is_of, lock};
 use crate::labels::{self, Labelled, Unlabelled};
+use crate::moved::untold;
 use crate::open::{look, opening};
 use crate::used::{holds, unreadable};
 
@@ -79,7 +80,7 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     let drives = (1..).zip(targets).collect();
     let (others, notes) = (Vec::new(), Vec::new());
     let found = Found { geometry, first: how.level, drives, others, notes, labels };
-    opening(array, found, None, &mut |_| ())?;
+    opening(array, found, None, &mut untold)?;
     for (path, bytes, label) in made {
         labels::write(&path, &Label { stage: DriveStage::Member, ..label }, bytes)?;
     }

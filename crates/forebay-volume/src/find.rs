@@ -322,7 +322,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{DRIVE_BYTES, content, empty, holds_all, made, volume};
-    use crate::{check, create, replace, status};
+    use crate::{check, create, replace, status, untold};
 
     fn write(path: &Path, at: u64, bytes: &[u8]) {
         File::options().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
@@ -434,7 +434,7 @@ mod tests {
     fn a_drive_that_lost_all_is_replaced_by_itself() {
         let zeros = |path: &Path| forebay_rig::holes(path, DRIVE_BYTES);
         let (_folder, drives, _) = harmed(zeros);
-        let opened = replace(&drives, &drives[2], false, &mut |_| ()).unwrap();
+        let opened = replace(&drives, &drives[2], false, &mut untold).unwrap();
         assert!(opened.missing().is_empty() && opened.others.is_empty(), "{opened:?}");
         holds_all(&drives);
     }
@@ -507,13 +507,13 @@ mod tests {
             assert_eq!((opened.format, opened.without_end_label.len()), (format, without));
             let labels = labels::read(&drives[0]).unwrap();
             assert_eq!((labels.is_worn, labels.label.version), (false, format));
-            let checked = check(&drives, 0, &mut |_| ()).unwrap();
+            let checked = check(&drives, 0, &mut untold).unwrap();
             let census = &checked.census;
             assert_eq!((census.lost_units, census.degraded_units), (0, 0));
             // One that just fits may take the place of another, with or without room for a label at its end.
             std::fs::remove_file(&drives[4]).unwrap();
             forebay_rig::holes(&drives[4], 6 << 20);
-            replace(&drives, &drives[4], false, &mut |_| ()).unwrap();
+            replace(&drives, &drives[4], false, &mut untold).unwrap();
             assert!(content(&drives) == expected);
             assert_eq!(status(&drives).unwrap().missing(), [] as [u8; 0]);
         }

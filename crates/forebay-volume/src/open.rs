@@ -15,7 +15,7 @@ use forebay_live::{LEN_MAX, Lanes, Target, run};
 use crate::error::Error;
 use crate::find::{Access, Found, NonMember, drives_in, find, found};
 use crate::joining::settle;
-use crate::moved::{Counting, Tell};
+use crate::moved::{Counting, Tell, untold};
 
 /// I/Os that a drive is given at a time.
 const DEPTH: u32 = 64;
@@ -197,7 +197,7 @@ pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
 /// Looks at the volume of these very drives; nothing is written, also where they are opened for writing.
 pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> {
     let found = found(drives, access)?;
-    opening(found.array().reading(), found, None, &mut |_| ())
+    opening(found.array().reading(), found, None, &mut untold)
 }
 
 /// Reads all there is of a volume, and mends what is wrong, at most so many bytes of data a second; 0 is
@@ -237,7 +237,11 @@ pub(crate) fn opening(
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
     let (mut once, told) = Once::of(Op::Open);
-    run(&mut policy, &mut *lanes, &mut once, &mut Counting::new(all_bytes, tell))?;
+    let mut counting = Counting::new(all_bytes, tell);
+    run(&mut policy, &mut *lanes, &mut once, &mut counting)?;
+    if counting.is_stopped() {
+        return Err(Error::Stopped);
+    }
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
     let too_small = policy.placement().drive_limit().map(|limit| opened.lacking(&geometry, &limit));

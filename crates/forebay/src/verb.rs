@@ -69,6 +69,14 @@ pub trait Session {
     /// Reports how many requests of `file` have been read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
 
+    /// Reports what the verb is doing, and the share that is done, if that is known.
+    fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
+        match done_share {
+            Some(done_share) => self.progress(&Told { doing, done_share }),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
     /// Warns about `subject`, or in general if `subject` is empty. A face shows the same warning only once.
     fn warn(&mut self, subject: &Path, sentence: &str);
 
