@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use clap::Args;
 use forebay::input::Input;
@@ -187,11 +186,6 @@ impl Replaying {
         }
         Ok(Setup { replay, intensity: self.intensity, map: self.map })
     }
-}
-
-/// As [`span`], for what is waited for.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    span(text).map(|length| Duration::from_nanos(length.0))
 }
 
 /// A path as an argument names it.

@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use forebay::progress::Told;
 use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
-use forebay_ask::{Arity, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
+use forebay_ask::{Arity, Ask, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
 use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
@@ -109,26 +109,79 @@ impl Session for Watched {
 const FORMAT: &str = "format";
 const EXPLAIN: &str = "explain";
 
-impl<V: Verb> Args for Asked<V> {
+/// The inputs of an [`Ask`] as arguments, for commands that print answers of their own.
+pub(crate) struct Arguments<A>(pub(crate) A);
+
+impl<A: Ask> Args for Arguments<A> {
     fn augment_args(command: Command) -> Command {
-        let about = forebay_ask::paragraphs(V::ABOUT);
+        let about = forebay_ask::paragraphs(A::ABOUT);
         let command = match about.as_slice() {
             [line] => command.about(line.clone()),
             [line, ..] => command.about(line.clone()).long_about(about.join("\n\n")),
             [] => command,
         };
-        let inputs = V::inputs().into_iter().filter(|input| input.face != Face::Python);
+        let inputs = A::inputs().into_iter().filter(|input| input.face != Face::Python);
+        command.args(inputs.map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<A: Ask> FromArgMatches for Arguments<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        read(&given(&A::inputs(), matches)).map(Arguments).map_err(|error| refused(&error))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The inputs of an [`Ask`], and how to print the answer.
+pub(crate) struct Formatted<A> {
+    pub(crate) ask: A,
+    pub(crate) format: Format,
+}
+
+impl<A: Ask> Args for Formatted<A> {
+    fn augment_args(command: Command) -> Command {
         let format = Arg::new(FORMAT)
             .long(FORMAT)
             .value_name("FORMAT")
             .default_value("table")
             .value_parser(clap::builder::EnumValueParser::<Format>::new())
             .help("How to print the answer");
+        Arguments::<A>::augment_args(command).arg(format)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<A: Ask> FromArgMatches for Formatted<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let Arguments(ask) = Arguments::from_arg_matches(matches)?;
+        let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
+        Ok(Formatted { ask, format })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<V: Verb> Args for Asked<V> {
+    fn augment_args(command: Command) -> Command {
         let explain = Arg::new(EXPLAIN)
             .long(EXPLAIN)
             .action(ArgAction::SetTrue)
             .help("Print everything that the report shows, not just the first screen");
-        command.args(inputs.map(argument)).arg(format).arg(explain)
+        Formatted::<V>::augment_args(command).arg(explain)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -189,7 +242,9 @@ fn argument(input: Input) -> Arg {
     if is_separated && input.takes.is_path() {
         argument = argument.value_delimiter(',');
     }
-    argument = argument.value_name(word).allow_hyphen_values(!input.is_positional);
+    // The values of a pattern end where the next option begins.
+    let may_begin_with_hyphen = !input.is_positional && !takes_pattern(&input);
+    argument = argument.value_name(word).allow_hyphen_values(may_begin_with_hyphen);
     match input.takes {
         Takes::Trace => argument.value_parser(stdin::trace_path()),
         takes if takes.is_path() => argument.value_parser(clap::value_parser!(PathBuf)),
@@ -199,8 +254,7 @@ fn argument(input: Input) -> Arg {
 
 impl<V: Verb> FromArgMatches for Asked<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let ask = read(&given(&V::inputs(), matches)).map_err(|error| refused(&error))?;
-        let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
+        let Formatted { ask, format } = Formatted::from_arg_matches(matches)?;
         Ok(Asked { ask, format, is_explained: matches.get_flag(EXPLAIN) })
     }
 
