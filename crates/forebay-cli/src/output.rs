@@ -69,9 +69,9 @@ pub(crate) fn with_cautions(answer: &str, all: &[String]) -> String {
 
 /// Says something on standard error: wrapped where somebody reads it, else in one line.
 ///
-/// Where it cannot be written there is nobody to tell.
+/// Names of inputs are written as options. Where the text cannot be written there is nobody to tell.
 pub(crate) fn tell(text: &str) {
-    let line = format!("forebay: {text}");
+    let line = format!("forebay: {}", spelled(text, Spelling::Command));
     let line = harmless(&line);
     let _ = match io::stderr().is_terminal() {
         true => writeln!(io::stderr(), "{}", wrapped(&line)),

@@ -1,6 +1,5 @@
 //! `forebay serve`.
 
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -14,6 +13,7 @@ use forebay_live::Driver;
 use forebay_serve::{Address, Back, Config, On, Server, address, file};
 
 use crate::interrupt;
+use crate::output::tell;
 
 forebay_ask::ask! {
     /// Serve files, block devices and volumes over the network (NBD), with a policy in the path
@@ -65,11 +65,6 @@ impl Value for Loopback {
 
 /// How often it looks whether it is to stop.
 const TICK: Duration = Duration::from_millis(50);
-
-/// Says something, and goes on where nobody is left to listen.
-fn tell(what: &str) {
-    let _ = writeln!(io::stderr(), "forebay: {what}");
-}
 
 impl ServeAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use forebay_ask::named;
 use rustix::fs::{
     FallocateFlags, FlockOperation, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor,
 };
@@ -298,7 +299,8 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<Kind, String> {
             _ => "is there already and the trace has writes",
         };
         return Err(format!(
-            "{what}, which destroy what it holds; name a new file, or say --overwrite if that is meant"
+            "{what}, which destroy what it holds; name a new file, or say {} if that is meant",
+            named("overwrite=true")
         ));
     }
     Ok(kind)
@@ -319,7 +321,8 @@ fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String>
         let _ = fs::remove_file(path);
         format!(
             "cannot make it {len} bytes long, as far as the trace reaches: {error}; \
-                 make one yourself and use --map scale"
+                 make one yourself and use {}",
+            named("map=scale")
         )
     };
     let file = OpenOptions::new().write(true).create_new(true).open(path);
@@ -411,7 +414,8 @@ fn aligned(block: u32) -> Result<u32, String> {
     }
     Err(format!(
         "has logical blocks of {block} bytes, expected a power of two up to {ALIGN}; go through the \
-         page cache (--buffered)"
+         page cache ({})",
+        named("buffered=true")
     ))
 }
 
@@ -474,7 +478,7 @@ mod tests {
         for block in [0, 1536, 8192, 65_536] {
             let said = aligned(block).unwrap_err();
             assert!(
-                said.contains(&format!("{block} bytes")) && said.contains("--buffered"),
+                said.contains(&format!("{block} bytes")) && said.contains("buffered"),
                 "{said}"
             );
         }

@@ -293,7 +293,7 @@ fn a_device_that_fails_is_counted() {
             return skipped("a loop device needs root and losetup");
         };
         let error = Target::open(&device.0, opening(true, false)).unwrap_err().to_string();
-        assert!(error.contains("block device") && error.contains("--overwrite"), "{error}");
+        assert!(error.contains("block device") && error.contains("overwrite"), "{error}");
         let target = Target::open(&device.0, opening(true, true)).unwrap();
         assert_eq!((target.kind(), target.capacity_bytes()), (Kind::BlockDevice, 4 * MIB));
         // The second half of the medium is gone.

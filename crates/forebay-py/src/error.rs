@@ -99,7 +99,7 @@ pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
 
 /// The exception for a store that cannot be had.
 pub(crate) fn of_store(error: StoreError) -> PyErr {
-    let text = error.to_string();
+    let text = spelled(&error.to_string(), Spelling::Python);
     match error {
         StoreError::File { source, .. } | StoreError::Driver(source) => {
             refused(source.kind(), text)

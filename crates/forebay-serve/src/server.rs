@@ -494,7 +494,7 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
         }
         (Op::Open, Fault::Media) => {
             "it could not be opened: what says where data are is damaged, cannot be read, or is older than the disk's mark \
-             says (docs/placement-log.md says what --force does)"
+             says (docs/placement-log.md says what can be done)"
         }
         (_, Fault::Full) => {
             return Err(Error::Disks(

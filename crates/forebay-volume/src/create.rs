@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use forebay_ask::named;
 use forebay_core::stack::array::{Array, DriveStage, Geometry, Kind, Label, Level, Update};
 use forebay_live::{Opening, Target};
 
@@ -187,7 +188,7 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
         return Ok(());
     }
     let refused = |what: String| Error::drive(path, what);
-    let destroys = "; --overwrite destroys what it holds";
+    let destroys = format!("; {} destroys what it holds", named("overwrite=true"));
     let labels = labels::read(path);
     if let Err(Unlabelled { why, is_unknown: true, .. }) = &labels {
         return Err(refused(format!("{why}{destroys}")));

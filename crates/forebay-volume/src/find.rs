@@ -532,7 +532,7 @@ mod tests {
             let expected = format!("is a drive of a volume of format {version}, made by an older");
             assert!(said.contains(&expected), "{said}");
             let said = create(&[path], made(Level::RAID6)).unwrap_err().to_string();
-            assert!(said.contains(&expected) && said.contains("--overwrite"), "{said}");
+            assert!(said.contains(&expected) && said.contains("overwrite"), "{said}");
         }
     }
 

@@ -9,6 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_ask::named;
 use forebay_core::stack::array::{Census, DriveStage, Label};
 
 use crate::create::refuse_used;
@@ -63,8 +64,9 @@ impl Newcomer {
             _ if is_copy => Err(Error::drive(
                 path,
                 format!(
-                    "is drive {drive} of volume {:016x} already, or a copy of it; --overwrite destroys what it holds",
-                    volume.geometry.volume
+                    "is drive {drive} of volume {:016x} already, or a copy of it; {} destroys what it holds",
+                    volume.geometry.volume,
+                    named("overwrite=true")
                 ),
             )),
             _ if census.members.contains(&drive) => newcomer(Standing::Member(drive)),
@@ -74,8 +76,9 @@ impl Newcomer {
             _ => Err(Error::drive(
                 path,
                 format!(
-                    "was drive {drive} of the volume until another took its place; --overwrite makes it a new \
-                     drive, and destroys what it holds"
+                    "was drive {drive} of the volume until another took its place; {} makes it a new drive, and \
+                     destroys what it holds",
+                    named("overwrite=true")
                 ),
             )),
         }

@@ -138,7 +138,7 @@ mod tests {
                 let said = said.unwrap_err().to_string();
                 let is_member =
                     labels::read(path).is_ok_and(|it| it.label.stage == DriveStage::Member);
-                assert!(is_member || !said.contains("--overwrite"), "write {write}: {said}");
+                assert!(is_member || !said.contains("overwrite"), "write {write}: {said}");
             }
             let opened = verb().unwrap_or_else(|error| panic!("write {write}: {error}"));
             assert!(opened.others.is_empty() && opened.joining.is_empty(), "{opened:?}");

@@ -261,6 +261,6 @@ mod tests {
         }
         file.write_all_at(b"x", 8192).unwrap();
         let said = refuse_used(&path, false).unwrap_err().to_string();
-        assert!(said.contains("holds data (at byte 8192); --overwrite"), "{said}");
+        assert!(said.contains("holds data (at byte 8192); \u{1}overwrite"), "{said}");
     }
 }
