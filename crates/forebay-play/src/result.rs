@@ -8,7 +8,7 @@ use forebay::replayed::Replay;
 use forebay::statistics::Figures;
 use forebay_core::contract::policy::Figure;
 use forebay_core::{Device, Nanos, WriteBack};
-use forebay_live::{CpuTime, Kind};
+use forebay_live::{CpuTime, TargetKind};
 use serde::Serialize;
 
 use crate::on::LiveLanes;
@@ -195,9 +195,9 @@ impl Played<'_> {
                     None => self.names.get(lane).cloned().unwrap_or_default(),
                 },
                 kind: match target.map(|target| target.kind()) {
-                    Some(Kind::File) => "file",
-                    Some(Kind::Created) => "created file",
-                    Some(Kind::BlockDevice) => "block device",
+                    Some(TargetKind::File) => "file",
+                    Some(TargetKind::Created) => "created file",
+                    Some(TargetKind::BlockDevice) => "block device",
                     None => "emulated device",
                 },
                 role: if lane < self.disks { "disk" } else { "flash" },

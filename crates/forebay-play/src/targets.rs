@@ -6,7 +6,7 @@ use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
 use forebay_ask::named;
 use forebay_core::Lane;
-use forebay_live::{Kind, Opening, Target};
+use forebay_live::{Opening, Target, TargetKind};
 use forebay_show::quantities::bytes;
 
 use crate::Plan;
@@ -61,13 +61,15 @@ pub(super) fn open(
         }
     }
     if input.description.reads > 0 {
-        targets.iter_mut().filter(|target| target.kind() == Kind::Created).for_each(|target| {
-            target.note(format!(
+        targets.iter_mut().filter(|target| target.kind() == TargetKind::Created).for_each(
+            |target| {
+                target.note(format!(
                 "it was created, {} long as far as the trace reaches, and holds nothing: reads of \
                  never-written areas do not measure the disk",
                 bytes(target.capacity_bytes() as f64)
             ));
-        });
+            },
+        );
     }
     let flash = flash.and_then(|_| targets.pop());
     let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes()).collect();

@@ -31,7 +31,7 @@ use crate::lanes::Lanes;
 use crate::listen::{Door, Listening};
 use crate::outputs::{self, Beside};
 use crate::paired::Paired;
-use crate::record::{Asked, Issued};
+use crate::record::{ClientTrace, Issued};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
 
@@ -429,7 +429,7 @@ fn drive<L: Wired>(
     let mut journal = Journal::new(&back.name, &disks, inbound.says.clone())
         .telling_answers(!policies.answers_when_done(&back.policy));
     let files = [
-        ("trace", asked.as_mut().and_then(Asked::fails)),
+        ("trace", asked.as_mut().and_then(ClientTrace::fails)),
         ("trace_issued", issued.as_mut().and_then(Issued::fails)),
     ];
     for (key, fails) in files.into_iter().filter_map(|(key, fails)| Some((key, fails?))) {

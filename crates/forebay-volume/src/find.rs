@@ -14,7 +14,7 @@ use crate::labels::{self, Labelled, Unlabelled};
 
 /// A volume's drives, opened.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundVolume {
     /// Its sizes.
     pub geometry: Geometry,
     /// The level of units that are written for the first time.
@@ -100,7 +100,7 @@ pub fn is_drive(path: &Path) -> Result<bool, Error> {
 /// # Errors
 /// [`Error`] says that there are too few, or names the drive that is there twice, in use, or of a second volume
 /// that is as complete.
-pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
+pub fn find(paths: &[PathBuf], writes: bool) -> Result<FoundVolume, Error> {
     let access = if writes { Access::WRITE } else { Access::READ };
     let mut found = found(&drives_in(paths)?, access)?;
     if writes {
@@ -113,14 +113,14 @@ pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
 ///
 /// # Errors
 /// As [`find`].
-pub fn find_cached(paths: &[PathBuf]) -> Result<Found, Error> {
+pub fn find_cached(paths: &[PathBuf]) -> Result<FoundVolume, Error> {
     let mut found = found(&drives_in(paths)?, Access { writes: true, direct: false })?;
     found.mend_labels();
     Ok(found)
 }
 
 /// The same of these very drives; labels stay as they are.
-pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> {
+pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, Error> {
     if drives.is_empty() {
         return Err(Error::Volume("no drives are named; expected those of a volume".into()));
     }
@@ -142,7 +142,7 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> 
     for other in others.iter_mut().filter(|other| other.is_nobodys) {
         other.has_records = labels::has_records(&other.path, geometry.volume);
     }
-    let mut found = Found {
+    let mut found = FoundVolume {
         geometry,
         first,
         drives: Vec::new(),
@@ -228,7 +228,7 @@ fn none(others: &[NonMember]) -> Error {
     Error::drive(path, what.unwrap_or_else(expected))
 }
 
-impl Found {
+impl FoundVolume {
     /// Opens one more drive, which is missing if it cannot be.
     fn take(&mut self, path: &Path, labels: Labelled, access: Access) -> Result<(), Error> {
         let number = labels.label.drive;

@@ -14,7 +14,7 @@ use forebay_core::stack::array::{Census, DriveStage, Label};
 
 use crate::create::refuse_used;
 use crate::error::Error;
-use crate::find::{Access, Found, Opened as Unopened, is_of, opened};
+use crate::find::{Access, FoundVolume, Opened as Unopened, is_of, opened};
 use crate::labels::{self, Labelled};
 
 /// The highest number of a drive.
@@ -90,7 +90,11 @@ impl Newcomer {
 }
 
 /// Adds to a volume's drives those that no record names yet.
-pub(crate) fn join(found: &mut Found, new: &[Newcomer], census: &Census) -> Result<(), Error> {
+pub(crate) fn join(
+    found: &mut FoundVolume,
+    new: &[Newcomer],
+    census: &Census,
+) -> Result<(), Error> {
     let new: Vec<&Newcomer> = new.iter().filter(|it| !it.is_member()).collect();
     let mut targets = Vec::new();
     for Newcomer { path, .. } in &new {
@@ -109,7 +113,7 @@ pub(crate) fn join(found: &mut Found, new: &[Newcomer], census: &Census) -> Resu
     Ok(())
 }
 
-impl Found {
+impl FoundVolume {
     /// Labels for drives that join, whose numbers those of the volume's drives know from now on.
     fn numbered(&mut self, new: &[&Newcomer], census: &Census) -> Result<Vec<Label>, Error> {
         let known = self.labels.iter().flat_map(|it| [it.label.drive, it.label.given]);

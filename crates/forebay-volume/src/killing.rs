@@ -103,11 +103,11 @@ mod tests {
     use crate::{Error, check, create, grow, labels, replace, status, untold};
 
     /// Drives as they were, to be as they were again.
-    struct Kept(Vec<(PathBuf, Vec<u8>)>);
+    struct SavedDrives(Vec<(PathBuf, Vec<u8>)>);
 
-    impl Kept {
-        fn of(drives: &[PathBuf]) -> Kept {
-            Kept(drives.iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect())
+    impl SavedDrives {
+        fn of(drives: &[PathBuf]) -> SavedDrives {
+            SavedDrives(drives.iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect())
         }
         fn again(&self) {
             self.0.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
@@ -122,7 +122,7 @@ mod tests {
         mut verb: impl FnMut() -> Result<Opened, Error>,
     ) {
         let all = [drives, new].concat();
-        let kept = Kept::of(&all);
+        let kept = SavedDrives::of(&all);
         let (opened, count) = writes_of(&mut verb);
         assert_eq!(opened.unwrap().already, [] as [PathBuf; 0]);
         assert_eq!(verb().unwrap().already, new, "it is done already");
@@ -159,7 +159,7 @@ mod tests {
         let drives: Vec<PathBuf> =
             (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();
         let making = || create(&drives, made(Level::RAID6));
-        let kept = Kept::of(&drives);
+        let kept = SavedDrives::of(&drives);
         let (_, count) = writes_of(making);
         for write in 0..count {
             kept.again();

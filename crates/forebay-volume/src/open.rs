@@ -13,7 +13,7 @@ use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError,
 use forebay_live::{LEN_MAX, Lanes, Target, run};
 
 use crate::error::Error;
-use crate::find::{Access, Found, NonMember, drives_in, find, found};
+use crate::find::{Access, FoundVolume, NonMember, drives_in, find, found};
 use crate::joining::settle;
 use crate::moved::{Counting, Tell, untold};
 
@@ -155,7 +155,7 @@ impl Shape {
     }
 }
 
-impl Found {
+impl FoundVolume {
     /// What is to be known of them once drives are handed to a driver.
     pub fn shape(&self) -> Shape {
         let drives = self.drives.iter().zip(&self.labels);
@@ -213,7 +213,7 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
     let array = checked(found.array());
     let opened = match opening(array, found, Some(all), tell) {
         Err(Error::Full(_)) => {
-            let found = Found { notes, ..find(paths, false)? };
+            let found = FoundVolume { notes, ..find(paths, false)? };
             let opened = opening(checked(found.array().reading()), found, Some(all), tell)?;
             return Ok(Opened { lacked_room: true, ..opened });
         }
@@ -227,7 +227,7 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
 /// Opens `array` on its drives, and nothing else; tells what is moved, of so many bytes if that is known.
 pub(crate) fn opening(
     array: Array,
-    found: Found,
+    found: FoundVolume,
     all_bytes: Option<u64>,
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
@@ -295,7 +295,7 @@ struct Before {
 }
 
 impl Before {
-    fn of(found: &Found) -> Before {
+    fn of(found: &FoundVolume) -> Before {
         let drives = found.drives.iter().zip(&found.labels);
         let without = drives
             .clone()
