@@ -526,6 +526,17 @@ def plan_capacity(
 ) -> dict[str, Any]:
     """Find the smallest capacity that answers a share of the requests within a time."""
 
+def capture(
+    device: _Path,
+    output: _Path,
+    *,
+    for_: str,
+    to: str | None = None,
+    via: Literal["any", "blktrace", "tracefs"] = "any",
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Capture the requests that reach a block device as a trace."""
+
 def compare(
     a: _Source,
     b: _Source,
@@ -660,6 +671,34 @@ def generate(
 ) -> dict[str, Any]:
     """Generate a trace from a model: a twin of the trace that the model was fitted to."""
 
+def play(
+    trace: _Source,
+    *,
+    target: _Path | None = None,
+    map_volume: str | Mapping[str, _Path] | Sequence[str | Mapping[str, _Path]] | None = None,
+    volume: _Path | Sequence[_Path] | None = None,
+    emulate: _Path | None = None,
+    flash: _Path | None = None,
+    fail: str | Sequence[str] | None = None,
+    policy: str | None = None,
+    for_: str | None = None,
+    overwrite: bool = False,
+    driver: Literal["io_uring", "threads"] | None = None,
+    buffered: bool = False,
+    realtime: bool = False,
+    depth: int | None = None,
+    replay: Literal["open", "closed", "dependent"] = "open",
+    intensity: float = 1,
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Play a trace on real files and devices, or on an emulated one, in wall time."""
+
 def plan_power(
     traces: _Source | Sequence[_Source],
     *,
@@ -721,3 +760,48 @@ def plan_sla(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and 99 % within 50 ms."""
+
+def volume_check(
+    drives: _Path | Sequence[_Path],
+    *,
+    rate: int | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Read everything on a volume, with all copies and parities, and repair what is wrong."""
+
+def volume_create(
+    drives: _Path | Sequence[_Path] | None = None,
+    *,
+    ssd: _Path | Sequence[_Path] | None = None,
+    level: Literal["raid0", "raid5", "raid6", "raid10", "raid10x3", "raid10x4"] = "raid6",
+    chunk_kib: int = 64,
+    chunks: int = 4,
+    overwrite: bool = False,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Make a volume of drives."""
+
+def volume_grow(
+    drives: _Path | Sequence[_Path],
+    *,
+    with_: _Path | Sequence[_Path] | None = None,
+    ssd: bool = False,
+    overwrite: bool = False,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Make a volume larger, with more drives or with drives that have become larger."""
+
+def volume_replace(
+    drives: _Path | Sequence[_Path],
+    *,
+    with_: _Path,
+    overwrite: bool = False,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Put a new drive in the place of a missing one, and restore its data."""
+
+def volume_status(
+    drives: _Path | Sequence[_Path],
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Show the state of a volume, and write nothing."""
