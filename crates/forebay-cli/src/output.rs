@@ -178,12 +178,10 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// 2 for what the user can mend (options, files that are read), 1 for anything else.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     let of_verb = error.downcast_ref::<forebay::Error>();
-    let of_volume = error.downcast_ref::<forebay_volume::Error>();
     let of_store = error.downcast_ref::<forebay_store::StoreError>();
     let of_serve = error.downcast_ref::<forebay_serve::Error>();
     let input = of_serve.is_some_and(forebay_serve::Error::is_users)
         || of_store.is_some_and(forebay_store::StoreError::is_input)
-        || of_volume.is_some_and(forebay_volume::Error::is_input)
         || of_verb.is_some_and(forebay::Error::is_input)
         || error.downcast_ref::<forebay_trace::TraceError>().is_some()
         || error.downcast_ref::<forebay::devices::DevicesError>().is_some();

@@ -81,6 +81,11 @@ pub(crate) fn add<V: Verb<Beyond: Yield> + Send>(module: &Bound<'_, PyModule>) -
     module.add(name.as_str(), function)
 }
 
+/// Whether a verb reads a trace, which may be a table whose names a `Trace` has.
+fn takes_trace(inputs: &[Input]) -> bool {
+    inputs.iter().any(|input| input.takes == Takes::Trace)
+}
+
 /// The parameters of a signature, with their defaults.
 fn parameters(inputs: &[Input]) -> String {
     let mut all = Vec::new();
@@ -96,7 +101,9 @@ fn parameters(inputs: &[Input]) -> String {
             false => format!("{name}={}", default(input)),
         });
     }
-    all.push("names=None".to_string());
+    if takes_trace(inputs) {
+        all.push("names=None".to_string());
+    }
     all.join(", ")
 }
 
@@ -133,7 +140,9 @@ fn docstring<V: Verb<Beyond: Yield>>() -> String {
         }
         lines.push(format!("{}: {}.", python_name(input.name), spell(&said)));
     }
-    lines.push("names: a Trace whose stream and volume names a table uses.".into());
+    if takes_trace(&inputs::<V>()) {
+        lines.push("names: a Trace whose stream and volume names a table uses.".into());
+    }
     lines.push(String::new());
     let kind = V::Beyond::TYPE.split('[').next().unwrap_or_default();
     let verb = V::VERB;
@@ -180,7 +189,9 @@ pub(crate) fn stub<V: Verb<Beyond: Yield>>() -> String {
             false => format!("    {name}: {annotation} = {},", default(&input)),
         });
     }
-    lines.push("    names: Trace | None = None,".into());
+    if takes_trace(&inputs::<V>()) {
+        lines.push("    names: Trace | None = None,".into());
+    }
     lines.push(format!(") -> {}:", V::Beyond::TYPE));
     lines.push(format!(
         "    \"\"\"{}.\"\"\"",
@@ -235,7 +246,8 @@ fn collected(
         let name = inputs.iter().find(|input| python_name(input.name) == key);
         all.push((name.map_or(key, |input| input.name.to_string()), value));
     }
-    let names = all.iter().position(|(name, _)| name == "names").map(|at| all.remove(at).1);
+    let names = all.iter().position(|(name, _)| name == "names" && takes_trace(inputs));
+    let names = names.map(|at| all.remove(at).1);
     let names = names.filter(|names| !names.is_none());
     let names = names.as_ref().map(|names| names.cast::<Trace>()).transpose()?;
     let is_parsed = all.iter().any(|(name, value)| name == "from" && !value.is_none());

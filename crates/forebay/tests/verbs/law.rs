@@ -31,7 +31,7 @@ pub(crate) fn is_sound<B>(verb: &str, answered: &Answered<B>) {
 }
 
 /// The tables of a page, in order.
-fn tables(page: &Page) -> Vec<&Table> {
+pub(crate) fn tables(page: &Page) -> Vec<&Table> {
     let blocks = page.sections.iter().flat_map(|section| &section.blocks);
     blocks
         .filter_map(|block| match block {

@@ -19,7 +19,7 @@ use forebay_show::table::Table;
 use forebay_trace::unpack::Consumed;
 
 use crate::pages::walk::walk;
-use law::is_sound;
+use law::{is_sound, tables};
 
 /// Keeps what it is warned of.
 #[derive(Default)]
