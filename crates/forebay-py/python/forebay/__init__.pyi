@@ -533,7 +533,6 @@ def capture(
     for_: str,
     to: str | None = None,
     via: Literal["any", "blktrace", "tracefs"] = "any",
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Capture the requests that reach a block device as a trace."""
 
@@ -618,14 +617,12 @@ def device_fit(
     heads: int | None = None,
     name: str | None = None,
     kind: Literal["hdd", "ssd"] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
 
 def device_import(
     file: _Path,
     output: _Path | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
 
@@ -634,7 +631,6 @@ def device_validate(
     trace: _Path | Sequence[_Path],
     *,
     arrivals: str = "simulated",
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace."""
 
@@ -667,7 +663,6 @@ def generate(
     for_: str | None = None,
     intensity: float = 1,
     without: str | Sequence[str] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Generate a trace from a model: a twin of the trace that the model was fitted to."""
 
@@ -765,7 +760,6 @@ def volume_check(
     drives: _Path | Sequence[_Path],
     *,
     rate: int | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Read everything on a volume, with all copies and parities, and repair what is wrong."""
 
@@ -777,7 +771,6 @@ def volume_create(
     chunk_kib: int = 64,
     chunks: int = 4,
     overwrite: bool = False,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Make a volume of drives."""
 
@@ -787,7 +780,6 @@ def volume_grow(
     with_: _Path | Sequence[_Path] | None = None,
     ssd: bool = False,
     overwrite: bool = False,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Make a volume larger, with more drives or with drives that have become larger."""
 
@@ -796,12 +788,10 @@ def volume_replace(
     *,
     with_: _Path,
     overwrite: bool = False,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Put a new drive in the place of a missing one, and restore its data."""
 
 def volume_status(
     drives: _Path | Sequence[_Path],
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Show the state of a volume, and write nothing."""
