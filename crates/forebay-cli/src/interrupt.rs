@@ -2,24 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay::verb::SecondInterruption;
+
 static RUNNING: AtomicBool = AtomicBool::new(false);
 static PATIENT: AtomicBool = AtomicBool::new(false);
 static STOP: AtomicBool = AtomicBool::new(false);
 static LISTENS: AtomicBool = AtomicBool::new(false);
 static HUNG_UP: AtomicBool = AtomicBool::new(false);
 
-/// What a second interruption does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Second {
-    /// Nothing: what the work has changed has to be put back.
-    Waits,
-    /// Ends the process: the work may wait for a device that never answers.
-    Ends,
-}
-
 /// Does `work`, which ends soon after its argument is set.
-pub(crate) fn shortens<T>(second: Second, work: impl FnOnce(&'static AtomicBool) -> T) -> T {
-    PATIENT.store(second == Second::Waits, Ordering::Relaxed);
+pub(crate) fn shortens<T>(
+    second: SecondInterruption,
+    work: impl FnOnce(&'static AtomicBool) -> T,
+) -> T {
+    PATIENT.store(second == SecondInterruption::Waits, Ordering::Relaxed);
     RUNNING.store(true, Ordering::Relaxed);
     let done = work(&STOP);
     RUNNING.store(false, Ordering::Relaxed);

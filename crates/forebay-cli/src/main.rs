@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod array;
-mod capture;
 mod device;
 mod examples;
 mod help;
@@ -16,7 +15,6 @@ mod options;
 mod output;
 mod password;
 mod plan;
-mod play;
 mod progress;
 mod serve;
 mod setup;
@@ -60,10 +58,10 @@ enum Verb {
     Convert(verb::Asked<ConvertAsk>),
     Fit(verb::Asked<FitAsk>),
     Generate(verb::Asked<GenerateAsk>),
-    Capture(capture::Capture),
-    Play(play::Play),
-    Serve(serve::Serve),
-    Top(top::Top),
+    Capture(verb::Asked<forebay_play::capture::CaptureAsk>),
+    Play(Box<verb::Asked<forebay_play::PlayAsk>>),
+    Serve(Box<verb::Arguments<serve::ServeAsk>>),
+    Top(verb::Formatted<top::TopAsk>),
     Volume(volume::Volume),
     Store(store::Store),
     Array(array::Array),
@@ -88,7 +86,7 @@ impl Verb {
             Verb::Generate(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
-            Verb::Serve(verb) => verb.run(),
+            Verb::Serve(verb) => verb.0.run(),
             Verb::Top(verb) => verb.run(),
             Verb::Volume(verb) => verb.run(),
             Verb::Store(verb) => verb.run(),

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use clap::Args;
 use forebay::input::Input;
@@ -11,7 +10,6 @@ use forebay::layout::Map;
 use forebay::model::open::open_any;
 use forebay::simulate::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 pub(crate) use forebay_ask::positive_duration as span;
-use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
@@ -162,15 +160,5 @@ impl Replaying {
     }
 }
 
-/// As [`span`], for what is waited for.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    span(text).map(|length| Duration::from_nanos(length.0))
-}
-
 /// A path as an argument names it.
 pub(crate) type TracePath = PathBuf;
-
-/// A failure to be had.
-pub(crate) fn failure(text: &str) -> Result<Failure, String> {
-    Failure::parse(text).map_err(|error| error.0)
-}

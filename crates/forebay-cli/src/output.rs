@@ -31,9 +31,6 @@ pub(crate) const COLUMNS: usize = 100;
 /// Columns of a line of prose at most, however wide the terminal is.
 const PROSE_COLUMNS: usize = 120;
 
-/// Columns of a policy that stays in one line.
-const POLICY_COLUMNS: usize = 20;
-
 /// Columns of what goes to standard output.
 pub(crate) fn columns() -> usize {
     // The width is that of the terminal standard output is, and of none otherwise.
@@ -70,19 +67,11 @@ pub(crate) fn with_cautions(answer: &str, all: &[String]) -> String {
     if all.is_empty() { answer.to_string() } else { format!("{answer}\n\n{}", cautions(all)) }
 }
 
-/// A policy as the head of a column: one with many parameters has a line for each.
-pub(crate) fn in_lines(policy: &str) -> String {
-    match policy.chars().count() {
-        ..=POLICY_COLUMNS => policy.to_string(),
-        _ => policy.replace(':', ":\n"),
-    }
-}
-
 /// Says something on standard error: wrapped where somebody reads it, else in one line.
 ///
-/// Where it cannot be written there is nobody to tell.
+/// Names of inputs are written as options. Where the text cannot be written there is nobody to tell.
 pub(crate) fn tell(text: &str) {
-    let line = format!("forebay: {text}");
+    let line = format!("forebay: {}", spelled(text, Spelling::Command));
     let line = harmless(&line);
     let _ = match io::stderr().is_terminal() {
         true => writeln!(io::stderr(), "{}", wrapped(&line)),
@@ -189,15 +178,11 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// 2 for what the user can mend (options, files that are read), 1 for anything else.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     let of_verb = error.downcast_ref::<forebay::Error>();
-    let of_play = error.downcast_ref::<forebay_play::Error>();
-    let of_volume = error.downcast_ref::<forebay_volume::Error>();
     let of_store = error.downcast_ref::<forebay_store::StoreError>();
     let of_serve = error.downcast_ref::<forebay_serve::Error>();
     let input = of_serve.is_some_and(forebay_serve::Error::is_users)
         || of_store.is_some_and(forebay_store::StoreError::is_input)
-        || of_volume.is_some_and(forebay_volume::Error::is_input)
         || of_verb.is_some_and(forebay::Error::is_input)
-        || of_play.is_some_and(forebay_play::Error::is_input)
         || error.downcast_ref::<forebay_trace::TraceError>().is_some()
         || error.downcast_ref::<forebay::devices::DevicesError>().is_some();
     if input { 2 } else { 1 }
@@ -238,12 +223,6 @@ mod tests {
         let apart =
             anyhow::Error::new(std::io::Error::other("why")).context("what").context("when");
         assert_eq!(super::message(&apart), "when: what: why");
-    }
-
-    #[test]
-    fn a_policy_of_many_parameters_has_lines() {
-        assert_eq!(super::in_lines("cfq:quantum=8"), "cfq:quantum=8");
-        assert_eq!(super::in_lines("mq-deadline:queue=32:x=1"), "mq-deadline:\nqueue=32:\nx=1");
     }
 
     /// So that no verb's JSON lacks its version.

@@ -1,6 +1,5 @@
 //! Progress on standard error, and only when somebody is watching it.
 
-use forebay_show::quantities;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -58,18 +57,15 @@ impl Progress {
         ControlFlow::Continue(())
     }
 
-    /// So many bytes are moved for what is `doing`, of so many if that is known: how fast, and the time left.
-    pub(crate) fn moved(&self, doing: &str, bytes: u64, of: Option<u64>) -> ControlFlow<()> {
-        let bytes_per_s = bytes as f64 / self.bar.elapsed().as_secs_f64().max(1e-3);
-        let moved = quantities::bytes(bytes as f64);
-        let doing = format!("{doing}: {moved}, {}", quantities::rate(bytes_per_s));
-        self.within(doing, bytes as f64, of.map(|of| of as f64))
-    }
-
     /// So much is done of what is `doing`, of so much if that is known.
     pub(crate) fn within(&self, doing: String, done: f64, of: Option<f64>) -> ControlFlow<()> {
-        match of.filter(|of| *of > 0.0) {
-            Some(of) => self.tell(&Told { doing, done_share: (done / of).min(1.0) }),
+        self.report(doing, of.filter(|of| *of > 0.0).map(|of| (done / of).min(1.0)))
+    }
+
+    /// Shows what is being done, and the share that is done, if that is known.
+    pub(crate) fn report(&self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
+        match done_share {
+            Some(done_share) => self.tell(&Told { doing, done_share }),
             None => self.say(doing),
         }
     }

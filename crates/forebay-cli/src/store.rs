@@ -5,18 +5,21 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use forebay::verb::SecondInterruption;
+use forebay_ask::{Choice, Value, named};
 use forebay_show::plural::counted;
 use forebay_show::quantities::bytes;
 use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 
-use crate::interrupt::{self, Second};
+use crate::interrupt;
 use crate::output::{self, say};
 use crate::password::password;
 use crate::progress::Progress;
-use crate::store_bench::Benching;
-use crate::store_repair::{Checking, Repairing};
+use crate::store_bench::StoreBenchAsk;
+use crate::store_repair::{StoreCheckAsk, StoreRepairAsk};
 use crate::store_simulate::Simulating;
+use crate::verb::{Arguments, Formatted};
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
 ///
@@ -32,82 +35,105 @@ pub(crate) struct Store {
 
 #[derive(Subcommand)]
 enum What {
-    Create(Making),
-    Serve(Serving),
-    Check(Checking),
-    Repair(Repairing),
-    Bench(Benching),
+    Create(Arguments<StoreCreateAsk>),
+    Serve(Arguments<StoreServeAsk>),
+    Check(Arguments<StoreCheckAsk>),
+    Repair(Arguments<StoreRepairAsk>),
+    Bench(Box<Formatted<StoreBenchAsk>>),
     Simulate(Simulating),
 }
 
-/// Make a store on four disks or more: a folder of each, or block devices
-#[derive(Args)]
-struct Making {
-    /// The disks: folders, in which a file forebay.store is made, files that are not there yet, or devices
-    #[arg(value_name = "DIR|DEVICE", required = true)]
-    disks: Vec<PathBuf>,
-    /// MB to set aside on each disk; of a block device all there is
-    #[arg(long, value_name = "MB", default_value = "10000", value_parser = clap::value_parser!(u32).range(100..=1_000_000_000))]
-    mb: u32,
-    /// Destroy what is there
-    #[arg(long)]
-    overwrite: bool,
+forebay_ask::ask! {
+    /// Make a store on four disks or more: a folder of each, or block devices
+    pub(crate) struct StoreCreateAsk("store create") {
+        /// The disks: folders, in which a file forebay.store is made, files that do not exist yet, or devices
+        disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// MB to set aside on each disk; block devices are used completely
+        mb: u32 = "10000" [.word("MB").between(100.0, 1e9)],
+        /// Destroy the data on the disks
+        overwrite: bool,
+    }
 }
 
-/// Serve a store to clients of Redis: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH HELLO
-///
-/// A SET is durable when it is answered, but for --durability none. Values do not expire. Interrupted, it
-/// answers what was asked and ends; killed, it loses nothing that it acknowledged.
-#[derive(Args)]
-struct Serving {
-    /// The disks of the store, in any order
-    #[arg(value_name = "DIR|DEVICE", required = true)]
-    disks: Vec<PathBuf>,
-    /// One of the disks is missing: requests that need it fail, all others are served
-    #[arg(long)]
-    without_disk: bool,
-    /// Nothing is written: puts are refused, and disks need only be readable
-    #[arg(long)]
-    read_only: bool,
-    /// Where to listen; beyond loopback only with a password
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
-    listen: SocketAddr,
-    /// A file whose first line is the password that clients must give (AUTH)
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
-    /// Clients at a time
-    #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    connections: u32,
-    /// When a put is answered
-    #[arg(long, value_name = "WHEN", default_value = "media")]
-    durability: Durability,
-    /// Answer GET /metrics for Prometheus at this loopback address
-    #[arg(long, value_name = "ADDRESS")]
-    metrics: Option<SocketAddr>,
+forebay_ask::ask! {
+    /// Serve a store to clients of Redis: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH HELLO
+    ///
+    /// A SET is durable when it is answered, except with `durability` none. Values do not expire. If the server is
+    /// interrupted, it answers pending requests and ends; if it is killed, it loses nothing that it acknowledged.
+    pub(crate) struct StoreServeAsk("store serve") {
+        /// The disks of the store, in any order
+        disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// One of the disks is missing: requests that need it fail, all others are served
+        without_disk: bool,
+        /// Write nothing: puts are refused, and disks need only be readable
+        read_only: bool,
+        /// Where to listen; beyond loopback only with a password
+        listen: AddressInput = "127.0.0.1:6379",
+        /// A file whose first line is the password that clients must give (AUTH)
+        password_file: Option<PathBuf>,
+        /// Clients at a time
+        connections: u32 = "1024" [.word("COUNT").between(1.0, 100_000.0)],
+        /// When a put is answered
+        durability: Durability = "media",
+        /// Answer GET /metrics for Prometheus at this loopback address
+        metrics: Option<AddressInput>,
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Durability {
-    /// Once it is on the disk's media
+/// An IP address with a port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddressInput(SocketAddr);
+
+impl Value for AddressInput {
+    const WORD: &'static str = "ADDRESS";
+
+    fn parse(text: &str) -> Result<AddressInput, String> {
+        let wrong =
+            |_| format!("got '{text}', expected an IP address and a port, e.g. 127.0.0.1:6379");
+        text.parse().map(AddressInput).map_err(wrong)
+    }
+}
+
+/// When a put is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
     Media,
-    /// Once the system has taken it: a power cut loses what was answered last
     None,
+}
+
+impl Value for Durability {
+    const WORD: &'static str = "WHEN";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "media", about: "once it is on the disk's media" },
+        Choice {
+            name: "none",
+            about: "once the system has taken it: a power cut loses what was answered last",
+        },
+    ];
+
+    fn parse(text: &str) -> Result<Durability, String> {
+        match text {
+            "media" => Ok(Durability::Media),
+            "none" => Ok(Durability::None),
+            _ => Err(format!("got '{text}', expected media or none")),
+        }
+    }
 }
 
 impl Store {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
-            What::Create(making) => making.run(),
-            What::Serve(serving) => serving.run(),
-            What::Check(asked) => asked.run(),
-            What::Repair(asked) => asked.run(),
-            What::Bench(asked) => asked.run(),
+            What::Create(Arguments(ask)) => ask.run(),
+            What::Serve(Arguments(ask)) => ask.run(),
+            What::Check(Arguments(ask)) => ask.run(),
+            What::Repair(Arguments(ask)) => ask.run(),
+            What::Bench(bench) => bench.ask.run(bench.format),
             What::Simulate(asked) => asked.run(),
         }
     }
 }
 
-impl Making {
+impl StoreCreateAsk {
     fn run(self) -> anyhow::Result<()> {
         let _progress = Progress::new("making the store");
         let bytes_each = u64::from(self.mb) * 1_000_000;
@@ -124,7 +150,7 @@ impl Making {
     }
 }
 
-impl Serving {
+impl StoreServeAsk {
     fn run(self) -> anyhow::Result<()> {
         let password = self.password_file.map(|path| password(&path)).transpose()?;
         let (may_miss, read_only) = (self.without_disk, self.read_only);
@@ -145,17 +171,18 @@ impl Serving {
         }
         let connections_max = self.connections as usize;
         let limits = Limits { password, connections_max, ..Limits::default() };
-        let started = Server::start(store.clone(), self.listen, limits);
-        let mut server = match started.map_err(|error| refused("--listen", self.listen, &error)) {
+        let AddressInput(listen) = self.listen;
+        let started = Server::start(store.clone(), listen, limits);
+        let mut server = match started.map_err(|error| refused("listen", listen, &error)) {
             Ok(server) => server,
             Err(error) => {
                 store.close();
                 return Err(error.into());
             }
         };
-        let metrics = self.metrics.map(|address| {
+        let metrics = self.metrics.map(|AddressInput(address)| {
             let published = server.publish_metrics(address);
-            published.map_err(|error| refused("--metrics", address, &error))
+            published.map_err(|error| refused("metrics", address, &error))
         });
         let metrics = match metrics.transpose() {
             Ok(metrics) => metrics,
@@ -169,7 +196,7 @@ impl Serving {
         if let Some(address) = metrics {
             say!("metrics at http://{address}/metrics");
         }
-        interrupt::shortens(Second::Ends, |stop| {
+        interrupt::shortens(SecondInterruption::Ends, |stop| {
             while !stop.load(Ordering::Relaxed) && !store.is_closed() {
                 store.notices().iter().for_each(|notice| say!("{notice}"));
                 std::thread::sleep(Duration::from_millis(50));
@@ -185,6 +212,6 @@ impl Serving {
     }
 }
 
-fn refused(option: &str, address: SocketAddr, error: &std::io::Error) -> StoreError {
-    StoreError::Store(format!("{option} {address}: {error}"))
+fn refused(input: &str, address: SocketAddr, error: &std::io::Error) -> StoreError {
+    StoreError::Store(format!("{}: {error}", named(&format!("{input}={address}"))))
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
+use forebay_show::quantities::bytes;
 use forebay_store::{
     Checked, Config, Disks, Finding, Key, Loss, PutSpan, Spare, Store, StoreError, Trouble,
     is_among, look,
@@ -11,42 +12,37 @@ use forebay_store::{
 
 use crate::output;
 use crate::progress::Progress;
-use crate::volume::size;
 
-/// Read every byte of a store and say what is damaged; nothing is written
-///
-/// Every segment is read and checked against its sums, its order, its index and its filter, and the filter
-/// against its copy on another disk. The exit status is 1 if something cannot be read. The store must not be in
-/// use.
-#[derive(Args)]
-pub(crate) struct Checking {
-    /// The disks of the store, in any order
-    #[arg(value_name = "DIR|DEVICE", required = true)]
-    disks: Vec<PathBuf>,
-    /// One of the disks is missing: what it may decide counts as lost
-    #[arg(long)]
-    without_disk: bool,
+forebay_ask::ask! {
+    /// Read every byte of a store and list what is damaged; nothing is written
+    ///
+    /// Every segment is read and checked against its sums, its order, its index and its filter, and the filter
+    /// against its copy on another disk. The exit status is 1 if something cannot be read. The store must not be in
+    /// use.
+    pub(crate) struct StoreCheckAsk("store check") {
+        /// The disks of the store, in any order
+        disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// One of the disks is missing: what depends on it counts as lost
+        without_disk: bool,
+    }
 }
 
-/// Save what can still be read of damaged data, and give up the rest
-///
-/// Without --give-up it only says what would be lost, and the exit status is 1. Data that are given up no longer
-/// count: their keys have older values, or none. A missing disk is given up as a whole. --new makes another in its
-/// place; otherwise the store works only with --without-disk.
-#[derive(Args)]
-pub(crate) struct Repairing {
-    /// The disks of the store that are left, in any order
-    #[arg(value_name = "DIR|DEVICE", required = true)]
-    disks: Vec<PathBuf>,
-    /// Do it, instead of saying what would be lost
-    #[arg(long)]
-    give_up: bool,
-    /// A folder, a file that is not there yet or a device to take the place of the missing disk
-    #[arg(long, value_name = "DIR|DEVICE")]
-    new: Option<PathBuf>,
-    /// Destroy what --new holds
-    #[arg(long, requires = "new")]
-    overwrite: bool,
+forebay_ask::ask! {
+    /// Save what can still be read of damaged data, and give up the rest
+    ///
+    /// Without --give-up, only what would be lost is listed, and the exit status is 1. Data that are given up no longer
+    /// count: their keys have older values, or none. A missing disk is given up as a whole. --new makes another in its
+    /// place; otherwise the store works only with --without-disk.
+    pub(crate) struct StoreRepairAsk("store repair") {
+        /// The remaining disks of the store, in any order
+        disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// Do it, instead of listing what would be lost
+        give_up: bool,
+        /// A folder, a file that does not exist yet, or a device to take the place of the missing disk
+        new: Option<PathBuf> [.word("DIR|DEVICE")],
+        /// Destroy the data on the new disk
+        overwrite: bool [.requires("new")],
+    }
 }
 
 /// Opens a store that nobody else works on.
@@ -54,7 +50,7 @@ fn open(disks: Disks, read_only: bool) -> Result<Store, StoreError> {
     Store::open(disks, Config { read_only, merges: false, ..Config::default() })
 }
 
-impl Checking {
+impl StoreCheckAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let finding = Finding { may_miss: self.without_disk, read_only: true };
         let checked = check(&self.disks, finding)?;
@@ -83,18 +79,18 @@ fn ends(checked: &Checked) -> anyhow::Result<()> {
     anyhow::bail!("not all of the store can be read");
 }
 
-impl Repairing {
+impl StoreRepairAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let finding = Finding { may_miss: true, read_only: !self.give_up };
         let disks = look(&self.disks, finding)?;
         let missing = disks.missing.map(|disk| disks.layouts[disk]);
         if self.new.is_some() && missing.is_none() {
-            let what = "--new: got a store that has all its disks, expected one that lacks one";
-            return Err(StoreError::Store(what.into()).into());
+            let what = "got a store that has all its disks, expected one that lacks one";
+            return Err(StoreError::Store(format!("{}: {what}", named("new"))).into());
         }
         if let Some(new) = self.new.as_ref().filter(|new| is_among(new, &self.disks)) {
-            let what =
-                format!("--new {}: got a disk of the store, expected an empty one", new.display());
+            let new = named(&format!("new={}", new.display()));
+            let what = format!("{new}: got a disk of the store, expected an empty one");
             return Err(StoreError::Store(what).into());
         }
         if !self.give_up {
@@ -126,7 +122,7 @@ impl Repairing {
                 counted(segments, "segment"),
                 verb(segments, "was", "were"),
                 counted(repaired.records, "record"),
-                size(repaired.bytes),
+                bytes(repaired.bytes as f64),
             ),
         };
         if !repaired.losses.is_empty() {
@@ -145,7 +141,7 @@ fn told(checked: &Checked, what: &str) -> String {
         "{} in {} ({})",
         counted(checked.records, "record"),
         counted(checked.segments, "segment"),
-        size(checked.bytes)
+        bytes(checked.bytes as f64)
     );
     match checked.losses.is_empty() {
         true => format!("All is as it was written: {all}.\n"),

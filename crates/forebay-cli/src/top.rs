@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
 use forebay::names;
+use forebay::verb::SecondInterruption;
+use forebay_core::Nanos;
 use forebay_serve::ask;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
@@ -21,37 +22,29 @@ use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::{self, bound, millis, or_none, percent, rate, significant};
 use serde::Serialize;
 
-use crate::interrupt::{self, Second};
-use crate::options::duration;
+use crate::interrupt;
 use crate::output::{self, Format};
-use crate::volume::size;
+use crate::verb::Formatted;
 
-/// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
-///
-/// On a terminal it goes on until Ctrl-C; otherwise it looks twice, an interval apart, and prints what happened in
-/// between. Latencies are those of the last five to ten seconds.
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  forebay top /run/disk.sock\n  forebay top /run/disk.sock --once --format json"
-)]
-pub(crate) struct Top {
-    /// The socket that the server listens at (forebay serve --socket)
-    #[arg(value_name = "SOCKET")]
-    socket: PathBuf,
-    /// How often to look: 1s, 500ms
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
-    interval: Duration,
-    /// Print once, also on a terminal
-    #[arg(long)]
-    once: bool,
-    /// How to print it; JSON is printed once, with figures since the server started
-    #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+forebay_ask::ask! {
+    /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
+    ///
+    /// On a terminal the figures are shown until Ctrl-C. Otherwise the server is asked twice, an interval apart, and the
+    /// answer is what happened in between. Latencies are those of the last five to ten seconds. JSON and CSV are printed
+    /// once, with figures since the server started.
+    pub(crate) struct TopAsk("top") {
+        /// The socket that the server listens at (forebay serve --socket)
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// How often to ask the server: 1s, 500ms
+        interval: Nanos = "1s",
+        /// Print once, also on a terminal
+        once: bool,
+    }
 }
 
 /// Figures as JSON.
 #[derive(Serialize)]
-struct Told<'a> {
+struct TopAnswer<'a> {
     uptime_s: f64,
     backs: &'a [BackFigures],
 }
@@ -59,25 +52,26 @@ struct Told<'a> {
 /// How often it looks whether it is to stop.
 const TICK: Duration = Duration::from_millis(50);
 
-impl Top {
+impl Formatted<TopAsk> {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut before = ask(&self.socket)?;
+        let TopAsk { socket, interval, once } = self.ask;
+        let mut before = ask(&socket)?;
         if self.format != Format::Table {
             return output::print_data(
                 self.format,
-                &Told { uptime_s: before.uptime_s, backs: &before.backs },
+                &TopAnswer { uptime_s: before.uptime_s, backs: &before.backs },
             );
         }
-        let goes_on = io::stdout().is_terminal() && !self.once;
-        interrupt::shortens(Second::Ends, |stop| {
+        let goes_on = io::stdout().is_terminal() && !once;
+        interrupt::shortens(SecondInterruption::Ends, |stop| {
             while !stop.load(Ordering::Relaxed) {
-                let mut left = self.interval;
+                let mut left = Duration::from_nanos(interval.0);
                 while !left.is_zero() && !stop.load(Ordering::Relaxed) {
                     let step = left.min(TICK);
                     thread::sleep(step);
                     left -= step;
                 }
-                let now = ask(&self.socket)?;
+                let now = ask(&socket)?;
                 if goes_on {
                     output::clear()?;
                 }
@@ -219,7 +213,7 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
         ];
         cells.extend(one.drive.into_iter().flat_map(|drive| {
             let state = if drive.is_present { "used" } else { "missing" };
-            [size(drive.free_bytes), state.into()]
+            [quantities::bytes(drive.free_bytes as f64), state.into()]
         }));
         table.add_row(row(name, cells));
     }

@@ -9,11 +9,12 @@ use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use forebay::progress::Told;
-use forebay::verb::{Session, Verb, answer, in_place_of};
-use forebay_ask::{Arity, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
+use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
+use forebay_ask::{Arity, Ask, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
 use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
+use crate::interrupt;
 use crate::options::say_once;
 use crate::output::{self, Format, say};
 use crate::progress::Progress;
@@ -39,7 +40,7 @@ impl<V: Verb> Asked<V> {
             say!("report: {}{replaces}", path.display());
         }
         let report = report.map(|(path, _)| path);
-        match self.format {
+        let printed = match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answered.data),
             Format::Table => {
                 let extent = match self.is_explained {
@@ -52,7 +53,14 @@ impl<V: Verb> Asked<V> {
                 if !self.is_explained && answered.page.has_details() && io::stdout().is_terminal() {
                     parts.push(more(report.as_deref()));
                 }
-                Ok(output::print(&parts.join("\n\n"))?)
+                output::print(&parts.join("\n\n")).map_err(Into::into)
+            }
+        };
+        match answered.failure {
+            None => printed,
+            Some(failure) => {
+                output::though_unread(printed)?;
+                Err(anyhow::anyhow!(failure))
             }
         }
     }
@@ -89,41 +97,112 @@ impl Session for Watched {
         self.bar.say(format!("{} {}: {requests} requests", self.doing, file.display()))
     }
 
+    fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
+        self.bar.report(doing, done_share)
+    }
+
     fn warn(&mut self, subject: &Path, sentence: &str) {
         let sentence = spelled(sentence, Spelling::Command);
         say_once(subject, std::slice::from_ref(&sentence));
         self.warned.extend([format!("{}: {sentence}", subject.display()), sentence]);
+    }
+
+    fn shorten(&mut self, second: SecondInterruption, work: LiveWork<'_>) {
+        let bar = &self.bar;
+        interrupt::shortens(second, |stop| {
+            work(stop, &mut |doing, done_share| {
+                let _ = bar.report(doing, done_share);
+            });
+        });
     }
 }
 
 const FORMAT: &str = "format";
 const EXPLAIN: &str = "explain";
 
-impl<V: Verb> Args for Asked<V> {
+/// The inputs of an [`Ask`] as arguments, for commands that print answers of their own.
+pub(crate) struct Arguments<A>(pub(crate) A);
+
+impl<A: Ask> Args for Arguments<A> {
     fn augment_args(command: Command) -> Command {
-        let about = forebay_ask::paragraphs(V::ABOUT);
+        let about = forebay_ask::paragraphs(A::ABOUT);
         let command = match about.as_slice() {
             [line] => command.about(line.clone()),
             [line, ..] => command.about(line.clone()).long_about(about.join("\n\n")),
             [] => command,
         };
-        let inputs = V::inputs().into_iter().filter(|input| input.face != Face::Python);
+        let inputs = A::inputs().into_iter().filter(|input| input.face != Face::Python);
+        command.args(inputs.map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<A: Ask> FromArgMatches for Arguments<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        read(&given(&A::inputs(), matches)).map(Arguments).map_err(|error| refused(&error))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The inputs of an [`Ask`], and how to print the answer.
+pub(crate) struct Formatted<A> {
+    pub(crate) ask: A,
+    pub(crate) format: Format,
+}
+
+impl<A: Ask> Args for Formatted<A> {
+    fn augment_args(command: Command) -> Command {
         let format = Arg::new(FORMAT)
             .long(FORMAT)
             .value_name("FORMAT")
             .default_value("table")
             .value_parser(clap::builder::EnumValueParser::<Format>::new())
             .help("How to print the answer");
-        let explain = Arg::new(EXPLAIN)
-            .long(EXPLAIN)
-            .action(ArgAction::SetTrue)
-            .help("Print everything that the report shows, not just the first screen");
-        command.args(inputs.map(argument)).arg(format).arg(explain)
+        Arguments::<A>::augment_args(command).arg(format)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
+}
+
+impl<A: Ask> FromArgMatches for Formatted<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let Arguments(ask) = Arguments::from_arg_matches(matches)?;
+        let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
+        Ok(Formatted { ask, format })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<V: Verb> Args for Asked<V> {
+    fn augment_args(command: Command) -> Command {
+        let explain = Arg::new(EXPLAIN)
+            .long(EXPLAIN)
+            .action(ArgAction::SetTrue)
+            .help("Print everything that the report shows, not just the first screen");
+        Formatted::<V>::augment_args(command).arg(explain)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Whether an option takes several paths, none of them split at commas.
+fn takes_pattern(input: &Input) -> bool {
+    input.takes == Takes::Path && input.keeps_commas
 }
 
 /// `--kebab-case` of an input's name.
@@ -159,7 +238,10 @@ fn argument(input: Input) -> Arg {
     }
     match input.arity {
         Arity::Flag => return argument.action(ArgAction::SetTrue),
-        Arity::List if input.is_positional => argument = argument.num_args(1..),
+        // A shell's pattern becomes several values.
+        Arity::List if input.is_positional || takes_pattern(&input) => {
+            argument = argument.num_args(1..);
+        }
         Arity::List => argument = argument.action(ArgAction::Append),
         Arity::One | Arity::Optional => {}
     }
@@ -168,7 +250,12 @@ fn argument(input: Input) -> Arg {
         true => format!("{},...", input.word),
         false => input.word.to_string(),
     };
-    argument = argument.value_name(word).allow_hyphen_values(!input.is_positional);
+    if is_separated && input.takes.is_path() {
+        argument = argument.value_delimiter(',');
+    }
+    // The values of a pattern end where the next option begins.
+    let may_begin_with_hyphen = !input.is_positional && !takes_pattern(&input);
+    argument = argument.value_name(word).allow_hyphen_values(may_begin_with_hyphen);
     match input.takes {
         Takes::Trace => argument.value_parser(stdin::trace_path()),
         takes if takes.is_path() => argument.value_parser(clap::value_parser!(PathBuf)),
@@ -178,8 +265,7 @@ fn argument(input: Input) -> Arg {
 
 impl<V: Verb> FromArgMatches for Asked<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let ask = read(&given(&V::inputs(), matches)).map_err(|error| refused(&error))?;
-        let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
+        let Formatted { ask, format } = Formatted::from_arg_matches(matches)?;
         Ok(Asked { ask, format, is_explained: matches.get_flag(EXPLAIN) })
     }
 

@@ -135,6 +135,7 @@ fn what_a_process_reads_is_captured() {
     let mut capture = Command::new(assert_cmd::cargo::cargo_bin("forebay"))
         .args(["capture", &device.0, "--for", "2s", "--via", "tracefs", "-o"])
         .arg(&trace)
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -151,6 +152,8 @@ fn what_a_process_reads_is_captured() {
     let output = capture.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("in tracefs"), "{said}");
     drop(device);
 

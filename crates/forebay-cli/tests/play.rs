@@ -140,7 +140,10 @@ fn bad_targets_and_options_are_refused() {
         (&["--target", "disk", "--policy", "nope"], &["no policy 'nope'"]),
         (&[], &["--target"]),
         (&["--target", "disk", "--for", "0s"], &["got '0s', expected a time above 0"]),
-        (&["--emulate", "sata250", "--depth", "4"], &["'--depth <COUNT>'"]),
+        (
+            &["--emulate", "sata250", "--depth", "4"],
+            &["--emulate: cannot be combined with --depth"],
+        ),
     ];
     for (options, parts) in cases {
         refused(play(&folder, &trace).args(options), parts);
@@ -322,7 +325,7 @@ fn an_emulated_device_fails_where_it_is_told_to() {
     assert!((10..60).contains(&some["failed"].as_u64().unwrap()), "{}", some["failed"]);
     refused(
         play(&folder, &trace).args(["--target", "x", "--fail", "one-in=10"]),
-        &["--target", "--fail"],
+        &["--fail: has an effect only with --emulate"],
     );
     refused(
         play(&folder, &trace).args(["--emulate", "fixed:9", "--fail", "lane=3:one-in=2"]),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 use forebay_live::Punctual;
 use forebay_live::aio::Aio;
-use forebay_live::ublk::{Asked, Control, DeviceLimits, Queue};
+use forebay_live::ublk::{Control, DeviceLimits, Queue, UblkRequest};
 
 use crate::disk::{DEPTH, Disk, REQUEST_BYTES_MAX};
 use crate::flushed;
@@ -74,7 +74,7 @@ fn serve(device: u32, mut disk: Disk, start: &Start, phase: Nanos) -> io::Result
                 busy = disk.busy(at);
             }
         }
-        for Asked { tag, op, offset, len, flags } in asked.drain(..) {
+        for UblkRequest { tag, op, offset, len, flags } in asked.drain(..) {
             if begun.is_some() {
                 disk.start(now, request(now, tag, op, offset, len, flags));
                 continue;

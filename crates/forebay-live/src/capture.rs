@@ -27,6 +27,7 @@ pub use device::Device;
 pub use error::CaptureError;
 pub use spool::Counts;
 
+use forebay_ask::{Choice, Value};
 use spool::Spool;
 
 /// Between two looks at an empty pipe.
@@ -48,9 +49,15 @@ pub enum Via {
     Tracefs,
 }
 
-impl std::str::FromStr for Via {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Via, String> {
+impl Value for Via {
+    const WORD: &'static str = "INTERFACE";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "any", about: "blktrace(8) where the kernel allows it, else tracefs" },
+        Choice { name: "blktrace", about: "blktrace(8)" },
+        Choice { name: "tracefs", about: "the `blk` tracer in tracefs" },
+    ];
+
+    fn parse(text: &str) -> Result<Via, String> {
         match text {
             "any" => Ok(Via::Any),
             "blktrace" => Ok(Via::Blktrace),
@@ -131,7 +138,7 @@ pub struct Captured {
 
 /// News while capturing.
 #[derive(Clone, Copy, Debug)]
-pub struct News {
+pub struct CaptureNews {
     /// What was captured so far.
     pub counts: Counts,
     /// Events dropped so far.
@@ -187,7 +194,7 @@ trait Source {
 pub fn capture(
     plan: &Plan,
     stop: &AtomicBool,
-    mut tell: impl FnMut(&News),
+    mut tell: impl FnMut(&CaptureNews),
 ) -> Result<Captured, CaptureError> {
     let mut notes = Vec::new();
     let (mut source, mut spool) = begin(plan, &mut notes)?;
@@ -203,7 +210,7 @@ pub fn capture(
         if told.elapsed() >= TELL {
             told = Instant::now();
             let (lost, elapsed) = (source.lost(), begun.elapsed());
-            tell(&News { counts: spool.counts, lost, elapsed });
+            tell(&CaptureNews { counts: spool.counts, lost, elapsed });
         }
     }
     let elapsed = begun.elapsed();

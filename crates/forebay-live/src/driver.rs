@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use forebay_ask::{Choice, Value};
+
 /// How I/Os get to real targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
@@ -19,5 +21,17 @@ impl FromStr for Driver {
             "threads" => Ok(Driver::Threads),
             other => Err(format!("got '{other}', expected io_uring or threads")),
         }
+    }
+}
+
+impl Value for Driver {
+    const WORD: &'static str = "DRIVER";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "io_uring", about: "Linux's asynchronous interface" },
+        Choice { name: "threads", about: "plain reads and writes on threads, less precise" },
+    ];
+
+    fn parse(text: &str) -> Result<Driver, String> {
+        text.parse()
     }
 }

@@ -47,7 +47,7 @@ pub use socket_clock::SocketClock;
 pub use sockets::{Moved, PIECES_MAX, Plug, Wired};
 pub use store::{PAGE, Page, Sparse, Store, pages};
 pub use striped::Striped;
-pub use target::{DeviceNumber, Kind, Opening, Target, TargetError};
+pub use target::{DeviceNumber, Opening, Target, TargetError, TargetKind};
 pub use threads::Threads;
 pub use uring::Uring;
 pub use waker::Waker;

@@ -29,7 +29,7 @@ const ENTRY_BITS: u32 = 24;
 
 /// Who may do what with a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BufferKind {
     Held,
     /// Never changes.
     Constant,
@@ -48,7 +48,7 @@ struct Entry {
     name: Buf,
     holds: u32,
     len: u32,
-    kind: Kind,
+    kind: BufferKind,
     place: Place,
     /// What is lent of it; of a buffer that is only held.
     loans: Vec<Loan>,
@@ -85,7 +85,7 @@ impl Pool {
             peak_bytes: 0,
         };
         // The entry of name 0, which nobody ever holds.
-        pool.name(0, Kind::Held, (std::ptr::null_mut(), false));
+        pool.name(0, BufferKind::Held, (std::ptr::null_mut(), false));
         pool.entries[0].holds = 0;
         pool
     }
@@ -111,14 +111,14 @@ impl Pool {
         let len = u32::try_from(memory.len()).expect("a buffer of less than 4 GiB");
         let place = (memory.address(), false);
         self.constants.push(memory);
-        self.name(len, Kind::Constant, place)
+        self.name(len, BufferKind::Constant, place)
     }
 
     /// Adds a buffer of `len` bytes for what nobody wants to see, for ever: any of it may be lent
     /// for writing, many times over, and nobody can look at it.
     pub fn sink(&mut self, len: u32) -> Buf {
         let place = self.room.take(len);
-        self.name(len, Kind::Sink, place)
+        self.name(len, BufferKind::Sink, place)
     }
 
     /// The bytes there.
@@ -163,13 +163,13 @@ impl Pool {
     #[track_caller]
     pub fn lend(&mut self, piece: Piece, writes: bool) {
         match (self.entry(piece).kind, writes) {
-            (Kind::Held, _) => {
+            (BufferKind::Held, _) => {
                 self.nobody_uses(piece, writes);
                 self.entries[entry_of(piece.buf)].loans.push(Loan { piece, writes });
             }
-            (Kind::Constant, false) | (Kind::Sink, true) => {}
-            (Kind::Constant, true) => panic!("buffer {:#x} is constant", piece.buf),
-            (Kind::Sink, false) => panic!("buffer {:#x} is a sink", piece.buf),
+            (BufferKind::Constant, false) | (BufferKind::Sink, true) => {}
+            (BufferKind::Constant, true) => panic!("buffer {:#x} is constant", piece.buf),
+            (BufferKind::Sink, false) => panic!("buffer {:#x} is a sink", piece.buf),
         }
         self.lent += 1;
     }
@@ -180,7 +180,7 @@ impl Pool {
     /// Where it was not lent.
     #[track_caller]
     pub fn give_back(&mut self, piece: Piece, writes: bool) {
-        if self.entry(piece).kind == Kind::Held {
+        if self.entry(piece).kind == BufferKind::Held {
             let loans = &mut self.entries[entry_of(piece.buf)].loans;
             let loan = Loan { piece, writes };
             let Some(at) = loans.iter().position(|lent| *lent == loan) else {
@@ -192,7 +192,7 @@ impl Pool {
     }
 
     /// Names a buffer that is held once.
-    fn name(&mut self, len: u32, kind: Kind, place: Place) -> Buf {
+    fn name(&mut self, len: u32, kind: BufferKind, place: Place) -> Buf {
         if let Some(free) = self.free.pop() {
             let entry = &mut self.entries[free as usize];
             (entry.holds, entry.len, entry.kind, entry.place) = (1, len, kind, place);
@@ -240,7 +240,7 @@ impl Pool {
     #[track_caller]
     fn readable(&self, piece: Piece) -> *const u8 {
         let entry = self.entry(piece);
-        assert!(entry.kind != Kind::Sink, "buffer {:#x} is a sink", piece.buf);
+        assert!(entry.kind != BufferKind::Sink, "buffer {:#x} is a sink", piece.buf);
         self.nobody_uses(piece, false);
         entry.place.0.wrapping_add(piece.at as usize)
     }
@@ -248,7 +248,7 @@ impl Pool {
     #[track_caller]
     fn writable(&self, piece: Piece) -> *mut u8 {
         let entry = self.entry(piece);
-        assert!(entry.kind == Kind::Held, "buffer {:#x} is constant or a sink", piece.buf);
+        assert!(entry.kind == BufferKind::Held, "buffer {:#x} is constant or a sink", piece.buf);
         self.nobody_uses(piece, true);
         entry.place.0.wrapping_add(piece.at as usize)
     }

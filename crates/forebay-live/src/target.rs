@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use forebay_ask::named;
 use rustix::fs::{
     FallocateFlags, FlockOperation, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor,
 };
@@ -45,7 +46,7 @@ const BLOCKS: [u32; 2] = [512, 4096];
 
 /// What a target is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TargetKind {
     /// A file that was there.
     File,
     /// A file that was created for this.
@@ -84,7 +85,7 @@ pub struct TargetError {
 pub struct Target {
     file: File,
     path: PathBuf,
-    kind: Kind,
+    kind: TargetKind,
     capacity_bytes: u64,
     block_bytes: Option<u32>,
     notes: Vec<String>,
@@ -102,7 +103,7 @@ impl Target {
         let kind = match fs::metadata(path) {
             Ok(found) => {
                 let kind = kind_of(&found, how).map_err(wrong)?;
-                if how.writes && kind == Kind::File {
+                if how.writes && kind == TargetKind::File {
                     in_use::refuse(&found).map_err(in_use)?;
                 }
                 kind
@@ -110,11 +111,11 @@ impl Target {
             Err(_) if path.is_symlink() => {
                 return Err(wrong("is a link that leads nowhere; name the file itself".into()));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Created,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => TargetKind::Created,
             Err(error) => return Err(wrong(error.to_string())),
         };
         let mut notes = Vec::new();
-        if kind == Kind::Created {
+        if kind == TargetKind::Created {
             place::refuse_devices(path).map_err(wrong)?;
             create(path, how.need_bytes, &mut notes).map_err(wrong)?;
         }
@@ -140,7 +141,7 @@ impl Target {
     }
 
     /// What it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TargetKind {
         self.kind
     }
 
@@ -201,7 +202,8 @@ impl Target {
     pub(crate) fn is_in_memory(&self) -> bool {
         const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
         let found = rustix::fs::fstatfs(&self.file);
-        self.kind != Kind::BlockDevice && found.is_ok_and(|found| MEMORY.contains(&found.f_type))
+        self.kind != TargetKind::BlockDevice
+            && found.is_ok_and(|found| MEMORY.contains(&found.f_type))
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -214,7 +216,7 @@ impl Target {
 
     /// Takes it away again if it was created for this.
     pub fn discard(self) {
-        if self.kind == Kind::Created {
+        if self.kind == TargetKind::Created {
             // Where it cannot be, an unused file is left behind, which is no harm.
             let _ = fs::remove_file(&self.path);
         }
@@ -226,7 +228,7 @@ impl Target {
     /// # Errors
     /// [`TargetError`] where there is no room: the file has the length that it had.
     pub fn set_aside(&mut self, need_bytes: u64) -> Result<(), TargetError> {
-        if self.kind == Kind::BlockDevice {
+        if self.kind == TargetKind::BlockDevice {
             return Ok(());
         }
         let len = need_bytes.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
@@ -254,7 +256,9 @@ impl Target {
             return false;
         };
         match self.kind {
-            Kind::BlockDevice => other.file_type().is_block_device() && mine.rdev() == other.rdev(),
+            TargetKind::BlockDevice => {
+                other.file_type().is_block_device() && mine.rdev() == other.rdev()
+            }
             _ => (mine.dev(), mine.ino()) == (other.dev(), other.ino()),
         }
     }
@@ -278,27 +282,28 @@ impl Store for Target {
 }
 
 /// What an existing target is, if it may be used.
-fn kind_of(found: &fs::Metadata, how: Opening) -> Result<Kind, String> {
+fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
     let kind = found.file_type();
     let kind = match () {
         () if kind.is_dir() => {
             return Err("is a folder; name a file in it, or a block device".into());
         }
-        () if kind.is_file() => Kind::File,
-        () if kind.is_block_device() => Kind::BlockDevice,
+        () if kind.is_file() => TargetKind::File,
+        () if kind.is_block_device() => TargetKind::BlockDevice,
         () => return Err("is neither a file nor a block device; name one of these".into()),
     };
-    if how.writes && kind == Kind::BlockDevice && is_read_only(found.rdev()) {
+    if how.writes && kind == TargetKind::BlockDevice && is_read_only(found.rdev()) {
         // Opening it would succeed, and each write fail.
         return Err("is read-only and the trace has writes".into());
     }
     if how.writes && !how.overwrite {
         let what = match kind {
-            Kind::BlockDevice => "is a block device and the trace has writes",
+            TargetKind::BlockDevice => "is a block device and the trace has writes",
             _ => "is there already and the trace has writes",
         };
         return Err(format!(
-            "{what}, which destroy what it holds; name a new file, or say --overwrite if that is meant"
+            "{what}, which destroy what it holds; name a new file, or say {} if that is meant",
+            named("overwrite=true")
         ));
     }
     Ok(kind)
@@ -319,7 +324,8 @@ fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String>
         let _ = fs::remove_file(path);
         format!(
             "cannot make it {len} bytes long, as far as the trace reaches: {error}; \
-                 make one yourself and use --map scale"
+                 make one yourself and use {}",
+            named("map=scale")
         )
     };
     let file = OpenOptions::new().write(true).create_new(true).open(path);
@@ -371,12 +377,12 @@ enum Refusal {
 /// Opens it, past the page cache where that can be; gives the block of direct I/O.
 fn open(
     path: &Path,
-    kind: Kind,
+    kind: TargetKind,
     how: Opening,
     notes: &mut Vec<String>,
 ) -> Result<(File, Option<u32>), Refusal> {
     // A block device that is mounted or part of another is busy, which only matters to writers.
-    let exclusive = how.writes && kind == Kind::BlockDevice;
+    let exclusive = how.writes && kind == TargetKind::BlockDevice;
     let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
     let open = |flags: OFlags| {
         let mut options = OpenOptions::new();
@@ -411,13 +417,14 @@ fn aligned(block: u32) -> Result<u32, String> {
     }
     Err(format!(
         "has logical blocks of {block} bytes, expected a power of two up to {ALIGN}; go through the \
-         page cache (--buffered)"
+         page cache ({})",
+        named("buffered=true")
     ))
 }
 
 /// The block that direct I/O on `file` needs: what a device says, the smallest that a file takes.
-fn block_of(file: &File, kind: Kind) -> Option<u32> {
-    if kind == Kind::BlockDevice {
+fn block_of(file: &File, kind: TargetKind) -> Option<u32> {
+    if kind == TargetKind::BlockDevice {
         return ioctl_blksszget(file).ok();
     }
     let mut memory = Memory::zeroed(BLOCKS[1] as usize);
@@ -439,7 +446,7 @@ mod tests {
     /// A target that takes writes and makes none durable: the system refuses to flush `/dev/null`.
     fn never_durable() -> Target {
         let file = File::options().read(true).write(true).open("/dev/null").unwrap();
-        let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), Kind::File, None);
+        let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), TargetKind::File, None);
         Target { file, path, kind, capacity_bytes: 1 << 20, block_bytes, notes: Vec::new() }
     }
 
@@ -474,7 +481,7 @@ mod tests {
         for block in [0, 1536, 8192, 65_536] {
             let said = aligned(block).unwrap_err();
             assert!(
-                said.contains(&format!("{block} bytes")) && said.contains("--buffered"),
+                said.contains(&format!("{block} bytes")) && said.contains("buffered"),
                 "{said}"
             );
         }

@@ -19,7 +19,7 @@ mod control;
 mod queue;
 
 pub use control::{Control, DeviceLimits};
-pub use queue::{Asked, Queue};
+pub use queue::{Queue, UblkRequest};
 
 /// Data of a request are read and written on the queue's file (`UBLK_F_USER_COPY`).
 const USER_COPY: u64 = 1 << 7;

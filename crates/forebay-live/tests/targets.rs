@@ -12,7 +12,7 @@ use forebay_core::stack::placed::Placed;
 use forebay_core::tape::{Call, Recorder};
 use forebay_core::{Buf, Nanos, Op, Policy, Request, tape};
 use forebay_live::{
-    Failure, Kind, LEN_MAX, Lanes, Opening, Patterned, Target, Threads, Uring, payload, run,
+    Failure, LEN_MAX, Lanes, Opening, Patterned, Target, TargetKind, Threads, Uring, payload, run,
 };
 
 use crate::rig::{Counted, mixed, open, request};
@@ -114,7 +114,7 @@ fn what_is_written_lands_where_it_should_and_nowhere_else() {
         for direct in [true, false] {
             filled(&path, len);
             let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
-            assert_eq!((target.kind(), target.capacity_bytes()), (Kind::File, len));
+            assert_eq!((target.kind(), target.capacity_bytes()), (TargetKind::File, len));
             let mut policy = in_blocks(target.block_bytes());
             let seen = played(&mut *policy, lanes(vec![target]), &requests);
             assert!(seen.failures.is_empty(), "{driver}, {direct}: {:?}", seen.failures);
@@ -253,7 +253,7 @@ fn a_full_disk_is_counted() {
     each_driver(|driver, lanes| {
         let _ = fs::remove_file(&path);
         let target = Target::open(&path, opening(true, false)).unwrap();
-        assert_eq!((target.kind(), target.capacity_bytes()), (Kind::Created, 4 * MIB));
+        assert_eq!((target.kind(), target.capacity_bytes()), (TargetKind::Created, 4 * MIB));
         assert!(target.notes().iter().any(|note| note.contains("sparse")), "{:?}", target.notes());
         let policy = &mut *build("noop:merge=no", LEN_MAX).unwrap();
         let seen = played(policy, lanes(vec![target]), &requests);
@@ -293,9 +293,9 @@ fn a_device_that_fails_is_counted() {
             return skipped("a loop device needs root and losetup");
         };
         let error = Target::open(&device.0, opening(true, false)).unwrap_err().to_string();
-        assert!(error.contains("block device") && error.contains("--overwrite"), "{error}");
+        assert!(error.contains("block device") && error.contains("overwrite"), "{error}");
         let target = Target::open(&device.0, opening(true, true)).unwrap();
-        assert_eq!((target.kind(), target.capacity_bytes()), (Kind::BlockDevice, 4 * MIB));
+        assert_eq!((target.kind(), target.capacity_bytes()), (TargetKind::BlockDevice, 4 * MIB));
         // The second half of the medium is gone.
         File::options().write(true).open(&backing).unwrap().set_len(2 * MIB).unwrap();
         let requests: Vec<Request> =
@@ -459,7 +459,7 @@ fn a_created_file_is_as_long_as_needed() {
     let path = folder.path().join("new");
     let how = Opening { need_bytes: MIB + 1, ..opening(false, false) };
     let target = Target::open(&path, how).unwrap();
-    assert_eq!((target.kind(), target.capacity_bytes()), (Kind::Created, 2 * MIB));
+    assert_eq!((target.kind(), target.capacity_bytes()), (TargetKind::Created, 2 * MIB));
     assert!(target.is_same(&path) && !target.is_same(folder.path()));
     assert!(target.is_in_place());
     fs::rename(&path, folder.path().join("moved")).unwrap();

@@ -1,131 +1,206 @@
-//! The verb `capture`: what reaches a block device, written as a trace.
+//! The verb `capture`: the requests that reach a block device, written as a trace.
 //!
-//! The live crate records the kernel's events, this reads them as the trace they are and writes it in any format.
+//! The live crate records the kernel's events. This module reads them as the trace that they are and writes it in any
+//! format.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use forebay::convert::convert;
-use forebay_live::capture::{self, Captured, Device, Places};
+use forebay::progress::untold;
+use forebay::verb::{
+    Answered, LiveTell, SecondInterruption, Session, Verb, in_place_of, shortened, warn_all,
+    warn_notes,
+};
+use forebay_core::Nanos;
+use forebay_live::capture::{self, CaptureNews, Captured, Device, Places, Via};
+use forebay_show::page::{Page, Place, Tone, Verdict};
+use forebay_show::plural::{counted, verb};
+use forebay_show::quantities::{rate, seconds, significant};
+use forebay_trace::Reader;
 use forebay_trace::formats::blktrace::Blktrace;
-use forebay_trace::write::{self, Kept, Writer};
-use forebay_trace::{Notes, Reader};
-
-pub use forebay_live::capture::{News, Via};
+use forebay_trace::write::{self, Kept};
+use serde::Serialize;
 
 use crate::error::Error;
-use forebay_show::plural::{counted, verb};
 
-/// What to capture, and where to.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The block device.
-    pub device: &'a Path,
-    /// The trace to write.
-    pub output: &'a Path,
-    /// Its format, where the ending of its name does not say it.
-    pub to: Option<&'a str>,
-    /// How long.
-    pub length: Duration,
-    /// By which of the kernel's interfaces.
-    pub via: Via,
+forebay_ask::ask! {
+    /// Capture the requests that reach a block device as a trace
+    ///
+    /// This needs root. The trace says who accessed which blocks when; contents are never recorded. Ctrl-C ends the
+    /// capture early and keeps what was captured so far.
+    pub struct CaptureAsk("capture") {
+        /// The block device, e.g. /dev/sda
+        device: PathBuf [.positional().word("DEVICE")],
+        /// The trace to write. Its ending selects the format unless a format is given
+        output: PathBuf [.short('o')],
+        /// How long to capture: 60s, 5m, 1h
+        r#for: Nanos,
+        /// The format to write: parquet, csv, fio, disksim or blktrace
+        to: Option<String> [.word("FORMAT")],
+        /// The kernel's interface to use
+        via: Via = "any",
+    }
 }
 
-/// A capture that may begin: the device is there, and so is the beginning of the trace's file.
-pub struct Begun<'a> {
-    asked: Asked<'a>,
-    plan: capture::Plan,
-    writer: Box<dyn Writer>,
-}
-
-/// A trace that was captured and written.
-#[derive(Debug)]
-pub struct Written {
-    /// Requests in it.
-    pub records: u64,
-    /// How long it was captured.
-    pub elapsed: Duration,
-    /// The interface used.
-    pub by: &'static str,
+/// The answer of `capture`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct CaptureAnswer {
+    output: String,
+    /// Requests in the trace.
+    requests: u64,
+    /// How long requests were captured.
+    elapsed_s: f64,
+    /// The interface that was used.
+    via: &'static str,
     /// Events that the kernel had to drop.
-    pub events_lost: u64,
-    /// How reading the events went.
-    pub notes: Notes,
-    /// What the format cannot hold, a sentence each.
-    pub lost: Vec<String>,
+    events_lost: u64,
+    /// What the format cannot hold, one sentence each.
+    lost: Vec<String>,
 }
 
-/// Finds the device and begins the trace's file.
-///
-/// # Errors
-/// What is no block device, or an output that cannot be written.
-pub fn begin(asked: Asked<'_>) -> Result<Begun<'_>, Error> {
-    let device = Device::find(asked.device)?;
-    let writer = write::create(asked.output, asked.to, &Kept::file(asked.device))
-        .map_err(forebay::Error::output)?;
-    let folder = match asked.output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    let plan = capture::Plan {
-        device,
-        length: asked.length,
-        via: asked.via,
-        folder,
-        places: Places::found(),
-    };
-    Ok(Begun { asked, plan, writer })
-}
+impl Verb for CaptureAsk {
+    type Beyond = ();
 
-impl Begun<'_> {
-    /// What to know before it begins.
-    pub fn caution(&self) -> Option<String> {
-        let folder = &self.plan.folder;
-        capture::is_on(folder, &self.plan.device).then(|| {
-            format!(
-                "{} is on the captured device: our own writes are captured too",
-                folder.display()
-            )
-        })
-    }
-
-    /// Captures until the time is over or `stop` is set, and tells twice a second how it goes.
-    ///
-    /// # Errors
-    /// A system that does not allow it, or fails.
-    pub fn capture(&self, stop: &AtomicBool, tell: impl FnMut(&News)) -> Result<Captured, Error> {
-        Ok(capture::capture(&self.plan, stop, tell)?)
-    }
-
-    /// Writes the trace of what was `captured`.
-    ///
-    /// # Errors
-    /// Nothing that was captured, or a file that cannot be written.
-    pub fn write(self, captured: Captured) -> Result<Written, Error> {
-        let device = self.asked.device;
+    fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
+        let plan = self.plan()?;
+        let kept = Kept::file(&self.device);
+        let replaces = in_place_of(&self.output);
+        let writer = write::create(&self.output, self.to.as_deref(), &kept)
+            .map_err(forebay::Error::output)?;
+        if capture::is_on(&plan.folder, &plan.device) {
+            let said = "is on the captured device: our own writes are captured too";
+            session.warn(&plan.folder, said);
+        }
+        session.begin("capturing", None);
+        let captured = captured(&plan, session)?;
         if captured.counts.requests() == 0 {
-            return Err(Error::Nothing { device: device.into(), elapsed: captured.elapsed });
+            let (device, elapsed) = (self.device, captured.elapsed);
+            return Err(Error::Nothing { device, elapsed }.into());
         }
-        let mut reader =
-            Blktrace::from_readers(vec![(device.to_path_buf(), Box::new(captured.spool))])
-                .map_err(forebay::Error::from)?;
-        captured.notes.into_iter().for_each(|note| reader.warn(note));
-        if captured.lost > 0 {
-            reader.warn(format!(
-                "{} {} lost while capturing",
-                counted(captured.lost, "event"),
-                verb(captured.lost, "was", "were")
-            ));
-        }
-        let converted = convert(device, &mut reader, self.writer, &mut forebay::progress::untold)?;
-        Ok(Written {
-            records: converted.records,
-            elapsed: captured.elapsed,
-            by: captured.by,
-            events_lost: captured.lost,
-            notes: reader.notes().clone(),
+        session.begin("writing", None);
+        let (elapsed_s, via) = (captured.elapsed.as_secs_f64(), captured.by);
+        let events_lost = captured.lost;
+        let mut reader = reader(&self.device, captured)?;
+        let converted = convert(&self.device, &mut reader, writer, &mut untold)?;
+        warn_notes(session, &self.device, reader.notes());
+        warn_all(session, &self.output, &converted.lost);
+        let answer = CaptureAnswer {
+            output: self.output.display().to_string(),
+            requests: converted.records,
+            elapsed_s,
+            via,
+            events_lost,
             lost: converted.lost,
+        };
+        Answered::new(&answer, page(&answer, &self.device, replaces))
+    }
+}
+
+impl CaptureAsk {
+    /// What to capture: the device is there, and the folder of the trace holds the spool.
+    fn plan(&self) -> Result<capture::Plan, Error> {
+        let folder = match self.output.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        Ok(capture::Plan {
+            device: Device::find(&self.device)?,
+            length: Duration::from_nanos(self.r#for.0),
+            via: self.via,
+            folder,
+            places: Places::found(),
         })
+    }
+}
+
+/// Captures until the time is over or an interruption ends it, and shows the rates.
+fn captured(plan: &capture::Plan, session: &mut dyn Session) -> Result<Captured, forebay::Error> {
+    let run = |stop: &AtomicBool, tell: LiveTell<'_>| {
+        let mut before: Option<CaptureNews> = None;
+        capture::capture(plan, stop, |news| {
+            let share = news.elapsed.as_secs_f64() / plan.length.as_secs_f64();
+            tell(rates(before.as_ref(), news), Some(share.min(1.0)));
+            before = Some(*news);
+        })
+    };
+    Ok(shortened(session, SecondInterruption::Waits, run)?.map_err(Error::from)?)
+}
+
+/// The rates between two pieces of news.
+fn rates(before: Option<&CaptureNews>, now: &CaptureNews) -> String {
+    let (then, counts) = (before.map(|news| news.counts).unwrap_or_default(), now.counts);
+    let since = before.map(|news| news.elapsed).unwrap_or_default();
+    let seconds = (now.elapsed.saturating_sub(since)).as_secs_f64().max(1e-3);
+    let each_s = |now: u64, then: u64| (now - then) as f64 / seconds;
+    format!(
+        "capturing: {} requests; {} reads/s, {}; {} writes/s, {}; {} events lost",
+        counts.requests(),
+        significant(each_s(counts.reads, then.reads)),
+        rate(each_s(counts.read_bytes, then.read_bytes)),
+        significant(each_s(counts.writes, then.writes)),
+        rate(each_s(counts.write_bytes, then.write_bytes)),
+        now.lost
+    )
+}
+
+/// A reader of the kernel's events.
+fn reader(device: &Path, captured: Captured) -> Result<Blktrace, forebay::Error> {
+    let mut reader =
+        Blktrace::from_readers(vec![(device.to_path_buf(), Box::new(captured.spool))])?;
+    captured.notes.into_iter().for_each(|note| reader.warn(note));
+    if captured.lost > 0 {
+        reader.warn(format!(
+            "{} {} lost while capturing",
+            counted(captured.lost, "event"),
+            verb(captured.lost, "was", "were")
+        ));
+    }
+    Ok(reader)
+}
+
+fn page(answer: &CaptureAnswer, device: &Path, replaces: &str) -> Page {
+    let headline = format!(
+        "{}: {} written{replaces}, captured in {} through {}, {} lost.",
+        answer.output,
+        counted(answer.requests, "request"),
+        seconds(answer.elapsed_s),
+        answer.via,
+        counted(answer.events_lost, "event")
+    );
+    let mut page = Page {
+        title: answer.output.clone(),
+        verdict: Verdict::new(Tone::Good, "Captured"),
+        headline,
+        about: vec![("Device".into(), device.display().to_string())],
+        ..Page::default()
+    };
+    page.add_notes("Lost", Place::Detail, answer.lost.clone());
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_show::terminal::{Extent, text};
+
+    #[test]
+    fn a_page_says_what_was_captured_and_what_was_lost() {
+        let answer = CaptureAnswer {
+            output: "mine.fio".into(),
+            requests: 1,
+            elapsed_s: 60.0,
+            via: "the blk tracer in tracefs",
+            events_lost: 2,
+            lost: vec!["a fio iolog has no latencies".into()],
+        };
+        let page = page(&answer, Path::new("/dev/sda"), "");
+        assert_eq!(
+            page.headline,
+            "mine.fio: 1 request written, captured in 60.0 s through the blk tracer in tracefs, 2 events lost."
+        );
+        assert!(page.headline.split_whitespace().count() <= 25);
+        assert!(text(&page, 80, Extent::Everything).contains("! a fio iolog has no latencies"));
     }
 }

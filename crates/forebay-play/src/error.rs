@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forebay_ask::named;
 use forebay_core::SpecError;
 use forebay_live::TargetError;
 use forebay_live::capture::CaptureError;
@@ -32,7 +33,7 @@ pub enum Error {
         elapsed: Duration,
     },
     /// The live driver fails; the system is to blame.
-    #[error("the {driver} driver failed; another may do (--driver): {source}")]
+    #[error("the {driver} driver failed; another may do ({}): {source}", named("driver"))]
     Driver {
         /// Its name.
         driver: &'static str,
@@ -41,15 +42,20 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether options or files are at fault, which the user can mend.
-    pub fn is_input(&self) -> bool {
-        match self {
-            Error::Verb(error) => error.is_input(),
-            Error::Target(_) => true,
-            Error::Volume(error) => error.is_input(),
-            Error::Capture(error) => error.is_usage(),
-            Error::Nothing { .. } | Error::Driver { .. } => false,
+impl From<Error> for forebay::Error {
+    fn from(error: Error) -> forebay::Error {
+        let (is_input, system) = match &error {
+            Error::Verb(_) | Error::Target(_) => (true, None),
+            Error::Volume(forebay_volume::Error::Driver(source)) => (false, Some(source.kind())),
+            Error::Volume(error) => (error.is_input(), None),
+            Error::Capture(error) => (error.is_usage(), error.system()),
+            Error::Nothing { .. } => (false, None),
+            Error::Driver { source, .. } => (false, Some(source.kind())),
+        };
+        match error {
+            Error::Verb(error) => error,
+            Error::Volume(forebay_volume::Error::Stopped) => forebay::Error::Stopped,
+            error => forebay::Error::Live { message: error.to_string(), is_input, system },
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The verb `play`: a trace through a policy in wall time, on real files and devices or on an
-//! emulated device; and the verb [`capture`](mod@capture). Both for the command and for Python.
+//! The verbs that run on the machine itself: `play`, which plays a trace through a policy in wall time on real files and
+//! devices or on an emulated device; [`capture`](mod@capture); and those that look after a [`volume`].
 //!
 //! The policy, the workload and the statistics are the simulator's; only the driver differs
 //! ([`forebay_live::run`]). Every result is measured, and says on what, how, and how late requests
@@ -11,16 +11,20 @@ pub mod capture;
 mod error;
 mod late;
 mod on;
-mod place;
+mod page;
+mod play_target;
 mod result;
 mod targets;
+mod verb;
 mod verdict;
+pub mod volume;
 mod watch;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use forebay_ask::named;
 use forebay_core::catalog::{build_placed, is_array, is_placement};
 use forebay_core::stack::Blocks;
 use forebay_core::stack::placed::Placed;
@@ -35,10 +39,10 @@ use forebay_show::quantities::seconds;
 pub use error::Error;
 pub use forebay_live::Driver;
 pub use on::{On, OnVolume, Real};
-pub use place::{Found, Place};
 use result::Played;
 pub use result::{ErrorCount, PlayResult, TargetFigures};
-pub use watch::News;
+pub use verb::{PlayAsk, VolumeTarget};
+pub use watch::PlayNews;
 
 use error::unfit;
 use on::{LiveLanes, Prepared};
@@ -76,7 +80,7 @@ pub fn play(
     on: On<'_>,
     plan: Plan<'_>,
     stop: &AtomicBool,
-    tell: impl FnMut(&News),
+    tell: impl FnMut(&PlayNews),
 ) -> Result<PlayResult, Error> {
     // Whether it may, before anything is created; while the trace is read there is no hurry.
     drop(punctual(plan)?);
@@ -88,7 +92,8 @@ pub fn play(
 fn punctual(plan: Plan<'_>) -> Result<Punctual, Error> {
     Punctual::thread(plan.realtime).map_err(|error| {
         unfit(format!(
-            "got --realtime, but the system refuses it: {error}; it needs root (CAP_SYS_NICE)"
+            "got {}, but the system refuses it: {error}; it needs root (CAP_SYS_NICE)",
+            named("realtime=true")
         ))
     })
 }
@@ -113,7 +118,8 @@ fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Err
     }
     Err(unfit(format!(
         "'{name}': got a shaper that needs several servers of its own rates, expected one that \
-         shares one target; use another, or --emulate DEVICE"
+         shares one target; use another, or emulate a device ({})",
+        named("emulate")
     )))
 }
 
@@ -135,7 +141,7 @@ fn played(
     prepared: Prepared<'_>,
     plan: Plan<'_>,
     stop: &AtomicBool,
-    tell: impl FnMut(&News),
+    tell: impl FnMut(&PlayNews),
 ) -> Result<PlayResult, Error> {
     let mut policy = prepared.policy(plan.policy)?;
     let is_volume = prepared.is_volume();
@@ -181,9 +187,10 @@ fn played(
     }
     if changed.requests_clipped > 0 && watch.statistics.is_empty() {
         return Err(unfit(format!(
-            "{}: all {} requests lie beyond the target; use --map scale or wrap",
+            "{}: all {} requests lie beyond the target; use {} or wrap",
             input.path.display(),
             changed.requests_clipped,
+            named("map=scale")
         )));
     }
     let (lanes, placement) = (&lanes, policy.figures());

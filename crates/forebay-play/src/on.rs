@@ -16,7 +16,7 @@ use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
 use forebay::simulate::Bed;
 use forebay::statistics::Known;
-use forebay_volume::{Found, find, over, status};
+use forebay_volume::{FoundVolume, find, over, status};
 
 use crate::error::Error;
 use crate::{Plan, targets};
@@ -153,7 +153,7 @@ pub(super) struct Prepared<'a> {
 enum Source<'a> {
     Models(Bed<'a>),
     Targets { targets: Vec<Target>, driver: Option<Driver>, depth: u32 },
-    Volume { found: Found, driver: Option<Driver>, depth: u32, notes: Vec<String> },
+    Volume { found: FoundVolume, driver: Option<Driver>, depth: u32, notes: Vec<String> },
 }
 
 impl Prepared<'_> {

@@ -8,11 +8,11 @@ use forebay::replayed::Replay;
 use forebay::statistics::Figures;
 use forebay_core::contract::policy::Figure;
 use forebay_core::{Device, Nanos, WriteBack};
-use forebay_live::{CpuTime, Kind};
+use forebay_live::{CpuTime, TargetKind};
 use serde::Serialize;
 
 use crate::on::LiveLanes;
-use crate::watch::{Ending, News, Watched};
+use crate::watch::{Ending, PlayNews, Watched};
 use crate::{Plan, verdict};
 
 /// A live run as it is reported.
@@ -137,7 +137,7 @@ pub(super) struct Played<'a> {
 }
 
 impl Played<'_> {
-    pub(super) fn result<F: FnMut(&News)>(self, watch: &Watched<'_, F>) -> PlayResult {
+    pub(super) fn result<F: FnMut(&PlayNews)>(self, watch: &Watched<'_, F>) -> PlayResult {
         let targets = self.targets(watch);
         let busy = watch.work().fold(Nanos::ZERO, |sum, (busy, _)| sum + busy);
         let models = self.lanes.models();
@@ -183,7 +183,7 @@ impl Played<'_> {
         result
     }
 
-    fn targets<F: FnMut(&News)>(&self, watch: &Watched<'_, F>) -> Vec<TargetFigures> {
+    fn targets<F: FnMut(&PlayNews)>(&self, watch: &Watched<'_, F>) -> Vec<TargetFigures> {
         let (real, models) = (self.lanes.targets(), self.lanes.models());
         let lanes = watch.statistics.asked().iter().zip(watch.work());
         let figures = lanes.enumerate().map(|(lane, (asked, (busy, ios_failed)))| {
@@ -195,9 +195,9 @@ impl Played<'_> {
                     None => self.names.get(lane).cloned().unwrap_or_default(),
                 },
                 kind: match target.map(|target| target.kind()) {
-                    Some(Kind::File) => "file",
-                    Some(Kind::Created) => "created file",
-                    Some(Kind::BlockDevice) => "block device",
+                    Some(TargetKind::File) => "file",
+                    Some(TargetKind::Created) => "created file",
+                    Some(TargetKind::BlockDevice) => "block device",
                     None => "emulated device",
                 },
                 role: if lane < self.disks { "disk" } else { "flash" },
@@ -224,7 +224,7 @@ fn partial(placement: &[Figure]) -> u64 {
     count.map_or(0, |(_, count)| *count as u64)
 }
 
-fn errors<F: FnMut(&News)>(watch: &Watched<'_, F>) -> Vec<ErrorCount> {
+fn errors<F: FnMut(&PlayNews)>(watch: &Watched<'_, F>) -> Vec<ErrorCount> {
     let mut errors: Vec<ErrorCount> = watch
         .failures
         .iter()

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use forebay::input::Input;
 use forebay::layout::VolumeLayout as Placement;
+use forebay_ask::named;
 use forebay_core::Lane;
-use forebay_live::{Kind, Opening, Target};
+use forebay_live::{Opening, Target, TargetKind};
 use forebay_show::quantities::bytes;
 
 use crate::Plan;
@@ -60,13 +61,15 @@ pub(super) fn open(
         }
     }
     if input.description.reads > 0 {
-        targets.iter_mut().filter(|target| target.kind() == Kind::Created).for_each(|target| {
-            target.note(format!(
-                "it was created, {} long as far as the trace reaches, and holds nothing: reads of what \
-                 was not written before are no disk's",
+        targets.iter_mut().filter(|target| target.kind() == TargetKind::Created).for_each(
+            |target| {
+                target.note(format!(
+                "it was created, {} long as far as the trace reaches, and holds nothing: reads of \
+                 never-written areas do not measure the disk",
                 bytes(target.capacity_bytes() as f64)
             ));
-        });
+            },
+        );
     }
     let flash = flash.and_then(|_| targets.pop());
     let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes()).collect();
@@ -92,7 +95,8 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
         let before = real.volumes[..index].iter().find(|(known, _)| known == name);
         if let Some((_, known)) = before.filter(|(_, known)| known != path) {
             return Err(unfit(format!(
-                "--map-volume '{name}': got {} and {}, expected one target",
+                "{} '{name}': got {} and {}, expected one target",
+                named("map_volume"),
                 known.display(),
                 path.display()
             )));
@@ -104,9 +108,10 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
         let own = real.volumes.iter().find(|(mapped, _)| mapped == name).map(|(_, path)| path);
         let Some(path) = own.or(real.target.as_ref()) else {
             return Err(unfit(format!(
-                "{}: volume '{name}' has no target; name one with --map-volume '{name}=FILE', or \
-                 --target for all that have none",
-                input.path.display()
+                "{}: volume '{name}' has no target; name one with {}, or {} for all volumes without one",
+                input.path.display(),
+                named(&format!("map_volume={name}=FILE")),
+                named("target")
             )));
         };
         let lane = paths.iter().position(|known| known == path).unwrap_or_else(|| {
@@ -237,7 +242,7 @@ mod tests {
         let cases = [
             (real(None, &[("a", &new)]), "volume 'b' has no target"),
             (real(Some(&new), &[("c", &there)]), "got no volume 'c', expected one of: a, b"),
-            (real(Some(&new), &[("b", &there)]), "--overwrite"),
+            (real(Some(&new), &[("b", &there)]), "overwrite"),
             (real(Some(&new), &[("b", &link)]), "the same target as"),
             (real(Some(&new), &[("b", &new), ("b", &there)]), "expected one target"),
             (real(Some(&nowhere), &[]), "a link that leads nowhere"),

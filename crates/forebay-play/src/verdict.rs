@@ -2,6 +2,7 @@
 
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
+use forebay_ask::named;
 use forebay_show::plural::counted;
 use forebay_show::quantities::{millis, seconds, significant};
 
@@ -92,13 +93,17 @@ impl Lateness {
             (_, true) => None,
             (false, false) => Some(format!(
                 "This host did not keep up: {late}. Latencies include that; free its processors, try \
-                 --realtime, or lower --intensity."
+                 {}, or lower {}.",
+                named("realtime=true"),
+                named("intensity")
             )),
             (true, false) => Some(format!(
                 "The target was full: {late}, since it had no room for another I/O during {}. \
-                 Latencies include that; it does no more than it did here, so lower --intensity, or give it \
-                 fewer I/Os at a time with --depth.",
-                seconds(*full_s)
+                 Latencies include that; it does no more than it did here, so lower {}, or give it \
+                 fewer I/Os at a time with {}.",
+                seconds(*full_s),
+                named("intensity"),
+                named("depth")
             )),
         }
     }
@@ -106,15 +111,19 @@ impl Lateness {
 
 /// What there is to say of a target that did not keep up with the workload.
 fn rates(result: &PlayResult) -> Option<String> {
-    let wanted = result.wanted_iops?;
-    let slow = is_slow(result.figures.requests, wanted, result.figures.makespan_s);
-    (slow && result.host_kept_up).then(|| {
-        format!(
-            "The target did not keep up: {} requests a second were wanted, {} achieved.",
-            significant(wanted),
-            significant(result.achieved_iops)
-        )
-    })
+    let wanted = result.wanted_iops.filter(|_| target_is_slow(result))?;
+    Some(format!(
+        "The target did not keep up: {} requests a second were wanted, {} achieved.",
+        significant(wanted),
+        significant(result.achieved_iops)
+    ))
+}
+
+/// Whether the target, not this host, was slower than the workload.
+pub(super) fn target_is_slow(result: &PlayResult) -> bool {
+    let (requests, makespan_s) = (result.figures.requests, result.figures.makespan_s);
+    let is_slow = |wanted| is_slow(requests, wanted, makespan_s);
+    result.host_kept_up && result.wanted_iops.is_some_and(is_slow)
 }
 
 /// Whether `requests` wanted at a rate took too long.

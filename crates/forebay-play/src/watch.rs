@@ -15,9 +15,9 @@ use crate::on::LaneKnown;
 /// Between two pieces of news.
 const TELL: Nanos = Nanos::from_millis(500);
 
-/// News while playing.
+/// PlayNews while playing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct News {
+pub struct PlayNews {
     /// Time so far.
     pub elapsed: Nanos,
     /// Requests issued so far.
@@ -75,13 +75,13 @@ pub(super) struct Watched<'a, F> {
     /// Requests whose time had come by then, and that were not issued.
     pub(super) overdue: u64,
     work: Vec<Work>,
-    news: News,
+    news: PlayNews,
     told: Nanos,
     limits: Limits<'a>,
     tell: F,
 }
 
-impl<'a, F: FnMut(&News)> Watched<'a, F> {
+impl<'a, F: FnMut(&PlayNews)> Watched<'a, F> {
     pub(super) fn new(
         known: Vec<LaneKnown>,
         classes: &[Class],
@@ -97,7 +97,7 @@ impl<'a, F: FnMut(&News)> Watched<'a, F> {
             ending: None,
             ended: Nanos::ZERO,
             overdue: 0,
-            news: News::default(),
+            news: PlayNews::default(),
             told: Nanos::ZERO,
             limits,
             tell,
@@ -123,7 +123,7 @@ impl<'a, F: FnMut(&News)> Watched<'a, F> {
 /// Of a run that ends early, so many are counted at most: a trace may be without an end.
 const OVERDUE_MAX: u64 = 10_000_000;
 
-impl<F: FnMut(&News)> Observer for Watched<'_, F> {
+impl<F: FnMut(&PlayNews)> Observer for Watched<'_, F> {
     #[inline]
     fn arrived(&mut self, request: &Request) {
         self.statistics.arrived(request);
@@ -142,7 +142,7 @@ impl<F: FnMut(&News)> Observer for Watched<'_, F> {
     }
 }
 
-impl<F: FnMut(&News)> Watch for Watched<'_, F> {
+impl<F: FnMut(&PlayNews)> Watch for Watched<'_, F> {
     #[inline]
     fn issued(&mut self, wanted: Nanos, at: Nanos) {
         self.news.issued += 1;
@@ -220,7 +220,7 @@ mod tests {
     fn what_a_late_host_had_not_issued_when_time_was_up_was_wanted_too() {
         let stop = AtomicBool::new(false);
         let limits = Limits { stop: &stop, length: Some(Nanos::from_secs(2)) };
-        let mut watch = Watched::new(vec![LaneKnown::Real], &[], limits, |_: &News| {});
+        let mut watch = Watched::new(vec![LaneKnown::Real], &[], limits, |_: &PlayNews| {});
         let ms = Nanos::from_millis;
         let each = (0..50).map(|n| Request { at: ms(100 * n), ..io(512 * n) });
         let mut workload = Open::new(each, Intensity::RECORDED);
@@ -243,7 +243,7 @@ mod tests {
         let length = Some(Nanos::from_secs(2));
         let mut told = Vec::new();
         let known = vec![LaneKnown::Real];
-        let tell = |news: &News| told.push(*news);
+        let tell = |news: &PlayNews| told.push(*news);
         let limits = Limits { stop: &stop, length };
         let mut watch = Watched::new(known, &[], limits, tell);
         let ms = Nanos::from_millis;
@@ -282,7 +282,7 @@ mod tests {
     fn an_interruption_is_no_end_of_time() {
         let stop = AtomicBool::new(true);
         let limits = Limits { stop: &stop, length: Some(Nanos(1)) };
-        let mut watch = Watched::new(Vec::new(), &[], limits, |_: &News| ());
+        let mut watch = Watched::new(Vec::new(), &[], limits, |_: &PlayNews| ());
         assert!(watch.stops(Nanos::from_secs(1)));
         assert_eq!(watch.ending, Some(Ending::Interrupted));
         // The first reason stays.

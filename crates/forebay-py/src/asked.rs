@@ -5,9 +5,12 @@ use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use forebay::progress::Told;
-use forebay::verb::{Answered, OpenTrace, Session, TraceInput, Verb, answer};
+use forebay::verb::{
+    Answered, LiveWork, OpenTrace, SecondInterruption, Session, TraceInput, Verb, answer,
+};
 use forebay_ask::{
     Arity, AskError, Face, Given, Input, Spelling, Takes, named, paragraphs, python_name, read,
     spelled,
@@ -78,6 +81,11 @@ pub(crate) fn add<V: Verb<Beyond: Yield> + Send>(module: &Bound<'_, PyModule>) -
     module.add(name.as_str(), function)
 }
 
+/// Whether a verb reads a trace, which may be a table whose names a `Trace` has.
+fn takes_trace(inputs: &[Input]) -> bool {
+    inputs.iter().any(|input| input.takes == Takes::Trace)
+}
+
 /// The parameters of a signature, with their defaults.
 fn parameters(inputs: &[Input]) -> String {
     let mut all = Vec::new();
@@ -93,7 +101,9 @@ fn parameters(inputs: &[Input]) -> String {
             false => format!("{name}={}", default(input)),
         });
     }
-    all.push("names=None".to_string());
+    if takes_trace(inputs) {
+        all.push("names=None".to_string());
+    }
     all.join(", ")
 }
 
@@ -130,7 +140,9 @@ fn docstring<V: Verb<Beyond: Yield>>() -> String {
         }
         lines.push(format!("{}: {}.", python_name(input.name), spell(&said)));
     }
-    lines.push("names: a Trace whose stream and volume names a table uses.".into());
+    if takes_trace(&inputs::<V>()) {
+        lines.push("names: a Trace whose stream and volume names a table uses.".into());
+    }
     lines.push(String::new());
     let kind = V::Beyond::TYPE.split('[').next().unwrap_or_default();
     let verb = V::VERB;
@@ -177,7 +189,9 @@ pub(crate) fn stub<V: Verb<Beyond: Yield>>() -> String {
             false => format!("    {name}: {annotation} = {},", default(&input)),
         });
     }
-    lines.push("    names: Trace | None = None,".into());
+    if takes_trace(&inputs::<V>()) {
+        lines.push("    names: Trace | None = None,".into());
+    }
     lines.push(format!(") -> {}:", V::Beyond::TYPE));
     lines.push(format!(
         "    \"\"\"{}.\"\"\"",
@@ -201,7 +215,11 @@ fn call<V: Verb<Beyond: Yield> + Send>(
     for warning in warnings {
         warn(py, warning)?;
     }
-    V::Beyond::python(py, answered?)
+    let answered = answered?;
+    if let Some(failure) = &answered.failure {
+        warn(py, failure.clone())?;
+    }
+    V::Beyond::python(py, answered)
 }
 
 fn refused(error: &AskError) -> PyErr {
@@ -228,7 +246,8 @@ fn collected(
         let name = inputs.iter().find(|input| python_name(input.name) == key);
         all.push((name.map_or(key, |input| input.name.to_string()), value));
     }
-    let names = all.iter().position(|(name, _)| name == "names").map(|at| all.remove(at).1);
+    let names = all.iter().position(|(name, _)| name == "names" && takes_trace(inputs));
+    let names = names.map(|at| all.remove(at).1);
     let names = names.filter(|names| !names.is_none());
     let names = names.as_ref().map(|names| names.cast::<Trace>()).transpose()?;
     let is_parsed = all.iter().any(|(name, value)| name == "from" && !value.is_none());
@@ -349,11 +368,15 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
     Ok(())
 }
 
-/// An entry of a dict as people write it: `key=value`, a tuple's values with colons between them.
+/// An entry of a dict as people write it: `key=value`, a tuple's values with colons between them. A value may be a path.
 fn pair(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Option<String> {
+    let part = |value: &Bound<'_, PyAny>| {
+        let path = || value.extract::<PathBuf>().ok()?.into_os_string().into_string().ok();
+        text(value).or_else(path)
+    };
     let parts = match value.cast::<PyTuple>() {
-        Ok(parts) => parts.iter().map(|part| text(&part)).collect::<Option<Vec<String>>>()?,
-        Err(_) => vec![text(value)?],
+        Ok(parts) => parts.iter().map(|one| part(&one)).collect::<Option<Vec<String>>>()?,
+        Err(_) => vec![part(value)?],
     };
     Some(format!("{}={}", text(key)?, parts.join(":")))
 }
@@ -393,6 +416,10 @@ impl Session for Heard<'_> {
         self.signals.go_on()
     }
 
+    fn report(&mut self, _: String, _: Option<f64>) -> ControlFlow<()> {
+        self.signals.go_on()
+    }
+
     fn warn(&mut self, subject: &Path, sentence: &str) {
         let said = spelled(sentence, Spelling::Python);
         let said = match subject.as_os_str().is_empty() {
@@ -402,5 +429,10 @@ impl Session for Heard<'_> {
         if !self.warnings.contains(&said) {
             self.warnings.push(said);
         }
+    }
+
+    fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {
+        let stop = AtomicBool::new(false);
+        self.signals.beside(&stop, || work(&stop, &mut |_, _| ()));
     }
 }

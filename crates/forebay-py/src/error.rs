@@ -9,7 +9,6 @@ use forebay::devices::disksim::ImportError;
 use forebay::devices::fit::FitError;
 use forebay::refusal::with_remedy;
 use forebay_ask::{Spelling, spelled};
-use forebay_live::capture::CaptureError;
 use forebay_store::{StoreError, Trouble};
 use forebay_trace::TraceError;
 use pyo3::create_exception;
@@ -59,22 +58,6 @@ pub(crate) fn internal() -> PyErr {
     Error::new_err("internal error; please report it with the call that led here")
 }
 
-/// The exception for a run on the running machine.
-pub(crate) fn of_play(error: forebay_play::Error) -> PyErr {
-    let text = as_called(&error.to_string());
-    match error {
-        forebay_play::Error::Verb(error) => raised(error),
-        forebay_play::Error::Driver { source, .. } => refused(source.kind(), text),
-        forebay_play::Error::Capture(CaptureError::Io { source, .. }) => {
-            refused(source.kind(), text)
-        }
-        forebay_play::Error::Capture(CaptureError::Refused(_)) => {
-            refused(io::ErrorKind::PermissionDenied, text)
-        }
-        _ => Error::new_err(text),
-    }
-}
-
 /// The exception for `error`: what the system refused is the `OSError` of its kind too.
 pub(crate) fn raised(error: forebay::Error) -> PyErr {
     let error = match error {
@@ -94,6 +77,7 @@ pub(crate) fn raised(error: forebay::Error) -> PyErr {
         | forebay::Error::Device(DevicesError::Io { source, .. })
         | forebay::Error::Fit(FitError::Io { source, .. })
         | forebay::Error::Import(ImportError::Io { source, .. }) => Some(source.kind()),
+        forebay::Error::Live { system, .. } => *system,
         _ => None,
     };
     match system {
@@ -115,7 +99,7 @@ pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
 
 /// The exception for a store that cannot be had.
 pub(crate) fn of_store(error: StoreError) -> PyErr {
-    let text = error.to_string();
+    let text = spelled(&error.to_string(), Spelling::Python);
     match error {
         StoreError::File { source, .. } | StoreError::Driver(source) => {
             refused(source.kind(), text)

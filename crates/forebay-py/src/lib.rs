@@ -13,7 +13,6 @@ mod batches;
 mod error;
 mod given;
 mod listings;
-mod live;
 mod options;
 mod page;
 mod policy;
@@ -44,6 +43,11 @@ use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
 use forebay::simulate::SimulateAsk;
+use forebay_play::PlayAsk;
+use forebay_play::capture::CaptureAsk;
+use forebay_play::volume::{
+    VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeReplaceAsk, VolumeStatusAsk,
+};
 use pyo3::prelude::*;
 
 /// Every declared verb, once for the functions, once for their stubs and once for the docs.
@@ -69,6 +73,7 @@ verbs! {
     BuyAsk,
     CacheAsk,
     CapacityAsk,
+    CaptureAsk,
     CompareAsk,
     ConsolidateAsk,
     ConvertAsk,
@@ -78,9 +83,15 @@ verbs! {
     DeviceValidateAsk,
     FitAsk,
     GenerateAsk,
+    PlayAsk,
     PowerAsk,
     SimulateAsk,
     SlaAsk,
+    VolumeCheckAsk,
+    VolumeCreateAsk,
+    VolumeGrowAsk,
+    VolumeReplaceAsk,
+    VolumeStatusAsk,
 }
 
 /// Forebay's native half.
@@ -94,8 +105,6 @@ mod _forebay {
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
     use super::listings::{devices, policies};
-    #[pymodule_export]
-    use super::live::{capture, play};
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]

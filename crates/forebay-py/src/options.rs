@@ -6,7 +6,6 @@ use std::str::FromStr;
 use forebay::devices::{self, OpenDevice};
 use forebay::layout::Map;
 use forebay::simulate::{Bed, IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
-use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_trace::Notes;
 use forebay_trace::streams::StreamBy;
@@ -45,12 +44,6 @@ pub(crate) fn device(name: &Path) -> PyResult<OpenDevice> {
 pub(crate) fn disks(count: u16) -> PyResult<u16> {
     let text = || format!("got {count}, expected 1 to 256");
     (1..=256).contains(&count).then_some(count).ok_or_else(|| argument("disks", text()))
-}
-
-/// Failures to inject, as text.
-pub(crate) fn failures(texts: &[String]) -> PyResult<Vec<Failure>> {
-    let parsed = texts.iter().map(|text| Failure::parse(text));
-    parsed.map(|parsed| parsed.map_err(|error| argument("fail", error.0))).collect()
 }
 
 /// Policies, one or several, or several in one text parted by commas.

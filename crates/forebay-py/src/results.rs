@@ -103,7 +103,7 @@ impl Yield for Vec<Run> {
     const TYPE: &'static str = "Result";
 
     fn python(py: Python<'_>, answered: Answered<Vec<Run>>) -> PyResult<Py<PyAny>> {
-        let Answered { data, page, beyond: runs } = answered;
+        let Answered { data, page, beyond: runs, .. } = answered;
         let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
         let simulation = Simulation {
             answer: loads(py, &data.to_string())?.unbind(),
@@ -211,7 +211,7 @@ impl Yield for forebay::advise::Advice {
     const TYPE: &'static str = "Advice";
 
     fn python(py: Python<'_>, answered: Answered<Self>) -> PyResult<Py<PyAny>> {
-        let Answered { data, page, beyond: found } = answered;
+        let Answered { data, page, beyond: found, .. } = answered;
         let advice = Advice {
             answer: loads(py, &data.to_string())?.unbind(),
             ranking: rows(&found.ranking)?,

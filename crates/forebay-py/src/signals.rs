@@ -1,9 +1,10 @@
 //! Long work without the interpreter lock, which signals (Ctrl-C) end.
 
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -35,6 +36,30 @@ impl Signals {
             }
         }
     }
+
+    /// Does `work` in a thread of its own, which is never held up by the interpreter's lock, and waits for it. If a
+    /// signal's handler raises, `stop` is set; the work then ends cleanly, and the exception is the outcome.
+    pub(crate) fn beside(&mut self, stop: &AtomicBool, work: impl FnOnce() + Send) {
+        thread::scope(|scope| {
+            let (done, ended) = sync_channel::<()>(1);
+            let thread = scope.spawn(move || {
+                // Dropped when the work ends, even by a panic.
+                let _done = done;
+                work();
+            });
+            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                if self.raised.is_none()
+                    && let Err(error) = Python::attach(|py| py.check_signals())
+                {
+                    stop.store(true, Ordering::Relaxed);
+                    self.raised = Some(error);
+                }
+            }
+            if let Err(panic) = thread.join() {
+                resume_unwind(panic);
+            }
+        });
+    }
 }
 
 /// Works without the interpreter's lock. `work` stops when [`Signals::go_on`] says so, and what a
@@ -51,41 +76,6 @@ pub(crate) fn attached<T>(
     work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error>,
 ) -> PyResult<T> {
     told(work)
-}
-
-/// Does `work` in a thread of its own, which is never held up by the interpreter's lock, and waits for it. A signal
-/// whose handler raises sets what `work` is given; it then ends cleanly, and what was raised is the outcome.
-pub(crate) fn beside<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(&AtomicBool) -> PyResult<T> + Send,
-) -> PyResult<T> {
-    let stop = AtomicBool::new(false);
-    py.detach(|| {
-        std::thread::scope(|scope| {
-            let (done, ended) = sync_channel(1);
-            let thread = scope.spawn(|| {
-                let done = done;
-                let outcome = catch_unwind(AssertUnwindSafe(|| work(&stop)));
-                // Who waits is there as long as this is.
-                let _ = done.send(());
-                outcome
-            });
-            let mut raised = None;
-            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                if raised.is_none()
-                    && let Err(error) = Python::attach(|py| py.check_signals())
-                {
-                    stop.store(true, Ordering::Relaxed);
-                    raised = Some(error);
-                }
-            }
-            let outcome = thread
-                .join()
-                .and_then(|outcome| outcome)
-                .unwrap_or_else(|_| Err(error::internal()));
-            raised.map_or(outcome, Err)
-        })
-    })
 }
 
 fn told<T>(work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error>) -> PyResult<T> {

@@ -1,30 +1,18 @@
-//! Messages that name options of the command, as a call names its arguments: `--map-volume` is `map_volume=`, and
+//! Messages that name options of the command, as a call names its arguments: `--device` is `device=`, and
 //! `--replay open` is `replay=open`. Whatever else begins with two dashes stays as it is.
 
 /// Options that messages name, and what stands in their place: an argument, or one with its value where an option has none.
-const ARGUMENTS: [(&str, &str); 22] = [
-    ("buffered", "buffered=True"),
+const ARGUMENTS: [(&str, &str); 10] = [
     ("columns", "columns"),
-    ("depth", "depth"),
     ("device", "device"),
     ("disks", "disks"),
-    ("driver", "driver"),
-    ("emulate", "emulate"),
-    ("fail", "fail"),
     ("fit-device", "fit_device=True"),
     ("flash", "flash"),
     ("from", "from_"),
-    ("intensity", "intensity"),
     ("map", "map"),
-    ("map-volume", "map_volume"),
-    ("overwrite", "overwrite=True"),
     ("prefer", "prefer"),
-    ("realtime", "realtime=True"),
     ("replay", "replay"),
-    ("target", "target"),
     ("to", "to"),
-    ("volume", "volume"),
-    ("without-disk", "without_disk=True"),
 ];
 
 /// Words of small letters alone that are the value of the option before them.

@@ -126,10 +126,10 @@ def test_what_does_not_fit_is_an_error_in_a_list_too(small):
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        (lambda it: forebay.play(it), "expected target=, map_volume=, volume= or emulate=$"),
-        (lambda it: forebay.play(it, emulate="fixed:9", target="x"), "emulate= and target="),
+        (lambda it: forebay.play(it), "expected target, map_volume, volume or emulate$"),
+        (lambda it: forebay.play(it, emulate="fixed:9", target="x"), "^target: cannot be combined with emulate"),
         (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to=$"),
-        (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^depth: |depth="),
+        (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^emulate: cannot be combined with depth"),
         (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policy="noop"),
          '^flash="hc550": got a mechanical disk, .* e.g. d7-p5520'),
         (lambda it: forebay.plan_buy(it, promise={"no such": ("5ms", 0.9)}, device="hc550", layout="single"),

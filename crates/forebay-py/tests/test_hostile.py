@@ -50,6 +50,10 @@ def words(tmp_path_factory):
     (folder / "m.model.txt").write_text(disksim)
     (folder / "m").write_text(disksim)
     (folder / "fio").mkdir()
+    (folder / "volume").mkdir()
+    for number in range(6):
+        with open(folder / "volume" / str(number), "wb") as drive:
+            drive.truncate(32 << 20)
     out = folder / "out"
     return {
         "adapt": {"units": [0, 1, 0], "chunks": [1, 2, 1], "rules": ["never"]},
@@ -81,6 +85,11 @@ def words(tmp_path_factory):
         "read": {"path": trace},
         "simulate": {"trace": trace, "device": "fixed:300", "policy": "noop"},
         "store_simulate": {"total_mb": 2, "value_bytes": 10_000},
+        "volume_check": {"drives": folder / "volume"},
+        "volume_create": {"drives": folder / "volume"},
+        "volume_grow": {"drives": folder / "volume"},
+        "volume_replace": {"drives": folder / "volume", "with_": folder / "volume" / "0"},
+        "volume_status": {"drives": folder / "volume"},
     }
 
 

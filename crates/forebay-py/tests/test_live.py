@@ -106,11 +106,11 @@ def test_volumes_go_where_they_are_told(small, tmp_path):
     ("words", "text"),
     [
         ({}, "got nothing to play on"),
-        ({"target": "x", "emulate": "sata250"}, "got emulate= and target="),
-        ({"emulate": "sata250", "driver": "threads"}, "got emulate= and driver="),
+        ({"target": "x", "emulate": "sata250"}, "target: cannot be combined with emulate; leave one of them out"),
+        ({"emulate": "sata250", "driver": "threads"}, "emulate: cannot be combined with driver"),
         ({"target": "x", "driver": "tape"}, "driver: got 'tape', expected io_uring or threads"),
-        ({"target": "x", "fail": ["one-in=3"]}, "got fail=, which needs emulate: real"),
-        ({"target": "x", "depth": 5000}, "depth: got 5000"),
+        ({"target": "x", "fail": ["one-in=3"]}, "fail: has an effect only with emulate; add it"),
+        ({"target": "x", "depth": 5000}, "depth: got '5000'"),
         ({"emulate": "sata25"}, "sata25"),
         ({"emulate": "sata250", "policy": "nop"}, "nop"),
         ({"emulate": "sata250", "for_": "soon"}, "for_: got 'soon'"),
@@ -124,7 +124,7 @@ def test_bad_words_are_named_and_nothing_is_begun(small, tmp_path, monkeypatch, 
 
 
 def test_without_a_trace_nothing_is_played():
-    with pytest.raises(TypeError, match="trace"):
+    with pytest.raises(forebay.Error, match="trace: missing"):
         forebay.play(emulate="sata250")
 
 

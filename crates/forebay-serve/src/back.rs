@@ -11,8 +11,8 @@ use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Pairing, Rearrange, Rearranged};
 use forebay_core::{Device, Fault, Nanos, Policy};
-use forebay_live::{Driver, Kind, LEN_MAX, Opening, Target};
-use forebay_volume::{Found, Shape, find, find_cached, is_drive, status};
+use forebay_live::{Driver, LEN_MAX, Opening, Target, TargetKind};
+use forebay_volume::{FoundVolume, Shape, find, find_cached, is_drive, status};
 
 use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
@@ -201,7 +201,7 @@ impl Opened {
         back: &Back,
         drives: &[std::path::PathBuf],
         opened: &forebay_volume::Opened,
-        found: Found,
+        found: FoundVolume,
         close: impl FnOnce(Vec<Target>) -> Closed,
     ) -> Result<Opened, Error> {
         let policies = Policies::Volume(found.shape(), None);
@@ -314,7 +314,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
 /// through the page cache.
 fn whole(target: Target, how: Opening) -> Result<Target, Error> {
     let path = target.path().to_path_buf();
-    let is_file = target.kind() != Kind::BlockDevice;
+    let is_file = target.kind() != TargetKind::BlockDevice;
     let bytes = std::fs::metadata(&path).map_or(0, |found| found.len());
     if !is_file || target.capacity_bytes() == bytes {
         return Ok(target);

@@ -28,11 +28,11 @@ const SEND_MAX: u64 = 4 << 20;
 /// An answer that waits to be sent.
 pub(crate) struct Reply {
     pub(crate) cookie: u64,
-    pub(crate) told: Told,
+    pub(crate) told: ReplyContent,
 }
 
 /// What an answer tells.
-pub(crate) enum Told {
+pub(crate) enum ReplyContent {
     Done,
     Failed(Errno),
     /// Bytes that were read; the buffer is the connection's to free.
@@ -248,10 +248,10 @@ impl Connection {
             let begin = self.heads.len();
             let mut data = None;
             match told {
-                Told::Done => answer.done(&mut self.heads),
-                Told::Failed(errno) => answer.failed(errno, &mut self.heads),
-                Told::Stored(extents) => answer.block_status(&extents, &mut self.heads),
-                Told::Data { offset, buf, len } => {
+                ReplyContent::Done => answer.done(&mut self.heads),
+                ReplyContent::Failed(errno) => answer.failed(errno, &mut self.heads),
+                ReplyContent::Stored(extents) => answer.block_status(&extents, &mut self.heads),
+                ReplyContent::Data { offset, buf, len } => {
                     answer.data(offset, len, &mut self.heads);
                     data = Some(Piece { buf, at: 0, len });
                 }
@@ -293,7 +293,7 @@ impl Connection {
     /// Drops what it was owed.
     pub(crate) fn forget(&mut self, pool: &mut Pool) {
         while let Some(reply) = self.replies.pop_front() {
-            if let Told::Data { buf, len, .. } = reply.told {
+            if let ReplyContent::Data { buf, len, .. } = reply.told {
                 self.free(buf, len, pool);
             }
         }

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
+use forebay_ask::named;
 use forebay_core::contract::policy::Gauge;
 use forebay_core::stack::{
     LABEL_BYTES, LabelFound, PLACEMENT_LOG_VERSION, Pairing, found_label, put_generation,
@@ -128,8 +129,14 @@ fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Resu
         return Ok(());
     }
     Err(unfit(format!(
-        "{what}; serve that disk, with this file as its flash; --force serves the flash itself as a disk"
+        "{what}; serve that disk, with this file as its flash; {} serves the flash itself as a disk",
+        force_input()
     )))
+}
+
+/// The input that serves a disk or flash anyway, for messages.
+fn force_input() -> String {
+    named("force=true")
 }
 
 /// Refuses a policy that would overwrite the log on this flash while it runs.
@@ -302,8 +309,9 @@ impl Names<'_> {
         let disk = self.disk.display();
         unfit(format!(
             "'{}': {disk}: got {bytes} bytes, but it was {before} bytes long when it was bound to its flash, and its newest \
-             data may be there; expected that length: truncate -s {before} {disk}; --force serves it as it is",
-            self.back
+             data may be there; expected that length: truncate -s {before} {disk}; {} serves it as it is",
+            self.back,
+            force_input()
         ))
     }
 
@@ -378,13 +386,15 @@ impl Names<'_> {
     }
 
     fn refused(&self, why: Why) -> Error {
-        let force = match why {
-            why if !why.yields() => "",
-            Why::NewestOnFlash(_) | Why::UnusedLog(_) => "; --force serves the disk without them",
-            Why::NewestOnOther(_) => "; --force gives them up",
-            _ => "; --force serves what is there as it is",
+        let forced = match why {
+            why if !why.yields() => String::new(),
+            Why::NewestOnFlash(_) | Why::UnusedLog(_) => {
+                format!("; {} serves the disk without them", force_input())
+            }
+            Why::NewestOnOther(_) => format!("; {} gives them up", force_input()),
+            _ => format!("; {} serves what is there as it is", force_input()),
         };
-        unfit(format!("'{}': {}{force}", self.back, self.why(why)))
+        unfit(format!("'{}': {}{forced}", self.back, self.why(why)))
     }
 
     fn forced(&self, why: Why) -> String {

@@ -25,7 +25,7 @@ use forebay_core::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, Request, Slots,
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
 use crate::back::CLIENTS_MAX;
-use crate::connection::{AllHeld, Connection, Next, Payload, Reply, Told};
+use crate::connection::{AllHeld, Connection, Next, Payload, Reply, ReplyContent};
 use crate::export::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
@@ -70,7 +70,7 @@ impl Streams {
 
 /// A request that was taken and is not answered.
 #[derive(Clone, Copy)]
-struct Asked {
+struct PendingRequest {
     /// None asks for itself.
     plug: Option<Plug>,
     header: Header,
@@ -94,7 +94,7 @@ pub(crate) struct Front {
     connections: Vec<Option<Connection>>,
     all_held: AllHeld,
     gone: Gone,
-    asked: Slab<Asked>,
+    asked: Slab<PendingRequest>,
     ready: VecDeque<Request>,
     /// Writes that came whole while no requests were taken: they are begun when some are again.
     held: Vec<u32>,
@@ -287,14 +287,14 @@ impl Front {
             if header.command == Command::Write {
                 connection.skip = header.len;
             }
-            return self.owe(plug, &header, Told::Failed(errno), (self.now, false));
+            return self.owe(plug, &header, ReplyContent::Failed(errno), (self.now, false));
         }
         if header.command == Command::BlockStatus {
             let one = header.flags.has(CommandFlags::REQUEST_ONE);
             let most = if one { 1 } else { EXTENTS_MAX };
             let at = export.offset + header.offset;
             let told = Stored::extents(self.stored.as_ref(), at, header.len, most);
-            return self.owe(plug, &header, Told::Stored(told), (self.now, false));
+            return self.owe(plug, &header, ReplyContent::Stored(told), (self.now, false));
         }
         let buf = match header.command {
             Command::Read | Command::Write => {
@@ -316,7 +316,7 @@ impl Front {
             }
             _ => Op::Write,
         };
-        let asked = self.asked.insert(Asked {
+        let asked = self.asked.insert(PendingRequest {
             plug: Some(plug),
             header,
             at: self.now,
@@ -439,20 +439,22 @@ impl Front {
         self.answer(asked, slots);
     }
 
-    fn answer(&mut self, asked: Asked, slots: &mut dyn Slots) {
-        let Asked { header, buf, outcome, .. } = asked;
+    fn answer(&mut self, asked: PendingRequest, slots: &mut dyn Slots) {
+        let PendingRequest { header, buf, outcome, .. } = asked;
         let Some(plug) = asked.plug else {
             return self.told(asked.op, outcome);
         };
         let told = match (outcome, header.command) {
             (Err(_), Command::WriteZeroes) if asked.op == Op::Trim => {
-                Told::Failed(Errno::NotSupported)
+                ReplyContent::Failed(Errno::NotSupported)
             }
-            (Err(fault), _) => Told::Failed(Errno::from(fault)),
-            (Ok(()), Command::Read) => Told::Data { offset: header.offset, buf, len: header.len },
-            (Ok(()), _) => Told::Done,
+            (Err(fault), _) => ReplyContent::Failed(Errno::from(fault)),
+            (Ok(()), Command::Read) => {
+                ReplyContent::Data { offset: header.offset, buf, len: header.len }
+            }
+            (Ok(()), _) => ReplyContent::Done,
         };
-        if buf != 0 && !matches!(told, Told::Data { .. }) {
+        if buf != 0 && !matches!(told, ReplyContent::Data { .. }) {
             slots.free(buf);
             if let Some(connection) = &mut self.connections[plug as usize] {
                 connection.let_free(header.len);
@@ -462,10 +464,10 @@ impl Front {
     }
 
     /// Queues an answer, which is sent with the others of the pass.
-    fn owe(&mut self, plug: Plug, header: &Header, told: Told, (at, kept): (Nanos, bool)) {
+    fn owe(&mut self, plug: Plug, header: &Header, told: ReplyContent, (at, kept): (Nanos, bool)) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.under_way -= 1;
-        let failed = matches!(told, Told::Failed(_));
+        let failed = matches!(told, ReplyContent::Failed(_));
         let how = Answered { took: self.now - at, failed, kept };
         self.tally.answered(connection.agreed.export, self.now, header, how);
         connection.owe(Reply { cookie: header.cookie, told });

@@ -63,7 +63,7 @@ impl<K: PartialEq + Clone> Limiter<K> {
 
 /// What happens that is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum JournalEvent {
     /// I/Os of a lane fail so.
     Failed(Lane, Op, Failure),
     /// Requests of clients fail so.
@@ -78,7 +78,7 @@ pub(crate) struct Journal {
     disks: Vec<PathBuf>,
     /// Nobody listens to one without.
     says: Option<Sender<String>>,
-    limiter: Limiter<Kind>,
+    limiter: Limiter<JournalEvent>,
     /// Whether requests fail otherwise than by a failing I/O.
     tells_answers: bool,
     drives: Drives,
@@ -135,7 +135,9 @@ impl Journal {
         if io.op == Op::Trim && failure.fault() == Fault::Refused {
             return;
         }
-        if let Some(left_out) = self.limiter.event(&Kind::Failed(io.lane, io.op, failure), now) {
+        if let Some(left_out) =
+            self.limiter.event(&JournalEvent::Failed(io.lane, io.op, failure), now)
+        {
             let disk = self.disk(io.lane);
             self.say(format!("{disk}: {} failed: {failure}{}", extent(io), and_more(left_out)));
         }
@@ -148,7 +150,7 @@ impl Journal {
         if !self.tells_answers || op == Op::Trim && fault == Fault::Refused {
             return;
         }
-        if let Some(left_out) = self.limiter.event(&Kind::Answered(op, fault), now) {
+        if let Some(left_out) = self.limiter.event(&JournalEvent::Answered(op, fault), now) {
             let what = extent(&done.request);
             let more = and_more(left_out);
             self.say(format!("{what} failed: {}{more}", fault.reason()));
@@ -186,10 +188,10 @@ impl Journal {
     fn tell_due(&mut self, now: Nanos, is_end: bool) {
         for (kind, left_out) in self.limiter.due(now, is_end) {
             self.say(match kind {
-                Kind::Failed(lane, op, failure) => {
+                JournalEvent::Failed(lane, op, failure) => {
                     format!("{}: {} failed: {failure}", self.disk(lane), more(left_out, op))
                 }
-                Kind::Answered(op, fault) => {
+                JournalEvent::Answered(op, fault) => {
                     format!("{} failed: {}", more(left_out, op), fault.reason())
                 }
             });

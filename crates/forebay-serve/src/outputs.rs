@@ -9,13 +9,13 @@ use std::sync::mpsc::Sender;
 use crate::address::Address;
 use crate::config::{Back, Blocks, Config};
 use crate::error::{Error, beside, unfit};
-use crate::record::{Asked, Issued};
+use crate::record::{ClientTrace, Issued};
 use crate::report;
 
 /// What a back writes beside its disks.
 pub(crate) struct Beside<'a> {
     back: &'a Back,
-    traces: (Option<Asked>, Option<Issued>),
+    traces: (Option<ClientTrace>, Option<Issued>),
     says: Sender<String>,
     /// The first that could not be written while all went on.
     failed: Option<Error>,
@@ -30,7 +30,7 @@ impl<'a> Beside<'a> {
     ) -> Result<Beside<'a>, Error> {
         let wrong = |key| move |error| beside(&back.name, key, forebay::Error::output(error));
         let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
-        let asked = back.trace.as_ref().map(|path| Asked::begin(path, &back.name, &disks));
+        let asked = back.trace.as_ref().map(|path| ClientTrace::begin(path, &back.name, &disks));
         let issued = back.trace_issued.as_ref().map(|path| Issued::begin(path, &disks));
         let asked = asked.transpose().map_err(wrong("trace"))?;
         let issued = issued.transpose().map_err(wrong("trace_issued"))?;
@@ -38,7 +38,7 @@ impl<'a> Beside<'a> {
     }
 
     /// The traces of what clients ask and of what disks are given.
-    pub(crate) fn traces(&mut self) -> (Option<Asked>, Option<Issued>) {
+    pub(crate) fn traces(&mut self) -> (Option<ClientTrace>, Option<Issued>) {
         std::mem::take(&mut self.traces)
     }
 
@@ -48,11 +48,11 @@ impl<'a> Beside<'a> {
     /// The first that could not be written, of all of them.
     pub(crate) fn finish(
         mut self,
-        asked: Option<Asked>,
+        asked: Option<ClientTrace>,
         issued: Option<Issued>,
     ) -> Result<(), Error> {
         for (key, written) in [
-            ("trace", asked.map_or(Ok(()), Asked::finish)),
+            ("trace", asked.map_or(Ok(()), ClientTrace::finish)),
             ("trace_issued", issued.map_or(Ok(()), Issued::finish)),
         ] {
             // The first is what the server ends with.

@@ -126,18 +126,22 @@ impl Drop for Recording {
 }
 
 /// The trace of what clients asked.
-pub(crate) struct Asked {
+pub(crate) struct ClientTrace {
     recording: Recording,
     /// Requests under way: which of all they are.
     /// Parts of a request have its name and places of their own.
     under_way: BTreeMap<(RequestId, u64), u64>,
 }
 
-impl Asked {
+impl ClientTrace {
     /// Of what clients ask of `name`.
-    pub(crate) fn begin(path: &Path, name: &str, like: &[&Path]) -> Result<Asked, TraceError> {
+    pub(crate) fn begin(
+        path: &Path,
+        name: &str,
+        like: &[&Path],
+    ) -> Result<ClientTrace, TraceError> {
         let recording = Recording::begin(path, vec![name.to_string()], like, false)?;
-        Ok(Asked { recording, under_way: BTreeMap::new() })
+        Ok(ClientTrace { recording, under_way: BTreeMap::new() })
     }
 
     /// Where it comes why the trace can no longer be written; to be asked for once.
@@ -241,7 +245,7 @@ mod tests {
     fn parts_of_a_request_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = Asked::begin(&path, "disk", &[]).unwrap();
+        let mut recording = ClientTrace::begin(&path, "disk", &[]).unwrap();
         let part = |offset| Request {
             at: Nanos::from_millis(1),
             offset,
@@ -266,7 +270,7 @@ mod tests {
     #[test]
     fn one_that_is_not_completed_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        drop(Asked::begin(&folder.path().join("came.csv"), "disk", &[]).unwrap());
+        drop(ClientTrace::begin(&folder.path().join("came.csv"), "disk", &[]).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -290,7 +294,7 @@ mod tests {
     fn a_trace_is_in_order_of_arrival_whatever_is_answered_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = Asked::begin(&path, "disk", &[]).unwrap();
+        let mut recording = ClientTrace::begin(&path, "disk", &[]).unwrap();
         let request = |id: u64, op| Request {
             at: Nanos::from_millis(100 + id),
             offset: id * 4096,

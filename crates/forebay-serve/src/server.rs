@@ -31,7 +31,7 @@ use crate::lanes::Lanes;
 use crate::listen::{Door, Listening};
 use crate::outputs::{self, Beside};
 use crate::paired::Paired;
-use crate::record::{Asked, Issued};
+use crate::record::{ClientTrace, Issued};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
 
@@ -429,7 +429,7 @@ fn drive<L: Wired>(
     let mut journal = Journal::new(&back.name, &disks, inbound.says.clone())
         .telling_answers(!policies.answers_when_done(&back.policy));
     let files = [
-        ("trace", asked.as_mut().and_then(Asked::fails)),
+        ("trace", asked.as_mut().and_then(ClientTrace::fails)),
         ("trace_issued", issued.as_mut().and_then(Issued::fails)),
     ];
     for (key, fails) in files.into_iter().filter_map(|(key, fails)| Some((key, fails?))) {
@@ -494,7 +494,7 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
         }
         (Op::Open, Fault::Media) => {
             "it could not be opened: what says where data are is damaged, cannot be read, or is older than the disk's mark \
-             says (docs/placement-log.md says what --force does)"
+             says (docs/placement-log.md says what can be done)"
         }
         (_, Fault::Full) => {
             return Err(Error::Disks(

@@ -16,7 +16,7 @@ use crate::front::Front;
 use crate::journal::Journal;
 use crate::paired::Paired;
 use crate::protocol::{Command, Header};
-use crate::record::{Asked, Issued};
+use crate::record::{ClientTrace, Issued};
 
 /// Latencies beyond this are counted as this long.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
@@ -252,7 +252,7 @@ impl Tally {
 /// Counts what disks do, and records that and what clients ask where it is wanted.
 pub(crate) struct Counting {
     pub(crate) front: Rc<RefCell<Front>>,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<ClientTrace>,
     pub(crate) issued: Option<Issued>,
     pub(crate) journal: Journal,
     /// The disk and its flash, where they are to be kept together.

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use crate::frame::{BLOCK, Fields, Frame, HEAD, Kind, pad, put_bytes};
+use crate::frame::{BLOCK, Fields, Frame, FrameKind, HEAD, pad, put_bytes};
 use crate::record::Record;
 use crate::summary::BatchSummary;
 
@@ -54,7 +54,7 @@ impl Batch {
         records.iter().for_each(|record| record.put(&mut out));
         let count = records.len() as u32;
         let (a, b) = (self.log, self.index);
-        Frame { kind: Kind::Batch, store, count, a, b }.end(&mut out, from);
+        Frame { kind: FrameKind::Batch, store, count, a, b }.end(&mut out, from);
         pad(&mut out);
         (out, self)
     }
@@ -70,7 +70,9 @@ impl Batch {
     /// The log and the place in it that seem to stand at the head of a batch or stretch, if it seems to say that those before
     /// it were durable. Nothing is known of its sum.
     fn legible(bytes: &[u8], store: u64) -> Option<(u64, u64)> {
-        [Kind::Batch, Kind::Stretch].into_iter().find_map(|kind| Frame::len(bytes, kind, store))?;
+        [FrameKind::Batch, FrameKind::Stretch]
+            .into_iter()
+            .find_map(|kind| Frame::len(bytes, kind, store))?;
         let mut fields = Fields(bytes.get(24..HEAD + 32)?);
         let (log, index) = (fields.u64()?, fields.u64()?);
         fields.take(HEAD - 40 + 24)?;
@@ -81,7 +83,7 @@ impl Batch {
     fn get_head(frame: &Frame, fields: &mut Fields<'_>) -> Option<(Batch, Vec<BatchSummary>)> {
         let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
         let is_synced = fields.u64()? != 0;
-        let is_old = matches!(frame.kind, Kind::BatchOf4 | Kind::StretchOf4);
+        let is_old = matches!(frame.kind, FrameKind::BatchOf4 | FrameKind::StretchOf4);
         let (put_at, said) = match is_old {
             true => (0, Vec::new()),
             false => (fields.u64()?, BatchSummary::all(fields.bytes()?)?),
@@ -112,7 +114,7 @@ impl Stretch {
         out.extend(self.offset.to_le_bytes());
         out.extend(self.len.to_le_bytes());
         let (a, b) = (self.batch.log, self.batch.index);
-        Frame { kind: Kind::Stretch, store, count: 0, a, b }.end(&mut out, from);
+        Frame { kind: FrameKind::Stretch, store, count: 0, a, b }.end(&mut out, from);
         pad(&mut out);
         out
     }
@@ -127,34 +129,37 @@ pub(crate) enum Content {
 
 /// What a place in a slot has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundBatch {
     pub(crate) batch: Batch,
     /// Batches before it, and of a stretch its own.
     pub(crate) said: Vec<BatchSummary>,
     pub(crate) content: Content,
 }
 
-impl Found {
+impl FoundBatch {
     /// The batch or stretch that begins here, whatever log it is of, if it is whole.
-    pub(crate) fn parse(bytes: &[u8], store: u64) -> Option<Found> {
-        let kinds = [Kind::Batch, Kind::Stretch, Kind::BatchOf4, Kind::StretchOf4];
+    pub(crate) fn parse(bytes: &[u8], store: u64) -> Option<FoundBatch> {
+        let kinds =
+            [FrameKind::Batch, FrameKind::Stretch, FrameKind::BatchOf4, FrameKind::StretchOf4];
         let kind = kinds.into_iter().find(|kind| Frame::len(bytes, *kind, store).is_some())?;
         let (frame, payload) = Frame::parse(bytes, kind, store)?;
         let mut fields = Fields(payload);
         let (batch, said) = Batch::get_head(&frame, &mut fields)?;
         let content = match kind {
-            Kind::Batch | Kind::BatchOf4 => Content::Records(Record::all(fields.0, frame.count)?),
+            FrameKind::Batch | FrameKind::BatchOf4 => {
+                Content::Records(Record::all(fields.0, frame.count)?)
+            }
             _ => {
                 let (offset, len) = (fields.u64()?, fields.u64()?);
                 Content::Stretch(Stretch { batch, offset, len })
             }
         };
-        Some(Found { batch, said, content })
+        Some(FoundBatch { batch, said, content })
     }
 
     /// The records of a batch that begins here.
     pub(crate) fn records(bytes: &[u8], store: u64) -> Option<(Batch, Vec<Record>)> {
-        let found = Found::parse(bytes, store)?;
+        let found = FoundBatch::parse(bytes, store)?;
         match found.content {
             Content::Records(records) => Some((found.batch, records)),
             Content::Stretch(_) => None,
@@ -162,8 +167,8 @@ impl Found {
     }
 
     /// What is at a place in a slot.
-    fn at(slot: &[u8], at: u64, store: u64) -> Option<Found> {
-        Found::parse(slot.get(usize::try_from(at).ok()?..)?, store)
+    fn at(slot: &[u8], at: u64, store: u64) -> Option<FoundBatch> {
+        FoundBatch::parse(slot.get(usize::try_from(at).ok()?..)?, store)
     }
 }
 
@@ -226,8 +231,8 @@ impl FoundLog {
     }
 
     /// What comes next in its slot, if that is the log's next batch, or a later one where one before was damaged.
-    pub(crate) fn next(&self, slot: &[u8], store: u64) -> Option<Found> {
-        let found = Found::at(slot, self.len, store)?;
+    pub(crate) fn next(&self, slot: &[u8], store: u64) -> Option<FoundBatch> {
+        let found = FoundBatch::at(slot, self.len, store)?;
         let Batch { log, index, next, .. } = found.batch;
         let is_its = match self.is_known() {
             false => index == 0,
@@ -243,19 +248,20 @@ impl FoundLog {
         slot: &[u8],
         store: u64,
         may_be: impl Fn(u64) -> bool,
-    ) -> Option<Found> {
+    ) -> Option<FoundBatch> {
         let begin = self.len.next_multiple_of(BLOCK as u64);
         let places = || (begin..slot.len() as u64).step_by(BLOCK);
         if !self.is_known() {
-            let batches = places().filter_map(|at| Some(Found::at(slot, at, store)?.batch));
+            let batches = places().filter_map(|at| Some(FoundBatch::at(slot, at, store)?.batch));
             let latest = batches.filter(|batch| batch.index > 0 && may_be(batch.log));
             let latest = latest.max_by_key(|batch| batch.log)?;
             (self.id, self.before) = (latest.log, latest.before);
         }
-        let is_its =
-            |found: &Found| found.batch.log == self.id && found.batch.index > self.next_index();
+        let is_its = |found: &FoundBatch| {
+            found.batch.log == self.id && found.batch.index > self.next_index()
+        };
         let (at, found) = places().find_map(|at| {
-            let found = Found::at(slot, at, store).filter(is_its)?;
+            let found = FoundBatch::at(slot, at, store).filter(is_its)?;
             (found.batch.next > at).then_some((at, found))
         })?;
         self.len = at;
@@ -277,7 +283,7 @@ impl FoundLog {
     /// Where the next batch would be in its slot: as long as it says itself, or a block.
     pub(crate) fn reach(&self, slot: &[u8], store: u64) -> Range<u64> {
         let head = usize::try_from(self.len).ok().and_then(|at| slot.get(at..)).unwrap_or_default();
-        let len = [Kind::Batch, Kind::BatchOf4]
+        let len = [FrameKind::Batch, FrameKind::BatchOf4]
             .into_iter()
             .find_map(|kind| Frame::len(head, kind, store))
             .filter(|_| {
@@ -382,7 +388,7 @@ mod tests {
         loop {
             let next = log.next(slot, store);
             let next = next.or_else(|| log.find_behind(slot, store, |log| log == 5));
-            let Some(Found { batch, said, content: Content::Records(records) }) = next else {
+            let Some(FoundBatch { batch, said, content: Content::Records(records) }) = next else {
                 return log;
             };
             log.take(ReadBatch { batch, records, stretch: None }, said);
@@ -544,10 +550,10 @@ mod tests {
         let mut said = Vec::new();
         summary.put(&mut said);
         let (bytes, second) = batch(5, 1, 0, true).bytes(0, &said, &[record(1)], 3);
-        let found = Found::parse(&bytes, 3).unwrap();
+        let found = FoundBatch::parse(&bytes, 3).unwrap();
         assert_eq!((found.batch, &found.said), (second, &vec![summary.clone()]));
         let stretch = Stretch { batch: second, offset: 1 << 30, len: 8192 };
-        assert_eq!(Found::parse(&stretch.bytes(&said, 3), 3).unwrap().said, [summary]);
+        assert_eq!(FoundBatch::parse(&stretch.bytes(&said, 3), 3).unwrap().said, [summary]);
     }
 
     #[test]

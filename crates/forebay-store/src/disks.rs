@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use forebay_ask::named;
 use forebay_live::{DeviceNumber, Opening, Target, TargetError, checksum};
 
 use crate::config::Config;
@@ -66,6 +67,11 @@ impl StoreError {
     fn disk(path: &Path, what: impl Into<String>) -> StoreError {
         StoreError::Disk { path: path.to_path_buf(), what: what.into() }
     }
+}
+
+/// What is wrong with a place for a new disk that holds something.
+fn already_there() -> String {
+    format!("is there already; {} destroys what it holds", named("overwrite=true"))
 }
 
 /// A store's disks, opened and locked, in the order of their numbers.
@@ -163,8 +169,7 @@ pub fn create(
             return Err(StoreError::disk(path, "is named twice, expected each disk once"));
         }
         if path.exists() && !overwrite {
-            let what = "is there already; --overwrite destroys what it holds";
-            return Err(StoreError::disk(path, what));
+            return Err(StoreError::disk(path, already_there()));
         }
     }
     // Long enough once it is nobody else's.
@@ -300,8 +305,7 @@ impl Spare {
     pub fn find(path: &Path, layout: Layout, overwrite: bool) -> Result<Spare, StoreError> {
         let path = &file(path);
         if path.exists() && !overwrite {
-            let what = "is there already; --overwrite destroys what it holds";
-            return Err(StoreError::disk(path, what));
+            return Err(StoreError::disk(path, already_there()));
         }
         let need_bytes = layout.capacity_bytes;
         let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
@@ -388,8 +392,11 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         (usize::from(first.disks), usize::from(first.disks) - usize::from(finding.may_miss));
     if found.len() < least {
         let what = match finding.may_miss {
-            true => "and only one may be missing",
-            false => "and it needs all of them; --without-disk reads what is left without one",
+            true => "and only one may be missing".to_string(),
+            false => format!(
+                "and it needs all of them; {} reads what is left without one",
+                named("without_disk=true")
+            ),
         };
         return Err(StoreError::Store(format!(
             "store {:016x}: {} of its {disks} disks {} named, {what}; nothing was written",
@@ -409,9 +416,10 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         let target = Target::open(&path, how)?;
         if target.capacity_bytes() < layout.capacity_bytes {
             let what = format!(
-                "has {} bytes; the store needs {} of it. Leave it out: --without-disk reads what the others have",
+                "has {} bytes; the store needs {} of it. Leave it out: {} reads what the others have",
                 target.capacity_bytes(),
-                layout.capacity_bytes
+                layout.capacity_bytes,
+                named("without_disk=true")
             );
             return Err(StoreError::disk(&path, what));
         }

@@ -51,7 +51,7 @@ use log::{Log, Slots};
 pub use notice::DiskHealth;
 use notice::Notices;
 use read::Picture;
-use scan::{Kept, Wanted};
+use scan::{PausedScan, Wanted};
 use tune::{Gap, LogSize};
 use version::Version;
 
@@ -250,7 +250,7 @@ struct State {
     /// Writes under way that hold what there was before them.
     holding: BTreeSet<RequestId>,
     /// Scans between two of their pages, the latest last.
-    scans: VecDeque<Kept>,
+    scans: VecDeque<PausedScan>,
     /// Pages that are being read.
     scanning: u64,
     figures: Figures,

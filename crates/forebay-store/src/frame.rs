@@ -16,7 +16,7 @@ pub(crate) const HEAD: usize = 48;
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Label = 0x4C42_4C46,
     Batch = 0x3542_4246,
     Stretch = 0x3552_5453,
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 /// A frame's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) store: u64,
     pub(crate) count: u32,
     pub(crate) a: u64,
@@ -61,7 +61,7 @@ impl Frame {
 
     /// The length of the frame of this kind and store that seems to begin here, head included. Nothing
     /// is known of its sum.
-    pub(crate) fn len(bytes: &[u8], kind: Kind, store: u64) -> Option<u64> {
+    pub(crate) fn len(bytes: &[u8], kind: FrameKind, store: u64) -> Option<u64> {
         let mut fields = Fields(bytes.get(8..HEAD)?);
         let fits = fields.u32()? == kind as u32;
         fields.u32()?;
@@ -72,7 +72,7 @@ impl Frame {
     }
 
     /// The frame of this kind and store that begins here, and its payload, if it is whole.
-    pub(crate) fn parse(bytes: &[u8], kind: Kind, store: u64) -> Option<(Frame, &[u8])> {
+    pub(crate) fn parse(bytes: &[u8], kind: FrameKind, store: u64) -> Option<(Frame, &[u8])> {
         let len = usize::try_from(Frame::len(bytes, kind, store)?).ok()?;
         let whole = bytes.get(..len)?;
         let mut fields = Fields(whole);
@@ -133,7 +133,7 @@ mod tests {
         let mut out = vec![7; 5];
         let from = Frame::begin(&mut out);
         out.extend_from_slice(payload);
-        let frame = Frame { kind: Kind::Leaf, store: 99, count: 3, a: 1 << 40, b: 2 };
+        let frame = Frame { kind: FrameKind::Leaf, store: 99, count: 3, a: 1 << 40, b: 2 };
         frame.end(&mut out, from);
         (frame, out.split_off(5))
     }
@@ -148,14 +148,14 @@ mod tests {
         ) {
             let (head, mut bytes) = frame(&payload);
             bytes.resize(bytes.len() + more, 0);
-            let found = Frame::parse(&bytes, Kind::Leaf, 99);
+            let found = Frame::parse(&bytes, FrameKind::Leaf, 99);
             prop_assert_eq!(found, Some((head, &payload[..])));
-            prop_assert_eq!(Frame::parse(&bytes, Kind::Node, 99), None);
-            prop_assert_eq!(Frame::parse(&bytes, Kind::Leaf, 98), None);
-            prop_assert_eq!(Frame::parse(&bytes[..HEAD + payload.len() - 1], Kind::Leaf, 99), None);
+            prop_assert_eq!(Frame::parse(&bytes, FrameKind::Node, 99), None);
+            prop_assert_eq!(Frame::parse(&bytes, FrameKind::Leaf, 98), None);
+            prop_assert_eq!(Frame::parse(&bytes[..HEAD + payload.len() - 1], FrameKind::Leaf, 99), None);
             let at = at % (HEAD + payload.len());
             bytes[at] ^= by;
-            prop_assert_eq!(Frame::parse(&bytes, Kind::Leaf, 99), None, "byte {} is wrong", at);
+            prop_assert_eq!(Frame::parse(&bytes, FrameKind::Leaf, 99), None, "byte {} is wrong", at);
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
     fn a_length_beyond_everything_is_no_frame() {
         let (_, mut bytes) = frame(b"payload");
         bytes[40..48].fill(0xFF);
-        assert_eq!(Frame::parse(&bytes, Kind::Leaf, 99), None);
-        assert_eq!(Frame::len(&bytes, Kind::Leaf, 99), None);
+        assert_eq!(Frame::parse(&bytes, FrameKind::Leaf, 99), None);
+        assert_eq!(Frame::len(&bytes, FrameKind::Leaf, 99), None);
     }
 }

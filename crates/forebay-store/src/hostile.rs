@@ -1,8 +1,8 @@
 //! Bytes from outside, for fuzzing: whatever they are, nothing may panic or take much memory.
 
-use crate::batch::Found;
+use crate::batch::FoundBatch;
 use crate::filter::Filter;
-use crate::frame::{Frame, Kind, pad};
+use crate::frame::{Frame, FrameKind, pad};
 use crate::layout::Layout;
 use crate::root::Root;
 use crate::segment::{self, Node};
@@ -34,15 +34,15 @@ pub fn request(bytes: &[u8]) -> Result<bool, &'static str> {
 pub fn disk(bytes: &[u8]) -> usize {
     let Some((&selector, payload)) = bytes.split_first() else { return 0 };
     let kinds = [
-        Kind::Label,
-        Kind::BatchOf4,
-        Kind::Leaf,
-        Kind::Node,
-        Kind::Filter,
-        Kind::Root,
-        Kind::StretchOf4,
-        Kind::Batch,
-        Kind::Stretch,
+        FrameKind::Label,
+        FrameKind::BatchOf4,
+        FrameKind::Leaf,
+        FrameKind::Node,
+        FrameKind::Filter,
+        FrameKind::Root,
+        FrameKind::StretchOf4,
+        FrameKind::Batch,
+        FrameKind::Stretch,
     ];
     let kind = kinds[usize::from(selector) % kinds.len()];
     let mut framed = Vec::new();
@@ -50,8 +50,8 @@ pub fn disk(bytes: &[u8]) -> usize {
     framed.extend_from_slice(payload);
     // The second of four disks; a node above leaves; the first of its log or chain.
     let b = match kind {
-        Kind::Label => 4,
-        Kind::Node => 1,
+        FrameKind::Label => 4,
+        FrameKind::Node => 1,
         _ => 0,
     };
     let (count, a) = (u32::from(selector >> 3) % 5, 1);
@@ -63,7 +63,7 @@ pub fn disk(bytes: &[u8]) -> usize {
 fn read(bytes: &[u8]) -> usize {
     let found = [
         Layout::parse(bytes).is_some(),
-        Found::parse(bytes, STORE).is_some_and(|found| found.batch.log == 1),
+        FoundBatch::parse(bytes, STORE).is_some_and(|found| found.batch.log == 1),
         segment::leaf(bytes, STORE, 1).is_some(),
         Node::parse(bytes, STORE, 1).is_some_and(|node| node.child(b"key").is_some()),
         segment::filter(bytes, STORE, 1).is_some_and(|filter: Filter| filter.may_hold(7)),

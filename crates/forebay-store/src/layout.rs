@@ -8,7 +8,7 @@
 //! | segments | the rest |
 
 use crate::config::Config;
-use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
+use crate::frame::{BLOCK, Fields, Frame, FrameKind, pad};
 use crate::root::Change;
 
 /// What a disk's label says: the same on all disks of a store but for the disk's number.
@@ -156,7 +156,7 @@ impl Layout {
             out.extend(word.to_le_bytes());
         }
         let (a, b) = (self.disk.into(), self.disks.into());
-        Frame { kind: Kind::Label, store: self.store, count: 0, a, b }.end(&mut out, from);
+        Frame { kind: FrameKind::Label, store: self.store, count: 0, a, b }.end(&mut out, from);
         pad(&mut out);
         out
     }
@@ -176,7 +176,7 @@ impl Layout {
     pub fn parse(bytes: &[u8]) -> Option<Result<Layout, u64>> {
         // A label says itself which store it is of.
         let store = u64::from_le_bytes(bytes.get(16..24)?.try_into().ok()?);
-        let (frame, payload) = Frame::parse(bytes, Kind::Label, store)?;
+        let (frame, payload) = Frame::parse(bytes, FrameKind::Label, store)?;
         let mut fields = Fields(payload);
         let format = fields.u64()?;
         if !(Self::FORMAT_MIN..=Self::FORMAT).contains(&format) {
@@ -234,7 +234,7 @@ mod tests {
             label.extend(word.to_le_bytes());
         }
         let (store, a, b) = (LAYOUT.store, LAYOUT.disk.into(), LAYOUT.disks.into());
-        Frame { kind: Kind::Label, store, count: 0, a, b }.end(&mut label, from);
+        Frame { kind: FrameKind::Label, store, count: 0, a, b }.end(&mut label, from);
         label
     }
 

@@ -89,7 +89,7 @@ impl View {
 }
 
 /// What the engine asked for: so many parts of it have not ended.
-struct Asked {
+struct EngineRequest {
     parts: usize,
     outcome: Outcome,
     read: Option<Piece>,
@@ -113,7 +113,7 @@ pub struct StorePolicy {
     waiting: Vec<VecDeque<Request>>,
     parts: BTreeMap<RequestId, Part>,
     next_part: RequestId,
-    asked: BTreeMap<IoId, Asked>,
+    asked: BTreeMap<IoId, EngineRequest>,
     requests: BTreeMap<RequestId, Request>,
 }
 
@@ -220,7 +220,7 @@ impl StorePolicy {
             self.waiting[usize::from(lane)].push_back(request);
             parts += 1;
         }
-        self.asked.insert(io, Asked { parts, outcome: Ok(()), read, bytes });
+        self.asked.insert(io, EngineRequest { parts, outcome: Ok(()), read, bytes });
     }
 }
 

@@ -9,7 +9,7 @@
 //! the other area. A chain's number is in each of its frames, and each frame's place in it; of two chains
 //! the greater number counts, and of that all frames up to the first one that is not whole.
 
-use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
+use crate::frame::{BLOCK, Fields, Frame, FrameKind, pad};
 use crate::segment::Described;
 use crate::summary::BatchSummary;
 
@@ -98,7 +98,7 @@ impl Change {
         }
         let logs = self.begun.len() + self.ended.len() + self.lost.len();
         let count = (self.added.len() + self.removed.len() + logs) as u32;
-        Frame { kind: Kind::Root, store, count, a: chain, b: index }.end(&mut out, from);
+        Frame { kind: FrameKind::Root, store, count, a: chain, b: index }.end(&mut out, from);
         pad(&mut out);
         out
     }
@@ -166,7 +166,7 @@ impl Root {
     /// damaged ones included.
     pub(crate) fn last(area: &[u8], store: u64) -> Option<(u64, u64)> {
         let frames = area.chunks(BLOCK).enumerate().filter_map(|(block, _)| {
-            let (frame, _) = Frame::parse(&area[block * BLOCK..], Kind::Root, store)?;
+            let (frame, _) = Frame::parse(&area[block * BLOCK..], FrameKind::Root, store)?;
             Some((frame.a, frame.b))
         });
         frames.max()
@@ -177,7 +177,7 @@ impl Root {
         let mut root: Option<Root> = None;
         let mut at = 0;
         while let Some(bytes) = area.get(at..)
-            && let Some((frame, payload)) = Frame::parse(bytes, Kind::Root, store)
+            && let Some((frame, payload)) = Frame::parse(bytes, FrameKind::Root, store)
         {
             let next = root.as_ref().map_or((frame.a, 0), |root| (root.chain, root.frames));
             if (frame.a, frame.b) != next {

@@ -7,7 +7,7 @@
 //! All is written in one sequential pass. Offsets are from the segment's first byte.
 
 use crate::filter::{self, Filter};
-use crate::frame::{Fields, Frame, HEAD, Kind, pad, put_bytes};
+use crate::frame::{Fields, Frame, FrameKind, HEAD, pad, put_bytes};
 use crate::record::{Key, Record};
 
 /// A leaf ends with the record that makes it this long.
@@ -198,7 +198,7 @@ pub(crate) struct Node {
 impl Node {
     /// Reads one, of the segment `id`.
     pub(crate) fn parse(bytes: &[u8], store: u64, id: u64) -> Option<Node> {
-        let (frame, payload) = Frame::parse(bytes, Kind::Node, store)?;
+        let (frame, payload) = Frame::parse(bytes, FrameKind::Node, store)?;
         let mut fields = Fields(payload);
         let mut child = || {
             let (at, len) = (fields.u64()?, fields.u32()?);
@@ -228,14 +228,14 @@ impl Node {
 
 /// The records of a leaf of the segment `id`, and how long it is.
 pub(crate) fn leaf(bytes: &[u8], store: u64, id: u64) -> Option<(Vec<Record>, u64)> {
-    let len = Frame::len(bytes, Kind::Leaf, store)?;
-    let (frame, payload) = Frame::parse(bytes, Kind::Leaf, store)?;
+    let len = Frame::len(bytes, FrameKind::Leaf, store)?;
+    let (frame, payload) = Frame::parse(bytes, FrameKind::Leaf, store)?;
     (frame.a == id).then_some((Record::all(payload, frame.count)?, len))
 }
 
 /// The filter of the segment `id`.
 pub(crate) fn filter(bytes: &[u8], store: u64, id: u64) -> Option<Filter> {
-    let (frame, payload) = Frame::parse(bytes, Kind::Filter, store)?;
+    let (frame, payload) = Frame::parse(bytes, FrameKind::Filter, store)?;
     Filter::get(payload).filter(|_| frame.a == id)
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn filter(bytes: &[u8], store: u64, id: u64) -> Option<Filter> {
 pub(crate) fn put_filter(out: &mut Vec<u8>, filter: &Filter, store: u64, id: u64) {
     let from = Frame::begin(out);
     filter.put(out);
-    Frame { kind: Kind::Filter, store, count: 0, a: id, b: 0 }.end(out, from);
+    Frame { kind: FrameKind::Filter, store, count: 0, a: id, b: 0 }.end(out, from);
 }
 
 /// No segment of records of so many bytes is longer, all of whose keys are told apart by `apart_bytes` or fewer, each
@@ -351,14 +351,14 @@ impl Writer {
     fn end_leaf(&mut self) {
         let Some(first) = self.leaf_first.take() else { return };
         let place = Place { at: self.sent + self.out.len() as u64, len: self.leaf.len() as u32 };
-        self.frame(Kind::Leaf, self.leaf_records, 0).end(&mut self.leaf, 0);
+        self.frame(FrameKind::Leaf, self.leaf_records, 0).end(&mut self.leaf, 0);
         self.out.append(&mut self.leaf);
         self.leaf_records = 0;
         self.first_bytes += first.len() as u64;
         self.leaves.push(Child { first, place });
     }
 
-    fn frame(&self, kind: Kind, count: u32, b: u64) -> Frame {
+    fn frame(&self, kind: FrameKind, count: u32, b: u64) -> Frame {
         Frame { kind, store: self.store, count, a: self.id, b }
     }
 
@@ -409,7 +409,7 @@ impl Writer {
                 self.out.extend(child.place.len.to_le_bytes());
                 put_bytes(&mut self.out, &child.first);
             }
-            self.frame(Kind::Node, count as u32, level).end(&mut self.out, from);
+            self.frame(FrameKind::Node, count as u32, level).end(&mut self.out, from);
             let len = (self.out.len() - from) as u32;
             let place = Place { at: self.sent + from as u64, len };
             parents.push(Child { first: first.first.clone(), place });

@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use forebay_ask::named;
 use forebay_core::stack::array::{Array, DriveStage, Geometry, Kind, Label, Level, Update};
 use forebay_live::{Opening, Target};
 
 use crate::error::Error;
-use crate::find::{Access, Found, found, is_of, lock};
+use crate::find::{Access, FoundVolume, found, is_of, lock};
 use crate::labels::{self, Labelled, Unlabelled};
+use crate::moved::untold;
 use crate::open::{look, opening};
 use crate::used::{holds, unreadable};
 
@@ -78,8 +80,8 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         .collect();
     let drives = (1..).zip(targets).collect();
     let (others, notes) = (Vec::new(), Vec::new());
-    let found = Found { geometry, first: how.level, drives, others, notes, labels };
-    opening(array, found, None, &mut |_| ())?;
+    let found = FoundVolume { geometry, first: how.level, drives, others, notes, labels };
+    opening(array, found, None, &mut untold)?;
     for (path, bytes, label) in made {
         labels::write(&path, &Label { stage: DriveStage::Member, ..label }, bytes)?;
     }
@@ -87,7 +89,7 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
 }
 
 /// The volume of these very drives, if its making was cut short when nothing was left but to say so on all of them.
-fn nearly_made(paths: &[PathBuf], how: Create) -> Option<Found> {
+fn nearly_made(paths: &[PathBuf], how: Create) -> Option<FoundVolume> {
     let labels = asked_for(paths, how)?;
     let has = |stage| labels.iter().any(|it| it.stage == stage);
     let is_nearly = has(DriveStage::Making) && has(DriveStage::Member);
@@ -186,7 +188,7 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
         return Ok(());
     }
     let refused = |what: String| Error::drive(path, what);
-    let destroys = "; --overwrite destroys what it holds";
+    let destroys = format!("; {} destroys what it holds", named("overwrite=true"));
     let labels = labels::read(path);
     if let Err(Unlabelled { why, is_unknown: true, .. }) = &labels {
         return Err(refused(format!("{why}{destroys}")));

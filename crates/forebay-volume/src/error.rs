@@ -25,6 +25,9 @@ pub enum Error {
     /// The file systems below have no room for what has to be written.
     #[error("{0}")]
     Full(String),
+    /// The user ended the work.
+    #[error("stopped")]
+    Stopped,
     /// The live driver fails; the system is to blame.
     #[error("the drives cannot be driven: {0}")]
     Driver(#[from] io::Error),
@@ -33,7 +36,7 @@ pub enum Error {
 impl Error {
     /// Whether files or options are at fault, which the user can mend.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Error::Driver(_) | Error::Full(_))
+        !matches!(self, Error::Driver(_) | Error::Full(_) | Error::Stopped)
     }
 
     pub(crate) fn drive(path: &std::path::Path, what: impl Into<String>) -> Error {

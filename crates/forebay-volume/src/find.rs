@@ -14,7 +14,7 @@ use crate::labels::{self, Labelled, Unlabelled};
 
 /// A volume's drives, opened.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundVolume {
     /// Its sizes.
     pub geometry: Geometry,
     /// The level of units that are written for the first time.
@@ -100,7 +100,7 @@ pub fn is_drive(path: &Path) -> Result<bool, Error> {
 /// # Errors
 /// [`Error`] says that there are too few, or names the drive that is there twice, in use, or of a second volume
 /// that is as complete.
-pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
+pub fn find(paths: &[PathBuf], writes: bool) -> Result<FoundVolume, Error> {
     let access = if writes { Access::WRITE } else { Access::READ };
     let mut found = found(&drives_in(paths)?, access)?;
     if writes {
@@ -113,14 +113,14 @@ pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
 ///
 /// # Errors
 /// As [`find`].
-pub fn find_cached(paths: &[PathBuf]) -> Result<Found, Error> {
+pub fn find_cached(paths: &[PathBuf]) -> Result<FoundVolume, Error> {
     let mut found = found(&drives_in(paths)?, Access { writes: true, direct: false })?;
     found.mend_labels();
     Ok(found)
 }
 
 /// The same of these very drives; labels stay as they are.
-pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> {
+pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, Error> {
     if drives.is_empty() {
         return Err(Error::Volume("no drives are named; expected those of a volume".into()));
     }
@@ -142,7 +142,7 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<Found, Error> 
     for other in others.iter_mut().filter(|other| other.is_nobodys) {
         other.has_records = labels::has_records(&other.path, geometry.volume);
     }
-    let mut found = Found {
+    let mut found = FoundVolume {
         geometry,
         first,
         drives: Vec::new(),
@@ -228,7 +228,7 @@ fn none(others: &[NonMember]) -> Error {
     Error::drive(path, what.unwrap_or_else(expected))
 }
 
-impl Found {
+impl FoundVolume {
     /// Opens one more drive, which is missing if it cannot be.
     fn take(&mut self, path: &Path, labels: Labelled, access: Access) -> Result<(), Error> {
         let number = labels.label.drive;
@@ -322,7 +322,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{DRIVE_BYTES, content, empty, holds_all, made, volume};
-    use crate::{check, create, replace, status};
+    use crate::{check, create, replace, status, untold};
 
     fn write(path: &Path, at: u64, bytes: &[u8]) {
         File::options().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
@@ -434,7 +434,7 @@ mod tests {
     fn a_drive_that_lost_all_is_replaced_by_itself() {
         let zeros = |path: &Path| forebay_rig::holes(path, DRIVE_BYTES);
         let (_folder, drives, _) = harmed(zeros);
-        let opened = replace(&drives, &drives[2], false, &mut |_| ()).unwrap();
+        let opened = replace(&drives, &drives[2], false, &mut untold).unwrap();
         assert!(opened.missing().is_empty() && opened.others.is_empty(), "{opened:?}");
         holds_all(&drives);
     }
@@ -507,13 +507,13 @@ mod tests {
             assert_eq!((opened.format, opened.without_end_label.len()), (format, without));
             let labels = labels::read(&drives[0]).unwrap();
             assert_eq!((labels.is_worn, labels.label.version), (false, format));
-            let checked = check(&drives, 0, &mut |_| ()).unwrap();
+            let checked = check(&drives, 0, &mut untold).unwrap();
             let census = &checked.census;
             assert_eq!((census.lost_units, census.degraded_units), (0, 0));
             // One that just fits may take the place of another, with or without room for a label at its end.
             std::fs::remove_file(&drives[4]).unwrap();
             forebay_rig::holes(&drives[4], 6 << 20);
-            replace(&drives, &drives[4], false, &mut |_| ()).unwrap();
+            replace(&drives, &drives[4], false, &mut untold).unwrap();
             assert!(content(&drives) == expected);
             assert_eq!(status(&drives).unwrap().missing(), [] as [u8; 0]);
         }
@@ -532,7 +532,7 @@ mod tests {
             let expected = format!("is a drive of a volume of format {version}, made by an older");
             assert!(said.contains(&expected), "{said}");
             let said = create(&[path], made(Level::RAID6)).unwrap_err().to_string();
-            assert!(said.contains(&expected) && said.contains("--overwrite"), "{said}");
+            assert!(said.contains(&expected) && said.contains("overwrite"), "{said}");
         }
     }
 

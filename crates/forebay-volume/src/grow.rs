@@ -10,7 +10,7 @@ use forebay_core::stack::array::{DriveStage, Kind, Label};
 
 use crate::create::{DRIVES_MAX, refuse_twice};
 use crate::error::Error;
-use crate::find::{Access, Found, drives_in, found, is_of};
+use crate::find::{Access, FoundVolume, drives_in, found, is_of};
 use crate::joining::{Newcomer, Standing, join, settle};
 use crate::labels::{self, Labelled};
 use crate::moved::Tell;
@@ -27,7 +27,7 @@ pub fn replace(
     overwrite: bool,
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
-    let asked = Asked::of(paths, &[new.to_path_buf()])?;
+    let asked = NamedDrives::of(paths, &[new.to_path_buf()])?;
     let before = asked.look()?;
     let is_whole = before.missing().is_empty();
     let volume = asked.volume(&before)?;
@@ -63,7 +63,7 @@ pub fn grow(
     overwrite: bool,
     tell: Tell<'_>,
 ) -> Result<(Opened, Opened), Error> {
-    let asked = Asked::of(paths, new)?.with_joining();
+    let asked = NamedDrives::of(paths, new)?.with_joining();
     let before = asked.look()?;
     let volume = asked.volume(&before)?;
     let newcomer =
@@ -92,7 +92,7 @@ pub fn grow(
 }
 
 /// The drives that a command names.
-struct Asked {
+struct NamedDrives {
     /// As the volume's.
     named: Vec<PathBuf>,
     /// Those of them that are not new.
@@ -100,9 +100,9 @@ struct Asked {
     new: Vec<PathBuf>,
 }
 
-impl Asked {
+impl NamedDrives {
     /// New drives may be in the volume's folder: there they are to stay.
-    fn of(paths: &[PathBuf], new: &[PathBuf]) -> Result<Asked, Error> {
+    fn of(paths: &[PathBuf], new: &[PathBuf]) -> Result<NamedDrives, Error> {
         for (at, path) in new.iter().enumerate() {
             refuse_twice(path, &new[..at])?;
         }
@@ -112,11 +112,11 @@ impl Asked {
             real.is_some() && new.iter().any(|new| fs::canonicalize(new).ok() == real)
         };
         let drives = named.iter().filter(|path| !is_new(path)).cloned().collect();
-        Ok(Asked { named, drives, new: new.to_vec() })
+        Ok(NamedDrives { named, drives, new: new.to_vec() })
     }
 
     /// The same, with those that are joining taken for new ones.
-    fn with_joining(mut self) -> Asked {
+    fn with_joining(mut self) -> NamedDrives {
         let labels: Vec<Label> =
             self.drives.iter().filter_map(|path| Some(labels::read(path).ok()?.label)).collect();
         let is_whole = |other: &Label| other.stage != DriveStage::Joining;
@@ -153,7 +153,7 @@ impl Asked {
     }
 
     /// All drives, opened for writing, with the new ones among them.
-    fn found(&self, newcomers: &[Newcomer], before: &Opened) -> Result<Found, Error> {
+    fn found(&self, newcomers: &[Newcomer], before: &Opened) -> Result<FoundVolume, Error> {
         let members = newcomers.iter().filter(|it| it.is_member()).map(|it| it.path.clone());
         let drives: Vec<PathBuf> = self.drives.iter().cloned().chain(members).collect();
         let mut found = found(&drives, Access::WRITE)?;

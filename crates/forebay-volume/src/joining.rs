@@ -9,11 +9,12 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_ask::named;
 use forebay_core::stack::array::{Census, DriveStage, Label};
 
 use crate::create::refuse_used;
 use crate::error::Error;
-use crate::find::{Access, Found, Opened as Unopened, is_of, opened};
+use crate::find::{Access, FoundVolume, Opened as Unopened, is_of, opened};
 use crate::labels::{self, Labelled};
 
 /// The highest number of a drive.
@@ -63,8 +64,9 @@ impl Newcomer {
             _ if is_copy => Err(Error::drive(
                 path,
                 format!(
-                    "is drive {drive} of volume {:016x} already, or a copy of it; --overwrite destroys what it holds",
-                    volume.geometry.volume
+                    "is drive {drive} of volume {:016x} already, or a copy of it; {} destroys what it holds",
+                    volume.geometry.volume,
+                    named("overwrite=true")
                 ),
             )),
             _ if census.members.contains(&drive) => newcomer(Standing::Member(drive)),
@@ -74,8 +76,9 @@ impl Newcomer {
             _ => Err(Error::drive(
                 path,
                 format!(
-                    "was drive {drive} of the volume until another took its place; --overwrite makes it a new \
-                     drive, and destroys what it holds"
+                    "was drive {drive} of the volume until another took its place; {} makes it a new drive, and \
+                     destroys what it holds",
+                    named("overwrite=true")
                 ),
             )),
         }
@@ -87,7 +90,11 @@ impl Newcomer {
 }
 
 /// Adds to a volume's drives those that no record names yet.
-pub(crate) fn join(found: &mut Found, new: &[Newcomer], census: &Census) -> Result<(), Error> {
+pub(crate) fn join(
+    found: &mut FoundVolume,
+    new: &[Newcomer],
+    census: &Census,
+) -> Result<(), Error> {
     let new: Vec<&Newcomer> = new.iter().filter(|it| !it.is_member()).collect();
     let mut targets = Vec::new();
     for Newcomer { path, .. } in &new {
@@ -106,7 +113,7 @@ pub(crate) fn join(found: &mut Found, new: &[Newcomer], census: &Census) -> Resu
     Ok(())
 }
 
-impl Found {
+impl FoundVolume {
     /// Labels for drives that join, whose numbers those of the volume's drives know from now on.
     fn numbered(&mut self, new: &[&Newcomer], census: &Census) -> Result<Vec<Label>, Error> {
         let known = self.labels.iter().flat_map(|it| [it.label.drive, it.label.given]);

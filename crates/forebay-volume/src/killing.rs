@@ -100,14 +100,14 @@ mod tests {
     use super::*;
     use crate::open::Opened;
     use crate::testing::{empty, folder, holds_all, made, volume};
-    use crate::{Error, check, create, grow, labels, replace, status};
+    use crate::{Error, check, create, grow, labels, replace, status, untold};
 
     /// Drives as they were, to be as they were again.
-    struct Kept(Vec<(PathBuf, Vec<u8>)>);
+    struct SavedDrives(Vec<(PathBuf, Vec<u8>)>);
 
-    impl Kept {
-        fn of(drives: &[PathBuf]) -> Kept {
-            Kept(drives.iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect())
+    impl SavedDrives {
+        fn of(drives: &[PathBuf]) -> SavedDrives {
+            SavedDrives(drives.iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect())
         }
         fn again(&self) {
             self.0.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
@@ -122,7 +122,7 @@ mod tests {
         mut verb: impl FnMut() -> Result<Opened, Error>,
     ) {
         let all = [drives, new].concat();
-        let kept = Kept::of(&all);
+        let kept = SavedDrives::of(&all);
         let (opened, count) = writes_of(&mut verb);
         assert_eq!(opened.unwrap().already, [] as [PathBuf; 0]);
         assert_eq!(verb().unwrap().already, new, "it is done already");
@@ -138,7 +138,7 @@ mod tests {
                 let said = said.unwrap_err().to_string();
                 let is_member =
                     labels::read(path).is_ok_and(|it| it.label.stage == DriveStage::Member);
-                assert!(is_member || !said.contains("--overwrite"), "write {write}: {said}");
+                assert!(is_member || !said.contains("overwrite"), "write {write}: {said}");
             }
             let opened = verb().unwrap_or_else(|error| panic!("write {write}: {error}"));
             assert!(opened.others.is_empty() && opened.joining.is_empty(), "{opened:?}");
@@ -159,7 +159,7 @@ mod tests {
         let drives: Vec<PathBuf> =
             (1..=6).map(|nth| empty(folder.path(), &format!("d{nth}"))).collect();
         let making = || create(&drives, made(Level::RAID6));
-        let kept = Kept::of(&drives);
+        let kept = SavedDrives::of(&drives);
         let (_, count) = writes_of(making);
         for write in 0..count {
             kept.again();
@@ -183,7 +183,7 @@ mod tests {
         fs::remove_file(drives.remove(2)).unwrap();
         let new = empty(folder.path(), "new");
         killed_everywhere(&drives, std::slice::from_ref(&new), || {
-            replace(&drives, &new, false, &mut |_| ())
+            replace(&drives, &new, false, &mut untold)
         });
     }
 
@@ -194,13 +194,13 @@ mod tests {
         fs::remove_file(drives.remove(2)).unwrap();
         let new = empty(folder.path(), "new");
         // Labelled, and no more: its three labels come after those of five others.
-        let replaced = || replace(&drives, &new, false, &mut |_| ());
+        let replaced = || replace(&drives, &new, false, &mut untold);
         assert!(killed_at(18, replaced).is_none());
         let all = [&drives[..], std::slice::from_ref(&new)].concat();
         let stage = || labels::read(&new).unwrap().label.stage;
         assert_eq!((stage(), status(&drives).unwrap().missing()), (DriveStage::Joining, vec![3]));
         holds_all(&all);
-        let checked = check(&all, 0, &mut |_| ()).unwrap();
+        let checked = check(&all, 0, &mut untold).unwrap();
         assert_eq!((checked.missing(), checked.census.degraded_units), (vec![], 0));
         assert_eq!(stage(), DriveStage::Member);
     }
@@ -212,15 +212,15 @@ mod tests {
         fs::remove_file(drives.remove(2)).unwrap();
         let [half, other] = ["half", "other"].map(|name| empty(folder.path(), name));
         let number = |path: &PathBuf| labels::read(path).unwrap().label.drive;
-        assert!(killed_at(18, || replace(&drives, &half, false, &mut |_| ())).is_none());
-        replace(&drives, &other, false, &mut |_| ()).unwrap();
+        assert!(killed_at(18, || replace(&drives, &half, false, &mut untold)).is_none());
+        replace(&drives, &other, false, &mut untold).unwrap();
         assert_eq!((number(&half), number(&other)), (7, 8));
         drives.push(other);
         let all = [&drives[..], std::slice::from_ref(&half)].concat();
         let opened = status(&all).unwrap();
         assert_eq!((opened.joining.clone(), opened.missing()), (vec![7], vec![]));
         // It is new again, and has no number that another had.
-        let grown = grow(&all, &[], Kind::Hdd, false, &mut |_| ()).unwrap().1;
+        let grown = grow(&all, &[], Kind::Hdd, false, &mut untold).unwrap().1;
         assert_eq!((grown.census.members.len(), number(&half)), (7, 9));
         holds_all(&all);
     }
@@ -234,7 +234,7 @@ mod tests {
             let drives = volume(folder.path(), level);
             let new = ["a", "b"].map(|name| empty(folder.path(), name));
             killed_everywhere(&drives, &new, || {
-                grow(&drives, &new, Kind::Hdd, false, &mut |_| ()).map(|(_, after)| after)
+                grow(&drives, &new, Kind::Hdd, false, &mut untold).map(|(_, after)| after)
             });
         }
     }

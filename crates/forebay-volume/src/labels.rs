@@ -21,7 +21,7 @@ const BEGIN: u64 = 1 << 20;
 
 /// What a drive is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StorageKind {
     File,
     Device,
 }
@@ -65,12 +65,12 @@ impl Unlabelled {
 ///
 /// # Errors
 /// Words on what is wrong with it.
-pub(crate) fn drive(path: &Path) -> Result<(File, Kind, u64), String> {
+pub(crate) fn drive(path: &Path) -> Result<(File, StorageKind, u64), String> {
     // What is no disk is not opened: a pipe would wait for whoever writes to it.
     let found = fs::metadata(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let kind = match found.file_type() {
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_block_device() => Kind::Device,
+        kind if kind.is_file() => StorageKind::File,
+        kind if kind.is_block_device() => StorageKind::Device,
         _ => return Err("is neither a file nor a block device".into()),
     };
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;

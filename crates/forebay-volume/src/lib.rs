@@ -24,7 +24,7 @@ mod used;
 
 pub use create::{Create, DRIVES_MAX, create};
 pub use error::Error;
-pub use find::{Found, NonMember, drives_in, find, find_cached, is_drive};
+pub use find::{FoundVolume, NonMember, drives_in, find, find_cached, is_drive};
 pub use grow::{grow, replace};
-pub use moved::{Moved, Tell};
+pub use moved::{Moved, Tell, untold};
 pub use open::{Opened, Policied, Shape, check, flush, over, status};

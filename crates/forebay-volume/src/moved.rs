@@ -1,5 +1,7 @@
 //! What is read and written while a volume is looked at, told as it happens.
 
+use std::ops::ControlFlow;
+
 use forebay_core::contract::observer::Observer;
 use forebay_core::{Completion, Nanos, Op};
 use forebay_live::Watch;
@@ -15,8 +17,13 @@ pub struct Moved {
     pub all_bytes: Option<u64>,
 }
 
-/// Who is told of it, at most every [`EVERY`].
-pub type Tell<'a> = &'a mut dyn FnMut(Moved);
+/// Hears of it, at most every [`EVERY`]. `Break` ends the work, which a later call continues.
+pub type Tell<'a> = &'a mut dyn FnMut(Moved) -> ControlFlow<()>;
+
+/// Goes on, whatever is moved.
+pub fn untold(_: Moved) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
 
 /// How often somebody is told.
 const EVERY: Nanos = Nanos::from_millis(100);
@@ -26,11 +33,18 @@ pub(crate) struct Counting<'a> {
     moved: Moved,
     told: Nanos,
     tell: Tell<'a>,
+    is_stopped: bool,
 }
 
 impl<'a> Counting<'a> {
     pub(crate) fn new(all_bytes: Option<u64>, tell: Tell<'a>) -> Counting<'a> {
-        Counting { moved: Moved { all_bytes, ..Moved::default() }, told: Nanos::ZERO, tell }
+        let moved = Moved { all_bytes, ..Moved::default() };
+        Counting { moved, told: Nanos::ZERO, tell, is_stopped: false }
+    }
+
+    /// Whether the user ended the work.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 }
 
@@ -49,14 +63,14 @@ impl Watch for Counting<'_> {
     fn stops(&mut self, wall: Nanos) -> bool {
         if wall >= self.told + EVERY {
             self.told = wall;
-            (self.tell)(self.moved);
+            self.is_stopped |= (self.tell)(self.moved).is_break();
         }
-        false
+        self.is_stopped
     }
 }
 
 impl Drop for Counting<'_> {
     fn drop(&mut self) {
-        (self.tell)(self.moved);
+        let _ = (self.tell)(self.moved);
     }
 }

@@ -13,9 +13,9 @@ use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError,
 use forebay_live::{LEN_MAX, Lanes, Target, run};
 
 use crate::error::Error;
-use crate::find::{Access, Found, NonMember, drives_in, find, found};
+use crate::find::{Access, FoundVolume, NonMember, drives_in, find, found};
 use crate::joining::settle;
-use crate::moved::{Counting, Tell};
+use crate::moved::{Counting, Tell, untold};
 
 /// I/Os that a drive is given at a time.
 const DEPTH: u32 = 64;
@@ -155,7 +155,7 @@ impl Shape {
     }
 }
 
-impl Found {
+impl FoundVolume {
     /// What is to be known of them once drives are handed to a driver.
     pub fn shape(&self) -> Shape {
         let drives = self.drives.iter().zip(&self.labels);
@@ -197,7 +197,7 @@ pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
 /// Looks at the volume of these very drives; nothing is written, also where they are opened for writing.
 pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> {
     let found = found(drives, access)?;
-    opening(found.array().reading(), found, None, &mut |_| ())
+    opening(found.array().reading(), found, None, &mut untold)
 }
 
 /// Reads all there is of a volume, and mends what is wrong, at most so many bytes of data a second; 0 is
@@ -213,7 +213,7 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
     let array = checked(found.array());
     let opened = match opening(array, found, Some(all), tell) {
         Err(Error::Full(_)) => {
-            let found = Found { notes, ..find(paths, false)? };
+            let found = FoundVolume { notes, ..find(paths, false)? };
             let opened = opening(checked(found.array().reading()), found, Some(all), tell)?;
             return Ok(Opened { lacked_room: true, ..opened });
         }
@@ -227,7 +227,7 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
 /// Opens `array` on its drives, and nothing else; tells what is moved, of so many bytes if that is known.
 pub(crate) fn opening(
     array: Array,
-    found: Found,
+    found: FoundVolume,
     all_bytes: Option<u64>,
     tell: Tell<'_>,
 ) -> Result<Opened, Error> {
@@ -237,7 +237,11 @@ pub(crate) fn opening(
     let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
     let (mut once, told) = Once::of(Op::Open);
-    run(&mut policy, &mut *lanes, &mut once, &mut Counting::new(all_bytes, tell))?;
+    let mut counting = Counting::new(all_bytes, tell);
+    run(&mut policy, &mut *lanes, &mut once, &mut counting)?;
+    if counting.is_stopped() {
+        return Err(Error::Stopped);
+    }
     let (census, figures) = (policy.placement().census(), policy.figures());
     let geometry = *policy.placement().geometry();
     let too_small = policy.placement().drive_limit().map(|limit| opened.lacking(&geometry, &limit));
@@ -291,7 +295,7 @@ struct Before {
 }
 
 impl Before {
-    fn of(found: &Found) -> Before {
+    fn of(found: &FoundVolume) -> Before {
         let drives = found.drives.iter().zip(&found.labels);
         let without = drives
             .clone()

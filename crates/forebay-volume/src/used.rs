@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{SeekFrom, seek};
 
 use crate::copies;
-use crate::labels::{Kind, is_torn};
+use crate::labels::{StorageKind, is_torn};
 use crate::signatures::{Unreadable, known};
 
 /// Bytes that are read at a time.
@@ -29,16 +29,20 @@ const SAMPLE: u64 = 4096;
 ///
 /// # Errors
 /// Where it cannot be read.
-pub(crate) fn holds(file: &File, kind: Kind, bytes: u64) -> Result<Option<String>, Unreadable> {
+pub(crate) fn holds(
+    file: &File,
+    kind: StorageKind,
+    bytes: u64,
+) -> Result<Option<String>, Unreadable> {
     let mut read = |at: u64, to: &mut [u8]| file.read_exact_at(to, at);
     if let Some((name, at)) = known(bytes, &mut read)? {
         return Ok(Some(format!("holds {name} (at byte {at})")));
     }
     let looked = Looked { file, bytes, torn: torn(file, bytes) };
     let found = match kind {
-        Kind::File => looked.stored()?,
-        Kind::Device if bytes <= WHOLE_MAX => looked.range(0, bytes)?,
-        Kind::Device => looked.sampled()?,
+        StorageKind::File => looked.stored()?,
+        StorageKind::Device if bytes <= WHOLE_MAX => looked.range(0, bytes)?,
+        StorageKind::Device => looked.sampled()?,
     };
     let Some(at) = found else { return Ok(None) };
     let sector = at / copies::SECTOR * copies::SECTOR;
@@ -143,7 +147,7 @@ mod tests {
     use crate::create::refuse_used;
     use crate::testing::{DRIVE_BYTES, empty};
 
-    fn found(kind: Kind, bytes: u64, write: impl FnOnce(&File)) -> Option<String> {
+    fn found(kind: StorageKind, bytes: u64, write: impl FnOnce(&File)) -> Option<String> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(bytes).unwrap();
         write(&file);
@@ -154,31 +158,33 @@ mod tests {
     fn one_byte_anywhere_in_a_file_is_data() {
         let bytes = 5 << 30;
         for at in [0, 4095, 1 << 20, (3 << 30) + 17, bytes - 1] {
-            let said = found(Kind::File, bytes, |file| file.write_all_at(b"x", at).unwrap());
+            let said = found(StorageKind::File, bytes, |file| file.write_all_at(b"x", at).unwrap());
             assert_eq!(said, Some(format!("holds data (at byte {at})")));
         }
-        assert_eq!(found(Kind::File, bytes, |_| ()), None);
+        assert_eq!(found(StorageKind::File, bytes, |_| ()), None);
         // Zeros that are stored are none.
         let zeros = |file: &File| file.write_all_at(&[0; 1 << 20], 1 << 30).unwrap();
-        assert_eq!(found(Kind::File, bytes, zeros), None);
+        assert_eq!(found(StorageKind::File, bytes, zeros), None);
     }
 
     #[test]
     fn a_long_device_is_sampled_at_its_ends_and_all_over() {
         let bytes = 6 << 30;
         for at in [0, (1 << 20) - 1, bytes - (1 << 20), bytes - 1] {
-            let said = found(Kind::Device, bytes, |file| file.write_all_at(&[255], at).unwrap());
+            let said =
+                found(StorageKind::Device, bytes, |file| file.write_all_at(&[255], at).unwrap());
             assert_eq!(said, Some(format!("holds data (at byte {at})")));
         }
         // One part in a hundred of it, wherever that is.
         for at in [8 << 20, 1 << 30, (5 << 30) + 12_345] {
             let data = vec![255; 64 << 20];
-            let said = found(Kind::Device, bytes, |file| file.write_all_at(&data, at).unwrap());
+            let said =
+                found(StorageKind::Device, bytes, |file| file.write_all_at(&data, at).unwrap());
             assert!(said.is_some_and(|said| said.starts_with("holds data")), "{at}");
         }
-        assert_eq!(found(Kind::Device, bytes, |_| ()), None);
+        assert_eq!(found(StorageKind::Device, bytes, |_| ()), None);
         // A short one is read from end to end.
-        let said = found(Kind::Device, 32 << 20, |file| {
+        let said = found(StorageKind::Device, 32 << 20, |file| {
             file.write_all_at(b"x", (7 << 20) + 3).unwrap();
         });
         assert_eq!(said, Some(format!("holds data (at byte {})", (7 << 20) + 3)));
@@ -188,7 +194,7 @@ mod tests {
     fn what_is_known_is_named_though_it_is_far_from_both_ends() {
         let bytes = 6 << 30;
         let mark = |file: &File| file.write_all_at(b"_BHRfS_M", (64 << 20) + 64).unwrap();
-        let said = found(Kind::Device, bytes, mark).unwrap();
+        let said = found(StorageKind::Device, bytes, mark).unwrap();
         assert_eq!(said, "holds a Btrfs file system (at byte 67108928)");
     }
 
@@ -234,11 +240,11 @@ mod tests {
                 // Not the first byte of it, as counts may begin with a zero.
                 file.write_all_at(&[7], at + 100).unwrap();
             };
-            let said = found(Kind::Device, bytes, write);
+            let said = found(StorageKind::Device, bytes, write);
             let told = format!("holds what is left of {name} (at byte {at})");
             assert_eq!(said, Some(told), "{bytes} {at}");
         }
-        assert_eq!(found(Kind::Device, odd, |_| ()), None);
+        assert_eq!(found(StorageKind::Device, odd, |_| ()), None);
     }
 
     #[test]
@@ -246,7 +252,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         // The system says that it is longer than it is, as a device may that fails.
-        let place = holds(&file, Kind::Device, 2 << 20).unwrap_err();
+        let place = holds(&file, StorageKind::Device, 2 << 20).unwrap_err();
         assert!(unreadable(&place).starts_with("cannot be read at byte"), "{place:?}");
     }
 
@@ -261,6 +267,6 @@ mod tests {
         }
         file.write_all_at(b"x", 8192).unwrap();
         let said = refuse_used(&path, false).unwrap_err().to_string();
-        assert!(said.contains("holds data (at byte 8192); --overwrite"), "{said}");
+        assert!(said.contains("holds data (at byte 8192); \u{1}overwrite"), "{said}");
     }
 }

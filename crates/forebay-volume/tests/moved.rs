@@ -1,5 +1,6 @@
 //! What is told of a volume that is read, mended and grown: as much as it holds.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use forebay_core::contract::policy::Done;
@@ -7,7 +8,9 @@ use forebay_core::stack::array::{Geometry, Kind, Level};
 use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Patterned, Target, Threads, run};
 use forebay_rig::holes;
-use forebay_volume::{Create, Moved, check, create, find, grow, over, replace, status};
+use forebay_volume::{
+    Create, Error, Moved, Tell, check, create, find, grow, over, replace, status, untold,
+};
 
 const CHUNK_BYTES: u32 = 64 << 10;
 /// With its checksum.
@@ -73,13 +76,24 @@ fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
 }
 
 /// What `verb` told last; it never told less than before.
-fn last(verb: impl FnOnce(&mut dyn FnMut(Moved))) -> Moved {
+fn last(verb: impl FnOnce(Tell<'_>)) -> Moved {
     let mut last = Moved::default();
     verb(&mut |moved| {
         assert!(moved.read_bytes >= last.read_bytes && moved.written_bytes >= last.written_bytes);
         last = moved;
+        ControlFlow::Continue(())
     });
     last
+}
+
+#[test]
+fn work_that_is_stopped_is_continued_by_a_later_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = volume(folder.path(), 40);
+    let slow = check(&drives, 1_000_000, &mut |_| ControlFlow::Break(()));
+    assert!(matches!(slow, Err(Error::Stopped)), "{slow:?}");
+    let checked = check(&drives, 0, &mut untold).unwrap();
+    assert_eq!((checked.census.lost_units, checked.census.degraded_units), (0, 0));
 }
 
 #[test]

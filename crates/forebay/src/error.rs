@@ -56,6 +56,16 @@ pub enum Error {
     /// An input.
     #[error(transparent)]
     Ask(#[from] AskError),
+    /// A failure in a crate above this one, such as a target that cannot be opened.
+    #[error("{message}")]
+    Live {
+        /// The message.
+        message: String,
+        /// Whether inputs or files are at fault, not the system.
+        is_input: bool,
+        /// What the system refused, if it did.
+        system: Option<io::ErrorKind>,
+    },
 }
 
 impl Error {
@@ -66,6 +76,7 @@ impl Error {
                 is_of_place(source)
             }
             Error::Output(_) | Error::Stopped => false,
+            Error::Live { is_input, .. } => *is_input,
             _ => true,
         }
     }

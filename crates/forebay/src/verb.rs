@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use forebay_ask::{Ask, Choice, Given, Input, Spelling, Takes, Value, named, spelled};
+use forebay_ask::{Arity, Ask, Choice, Given, Input, Spelling, Takes, Value, named, spelled};
 use forebay_core::replay::Intensity;
 use forebay_show::html;
 use forebay_show::page::Page;
@@ -68,8 +69,51 @@ pub trait Session {
     /// Reports how many requests of `file` have been read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
 
+    /// Reports what the verb is doing, and the share that is done, if that is known.
+    fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
+        match done_share {
+            Some(done_share) => self.progress(&Told { doing, done_share }),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
     /// Warns about `subject`, or in general if `subject` is empty. A face shows the same warning only once.
     fn warn(&mut self, subject: &Path, sentence: &str);
+
+    /// Does `work` so that an interruption only shortens it. See [`shortened`].
+    fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {
+        work(&AtomicBool::new(false), &mut |_, _| ());
+    }
+}
+
+/// Work on the running machine. It ends soon, with the results so far, once its first argument is set, and tells its
+/// second one what it is doing and the share that is done, if that is known.
+pub type LiveWork<'a> = Box<dyn FnOnce(&AtomicBool, LiveTell<'_>) + Send + 'a>;
+
+/// Hears what live work is doing, and the share of it that is done, if that is known.
+pub type LiveTell<'a> = &'a mut dyn FnMut(String, Option<f64>);
+
+/// What a second interruption does to work that the first one shortens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecondInterruption {
+    /// Nothing: the work has to put back what it changed.
+    Waits,
+    /// Ends the process, because the work may wait for a device that never answers.
+    Ends,
+}
+
+/// Does `work` on the running machine, which an interruption only shortens.
+///
+/// # Errors
+/// [`Error::Stopped`] if the session did not do it.
+pub fn shortened<T: Send>(
+    session: &mut dyn Session,
+    second: SecondInterruption,
+    work: impl FnOnce(&AtomicBool, LiveTell<'_>) -> T + Send,
+) -> Result<T, Error> {
+    let mut outcome = None;
+    session.shorten(second, Box::new(|stop, tell| outcome = Some(work(stop, tell))));
+    outcome.ok_or(Error::Stopped)
 }
 
 /// The answer of a verb.
@@ -81,6 +125,8 @@ pub struct Answered<B = ()> {
     pub page: Page,
     /// Whatever the verb returns besides.
     pub beyond: B,
+    /// Why the verb failed although it has an answer, as when some I/Os of a trace failed. Faces show the answer first.
+    pub failure: Option<String>,
 }
 
 impl Answered {
@@ -90,16 +136,21 @@ impl Answered {
     /// Data that JSON cannot hold, a fault of our own.
     pub fn new(data: &impl Serialize, page: Page) -> Result<Answered, Error> {
         let data = serde_json::to_value(data).map_err(|error| Error::Unfit(error.to_string()))?;
-        Ok(Answered { data, page, beyond: () })
+        Ok(Answered { data, page, beyond: (), failure: None })
     }
 
     /// With what else the verb yields.
     pub fn with<B>(self, beyond: B) -> Answered<B> {
-        Answered { data: self.data, page: self.page, beyond }
+        Answered { data: self.data, page: self.page, beyond, failure: self.failure }
     }
 }
 
 impl<B> Answered<B> {
+    /// With the reason why the verb failed, if it did.
+    pub fn failing(self, failure: Option<String>) -> Answered<B> {
+        Answered { failure, ..self }
+    }
+
     /// With the inputs that its sentences name as a face writes them.
     pub fn spelled(mut self, spelling: Spelling) -> Answered<B> {
         let mut spell = |text: &mut String| {
@@ -109,6 +160,7 @@ impl<B> Answered<B> {
         };
         self.page.for_each_text(&mut spell);
         for_each_text(&mut self.data, &mut spell);
+        self.failure.iter_mut().for_each(spell);
         self
     }
 }
@@ -367,7 +419,10 @@ impl Value for DeviceInput {
         let paths = given.as_object::<Vec<PathBuf>>(input.name)?;
         let names = paths.iter().map(|path| path.to_string_lossy());
         let each = |name: std::borrow::Cow<'_, str>| -> Vec<DeviceInput> {
-            name.split(',').map(|one| DeviceInput(one.to_string())).collect()
+            match input.arity {
+                Arity::List => name.split(',').map(|one| DeviceInput(one.to_string())).collect(),
+                _ => vec![DeviceInput(name.into_owned())],
+            }
         };
         Some(names.flat_map(each).collect())
     }

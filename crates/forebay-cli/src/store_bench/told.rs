@@ -6,7 +6,7 @@ use forebay_show::grid::{Cell, Grid, right};
 use forebay_show::quantities::{bytes, millis, percent, rate, significant};
 use serde::Serialize;
 
-use super::Benching;
+use super::StoreBenchAsk;
 use super::arrivals::Turns;
 use super::tally::{Figures, Latency, Row, Tally};
 use super::value::SPACE;
@@ -25,8 +25,8 @@ pub(super) struct Results {
     wanted_rate_per_s: Option<f64>,
     clients: u32,
     records: u64,
-    value_bytes: u32,
-    key_bytes: u32,
+    value_bytes: u64,
+    key_bytes: u64,
     seed: u64,
     interrupted: bool,
     /// Why it ended early.
@@ -51,7 +51,7 @@ impl Phase {
     }
 }
 
-impl Benching {
+impl StoreBenchAsk {
     pub(super) fn results(
         &self,
         turns: &Turns,
@@ -67,15 +67,15 @@ impl Benching {
         let keys_left = rows.filter(is_insert).map(|row| row.count).sum();
         let disks: Vec<String> = self.disks.iter().map(|disk| disk.display().to_string()).collect();
         Results {
-            workload: self.workload.name(),
+            workload: self.workload.name().to_string(),
             target: if disks.is_empty() { self.connect.clone() } else { disks.join(" ") },
             of_loop: if is_open { "open" } else { "closed" },
             arrivals: is_open.then(|| self.arrivals.clone().unwrap_or_else(|| "poisson".into())),
             wanted_rate_per_s: self.rate,
             clients: self.clients,
             records: if self.workload.is_loaded() { self.records } else { 0 },
-            value_bytes: self.value_bytes,
-            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes.bytes,
+            key_bytes: self.key_bytes.bytes,
             seed: self.seed,
             interrupted,
             gone,

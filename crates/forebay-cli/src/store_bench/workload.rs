@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use clap::ValueEnum;
+use forebay_ask::{Choice, Value};
 use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -21,28 +21,49 @@ const ITEMS: f64 = 1e10;
 const SCAN_MAX: u64 = 100;
 
 /// Which workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Workload {
-    /// Half reads, half updates; zipfian
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Workload {
     A,
-    /// 95 % reads, 5 % updates; zipfian
     B,
-    /// Reads; zipfian
     C,
-    /// 95 % reads, mostly of the latest, 5 % inserts
     D,
-    /// 95 % scans of up to 100 keys, 5 % inserts; zipfian
     E,
-    /// Half reads, half read-modify-writes; zipfian
     F,
-    /// Puts of new keys in random order, and nothing else
     Ingest,
+}
+
+const WORKLOADS: [Workload; 7] = [
+    Workload::A,
+    Workload::B,
+    Workload::C,
+    Workload::D,
+    Workload::E,
+    Workload::F,
+    Workload::Ingest,
+];
+
+impl Value for Workload {
+    const WORD: &'static str = "WORKLOAD";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "a", about: "half reads, half updates; zipfian" },
+        Choice { name: "b", about: "95 % reads, 5 % updates; zipfian" },
+        Choice { name: "c", about: "reads; zipfian" },
+        Choice { name: "d", about: "95 % reads, mostly of the latest, 5 % inserts" },
+        Choice { name: "e", about: "95 % scans of up to 100 keys, 5 % inserts; zipfian" },
+        Choice { name: "f", about: "half reads, half read-modify-writes; zipfian" },
+        Choice { name: "ingest", about: "puts of new keys in random order, and nothing else" },
+    ];
+
+    fn parse(text: &str) -> Result<Workload, String> {
+        let found = WORKLOADS.into_iter().find(|workload| workload.name() == text);
+        found.ok_or_else(|| format!("got '{text}', expected a, b, c, d, e, f or ingest"))
+    }
 }
 
 impl Workload {
     /// Its name as options say it.
-    pub(super) fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().into())
+    pub(super) fn name(self) -> &'static str {
+        Workload::CHOICES[self as usize].name
     }
 
     /// Whether there have to be records before.

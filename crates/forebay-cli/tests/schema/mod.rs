@@ -97,8 +97,8 @@ const ASKED: &[(&str, &str)] = &[
 
 /// What a server answers, asked beside it.
 const TOP: &str = "top";
-/// What no test here prints: it needs a measured drive, or DiskSim's files.
-const NOT_ASKED: &[&str] = &["device fit", "device import"];
+/// What no test here prints: it needs a disk to capture, a measured drive, or DiskSim's files.
+const NOT_ASKED: &[&str] = &["capture", "device fit", "device import"];
 
 fn path() -> PathBuf {
     shell::root().join("docs/schema/forebay.json")

@@ -28,6 +28,15 @@ impl CaptureError {
         matches!(self, CaptureError::Usage(_))
     }
 
+    /// What the system refused, if it did.
+    pub fn system(&self) -> Option<io::ErrorKind> {
+        match self {
+            CaptureError::Usage(_) => None,
+            CaptureError::Refused(_) => Some(io::ErrorKind::PermissionDenied),
+            CaptureError::Io { source, .. } => Some(source.kind()),
+        }
+    }
+
     /// A file that the tracer needs and the system does not let us use.
     pub(crate) fn denied(path: &Path, doing: &str, error: &io::Error) -> CaptureError {
         let hint = match error.kind() {

@@ -22,7 +22,7 @@ pub(crate) struct Record<'a>(&'a mut [u8]);
 
 /// What of a record matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RecordKind {
     /// A request was queued (Q).
     Queued { write: bool },
     /// It went to the driver (D) or completed (C), or a thread is named.
@@ -36,15 +36,15 @@ impl Record<'_> {
         self.0[at..].first_chunk::<4>().map_or(0, |bytes| u32::from_ne_bytes(*bytes))
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> RecordKind {
         let action = self.u32(28);
         // Bit 8 says that the payload names a control group.
         match action & 0xfeff {
-            0 if action & NOTIFY != 0 => Kind::Other,
-            _ if action & NOTIFY != 0 => Kind::Needless,
-            1 => Kind::Queued { write: action & WRITE != 0 },
-            7 | 8 => Kind::Other,
-            _ => Kind::Needless,
+            0 if action & NOTIFY != 0 => RecordKind::Other,
+            _ if action & NOTIFY != 0 => RecordKind::Needless,
+            1 => RecordKind::Queued { write: action & WRITE != 0 },
+            7 | 8 => RecordKind::Other,
+            _ => RecordKind::Needless,
         }
     }
 
@@ -197,12 +197,12 @@ pub(crate) mod tests {
     #[test]
     fn kinds_are_those_of_the_kernel() {
         let kind = |action| Record(&mut record(action, 0, 0, 0)).kind();
-        assert_eq!(kind(QUEUED_READ), Kind::Queued { write: false });
-        assert_eq!(kind(1 << 17 | 1 << 8 | 1), Kind::Queued { write: true });
-        assert_eq!(kind(1 << 17 | 8), Kind::Other);
-        assert_eq!(kind(1 << 26), Kind::Other);
-        assert_eq!(kind(1 << 26 | 2), Kind::Needless);
-        assert_eq!(kind(1 << 16 | 2), Kind::Needless);
+        assert_eq!(kind(QUEUED_READ), RecordKind::Queued { write: false });
+        assert_eq!(kind(1 << 17 | 1 << 8 | 1), RecordKind::Queued { write: true });
+        assert_eq!(kind(1 << 17 | 8), RecordKind::Other);
+        assert_eq!(kind(1 << 26), RecordKind::Other);
+        assert_eq!(kind(1 << 26 | 2), RecordKind::Needless);
+        assert_eq!(kind(1 << 16 | 2), RecordKind::Needless);
     }
 
     #[test]
@@ -212,7 +212,7 @@ pub(crate) mod tests {
         assert_eq!(&naming[HEAD..], b"a name longer t\0");
         assert_eq!(naming[8..16], 9u64.to_ne_bytes());
         assert!(matches!(part(&naming), Part::Record(64)));
-        assert_eq!(Record(&mut naming.to_vec()).kind(), Kind::Other);
+        assert_eq!(Record(&mut naming.to_vec()).kind(), RecordKind::Other);
         assert_eq!(Record(&mut naming.to_vec()).pid(), 77);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::CaptureError;
 use super::names::Names;
-use super::records::{Kind, Record, Records};
+use super::records::{Record, RecordKind, Records};
 
 /// How much was captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,19 +84,19 @@ impl Spool {
 impl Out {
     fn put(&mut self, record: &mut Record<'_>, counts: &mut Counts) -> std::io::Result<()> {
         let kind = record.kind();
-        if kind == Kind::Needless {
+        if kind == RecordKind::Needless {
             return Ok(());
         }
         if let Some(names) = &mut self.names {
             self.sequence = self.sequence.wrapping_add(1);
             record.number(self.sequence);
-            if let Kind::Queued { .. } = kind
+            if let RecordKind::Queued { .. } = kind
                 && let Some(name) = names.changed(record.pid())
             {
                 self.file.write_all(&record.naming(name))?;
             }
         }
-        if let Kind::Queued { write } = kind {
+        if let RecordKind::Queued { write } = kind {
             counts.add(write, record.len_bytes());
         }
         self.file.write_all(record.bytes())

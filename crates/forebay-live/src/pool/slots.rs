@@ -4,7 +4,7 @@ use forebay_core::{Buf, Bytes, Piece, Slots};
 use twox_hash::XxHash3_64;
 
 use super::room::Room;
-use super::{ENTRY_BITS, Entry, Kind, Pool, entry_of, told};
+use super::{BufferKind, ENTRY_BITS, Entry, Pool, entry_of, told};
 use crate::galois::{self, BLOCKS_MAX};
 
 /// What new buffers contain in debug builds.
@@ -21,7 +21,7 @@ impl Slots for Pool {
     #[inline]
     fn take(&mut self, len: u32) -> Buf {
         let place = self.room.take(len);
-        let buf = self.name(len, Kind::Held, place);
+        let buf = self.name(len, BufferKind::Held, place);
         self.live += 1;
         self.held_bytes += Room::size(len) as u64;
         self.peak_bytes = self.peak_bytes.max(self.held_bytes);
@@ -34,7 +34,7 @@ impl Slots for Pool {
     #[inline]
     #[track_caller]
     fn keep(&mut self, buf: Buf) {
-        if buf != 0 && self.held(buf).kind == Kind::Held {
+        if buf != 0 && self.held(buf).kind == BufferKind::Held {
             let holds = &mut self.entries[entry_of(buf)].holds;
             *holds = holds.checked_add(1).expect("less than four billion holds");
         }
@@ -43,7 +43,7 @@ impl Slots for Pool {
     #[inline]
     #[track_caller]
     fn free(&mut self, buf: Buf) {
-        if buf == 0 || self.held(buf).kind != Kind::Held {
+        if buf == 0 || self.held(buf).kind != BufferKind::Held {
             return;
         }
         let &Entry { holds, len, place, .. } = self.held(buf);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{major, minor};
 
-use super::{Kind, Target};
+use super::{Target, TargetKind};
 
 /// A device by its numbers, as the system shows them (`8:0`). That of a file system without a device of its own is one
 /// that no other has.
@@ -45,7 +45,7 @@ impl Target {
     /// device (RAID, a mapper, a network) is not looked into.
     pub fn device(&self) -> Option<DeviceNumber> {
         let found = self.file.metadata().ok()?;
-        let number = if self.kind == Kind::BlockDevice { found.rdev() } else { found.dev() };
+        let number = if self.kind == TargetKind::BlockDevice { found.rdev() } else { found.dev() };
         Some(DeviceNumber { major: major(number), minor: minor(number) }.whole())
     }
 }

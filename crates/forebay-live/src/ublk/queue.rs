@@ -37,7 +37,7 @@ struct Descriptor {
 
 /// A request of a client, to be answered by its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct UblkRequest {
     /// Its name until it is answered; less than the queue's depth.
     pub tag: u16,
     /// What it does.
@@ -115,7 +115,7 @@ impl Queue {
     ///
     /// # Errors
     /// Where io_uring itself fails.
-    pub fn wait(&mut self, wait: Option<Nanos>, asked: &mut Vec<Asked>) -> io::Result<()> {
+    pub fn wait(&mut self, wait: Option<Nanos>, asked: &mut Vec<UblkRequest>) -> io::Result<()> {
         let is_empty = self.ring.completion().is_empty();
         let want = usize::from(is_empty && wait != Some(Nanos::ZERO));
         let entered = match wait.filter(|_| want > 0) {
@@ -183,7 +183,7 @@ impl Queue {
 
 impl Mapped {
     /// The request that the driver has handed over as `tag`.
-    fn asked(&self, tag: u16) -> Asked {
+    fn asked(&self, tag: u16) -> UblkRequest {
         // SAFETY: tags that the driver answers are less than the depth, for which there is room; it does not write to
         // a descriptor between handing it over and our answer.
         unsafe { self.first.add(usize::from(tag)).read_volatile() }.asked(tag)
@@ -191,7 +191,7 @@ impl Mapped {
 }
 
 impl Descriptor {
-    fn asked(self, tag: u16) -> Asked {
+    fn asked(self, tag: u16) -> UblkRequest {
         let op = match self.op_and_flags & 0xff {
             0 => Op::Read,
             1 => Op::Write,
@@ -201,7 +201,7 @@ impl Descriptor {
         };
         let flag = |bit, flag| if self.op_and_flags & bit != 0 { flag } else { Flags::NONE };
         let has_place = op != Op::Flush;
-        Asked {
+        UblkRequest {
             tag,
             op,
             offset: if has_place { self.first_sector.saturating_mul(512) } else { 0 },
@@ -230,13 +230,14 @@ mod tests {
             let descriptor = Descriptor { op_and_flags, sectors: 8, first_sector: 3, address: 0 };
             descriptor.asked(5)
         };
-        let read = Asked { tag: 5, op: Op::Read, offset: 1536, len: 4096, flags: Flags::NONE };
+        let read =
+            UblkRequest { tag: 5, op: Op::Read, offset: 1536, len: 4096, flags: Flags::NONE };
         assert_eq!(asked(0), read);
         // The kernel's UBLK_IO_F_FUA and UBLK_IO_F_META.
-        let fua = Asked { op: Op::Write, flags: Flags::FUA, ..read };
+        let fua = UblkRequest { op: Op::Write, flags: Flags::FUA, ..read };
         assert_eq!(asked(1 | 0x2000), fua);
-        assert_eq!(asked(1 | 0x800), Asked { flags: Flags::META, ..fua });
-        assert_eq!(asked(2), Asked { op: Op::Flush, offset: 0, len: 0, ..read });
+        assert_eq!(asked(1 | 0x800), UblkRequest { flags: Flags::META, ..fua });
+        assert_eq!(asked(2), UblkRequest { op: Op::Flush, offset: 0, len: 0, ..read });
     }
 
     #[test]

@@ -54,6 +54,11 @@ from ._forebay import (
     read,
     simulate,
     store_simulate,
+    volume_check,
+    volume_create,
+    volume_grow,
+    volume_replace,
+    volume_status,
 )
 
 __all__ = [
@@ -99,6 +104,11 @@ __all__ = [
     "simulate",
     "store_simulate",
     "sweep",
+    "volume_check",
+    "volume_create",
+    "volume_grow",
+    "volume_replace",
+    "volume_status",
 ]
 
 

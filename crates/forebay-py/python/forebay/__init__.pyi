@@ -60,6 +60,11 @@ __all__ = [
     "simulate",
     "store_simulate",
     "sweep",
+    "volume_check",
+    "volume_create",
+    "volume_grow",
+    "volume_replace",
+    "volume_status",
 ]
 
 __version__: str
@@ -433,41 +438,6 @@ def devices(*names: _Path) -> list[dict[str, Any]]:
 def policies(*names: str) -> list[dict[str, Any]]:
     """Every policy that can be asked for, or those that are named, with their parameters."""
 
-def play(
-    trace: _Source,
-    *,
-    target: _Path | None = None,
-    map_volume: Mapping[str, _Path] | None = None,
-    volume: _Path | Sequence[_Path] | None = None,
-    emulate: _Path | None = None,
-    flash: _Path | None = None,
-    fail: str | Sequence[str] | None = None,
-    policy: str | None = None,
-    for_: str | None = None,
-    overwrite: bool = False,
-    driver: Literal["io_uring", "threads"] | None = None,
-    buffered: bool = False,
-    realtime: bool = False,
-    depth: int | None = None,
-    replay: _Replay = "open",
-    intensity: float = 1.0,
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Plays a trace in wall time, on files, devices or a device model."""
-
-def capture(
-    device: _Path,
-    output: _Path,
-    *,
-    for_: str,
-    to: Literal["parquet", "csv", "fio", "disksim", "blktrace"] | None = None,
-    via: Literal["any", "blktrace", "tracefs"] = "any",
-) -> dict[str, Any]:
-    """Captures what reaches a block device, as a trace."""
-
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
 
 def advise(
@@ -561,6 +531,16 @@ def plan_capacity(
 ) -> dict[str, Any]:
     """Find the smallest capacity that answers a share of the requests within a time."""
 
+def capture(
+    device: _Path,
+    output: _Path,
+    *,
+    for_: str,
+    to: str | None = None,
+    via: Literal["any", "blktrace", "tracefs"] = "any",
+) -> dict[str, Any]:
+    """Capture the requests that reach a block device as a trace."""
+
 def compare(
     a: _Source,
     b: _Source,
@@ -642,14 +622,12 @@ def device_fit(
     heads: int | None = None,
     name: str | None = None,
     kind: Literal["hdd", "ssd"] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
 
 def device_import(
     file: _Path,
     output: _Path | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
 
@@ -658,7 +636,6 @@ def device_validate(
     trace: _Path | Sequence[_Path],
     *,
     arrivals: str = "simulated",
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace."""
 
@@ -691,9 +668,36 @@ def generate(
     for_: str | None = None,
     intensity: float = 1,
     without: str | Sequence[str] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Generate a trace from a model: a twin of the trace that the model was fitted to."""
+
+def play(
+    trace: _Source,
+    *,
+    target: _Path | None = None,
+    map_volume: str | Mapping[str, _Path] | Sequence[str | Mapping[str, _Path]] | None = None,
+    volume: _Path | Sequence[_Path] | None = None,
+    emulate: _Path | None = None,
+    flash: _Path | None = None,
+    fail: str | Sequence[str] | None = None,
+    policy: str | None = None,
+    for_: str | None = None,
+    overwrite: bool = False,
+    driver: Literal["io_uring", "threads"] | None = None,
+    buffered: bool = False,
+    realtime: bool = False,
+    depth: int | None = None,
+    replay: Literal["open", "closed", "dependent"] = "open",
+    intensity: float = 1,
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Play a trace on real files and devices, or on an emulated one, in wall time."""
 
 def plan_power(
     traces: _Source | Sequence[_Source],
@@ -756,3 +760,43 @@ def plan_sla(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and 99 % within 50 ms."""
+
+def volume_check(
+    drives: _Path | Sequence[_Path],
+    *,
+    rate: int | None = None,
+) -> dict[str, Any]:
+    """Read everything on a volume, with all copies and parities, and repair what is wrong."""
+
+def volume_create(
+    drives: _Path | Sequence[_Path] | None = None,
+    *,
+    ssd: _Path | Sequence[_Path] | None = None,
+    level: Literal["raid0", "raid5", "raid6", "raid10", "raid10x3", "raid10x4"] = "raid6",
+    chunk_kib: int = 64,
+    chunks: int = 4,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Make a volume of drives."""
+
+def volume_grow(
+    drives: _Path | Sequence[_Path],
+    *,
+    with_: _Path | Sequence[_Path] | None = None,
+    ssd: bool = False,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Make a volume larger, with more drives or with drives that have become larger."""
+
+def volume_replace(
+    drives: _Path | Sequence[_Path],
+    *,
+    with_: _Path,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Put a new drive in the place of a missing one, and restore its data."""
+
+def volume_status(
+    drives: _Path | Sequence[_Path],
+) -> dict[str, Any]:
+    """Show the state of a volume, and write nothing."""

@@ -15,7 +15,7 @@ use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
-use super::{Asked, Front, Streams};
+use super::{Front, PendingRequest, Streams};
 use crate::config::Named;
 use crate::protocol::Header;
 use crate::tally::Tally;
@@ -207,7 +207,7 @@ impl Front {
     /// Asks something that no client wants.
     pub(super) fn ask(&mut self, op: Op) {
         let (header, at, outcome) = (Header::FLUSH, self.now, Ok(()));
-        let asked = Asked {
+        let asked = PendingRequest {
             plug: None,
             header,
             at,

@@ -28,7 +28,7 @@ struct Change {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct ClientRequest {
     command: u16,
     fua: bool,
     first: u64,
@@ -55,7 +55,7 @@ pub(super) struct Client {
     state: u64,
     clock: u64,
     sectors: Vec<Vec<Change>>,
-    under_way: BTreeMap<u64, Asked>,
+    under_way: BTreeMap<u64, ClientRequest>,
     pub(super) says: VecDeque<u8>,
     /// Bytes of it that arrive at a time.
     pub(super) chunk: usize,
@@ -156,7 +156,8 @@ impl Client {
         let fua = self.draw(4) == 0 && command != 0 && command != 3;
         let (first, count) = (self.draw(self.sectors.len() as u64 - 16), 1 + self.draw(16));
         let (first, count) = if command == 3 { (0, 0) } else { (first, count) };
-        let meets = |one: &Asked| one.first < first + count && first < one.first + one.count;
+        let meets =
+            |one: &ClientRequest| one.first < first + count && first < one.first + one.count;
         if self.under_way.values().any(meets) {
             return;
         }
@@ -166,7 +167,7 @@ impl Client {
     fn say(&mut self, command: u16, fua: bool, first: u64, count: u64) {
         self.clock += 1;
         let (cookie, at) = (self.clock, self.clock);
-        self.under_way.insert(cookie, Asked { command, fua, first, count, at });
+        self.under_way.insert(cookie, ClientRequest { command, fua, first, count, at });
         let value = match command {
             1 => Some(Value::Stamp(cookie)),
             4 => Some(Value::Anything),
@@ -221,7 +222,7 @@ impl Client {
     }
 
     /// What failed may be done, or not.
-    fn fail(&mut self, asked: &Asked) {
+    fn fail(&mut self, asked: &ClientRequest) {
         self.failures += 1;
         if asked.command == 0 {
             self.failed.push(asked.first);
@@ -243,7 +244,7 @@ impl Client {
     }
 
     /// What an answer promises.
-    fn settle(&mut self, asked: &Asked, data: &[u8]) {
+    fn settle(&mut self, asked: &ClientRequest, data: &[u8]) {
         let clock = self.clock;
         for (nth, sector) in (asked.first..asked.first + asked.count).enumerate() {
             let changes = &mut self.sectors[sector as usize];

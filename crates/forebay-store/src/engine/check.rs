@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::frame::{Frame, HEAD, Kind};
+use crate::frame::{Frame, FrameKind, HEAD};
 use crate::operation::{Checked, Loss, PutSpan, Trouble};
 use crate::record::{Key, Record};
 use crate::root::Change;
@@ -332,7 +332,8 @@ impl Engine {
     ) -> Result<(Vec<Record>, u64), Trouble> {
         let damaged = || self.damaged(segment, at);
         let head = self.read_part(segment, at, (leaves_len - at).min(HEAD as u64)).await?;
-        let len = Frame::len(&head, Kind::Leaf, self.store).filter(|len| at + len <= leaves_len);
+        let len =
+            Frame::len(&head, FrameKind::Leaf, self.store).filter(|len| at + len <= leaves_len);
         let place =
             Place { at, len: u32::try_from(len.ok_or_else(damaged)?).map_err(|_| damaged())? };
         Ok((self.leaf(segment, place).await?, place.len.into()))

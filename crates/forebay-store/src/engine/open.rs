@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::filter::Filter;
-use crate::frame::{BLOCK, Frame, Kind};
+use crate::frame::{BLOCK, Frame, FrameKind};
 use crate::operation::Trouble;
 use crate::root::{Change, Root};
 use crate::segment::{self, Described, Node};
@@ -152,7 +152,7 @@ impl Engine {
                 self.read_on_around(&mut found, disk, begin, upto).await?;
             }
             let from = (end - block) as usize;
-            let len = Frame::len(&found.bytes[from..], Kind::Root, self.store);
+            let len = Frame::len(&found.bytes[from..], FrameKind::Root, self.store);
             let Some(len) = len.filter(|len| *len <= layout.root_bytes - from as u64) else {
                 // What was written later may be behind what is damaged.
                 let upto = found.bytes.len() as u64 + self.config.step_bytes as u64;

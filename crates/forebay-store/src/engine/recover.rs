@@ -13,10 +13,10 @@ use std::rc::Rc;
 
 use forebay_core::Fault;
 
-use crate::batch::{Content, Found, FoundLog, ReadBatch, Stretch};
+use crate::batch::{Content, FoundBatch, FoundLog, ReadBatch, Stretch};
 use crate::config::Transformation;
 use crate::filter::Filter;
-use crate::frame::{BLOCK, Fields, Frame, Kind};
+use crate::frame::{BLOCK, Fields, Frame, FrameKind};
 use crate::operation::Trouble;
 use crate::record::Record;
 use crate::root::Begun;
@@ -258,7 +258,7 @@ impl Engine {
             let bytes = &found.bytes;
             let next = log.next(bytes, self.store);
             let next = next.or_else(|| log.find_behind(bytes, self.store, |id| !is_past(id)));
-            let Some(Found { batch, said, content }) = next else { break };
+            let Some(FoundBatch { batch, said, content }) = next else { break };
             if is_past(batch.log) {
                 return Ok(Slot::Empty);
             }
@@ -287,7 +287,8 @@ impl Engine {
 
     /// Whether a slot begins with a log that is in a segment. Whole or not, its number is not used again.
     fn is_of_the_past(&self, head: &[u8]) -> bool {
-        let kinds = [Kind::Batch, Kind::Stretch, Kind::BatchOf4, Kind::StretchOf4];
+        let kinds =
+            [FrameKind::Batch, FrameKind::Stretch, FrameKind::BatchOf4, FrameKind::StretchOf4];
         if !kinds.into_iter().any(|kind| Frame::len(head, kind, self.store).is_some()) {
             return false;
         }
@@ -310,7 +311,7 @@ impl Engine {
             return Ok(None);
         }
         let found = self.read_around(disk, offset, len).await?;
-        let found = Found::records(&found.bytes, self.store)
+        let found = FoundBatch::records(&found.bytes, self.store)
             .filter(|(found, _)| (found.log, found.index) == (batch.log, batch.index));
         if found.is_none() {
             self.disks[disk].space.borrow_mut().give(offset, len);

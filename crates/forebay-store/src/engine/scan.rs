@@ -36,7 +36,7 @@ pub(super) struct Wanted {
 }
 
 /// A scan between two pages.
-pub(super) struct Kept {
+pub(super) struct PausedScan {
     version: Rc<Version>,
     /// Where the next page begins.
     next: Key,
@@ -138,7 +138,11 @@ impl Engine {
             Source::Run(stream) => Some(*stream),
             Source::Log(_) => None,
         };
-        self.keep(Kept { version, next, runs: sources.into_iter().filter_map(is_run).collect() });
+        self.keep(PausedScan {
+            version,
+            next,
+            runs: sources.into_iter().filter_map(is_run).collect(),
+        });
         Ok(page)
     }
 
@@ -176,7 +180,7 @@ impl Engine {
     /// The streams of a scan whose last page ended there, if it was of the same segments.
     fn kept(&self, version: &Rc<Version>, from: &Key) -> Option<Vec<Stream>> {
         let mut state = self.state.borrow_mut();
-        let is_it = |kept: &Kept| Rc::ptr_eq(&kept.version, version) && kept.next == *from;
+        let is_it = |kept: &PausedScan| Rc::ptr_eq(&kept.version, version) && kept.next == *from;
         let at = state.scans.iter().position(is_it)?;
         let mut runs = state.scans.remove(at)?.runs;
         drop(state);
@@ -185,10 +189,10 @@ impl Engine {
     }
 
     /// Keeps a scan until its next page is asked for; the oldest go where they are too many.
-    fn keep(&self, scan: Kept) {
+    fn keep(&self, scan: PausedScan) {
         let mut state = self.state.borrow_mut();
         state.scans.push_back(scan);
-        let bytes = |kept: &Kept| kept.runs.iter().map(Stream::bytes).sum::<u64>();
+        let bytes = |kept: &PausedScan| kept.runs.iter().map(Stream::bytes).sum::<u64>();
         let mut held: u64 = state.scans.iter().map(bytes).sum();
         while held > self.config.scan_bytes || state.scans.len() > KEPT_MAX {
             let oldest = state.scans.pop_front();
@@ -247,7 +251,7 @@ mod tests {
 
     fn keep(engine: &Engine, next: usize) {
         let version = Rc::clone(&engine.state.borrow().version);
-        engine.keep(Kept { version, next: Key::from([next as u8]), runs: Vec::new() });
+        engine.keep(PausedScan { version, next: Key::from([next as u8]), runs: Vec::new() });
     }
 
     #[test]

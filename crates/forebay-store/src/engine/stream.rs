@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::executor::{Io, Pending, Work, together};
-use crate::frame::{BLOCK, Frame, HEAD, Kind};
+use crate::frame::{BLOCK, Frame, FrameKind, HEAD};
 use crate::operation::Trouble;
 use crate::record::{Key, Record};
 use crate::segment;
@@ -175,7 +175,7 @@ impl Stream {
     /// Asks for the step of the first part that begins there.
     fn ask(&mut self, at: u64) -> Result<Step, Trouble> {
         let part = self.parts[0].clone();
-        let leaf_len = Frame::len(&self.rest, Kind::Leaf, self.engine.store).unwrap_or(0);
+        let leaf_len = Frame::len(&self.rest, FrameKind::Leaf, self.engine.store).unwrap_or(0);
         let len = self.pace.step(leaf_len.saturating_sub(self.rest.len() as u64));
         let (begin, leaves_len) =
             (part.segment.described.offset + at, part.segment.described.shape.leaves_len);
@@ -233,7 +233,7 @@ impl Stream {
         }
         self.rest = self.rest.split_off(done);
         let (at, rest) = (end - self.rest.len() as u64, &self.rest);
-        let is_begun = match Frame::len(rest, Kind::Leaf, store) {
+        let is_begun = match Frame::len(rest, FrameKind::Leaf, store) {
             Some(len) => len > rest.len() as u64 && len <= described.shape.leaves_len - at,
             None => rest.len() < HEAD && end < described.shape.leaves_len,
         };

@@ -5,7 +5,7 @@
 //! number (8); the key; the value, or where it lies (8) and its length (4). An inner page's (`NODE`): the child's
 //! place (8), then the least key it may hold (length, bytes); that of the first child is not looked at.
 
-use crate::frame::{Fields, Frame, HEAD, Kind, put_bytes};
+use crate::frame::{Fields, Frame, FrameKind, HEAD, put_bytes};
 use crate::record::{Key, Record, Value};
 
 const TOMBSTONE: u32 = u32::MAX;
@@ -153,14 +153,14 @@ impl Page {
         let (kind, count) = match self {
             Page::Leaf(entries) => {
                 entries.iter().for_each(|entry| entry.write(&mut out));
-                (Kind::Leaf, entries.len())
+                (FrameKind::Leaf, entries.len())
             }
             Page::Inner(children) => {
                 for (key, place) in children {
                     out.extend(place.to_le_bytes());
                     put_bytes(&mut out, key);
                 }
-                (Kind::Node, children.len())
+                (FrameKind::Node, children.len())
             }
         };
         Frame { kind, store, count: count as u32, a: place, b: 0 }.end(&mut out, from);
@@ -170,12 +170,12 @@ impl Page {
 
     /// The page at `place`, if these bytes are it.
     pub(crate) fn parse(bytes: &[u8], store: u64, place: u64) -> Option<Page> {
-        if let Some((frame, payload)) = Frame::parse(bytes, Kind::Leaf, store) {
+        if let Some((frame, payload)) = Frame::parse(bytes, FrameKind::Leaf, store) {
             let mut fields = Fields(payload);
             let entries = (0..frame.count).map(|_| Entry::read(&mut fields)).collect::<Option<_>>();
             return entries.filter(|_| frame.a == place && fields.0.is_empty()).map(Page::Leaf);
         }
-        let (frame, payload) = Frame::parse(bytes, Kind::Node, store)?;
+        let (frame, payload) = Frame::parse(bytes, FrameKind::Node, store)?;
         let mut fields = Fields(payload);
         let child = |fields: &mut Fields<'_>| {
             let place = fields.u64()?;

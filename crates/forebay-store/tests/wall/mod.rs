@@ -246,7 +246,7 @@ fn what_is_no_store_is_named_and_nothing_is_written() {
     assert!(said(make(&folders[..4], MIB)).contains("a store needs"));
     assert!(said(find(&folders[..4])).contains("No such file"), "nothing half made is left");
     drop(make(&folders[..4], 64 * MIB).unwrap());
-    assert!(said(make(&folders[..4], 64 * MIB)).contains("--overwrite"));
+    assert!(said(make(&folders[..4], 64 * MIB)).contains("overwrite"));
     assert!(said(find(&folders[..3])).contains("3 of its 4 disks are named"));
     assert!(said(find(&[])).contains("no disks are named"));
     let copy = folders[4].join("forebay.store");

@@ -1,0 +1,162 @@
+//! The verb `play`.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use forebay::Error;
+use forebay::simulate::FailureInput;
+use forebay::verb::{
+    Answered, DeviceInput, LiveTell, ReplayAsk, SecondInterruption, Session, SourceAsk, StreamsAsk,
+    TraceInput, Verb, shortened,
+};
+use forebay_ask::{Takes, Value};
+use forebay_core::Nanos;
+use forebay_show::plural::counted;
+use forebay_show::quantities::millis;
+use serde::Serialize;
+
+use crate::play_target::PlayTarget;
+use crate::{Driver, Plan, PlayNews, PlayResult, check, page, play};
+
+forebay_ask::ask! {
+    /// Play a trace on real files and devices, or on an emulated one, in wall time
+    ///
+    /// Writes carry pseudo-random data. Targets keep their data: a trace with writes needs a file that does not exist
+    /// yet, or permission to overwrite. Ctrl-C ends the run early. On the command line it prints the results so far, and a
+    /// second Ctrl-C does not wait for I/Os under way.
+    pub struct PlayAsk("play") {
+        /// The trace; - is standard input
+        trace: TraceInput [.positional()],
+        /// The file or block device to play it on; a file that does not exist is created
+        target: Option<PathBuf> [.excludes(&["emulate", "volume"])],
+        /// A volume of the trace, and the file or block device to play it on
+        map_volume: Vec<VolumeTarget> [.repeated().excludes(&["emulate", "volume"])],
+        /// Play it on the volume of these drives, or of the drives in this folder (see `forebay volume`). The policy is
+        /// then the scheduler of each drive, or `array` with its rule for changing levels
+        volume: Vec<PathBuf> [.word("DIR|DEVICE").excludes(&["emulate", "flash", "buffered"])],
+        /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
+        emulate: Option<DeviceInput> [.excludes(&["driver", "buffered", "depth"])],
+        /// A file or block device as the flash of placements. For an emulated device, a device
+        flash: Option<DeviceInput> [.word("FILE|DEVICE")],
+        /// Let I/Os of the emulated device fail (see `forebay simulate --help`)
+        fail: Vec<FailureInput> [.requires("emulate")],
+        /// The policy in between (see `forebay policies`)
+        policy: Option<String> [.word("POLICY").otherwise(
+            "requests as recorded, not merged; noop on a volume, so that a chunk and its checksums are one write")],
+        /// Stop after this time: 60s, 5m, 1h
+        r#for: Option<Nanos>,
+        /// Let writes destroy the data on the target
+        overwrite: bool,
+        /// How I/Os reach the target
+        driver: Option<Driver> [.otherwise("io_uring if the kernel has it")],
+        /// Use the page cache
+        buffered: bool,
+        /// Run before everything else on a processor, to be on time on a busy machine; needs root
+        realtime: bool,
+        /// I/Os that a target gets at a time
+        depth: Option<u32> [.word("COUNT").between(1.0, 4096.0).otherwise("256")],
+        replaying: ReplayAsk,
+        streams: StreamsAsk,
+        source: SourceAsk,
+    }
+}
+
+/// A volume of a trace and the file or block device that it is played on, as `NAME=FILE`. The name may be empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeTarget {
+    /// The volume.
+    pub volume: String,
+    /// The file or block device.
+    pub target: PathBuf,
+}
+
+impl Value for VolumeTarget {
+    const WORD: &'static str = "NAME=FILE";
+    const TAKES: Takes = Takes::TextOrDict;
+    const PYTHON: &'static str = "str | Mapping[str, str | PathLike[str]]";
+
+    fn parse(text: &str) -> Result<VolumeTarget, String> {
+        match text.split_once('=') {
+            Some((volume, target)) if !target.is_empty() => {
+                Ok(VolumeTarget { volume: volume.to_string(), target: PathBuf::from(target) })
+            }
+            _ => Err(format!("got '{text}', expected NAME=FILE, e.g. vol0=/dev/sdb")),
+        }
+    }
+}
+
+/// The answer of `play`.
+#[derive(Serialize)]
+struct PlayAnswer {
+    trace: String,
+    #[serde(flatten)]
+    result: PlayResult,
+}
+
+impl Verb for PlayAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        vec![&self.trace]
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        let target = PlayTarget::of(&self)?;
+        let (on, policy) = (target.on(), target.policy(self.policy.as_deref()));
+        check(on, policy)?;
+        let input = self.source.read(&self.trace, self.streams.by(), session)?;
+        let setup = self.replaying.setup(&input, session)?;
+        let plan = Plan { policy, setup, length: self.r#for, realtime: self.realtime };
+        session.begin("playing", None);
+        let run = |stop: &AtomicBool, tell: LiveTell<'_>| {
+            let mut before = PlayNews::default();
+            play(&input, on, plan, stop, |news| {
+                tell(line(&before, news), share(news.elapsed, plan.length));
+                before = *news;
+            })
+        };
+        let result = shortened(session, SecondInterruption::Ends, run)??;
+        for note in result.changed.told().iter().chain(&result.notes) {
+            session.warn(Path::new(""), note);
+        }
+        // Failures that were asked for are no failure of the run.
+        let ios_failed = result.figures.ios_failed;
+        let failed = (self.fail.is_empty() && ios_failed > 0)
+            .then(|| format!("{} failed; the verdict says how", counted(ios_failed, "I/O")));
+        let failure = result.flush_error.clone().or(failed);
+        let page = page::page(&input.path, &result);
+        let answer = PlayAnswer { trace: input.path.display().to_string(), result };
+        Ok(Answered::new(&answer, page)?.failing(failure))
+    }
+}
+
+/// The share of a length of time that has passed.
+pub(crate) fn share(elapsed: Nanos, length: Option<Nanos>) -> Option<f64> {
+    length.map(|length| (elapsed.as_secs_f64() / length.as_secs_f64()).min(1.0))
+}
+
+/// What happened between two pieces of news.
+fn line(before: &PlayNews, now: &PlayNews) -> String {
+    let seconds = (now.elapsed - before.elapsed).as_secs_f64().max(1e-3);
+    format!(
+        "playing: {} requests, {:.0}/s, {} under way, {} late, {} I/Os failed",
+        now.finished,
+        (now.finished - before.finished) as f64 / seconds,
+        now.issued - now.finished,
+        millis(now.late.as_millis_f64()),
+        now.failed
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_are_mapped_by_name() {
+        let mapped = |text: &str| VolumeTarget::parse(text).map(|it| (it.volume, it.target));
+        assert_eq!(mapped("usr/0=/tmp/a=b"), Ok(("usr/0".into(), "/tmp/a=b".into())));
+        assert_eq!(mapped("=x"), Ok((String::new(), "x".into())));
+        assert!(mapped("usr").is_err() && mapped("usr=").is_err());
+    }
+}

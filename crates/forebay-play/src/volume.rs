@@ -1,0 +1,310 @@
+//! The verbs `volume create`, `status`, `check`, `replace` and `grow`.
+
+mod answer;
+mod page;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use forebay::verb::{Answered, Session, Verb};
+use forebay_ask::{Choice, Value};
+use forebay_core::stack::array::{Kind, LEVELS, Level};
+use forebay_show::plural::{counted, verb};
+use forebay_show::quantities::{bytes, rate};
+use forebay_volume::{Create, Opened};
+
+use crate::error::Error;
+use answer::VolumeAnswer;
+
+forebay_ask::ask! {
+    /// Make a volume of drives
+    ///
+    /// Drives that hold data are refused unless they may be overwritten.
+    pub struct VolumeCreateAsk("volume create") {
+        /// The hard disks, or a folder of files
+        drives: Vec<PathBuf> [.positional().word("DIR|DEVICE")],
+        /// Solid-state drives, a second set: a unit is on the hard disks or on these (play --policy array:hints=)
+        ssd: Vec<PathBuf> [.repeated().word("DIR|DEVICE")],
+        /// The level of new data
+        level: LevelInput = "raid6",
+        /// KiB of a chunk, which one drive holds in a row
+        chunk_kib: u32 = "64" [.word("KIB").between(4.0, 1024.0)],
+        /// Data chunks of a unit; each unit has its own level
+        chunks: u16 = "4" [.word("COUNT").between(1.0, 14.0)],
+        /// Destroy the data on the drives
+        overwrite: bool,
+    }
+}
+
+forebay_ask::ask! {
+    /// Show the state of a volume, and write nothing
+    pub struct VolumeStatusAsk("volume status") {
+        /// The drives, or a folder of files
+        drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+    }
+}
+
+forebay_ask::ask! {
+    /// Read everything on a volume, with all copies and parities, and repair what is wrong
+    pub struct VolumeCheckAsk("volume check") {
+        /// The drives, or a folder of files
+        drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// At most so many MB of data a second
+        rate: Option<u32> [.word("MB").otherwise("as fast as possible")],
+    }
+}
+
+forebay_ask::ask! {
+    /// Put a new drive in the place of a missing one, and restore its data
+    ///
+    /// If that is interrupted, the same command continues.
+    pub struct VolumeReplaceAsk("volume replace") {
+        /// The remaining drives, or a folder of files
+        drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// The new drive. It may lie in the volume's folder
+        with: PathBuf [.word("DEVICE")],
+        /// Destroy the data on the new drive
+        overwrite: bool,
+    }
+}
+
+forebay_ask::ask! {
+    /// Make a volume larger, with more drives or with drives that have become larger
+    ///
+    /// The data are spread over all drives first. A volume grows to at most twice its first size. If growing is
+    /// interrupted, the volume holds what it held, and the same command continues.
+    pub struct VolumeGrowAsk("volume grow") {
+        /// The drives it has, or a folder of files
+        drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
+        /// New drives, each as large as the volume was made for
+        with: Vec<PathBuf> [.repeated().word("DEVICE")],
+        /// The new drives are solid-state drives
+        ssd: bool,
+        /// Destroy the data on the new drives
+        overwrite: bool,
+    }
+}
+
+/// A level of redundancy, as an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelInput(pub Level);
+
+impl Value for LevelInput {
+    const WORD: &'static str = "LEVEL";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "raid0", about: "stripes without redundancy" },
+        Choice { name: "raid5", about: "one parity" },
+        Choice { name: "raid6", about: "two parities" },
+        Choice { name: "raid10", about: "two copies" },
+        Choice { name: "raid10x3", about: "three copies" },
+        Choice { name: "raid10x4", about: "four copies" },
+    ];
+
+    fn parse(text: &str) -> Result<LevelInput, String> {
+        let names: Vec<&str> = LEVELS.iter().map(|level| level.name()).collect();
+        let expected = || format!("got '{text}', expected {}", names.join(", "));
+        Level::named(text).map(LevelInput).ok_or_else(expected)
+    }
+}
+
+/// Builds the answer about a volume of which `said` is news, and warns of what is wrong with its drives.
+fn answered(
+    opened: &Opened,
+    drives: &[PathBuf],
+    said: &str,
+    session: &mut dyn Session,
+) -> Result<Answered, forebay::Error> {
+    opened.told(drives).iter().for_each(|told| session.warn(Path::new(""), told));
+    let answer = VolumeAnswer::of(opened, drives);
+    let units = counted(answer.lost_units, "unit");
+    let failure = match answer.lost_units {
+        0 if opened.lacked_room => Some(
+            "the volume was read, but nothing could be mended: the file system below its drives is full (ENOSPC); \
+             make room there and run `forebay volume check` again"
+                .to_string(),
+        ),
+        0 => None,
+        _ => {
+            let lost = bytes(answer.lost_bytes as f64);
+            Some(format!("{lost} of the volume, in {units}, cannot be read any more"))
+        }
+    };
+    let page = page::page(opened, &answer, said);
+    Ok(Answered::new(&answer, page)?.failing(failure))
+}
+
+/// Reports bytes that are moved, as a rate and, if it is known, a share of all.
+struct MovedReport<'a> {
+    session: &'a mut dyn Session,
+    doing: &'static str,
+    began: Instant,
+}
+
+impl<'a> MovedReport<'a> {
+    fn begin(session: &'a mut dyn Session, doing: &'static str) -> MovedReport<'a> {
+        session.begin(doing, None);
+        MovedReport { session, doing, began: Instant::now() }
+    }
+
+    fn report(&mut self, moved: u64, all: Option<u64>) -> ControlFlow<()> {
+        let moved = moved as f64;
+        let bytes_per_s = moved / self.began.elapsed().as_secs_f64().max(1e-3);
+        let doing = format!("{}: {}, {}", self.doing, bytes(moved), rate(bytes_per_s));
+        let share = all.filter(|all| *all > 0).map(|all| (moved / all as f64).min(1.0));
+        self.session.report(doing, share)
+    }
+}
+
+impl Verb for VolumeCreateAsk {
+    type Beyond = ();
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
+        let mut drives = forebay_volume::drives_in(&self.drives).map_err(Error::from)?;
+        let solid = forebay_volume::drives_in(&self.ssd).map_err(Error::from)?;
+        let how = Create {
+            level: self.level.0,
+            chunk_bytes: self.chunk_kib * 1024,
+            chunks: self.chunks as u8,
+            ssds: solid.len(),
+            overwrite: self.overwrite,
+        };
+        drives.extend(solid);
+        session.begin("making the volume", None);
+        forebay_volume::create(&drives, how).map_err(Error::from)?;
+        let opened = forebay_volume::status(&drives).map_err(Error::from)?;
+        answered(&opened, &drives, "The volume is made.", session)
+    }
+}
+
+impl Verb for VolumeStatusAsk {
+    type Beyond = ();
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
+        session.begin("opening the volume", None);
+        let opened = forebay_volume::status(&self.drives).map_err(Error::from)?;
+        answered(&opened, &self.drives, "", session)
+    }
+}
+
+impl Verb for VolumeCheckAsk {
+    type Beyond = ();
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
+        let bytes_per_s = u64::from(self.rate.unwrap_or(0)) * 1_000_000;
+        let mut moved = MovedReport::begin(session, "reading all of the volume");
+        let tell = &mut |it: forebay_volume::Moved| moved.report(it.read_bytes, it.all_bytes);
+        let opened = forebay_volume::check(&self.drives, bytes_per_s, tell).map_err(Error::from)?;
+        answered(&opened, &self.drives, &checked(&opened), session)
+    }
+}
+
+/// What a check found and mended.
+fn checked(opened: &Opened) -> String {
+    let (rotten, mended) = (figure(opened, "rotten_blocks"), figure(opened, "repaired_roles"));
+    let wrong = format!("{} {} wrong", counted(rotten, "block"), verb(rotten, "was", "were"));
+    match (rotten, mended) {
+        _ if opened.lacked_room => {
+            format!("All that the volume holds was read: {wrong}, and nothing was written.")
+        }
+        (0, 0) if opened.census.lost_units > 0 => {
+            "All that the volume holds was read, and no more of it is wrong.".into()
+        }
+        (0, 0) => "All that the volume holds was read, and all of it is right.".into(),
+        _ => format!(
+            "All that the volume holds was read: {wrong}, and {} {} written anew.",
+            counted(mended, "chunk"),
+            verb(mended, "was", "were")
+        ),
+    }
+}
+
+impl Verb for VolumeReplaceAsk {
+    type Beyond = ();
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
+        let mut moved = MovedReport::begin(session, "restoring the missing drive's data");
+        let tell = &mut |it: forebay_volume::Moved| moved.report(it.written_bytes, it.all_bytes);
+        let opened = forebay_volume::replace(&self.drives, &self.with, self.overwrite, tell)
+            .map_err(Error::from)?;
+        let new = self.with.display();
+        let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
+            (0, [_, ..]) => {
+                format!("{new} is a drive of the volume already, and has all it should hold.")
+            }
+            (mended, _) => format!(
+                "{new} is a drive of the volume now; {} {} made anew.",
+                counted(mended, "chunk"),
+                verb(mended, "was", "were")
+            ),
+        };
+        let answered = answered(&opened, &self.drives, &said, session)?;
+        let degraded = opened.census.degraded_units;
+        let lacking = (degraded > 0 && opened.missing().is_empty()).then(|| {
+            format!(
+                "{} still {} a drive; check that {new} has room, then run the same command again",
+                counted(degraded, "unit"),
+                verb(degraded, "lacks", "lack"),
+            )
+        });
+        let failure = answered.failure.clone().or(lacking);
+        Ok(answered.failing(failure))
+    }
+}
+
+impl Verb for VolumeGrowAsk {
+    type Beyond = ();
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
+        let kind = if self.ssd { Kind::Ssd } else { Kind::Hdd };
+        let mut moved = MovedReport::begin(session, "spreading the data over all drives");
+        let tell = &mut |it: forebay_volume::Moved| moved.report(it.written_bytes, None);
+        let (before, opened) =
+            forebay_volume::grow(&self.drives, &self.with, kind, self.overwrite, tell)
+                .map_err(Error::from)?;
+        answered(&opened, &self.drives, &grown(&before, &opened), session)
+    }
+}
+
+/// How much a volume has grown, or why it has not.
+fn grown(before: &Opened, opened: &Opened) -> String {
+    let [held, holds] = [before, opened].map(|it| it.geometry.capacity_bytes());
+    let [was, is] = [held, holds].map(|of| bytes(of as f64));
+    match (holds > held, holds < opened.geometry.capacity_max_bytes()) {
+        (true, true) => format!("The volume holds {is} now, up from {was}."),
+        (true, false) => {
+            format!("The volume holds {is} now, up from {was}; its records have no room for more.")
+        }
+        (false, true) => format!("The volume holds as much as before. {}", limit(opened)),
+        (false, false) => {
+            "The volume holds as much as before: it has grown to twice its first size, and its records have no room \
+             for more."
+                .into()
+        }
+    }
+}
+
+/// Why a volume does not grow: which drives are too small, and by how much.
+fn limit(opened: &Opened) -> String {
+    let lacks = |bytes: u64| counted(bytes, "byte");
+    match &opened.too_small[..] {
+        [] => "It has too few drives for its level.".into(),
+        [(number, bytes)] => format!("Drive {number} is too small by {}.", lacks(*bytes)),
+        [(_, first), rest @ ..] if rest.iter().all(|(_, bytes)| bytes == first) => {
+            let numbers: Vec<String> =
+                opened.too_small.iter().map(|(number, _)| number.to_string()).collect();
+            let numbers = forebay_show::plural::listed(&numbers);
+            format!("Drives {numbers} are too small by {} each.", lacks(*first))
+        }
+        many => {
+            let of = |(number, bytes): &(u8, u64)| format!("{number} by {}", lacks(*bytes));
+            let many: Vec<String> = many.iter().map(of).collect();
+            format!("These drives are too small: {}.", forebay_show::plural::listed(&many))
+        }
+    }
+}
+
+/// A figure that the volume counted while it was opened.
+fn figure(opened: &Opened, name: &str) -> u64 {
+    opened.figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value as u64)
+}

@@ -1,0 +1,195 @@
+//! The page of all verbs of volumes.
+
+use forebay_core::stack::array::LOST_LISTED;
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
+use forebay_show::plural::{counted, listed, verb};
+use forebay_show::quantities::bytes;
+use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_volume::Opened;
+
+use super::answer::VolumeAnswer;
+
+/// The most lost ranges that a page lists.
+const LISTED: usize = 10;
+
+/// The state of a volume, and what to do about it.
+struct State {
+    verdict: Verdict,
+    sentence: String,
+    advice: Vec<Block>,
+}
+
+/// The page. `said` is news of the volume, such as that it was made; empty where there is none.
+pub(super) fn page(opened: &Opened, answer: &VolumeAnswer, said: &str) -> Page {
+    let State { verdict, sentence, advice } = State::of(opened, answer);
+    // News of a volume that is well are the answer; else its state is.
+    let (headline, other) = match verdict.tone == Tone::Good && !said.is_empty() {
+        true => (said.to_string(), sentence),
+        false => (sentence, said.to_string()),
+    };
+    let figure = |name: &str, value: u64| KeyFigure {
+        name: name.into(),
+        before: None,
+        figure: Figure::new(value as f64, Unit::Bytes),
+    };
+    let mut page = Page {
+        title: format!("Volume: {}", answer.volume),
+        verdict,
+        headline,
+        key_figures: vec![
+            figure("holds", answer.capacity_bytes),
+            figure("written", answer.written_bytes),
+        ],
+        ..Page::default()
+    };
+    let other = (!other.is_empty()).then_some(Block::Text(other));
+    page.add("State", Place::FirstScreen, other.into_iter().chain(advice).collect());
+    let place = if answer.lost.is_empty() { Place::FirstScreen } else { Place::Detail };
+    page.add("Lost", Place::FirstScreen, lost(answer));
+    page.add("Volume", place, vec![Block::Table(figures(answer))]);
+    page
+}
+
+impl State {
+    fn new(tone: Tone, words: &str, sentence: String) -> State {
+        State { verdict: Verdict::new(tone, words), sentence, advice: Vec::new() }
+    }
+
+    fn advising(self, advice: impl IntoIterator<Item = Block>) -> State {
+        State { advice: advice.into_iter().collect(), ..self }
+    }
+
+    fn of(opened: &Opened, answer: &VolumeAnswer) -> State {
+        match (&answer.drives_missing[..], answer.degraded_units, answer.lost_units) {
+            (missing, _, lost) if lost > 0 => State::lost(answer, missing),
+            ([], 0, _) => {
+                let may_fail = match spare_drives(opened, 0) {
+                    0 => "but no drive may fail".to_string(),
+                    1 => "and one drive may fail".to_string(),
+                    many => format!("and any {many} drives may fail"),
+                };
+                State::new(Tone::Good, "Whole", format!("The volume is whole, {may_fail}."))
+            }
+            ([], degraded, _) => {
+                let (units, lack) = (counted(degraded, "unit"), verb(degraded, "lacks", "lack"));
+                let said = format!("{units} {lack} a drive: run `forebay volume check`.");
+                State::new(Tone::Warning, "Degraded", said)
+            }
+            (missing, ..) => State::missing(opened, answer, missing),
+        }
+    }
+
+    /// Drives are missing and nothing is lost.
+    fn missing(opened: &Opened, answer: &VolumeAnswer, missing: &[u8]) -> State {
+        let may_fail = match spare_drives(opened, missing.len()) {
+            0 => "but no other drive may fail".to_string(),
+            1 => "and one more drive may fail".to_string(),
+            more => format!("and {more} more drives may fail"),
+        };
+        let said = format!("{} missing. Nothing is lost, {may_fail}.", drives_are(missing));
+        let them = if missing.len() == 1 { "it" } else { "them" };
+        let command = answer.replace_command.clone();
+        let command = command.unwrap_or_else(|| "forebay volume replace".into());
+        let commands = command.split(" && ").map(String::from).collect();
+        State::new(Tone::Warning, "Degraded", said)
+            .advising([Block::Text(format!("Replace {them}:")), Block::Commands(commands)])
+    }
+
+    /// Data are lost.
+    fn lost(answer: &VolumeAnswer, missing: &[u8]) -> State {
+        let lost = bytes(answer.lost_bytes as f64);
+        let units = counted(answer.lost_units, "unit");
+        let said = format!("Data are lost: {lost} in {units} cannot be read.");
+        let again = "A range can be read again once it is written anew.";
+        let advice = match missing {
+            [] => again.to_string(),
+            _ => format!(
+                "{} missing, and may have some of the data: bring {} back and run `forebay volume check`. {again}",
+                drives_are(missing),
+                if missing.len() == 1 { "it" } else { "them" },
+            ),
+        };
+        State::new(Tone::Warning, "Data lost", said).advising([Block::Text(advice)])
+    }
+}
+
+/// "Drive 3 is", "Drives 3 and 5 are".
+fn drives_are(numbers: &[u8]) -> String {
+    let texts: Vec<String> = numbers.iter().map(u8::to_string).collect();
+    let drives = if numbers.len() == 1 { "Drive" } else { "Drives" };
+    format!("{drives} {} {}", listed(&texts), verb(numbers.len() as u64, "is", "are"))
+}
+
+/// Drives that may fail beside so many without loss, as far as the leanest unit goes; of an empty volume the first.
+fn spare_drives(opened: &Opened, missing: usize) -> usize {
+    let used = opened.census.units.iter().map(|(level, _)| level.tolerates());
+    used.min().unwrap_or(opened.census.first_level.tolerates()).saturating_sub(missing)
+}
+
+/// The first ranges that cannot be read.
+fn lost(answer: &VolumeAnswer) -> Vec<Block> {
+    if answer.lost.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new([
+        Column::of("unit", Unit::Count),
+        Column::of("lost from byte", Unit::Count),
+        Column::of("bytes", Unit::Count),
+        Column::words("drives"),
+    ]);
+    table.rows.extend(answer.lost.iter().take(LISTED).map(|loss| {
+        let numbers = [loss.unit, loss.offset, loss.bytes].map(|it| Cell::Value(it as f64));
+        Row::new(numbers.into_iter().chain([numbers_or_none(&loss.drives).into()]))
+    }));
+    let more = answer.lost.len().saturating_sub(LISTED);
+    let others = match (more, answer.lost_units > LOST_LISTED as u64) {
+        (0, _) => None,
+        (more, false) => {
+            Some(format!("and {}; JSON has all of them.", counted(more as u64, "more range")))
+        }
+        (_, true) => Some(format!("and more; JSON has those of the first {LOST_LISTED} units.")),
+    };
+    [Block::Table(table)].into_iter().chain(others.map(Block::Text)).collect()
+}
+
+fn numbers_or_none(numbers: &[u8]) -> String {
+    match numbers {
+        [] => "none".into(),
+        numbers => numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn figures(answer: &VolumeAnswer) -> Table {
+    let size = |value: u64| Cell::from(Figure::new(value as f64, Unit::Bytes));
+    let units: Vec<String> =
+        answer.units.iter().map(|(level, count)| format!("{count} {level}")).collect();
+    let drives = match answer.ssds {
+        0 => answer.drives.to_string(),
+        ssds => format!("{}, {ssds} of them solid-state drives", answer.drives),
+    };
+    let units = match (&units[..], answer.ssd_units) {
+        ([], _) => "none".into(),
+        (units, 0) => units.join(", "),
+        (units, ssd) => format!("{}; {ssd} of them on solid-state drives", units.join(", ")),
+    };
+    let chunk = bytes(answer.chunk_bytes.into());
+    let numbers = |numbers: &[u8]| Cell::from(numbers_or_none(numbers));
+    let rows = [
+        ("holds", size(answer.capacity_bytes)),
+        ("written", size(answer.written_bytes)),
+        ("drives", drives.into()),
+        ("missing", numbers(&answer.drives_missing)),
+        ("replaced", numbers(&answer.drives_replaced)),
+        ("joining", numbers(&answer.drives_joining)),
+        ("without a label at the end", numbers(&answer.drives_without_end_label)),
+        ("unit", format!("{} chunks of {chunk}", answer.chunks).into()),
+        ("units", units.into()),
+        ("opened", counted(answer.openings, "time").into()),
+        ("table in memory, at most", size(answer.table_bytes)),
+        ("records on each drive", size(answer.records_bytes_a_drive)),
+    ];
+    let mut table = Table::new([Column::words("volume"), Column::words(&*answer.volume)]);
+    table.rows.extend(rows.map(|(name, cell)| Row::new([name.into(), cell])));
+    table
+}
