@@ -41,6 +41,7 @@ const EACH: &[Examples] = &[
         ],
     ),
     ("compare", &["forebay compare mine.parquet other.parquet -o card.html"]),
+    ("retrodict", &["forebay retrodict mine.parquet --device st1000nm0011 --policy mq-deadline"]),
     (
         "plan capacity",
         &[

@@ -18,7 +18,6 @@ mod options;
 mod page;
 mod policy;
 mod results;
-mod retrodict;
 mod signals;
 mod source;
 mod store;
@@ -42,6 +41,7 @@ use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
+use forebay::retrodict::RetrodictAsk;
 use forebay::simulate::SimulateAsk;
 use pyo3::prelude::*;
 
@@ -73,6 +73,7 @@ verbs! {
     FitAsk,
     GenerateAsk,
     PowerAsk,
+    RetrodictAsk,
     SimulateAsk,
     SlaAsk,
 }
@@ -96,8 +97,6 @@ mod _forebay {
     use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
-    #[pymodule_export]
-    use super::retrodict::retrodict;
     #[pymodule_export]
     use super::store::store_simulate;
     #[pymodule_export]

@@ -315,20 +315,6 @@ def offline(
 ) -> list[dict[str, Any]]:
     """The best order of the I/Os of small windows beside what schedulers make of them."""
 
-def retrodict(
-    trace: _Source,
-    *,
-    device: _Path,
-    policy: str = "mq-deadline",
-    disks: int = 1,
-    replay: _Replay = "open",
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Simulates the system that recorded a trace, and holds its latencies against the recorded ones."""
-
 def least_time(
     trace: _Source,
     *,

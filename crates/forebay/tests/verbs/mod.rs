@@ -4,6 +4,7 @@ mod cache;
 mod compare;
 mod describe;
 mod plan;
+mod retrodict;
 mod simulate;
 
 use std::fs;
