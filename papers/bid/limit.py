@@ -23,10 +23,10 @@ def found(workload) -> list[dict]:
         return forebay.offline(
             workload.path,
             device=DISKS["plain"](workload.device),
-            policies=SCHEDULERS,
+            policy=SCHEDULERS,
             windows=WINDOWS,
             ios=IOS,
-        )
+        )["rows"]
 
 
 def column(windows: list[dict]) -> list[str]:

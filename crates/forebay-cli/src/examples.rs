@@ -43,6 +43,10 @@ const EACH: &[Examples] = &[
     ("compare", &["forebay compare mine.parquet other.parquet -o card.html"]),
     ("retrodict", &["forebay retrodict mine.parquet --device st1000nm0011 --policy mq-deadline"]),
     (
+        "offline",
+        &["forebay offline mine.parquet --device sata250:plain --policy noop,forebay --windows 5"],
+    ),
+    (
         "plan capacity",
         &[
             "forebay plan capacity mine.parquet --within 10ms --fraction 0.99",

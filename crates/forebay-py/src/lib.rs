@@ -36,6 +36,7 @@ use forebay::describe::DescribeAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
+use forebay::offline::OfflineAsk;
 use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
@@ -72,6 +73,7 @@ verbs! {
     DeviceValidateAsk,
     FitAsk,
     GenerateAsk,
+    OfflineAsk,
     PowerAsk,
     RetrodictAsk,
     SimulateAsk,
@@ -108,7 +110,7 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, defragment, least_time, offline};
+    use super::verbs::advise;
 
     /// The stubs of all declared verbs.
     #[pyfunction]

@@ -5,16 +5,14 @@ use std::str::FromStr;
 
 use forebay::devices::{self, OpenDevice};
 use forebay::layout::Map;
-use forebay::simulate::{Bed, IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
+use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
 use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_trace::Notes;
 use forebay_trace::streams::StreamBy;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::error::{argument, raised, warn};
-use crate::given::several;
 
 /// An option given as a word.
 pub(crate) fn word<T: FromStr<Err: ToString>>(name: &str, text: &str) -> PyResult<T> {
@@ -51,37 +49,6 @@ pub(crate) fn disks(count: u16) -> PyResult<u16> {
 pub(crate) fn failures(texts: &[String]) -> PyResult<Vec<Failure>> {
     let parsed = texts.iter().map(|text| Failure::parse(text));
     parsed.map(|parsed| parsed.map_err(|error| argument("fail", error.0))).collect()
-}
-
-/// Policies, one or several, or several in one text parted by commas.
-pub(crate) struct Policies(Vec<String>);
-
-impl Policies {
-    pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Policies> {
-        let names: Vec<String> = several(object)?;
-        Ok(Policies(match object.is_instance_of::<PyString>() {
-            true => names[0].split(',').map(str::to_string).collect(),
-            false => names,
-        }))
-    }
-
-    /// Each by itself.
-    pub(crate) fn names(self) -> Vec<String> {
-        self.0
-    }
-
-    /// Each by itself, checked against the devices.
-    pub(crate) fn each(self, bed: Bed<'_>) -> PyResult<Vec<String>> {
-        let Policies(policies) = self;
-        if policies.is_empty() {
-            let text = "got none, expected at least one, e.g. \"noop\" (see forebay policies)";
-            return Err(argument("policies", text.to_string()));
-        }
-        for policy in &policies {
-            bed.check(policy).map_err(raised)?;
-        }
-        Ok(policies)
-    }
 }
 
 /// Warns of what reading `path` lost.

@@ -39,7 +39,7 @@ def calls(small, model):
         "sizes_mib": (1, lambda it: forebay.cache(small, sizes_mib=it)),
         "sizes_blocks": (8, lambda it: forebay.cache(small, sizes_blocks=it)),
         "fail": ("one-in=7", lambda it: timeless(forebay.simulate(small, device="fixed:300", policy="noop", fail=it))),
-        "offline policies": ("noop", lambda it: forebay.offline(small, device="sata250:plain", policies=it, windows=1, ios=3)),
+        "offline policy": ("noop", lambda it: forebay.offline(small, device="sata250:plain", policy=it, windows=1, ios=3)),
         "without": (drawn_without(), lambda it: drawn(model, it)),
         "rules": ("never", lambda it: forebay.adapt([0, 1], [1, 2], rules=it)),
         "arrangements": ("raid0", lambda it: forebay.store_simulate(total_mb=2, value_bytes=10_000, arrangements=it)),
@@ -65,7 +65,7 @@ def drawn(model, without):
 
 NAMES = [
     "within", "fraction", "shift", "consolidate within", "consolidate fraction", "buy device", "layout", "promise", "device",
-    "sizes_mib", "sizes_blocks", "fail", "offline policies", "without", "rules", "arrangements",
+    "sizes_mib", "sizes_blocks", "fail", "offline policy", "without", "rules", "arrangements",
 ]
 
 
@@ -101,7 +101,6 @@ def test_several_are_told_apart(small):
         (lambda it: forebay.compare(it, it, device=3), "device: got 3, expected a path, or several in a list"),
         (lambda it: forebay.simulate(it, device="sata250", policy="noop", report=3), "got 3, expected a path"),
         (lambda it: forebay.simulate(it, device="sata250", policy=7), "policy: got 7, expected a name"),
-        (lambda it: forebay.offline(it, device="sata250", policies=7), "got 7, expected text, or several"),
         (lambda it: forebay.play(it, volume=7), "got 7, expected a path, or several in a list"),
         (lambda it: forebay.adapt(7, [1], rules="never"), "got 7, expected a list, each of it a whole number"),
         (lambda it: forebay.Store(7), "got 7, expected a path, or several in a list"),

@@ -212,14 +212,6 @@ def test_compare(answer, trace, tmp_path):
         forebay.compare(trace, trace, block_kib=0)
 
 
-def test_defragment(answer, trace):
-    command = ["--device", "sata250", "--policy", "noop", "--defragment"]
-    expected = answer("simulate", TERASORT, *command)["defragmentation"][0]
-    assert forebay.defragment(trace, device="sata250") == expected
-    with pytest.raises(forebay.Error, match="no policy"):
-        forebay.defragment(trace, device="sata250", policy="none-such")
-
-
 def test_fit_and_generate(trace, tmp_path):
     model, twin, other = (tmp_path / name for name in ("model.json", "a.parquet", "b.parquet"))
     said = forebay.fit(trace, model, level=2)

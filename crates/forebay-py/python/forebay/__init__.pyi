@@ -36,7 +36,6 @@ __all__ = [
     "capture",
     "compare",
     "convert",
-    "defragment",
     "describe",
     "device_fit",
     "device_import",
@@ -46,7 +45,6 @@ __all__ = [
     "fleet",
     "generate",
     "laws",
-    "least_time",
     "offline",
     "retrodict",
     "plan_buy",
@@ -285,48 +283,6 @@ def adapt_writes(
 
 def read(path: _Path, *, from_: str | None = None, columns: str | None = None) -> Trace:
     """Opens a trace of any format the command reads."""
-
-
-def defragment(
-    trace: _Source,
-    *,
-    device: str | PathLike[str],
-    policy: str = "noop",
-    replay: str = "open",
-    intensity: float = 1.0,
-    map: str = "scale",
-    stream_by: str = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """What laying blocks in the order they are read would gain and cost on a disk."""
-
-
-def offline(
-    trace: _Source,
-    *,
-    device: _Path,
-    policies: str | Sequence[str],
-    windows: int = 50,
-    ios: int = 8,
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> list[dict[str, Any]]:
-    """The best order of the I/Os of small windows beside what schedulers make of them."""
-
-def least_time(
-    trace: _Source,
-    *,
-    device: _Path,
-    replay: _Replay = "open",
-    intensity: float = 1.0,
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, float] | None:
-    """What no order of a trace's requests can beat on a plain disk."""
 
 def advise(
     trace: _Source | None = None,

@@ -3,6 +3,7 @@
 mod cache;
 mod compare;
 mod describe;
+mod offline;
 mod plan;
 mod retrodict;
 mod simulate;
