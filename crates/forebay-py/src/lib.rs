@@ -29,6 +29,7 @@ mod trace;
 mod verbs;
 mod wording;
 
+use forebay::array_score::ArrayScoreAsk;
 use forebay::cache_curve::CacheAsk;
 use forebay::compare::CompareAsk;
 use forebay::convert::verb::ConvertAsk;
@@ -61,6 +62,7 @@ macro_rules! verbs {
 }
 
 verbs! {
+    ArrayScoreAsk,
     BuyAsk,
     CacheAsk,
     CapacityAsk,

@@ -21,6 +21,7 @@ HOSTILE = [
 
 #: What is a right answer to no test, but takes too long to be asked for: much that is right.
 MUCH = {
+    "array_score": {"writes", "filled_mib", "outstanding", "drives"},
     "adapt_writes": {"units", "writes_per_unit", "run"},
     "store_simulate": {"total_mb", "value_bytes", "writers", "disks", "host_ms", "log_kb", "tree_memory_mb", "tree_depth",
                        "page_kib", "chunk_kib", "gap_kb"},
@@ -55,6 +56,7 @@ def words(tmp_path_factory):
         "adapt": {"units": [0, 1, 0], "chunks": [1, 2, 1], "rules": ["never"]},
         "adapt_writes": {"kind": "biased", "units": 8},
         "advise": {"trace": trace, "device": "fixed:300"},
+        "array_score": {"device": "fixed:300", "writes": 2, "filled_mib": 1, "outstanding": 1},
         "cache": {"trace": trace},
         "capture": {"device": trace, "output": out / "x.csv", "for_": "1s"},
         "compare": {"a": trace, "b": trace},

@@ -32,6 +32,7 @@ __all__ = [
     "adapt",
     "adapt_writes",
     "advise",
+    "array_score",
     "cache",
     "capture",
     "compare",

@@ -9,8 +9,11 @@ use super::{OfflineAnswer, PolicyTotal};
 use crate::quantities::{counted, seconds, significant};
 
 pub(super) fn page(answer: &OfflineAnswer) -> Page {
-    let windows =
-        format!("{} with {}", counted(answer.rows.len() as u64, "window"), counted(answer.ios, "I/O"));
+    let windows = format!(
+        "{} with {}",
+        counted(answer.rows.len() as u64, "window"),
+        counted(answer.ios, "I/O")
+    );
     let nearest = answer.policies.iter().min_by(|a, b| a.makespan_s.total_cmp(&b.makespan_s));
     let mut page = Page {
         title: called("Best order", &[&answer.trace]),

@@ -1,5 +1,6 @@
 //! What holds for every declared verb: its page is sound in every form, and every figure on it stands in its data.
 
+mod array_score;
 mod cache;
 mod compare;
 mod describe;

@@ -1,0 +1,61 @@
+//! The page of `array score`.
+
+use forebay_show::figure::Unit;
+use forebay_show::html::paragraphs::called;
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::table::{Cell, Column, Row, Table};
+
+use super::{CHUNKS, LEVELS, Score};
+use crate::quantities::counted;
+
+const HOW: &str = "The time of a write is the time of all writes of that size, divided by their number. The time of a switch \
+    is how much longer writes take if each is followed by a switch of its unit to the other level.";
+
+pub(super) fn page(device: &str, drives: u16, scores: &[Score], cautions: Vec<String>) -> Page {
+    let mut page = Page {
+        title: called("RAID levels", &[device]),
+        verdict: Verdict::new(Tone::Calm, "RAID 6 or copies"),
+        headline: headline(scores),
+        about: vec![("Array".into(), format!("{drives} of {device}, simulated"))],
+        ..Page::default()
+    };
+    page.add("Time of a write", Place::FirstScreen, vec![Block::Table(table(scores))]);
+    page.add("How it is counted", Place::FirstScreen, vec![Block::Text(HOW.into())]);
+    page.add_notes("About the models", Place::Detail, cautions);
+    page
+}
+
+/// Up to which size three copies are faster, in a sentence.
+fn headline(scores: &[Score]) -> String {
+    let sizes = || scores.iter().map(Score::copies_up_to);
+    let least = sizes().min().unwrap_or_default();
+    let most = sizes().max().unwrap_or_default();
+    match (least, most) {
+        (_, 0) => "RAID 6 is at least as fast as three copies for writes of any size.".to_string(),
+        (least, most) if least == most => {
+            let size = counted(most as u64, "chunk");
+            format!("Three copies are faster than RAID 6 for writes of up to {size}.")
+        }
+        (least, most) => format!(
+            "Three copies are faster than RAID 6 for writes of up to {least} to {most} chunks, depending on how many \
+             writes are outstanding."
+        ),
+    }
+}
+
+fn table(scores: &[Score]) -> Table {
+    let times = (1..=CHUNKS).map(|count| counted(count.into(), "chunk"));
+    let times = times.chain(["switch away".to_string()]);
+    let head = [Column::words("level"), Column::of("at a time", Unit::Count)];
+    let mut table =
+        Table::new(head.into_iter().chain(times.map(|head| Column::of(head, Unit::Seconds))));
+    for score in scores {
+        for (index, level) in LEVELS.iter().enumerate() {
+            let times = score.write_ms[index].iter().chain([&score.switch_ms[index]]);
+            let head = [Cell::from(level.name()), Cell::Value(score.outstanding.into())];
+            let times = times.map(|ms| Cell::Value(ms / 1e3));
+            table.rows.push(Row::new(head.into_iter().chain(times)));
+        }
+    }
+    table
+}
