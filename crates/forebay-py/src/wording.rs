@@ -2,9 +2,8 @@
 //! `--replay open` is `replay=open`. Whatever else begins with two dashes stays as it is.
 
 /// Options that messages name, and what stands in their place: an argument, or one with its value where an option has none.
-const ARGUMENTS: [(&str, &str); 22] = [
+const ARGUMENTS: [(&str, &str); 19] = [
     ("buffered", "buffered=True"),
-    ("columns", "columns"),
     ("depth", "depth"),
     ("device", "device"),
     ("disks", "disks"),
@@ -13,7 +12,6 @@ const ARGUMENTS: [(&str, &str); 22] = [
     ("fail", "fail"),
     ("fit-device", "fit_device=True"),
     ("flash", "flash"),
-    ("from", "from_"),
     ("intensity", "intensity"),
     ("map", "map"),
     ("map-volume", "map_volume"),
@@ -22,7 +20,6 @@ const ARGUMENTS: [(&str, &str); 22] = [
     ("realtime", "realtime=True"),
     ("replay", "replay"),
     ("target", "target"),
-    ("to", "to"),
     ("volume", "volume"),
     ("without-disk", "without_disk=True"),
 ];
