@@ -12,7 +12,6 @@ mod device;
 mod examples;
 mod help;
 mod interrupt;
-mod listings;
 mod options;
 mod output;
 mod password;
@@ -26,7 +25,6 @@ mod stdin;
 mod store;
 mod store_bench;
 mod store_repair;
-mod store_simulate;
 mod top;
 mod verb;
 mod volume;
@@ -37,6 +35,7 @@ use std::sync::Arc;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use forebay::convert::verb::ConvertAsk;
+use forebay::listings::{DevicesAsk, PoliciesAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -71,8 +70,8 @@ enum Verb {
     Store(store::Store),
     Array(array::Array),
     Device(device::Device),
-    Devices(listings::Devices),
-    Policies(listings::Policies),
+    Devices(verb::Asked<DevicesAsk>),
+    Policies(verb::Asked<PoliciesAsk>),
     Completions(setup::Completions),
     Man(setup::Man),
 }

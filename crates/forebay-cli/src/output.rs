@@ -65,11 +65,6 @@ pub(crate) fn cautions(cautions: &[String]) -> String {
     told.collect::<Vec<_>>().join("\n")
 }
 
-/// An answer, and behind it what to keep in mind.
-pub(crate) fn with_cautions(answer: &str, all: &[String]) -> String {
-    if all.is_empty() { answer.to_string() } else { format!("{answer}\n\n{}", cautions(all)) }
-}
-
 /// A policy as the head of a column: one with many parameters has a line for each.
 pub(crate) fn in_lines(policy: &str) -> String {
     match policy.chars().count() {
@@ -82,7 +77,7 @@ pub(crate) fn in_lines(policy: &str) -> String {
 ///
 /// Where it cannot be written there is nobody to tell.
 pub(crate) fn tell(text: &str) {
-    let line = format!("forebay: {text}");
+    let line = spelled(&format!("forebay: {text}"), Spelling::Command);
     let line = harmless(&line);
     let _ = match io::stderr().is_terminal() {
         true => writeln!(io::stderr(), "{}", wrapped(&line)),
@@ -148,12 +143,6 @@ pub(crate) fn on_stdout(error: io::Error) -> io::Error {
 /// The version of what JSON answers look like. It rises when a key goes, or comes to mean something else; new keys do
 /// not raise it.
 const SCHEMA_VERSION: u32 = 4;
-
-/// An answer that is a list.
-#[derive(Serialize)]
-pub(crate) struct Rows<T> {
-    pub(crate) rows: Vec<T>,
-}
 
 /// Prints `answer`, a structure: as one indented JSON object that begins with `schema_version`, or its table as CSV.
 pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Result<()> {

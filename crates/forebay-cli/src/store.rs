@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use forebay_show::plural::counted;
 use forebay_show::quantities::bytes;
-use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
+use forebay_store::{Config, Finding, Limits, Server, StoreError, StoreSimulateAsk, create, look};
 
 use crate::interrupt::{self, Second};
 use crate::output::{self, say};
@@ -16,7 +16,7 @@ use crate::password::password;
 use crate::progress::Progress;
 use crate::store_bench::Benching;
 use crate::store_repair::{Checking, Repairing};
-use crate::store_simulate::Simulating;
+use crate::verb::Asked;
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
 ///
@@ -37,7 +37,7 @@ enum What {
     Check(Checking),
     Repair(Repairing),
     Bench(Benching),
-    Simulate(Simulating),
+    Simulate(Box<Asked<StoreSimulateAsk>>),
 }
 
 /// Make a store on four disks or more: a folder of each, or block devices

@@ -12,7 +12,6 @@ mod asked;
 mod batches;
 mod error;
 mod given;
-mod listings;
 mod live;
 mod options;
 mod page;
@@ -20,7 +19,6 @@ mod policy;
 mod results;
 mod signals;
 mod source;
-mod store;
 mod store_handle;
 mod table;
 mod tabled;
@@ -35,6 +33,7 @@ use forebay::compare::CompareAsk;
 use forebay::convert::verb::ConvertAsk;
 use forebay::describe::DescribeAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
+use forebay::listings::{DevicesAsk, PoliciesAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
 use forebay::offline::OfflineAsk;
@@ -45,6 +44,7 @@ use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
 use forebay::retrodict::RetrodictAsk;
 use forebay::simulate::SimulateAsk;
+use forebay_store::StoreSimulateAsk;
 use pyo3::prelude::*;
 
 /// Every declared verb, once for the functions and once for their stubs.
@@ -73,13 +73,16 @@ verbs! {
     DeviceFitAsk,
     DeviceImportAsk,
     DeviceValidateAsk,
+    DevicesAsk,
     FitAsk,
     GenerateAsk,
     OfflineAsk,
+    PoliciesAsk,
     PowerAsk,
     RetrodictAsk,
     SimulateAsk,
     SlaAsk,
+    StoreSimulateAsk,
 }
 
 /// Forebay's native half.
@@ -92,8 +95,6 @@ mod _forebay {
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
-    use super::listings::{devices, policies};
-    #[pymodule_export]
     use super::live::{capture, play};
     #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
@@ -101,8 +102,6 @@ mod _forebay {
     use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
-    #[pymodule_export]
-    use super::store::store_simulate;
     #[pymodule_export]
     use super::store_handle::{Snapshot, Store};
     #[pymodule_export]

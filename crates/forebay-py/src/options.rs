@@ -39,12 +39,6 @@ pub(crate) fn device(name: &Path) -> PyResult<OpenDevice> {
     devices::open(&name.to_string_lossy()).map_err(|error| raised(error.into()))
 }
 
-/// How many disks share a flash device, as the command has it.
-pub(crate) fn disks(count: u16) -> PyResult<u16> {
-    let text = || format!("got {count}, expected 1 to 256");
-    (1..=256).contains(&count).then_some(count).ok_or_else(|| argument("disks", text()))
-}
-
 /// Failures to inject, as text.
 pub(crate) fn failures(texts: &[String]) -> PyResult<Vec<Failure>> {
     let parsed = texts.iter().map(|text| Failure::parse(text));

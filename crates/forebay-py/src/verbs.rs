@@ -8,7 +8,7 @@ use forebay::progress::Told;
 use forebay::{devices, report, sample};
 use pyo3::prelude::*;
 
-use crate::error::{argument, raised};
+use crate::error::argument;
 use crate::given::given;
 use crate::options::{self, warn_notes, warn_runs};
 use crate::page::Report;

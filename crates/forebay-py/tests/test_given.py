@@ -42,7 +42,7 @@ def calls(small, model):
         "offline policy": ("noop", lambda it: forebay.offline(small, device="sata250:plain", policy=it, windows=1, ios=3)),
         "without": (drawn_without(), lambda it: drawn(model, it)),
         "rules": ("never", lambda it: forebay.adapt([0, 1], [1, 2], rules=it)),
-        "arrangements": ("raid0", lambda it: forebay.store_simulate(total_mb=2, value_bytes=10_000, arrangements=it)),
+        "arrangement": ("raid0", lambda it: forebay.store_simulate(total_mb=2, value_bytes=10_000, arrangement=it)),
     }
 
 
@@ -65,7 +65,7 @@ def drawn(model, without):
 
 NAMES = [
     "within", "fraction", "shift", "consolidate within", "consolidate fraction", "buy device", "layout", "promise", "device",
-    "sizes_mib", "sizes_blocks", "fail", "offline policy", "without", "rules", "arrangements",
+    "sizes_mib", "sizes_blocks", "fail", "offline policy", "without", "rules", "arrangement",
 ]
 
 
@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_an_error_in_a_list_too(small):
     [
         (lambda it: forebay.play(it), "expected target=, map_volume=, volume= or emulate=$"),
         (lambda it: forebay.play(it, emulate="fixed:9", target="x"), "emulate= and target="),
-        (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to=$"),
+        (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to$"),
         (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^depth: |depth="),
         (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policy="noop"),
          '^flash="hc550": got a mechanical disk, .* e.g. d7-p5520'),
@@ -144,6 +144,13 @@ def test_messages_name_arguments(small, wrong, text):
 def test_warnings_name_arguments_too(small):
     with pytest.warns(forebay.TraceWarning, match="Give prices"):
         forebay.plan_buy(small, device=["hc550", "990-pro"], layout="single", devices_max=2)
+
+
+def test_notes_on_a_trace_name_arguments(tmp_path):
+    text = tmp_path / "t.csv"
+    text.write_text("time_us,op,offset,len\n5,R,0,4096\n9,R,4096,4096\n")
+    with pytest.warns(forebay.TraceWarning, match='read as columns="at:us,op,offset,len,skip=1"'):
+        forebay.describe(text)
 
 
 def test_a_name_with_dashes_stays_as_it_is(tmp_path):

@@ -10,8 +10,6 @@
 //!
 //! It says what ordering alone could gain: arrivals, fairness and deadlines have no part in it.
 
-use std::collections::BTreeMap;
-
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 use forebay_trace::Record;
@@ -48,9 +46,9 @@ pub struct Window {
     pub transfer_bound_s: f64,
     /// Time in the best order.
     pub best_s: f64,
-    /// Time each scheduler takes for the same requests, until the last is done: its waiting counts,
-    /// or the turns it lets pass while idle would be free.
-    pub makespan_s: BTreeMap<String, f64>,
+    /// Time each scheduler takes for the same requests, in the order that was asked for, until the last is done: its
+    /// waiting counts, or the turns it lets pass while idle would be free.
+    pub makespan_s: Vec<f64>,
 }
 
 /// All windows, and what they add up to.
@@ -87,8 +85,8 @@ impl OfflineAnswer {
     fn of(trace: String, device: String, policies: &[String], rows: Vec<Window>) -> OfflineAnswer {
         let sum = |of: &dyn Fn(&Window) -> f64| rows.iter().map(of).sum::<f64>();
         let best_s = sum(&|row| row.best_s);
-        let total = |policy: &String| {
-            let makespan_s = sum(&|row| row.makespan_s[policy]);
+        let total = |(nth, policy): (usize, &String)| {
+            let makespan_s = sum(&|row| row.makespan_s[nth]);
             let over_best_ratio = makespan_s / best_s.max(1e-9);
             PolicyTotal { policy: policy.clone(), makespan_s, over_best_ratio }
         };
@@ -98,7 +96,7 @@ impl OfflineAnswer {
             ios: rows.iter().map(|row| row.ios).sum(),
             transfer_bound_s: sum(&|row| row.transfer_bound_s),
             best_s,
-            policies: policies.iter().map(total).collect(),
+            policies: policies.iter().enumerate().map(total).collect(),
             rows,
         }
     }
@@ -235,10 +233,10 @@ fn windows(
         let rest = &requests[first..requests.len().min(first + REQUESTS_MAX)];
         let (runs, taken) = joined(rest, ios_max);
         let window = as_input(&rest[..taken]);
-        let (mut makespan_s, mut transfer_bound_s) = (BTreeMap::new(), 0.0);
+        let (mut makespan_s, mut transfer_bound_s) = (Vec::new(), 0.0);
         for policy in policies {
             let figures = run(&window, device, policy, Setup::default())?.result.figures;
-            makespan_s.insert(policy.clone(), figures.makespan_s);
+            makespan_s.push(figures.makespan_s);
             transfer_bound_s = figures.transfer_bound_s;
         }
         found.push(Window {
@@ -313,7 +311,7 @@ mod tests {
         assert_eq!(found.len(), 5);
         for window in found {
             assert!(window.transfer_bound_s < window.best_s && window.ios == 7);
-            for (policy, took_s) in &window.makespan_s {
+            for (policy, took_s) in policies.iter().zip(&window.makespan_s) {
                 assert!(window.best_s <= took_s + 1e-9, "{policy}: {took_s} < {}", window.best_s);
             }
         }

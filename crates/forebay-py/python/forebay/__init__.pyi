@@ -303,34 +303,6 @@ def advise(
 ) -> Advice:
     """Tries every scheduler on a trace, ranks them, explains and recommends."""
 
-def store_simulate(
-    device: str = "st1000nm0011",
-    *,
-    disks: int = 4,
-    value_bytes: int = 100_000,
-    total_mb: int = 1000,
-    writers: int = 1,
-    host_ms: float = 2.6,
-    keys: Literal["random", "sequential"] = "random",
-    log_kb: int = 5000,
-    arrangements: _Arrangement | Sequence[_Arrangement] | None = None,
-    chunk_kib: int = 64,
-    read_log: bool = False,
-    merges: bool = True,
-    to_media: bool = True,
-    flush: bool = False,
-    gap_kb: int = 0,
-    tuned: bool = False,
-    tree: Literal["runs", "in-place"] = "runs",
-    page_kib: int = 8,
-    tree_memory_mb: int = 2000,
-    tree_sync: Literal["record", "log", "close"] = "log",
-    tree_depth: int = 1,
-    stages: bool = False,
-    seed: int = 1,
-) -> list[dict[str, Any]]:
-    """What sorting costs those who put into the store, on arrangements of disks."""
-
 @final
 class Store:
     """Keys and values on several plain disks, like a dict: what is put is durable when the call returns."""
@@ -388,12 +360,6 @@ class Snapshot:
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
 
-def devices(*names: _Path) -> list[dict[str, Any]]:
-    """The bundled devices, or those that are named."""
-
-def policies(*names: str) -> list[dict[str, Any]]:
-    """Every policy that can be asked for, or those that are named, with their parameters."""
-
 def play(
     trace: _Source,
     *,
@@ -430,6 +396,20 @@ def capture(
     """Captures what reaches a block device, as a trace."""
 
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
+
+def array_score(
+    device: _Path,
+    *,
+    drives: int = 6,
+    chunk_kib: int = 64,
+    filled_mib: int = 20480,
+    outstanding: int | Sequence[int] = (1, 4, 16, 64),
+    update: Literal["in-place", "fresh"] = "in-place",
+    writes: int = 5000,
+    seed: int = 1,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or more."""
 
 def plan_buy(
     traces: _Source | Sequence[_Source],
@@ -600,6 +580,12 @@ def device_validate(
 ) -> dict[str, Any]:
     """Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace."""
 
+def devices(
+    device: _Path | Sequence[_Path] | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """List the bundled devices, or describe some of them or device files."""
+
 def fit(
     trace: _Source,
     output: _Path | None = None,
@@ -633,6 +619,28 @@ def generate(
 ) -> dict[str, Any]:
     """Generate a trace from a model: a twin of the trace that the model was fitted to."""
 
+def offline(
+    trace: _Source,
+    *,
+    device: _Path,
+    policy: str | Sequence[str],
+    windows: int = 50,
+    ios: int = 8,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Compare schedulers with the best order of requests, found by search on small parts of a trace."""
+
+def policies(
+    policy: str | Sequence[str] | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """List the policies, or describe some of them with their parameters."""
+
 def plan_power(
     traces: _Source | Sequence[_Source],
     *,
@@ -654,6 +662,23 @@ def plan_power(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find how much energy a promise takes if pools of disks can be switched off."""
+
+def retrodict(
+    trace: _Source,
+    *,
+    device: _Path,
+    policy: str = "mq-deadline",
+    disks: int = 1,
+    replay: Literal["open", "closed", "dependent"] = "open",
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Compare a model with a recording: simulate the system that recorded a trace, and compare latencies."""
 
 def simulate(
     trace: _Source,
@@ -694,3 +719,31 @@ def plan_sla(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and 99 % within 50 ms."""
+
+def store_simulate(
+    device: _Path = "st1000nm0011",
+    *,
+    disks: int = 4,
+    value_bytes: int = 100000,
+    total_mb: int = 1000,
+    writers: int = 1,
+    host: str = "2.6ms",
+    arrangement: Literal["enhanced", "basic", "raid0"] | Sequence[Literal["enhanced", "basic", "raid0"]] = ("enhanced", "basic", "raid0"),
+    no_merging: bool = False,
+    to_cache: bool = False,
+    tree: Literal["runs", "in-place"] = "runs",
+    tree_depth: int = 1,
+    tuned: bool = False,
+    wall: bool = False,
+    keys: Literal["random", "sequential"] = "random",
+    log_kb: int = 5000,
+    chunk_kib: int = 64,
+    read_log: bool = False,
+    flush: bool = False,
+    page_kib: int = 8,
+    tree_memory_mb: int = 2000,
+    tree_sync: Literal["record", "log", "close"] = "log",
+    stages: bool = False,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find by simulation how much sorting slows puts: the store's own code on models of disks."""

@@ -19,8 +19,9 @@ pub(super) fn page(device: &str, drives: u16, scores: &[Score], cautions: Vec<St
         about: vec![("Array".into(), format!("{drives} of {device}, simulated"))],
         ..Page::default()
     };
-    page.add("Time of a write", Place::FirstScreen, vec![Block::Table(table(scores))]);
-    page.add("How it is counted", Place::FirstScreen, vec![Block::Text(HOW.into())]);
+    page.add("Time of a write", Place::FirstScreen, vec![Block::Table(writes(scores))]);
+    page.add("Time of a switch", Place::Detail, vec![Block::Table(switches(scores))]);
+    page.add("How it is counted", Place::Detail, vec![Block::Text(HOW.into())]);
     page.add_notes("About the models", Place::Detail, cautions);
     page
 }
@@ -37,24 +38,33 @@ fn headline(scores: &[Score]) -> String {
             format!("Three copies are faster than RAID 6 for writes of up to {size}.")
         }
         (least, most) => format!(
-            "Three copies are faster than RAID 6 for writes of up to {least} to {most} chunks, depending on how many \
+            "Three copies are faster than RAID 6 for writes of at most {least} to {most} chunks, depending on how many \
              writes are outstanding."
         ),
     }
 }
 
-fn table(scores: &[Score]) -> Table {
-    let times = (1..=CHUNKS).map(|count| counted(count.into(), "chunk"));
-    let times = times.chain(["switch away".to_string()]);
-    let head = [Column::words("level"), Column::of("at a time", Unit::Count)];
-    let mut table =
-        Table::new(head.into_iter().chain(times.map(|head| Column::of(head, Unit::Seconds))));
+/// The time of a write by its size.
+fn writes(scores: &[Score]) -> Table {
+    let sizes = (1..=CHUNKS).map(|count| counted(count.into(), "chunk")).collect();
+    table(sizes, scores, |score, level| score.write_ms[level].to_vec())
+}
+
+/// The time for leaving a level.
+fn switches(scores: &[Score]) -> Table {
+    table(vec!["switch away".into()], scores, |score, level| vec![score.switch_ms[level]])
+}
+
+/// A row for each level and load, with the times that `of` answers in milliseconds.
+fn table(heads: Vec<String>, scores: &[Score], of: fn(&Score, usize) -> Vec<f64>) -> Table {
+    let first = [Column::words("level"), Column::of("at a time", Unit::Count)];
+    let times = heads.into_iter().map(|head| Column::of(head, Unit::Seconds));
+    let mut table = Table::new(first.into_iter().chain(times));
     for score in scores {
         for (index, level) in LEVELS.iter().enumerate() {
-            let times = score.write_ms[index].iter().chain([&score.switch_ms[index]]);
-            let head = [Cell::from(level.name()), Cell::Value(score.outstanding.into())];
-            let times = times.map(|ms| Cell::Value(ms / 1e3));
-            table.rows.push(Row::new(head.into_iter().chain(times)));
+            let first = [Cell::from(level.name()), Cell::Value(score.outstanding.into())];
+            let times = of(score, index).into_iter().map(|ms| Cell::Value(ms / 1e3));
+            table.rows.push(Row::new(first.into_iter().chain(times)));
         }
     }
     table

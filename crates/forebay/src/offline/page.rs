@@ -49,8 +49,9 @@ fn table(answer: &OfflineAnswer, nearest: Option<&PolicyTotal>) -> Table {
         Column::of("time", Unit::Seconds),
         Column::of("over the best", Unit::Number),
     ]);
-    table.rows.push(Row::new(["transfer alone".into(), answer.transfer_bound_s.into()]));
-    table.rows.push(Row::new(["best order".into(), answer.best_s.into()]));
+    let bound = |name: &str, s: f64| Row::new([name.into(), s.into(), Cell::Missing]);
+    table.rows.push(bound("transfer alone", answer.transfer_bound_s));
+    table.rows.push(bound("best order", answer.best_s));
     for of in &answer.policies {
         let is_nearest = nearest.is_some_and(|nearest| nearest.policy == of.policy);
         let mark = if is_nearest { RowMark::Best("nearest".into()) } else { RowMark::Plain };

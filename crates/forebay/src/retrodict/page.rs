@@ -8,7 +8,7 @@ use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, Table};
 
 use super::{DirectionAnswer, OutstandingAnswer, Retrodiction};
-use crate::quantities::{change, counted, millis};
+use crate::quantities::{change, counted, millis, significant};
 
 /// Quantiles of fewer requests say little.
 const REQUESTS_MIN: u64 = 100;
@@ -104,14 +104,25 @@ fn headline(worst: Option<&Compared>) -> String {
         one.name,
         millis(one.modelled_ms),
         millis(one.recorded_ms),
-        change(one.modelled_ms, one.recorded_ms)
+        off(one)
     )
+}
+
+/// From this factor on an error is told as so many times as much.
+const TIMES_MIN: f64 = 10.0;
+
+/// How far off the model is: "+12 %", "37 times as long".
+fn off(one: &Compared) -> String {
+    match one.modelled_ms / one.recorded_ms.max(1e-9) {
+        times if times >= TIMES_MIN => format!("{} times as long", significant(times)),
+        _ => change(one.modelled_ms, one.recorded_ms),
+    }
 }
 
 fn key(one: &Compared) -> KeyFigure {
     let figure = |ms: f64| Figure::new(ms / 1e3, Unit::Seconds);
     KeyFigure {
-        name: format!("{}, modelled", one.name),
+        name: format!("{}, recorded → modelled", one.name),
         before: Some(figure(one.recorded_ms)),
         figure: figure(one.modelled_ms),
     }
@@ -163,7 +174,7 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
 
 /// Requests outstanding in each second, on average.
 fn outstanding(of: &OutstandingAnswer) -> Table {
-    let mut table = Table::new([Column::words(""), Column::words("requests")]);
+    let mut table = Table::new([Column::words(""), Column::words("requests outstanding")]);
     let figure = |value: f64| Cell::Figure(Figure::new(value, Unit::Number));
     let rows = [
         ("mean, recorded", figure(of.recorded_mean)),
