@@ -16,28 +16,27 @@ the last is done.
 """
 
 
-def found(workload) -> list[dict]:
-    """The windows of a trace."""
+def found(workload) -> dict:
+    """All windows of a trace, and what they add up to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
         return forebay.offline(
             workload.path,
             device=DISKS["plain"](workload.device),
-            policies=SCHEDULERS,
+            policy=SCHEDULERS,
             windows=WINDOWS,
             ios=IOS,
         )
 
 
-def column(windows: list[dict]) -> list[str]:
+def column(found: dict) -> list[str]:
     """A trace's figures: the best order's time, the floor and each scheduler as multiples of it."""
-    best = sum(window["best_s"] for window in windows)
-    floor = sum(window["transfer_bound_s"] for window in windows)
-    each = [sum(window["makespan_s"][s] for window in windows) / best for s in SCHEDULERS]
+    best, floor = found["best_s"], found["transfer_bound_s"]
+    each = [policy["over_best_ratio"] for policy in found["policies"]]
     return [f"{best:.2f} s", f"{floor / best:.2f}", *(f"{ratio:.2f}" for ratio in each)]
 
 
-def section(workloads, windows: list[list[dict]]) -> str:
+def section(workloads, windows: list[dict]) -> str:
     """A row for each scheduler, a column for each trace."""
     columns = [column(found) for found in windows]
     names = ["best order", "floor", *SCHEDULERS]

@@ -93,12 +93,15 @@ def bound(case) -> float | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
-        least = forebay.least_time(
+        found = forebay.simulate(
             case.workload.path,
             device=device(case),
+            policy="noop",
             replay=case.replay,
             intensity=case.intensity,
+            least_time=True,
         )
+    least = found.to_dict()["least_time"]
     return least and total_s(case, least)
 
 

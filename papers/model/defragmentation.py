@@ -13,7 +13,8 @@ def study(trace: Path) -> dict:
     """Learnt on the first half under noop, at the recorded load."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
-        return forebay.defragment(trace, device=workloads.DISK)
+        found = forebay.simulate(trace, device=workloads.DISK, policy="noop", defragment=True)
+    return found.to_dict()["defragmentation"][0]
 
 
 def speedup(effect: dict | None) -> float:

@@ -28,8 +28,8 @@ Outcome = namedtuple("Outcome", "case replay answer")
 HEAD = """# What the models make of recordings
 
 A model is worth as much as it retrodicts: simulate the system that recorded a trace, and compare with what was recorded. This
-page does that for every trace we have with recorded latencies. `forebay advise TRACE --device DISK` does it for yours, and
-`--fit-device` fits the disk to it ([advise.md](advise.md)).
+page does that for every trace we have with recorded latencies. `forebay retrodict TRACE --device DISK --policy SCHEDULER`
+does it for yours, and `forebay advise --fit-device` fits the disk to it ([advise.md](advise.md)).
 
 ## Where the models fail
 

@@ -10,7 +10,7 @@ from forebay import reproduce
 DISK, CACHED = "st1000nm0011:plain", "st1000nm0011"
 #: When a put counts.
 SETTINGS = {
-    "to cache": {"device": CACHED, "to_media": False},
+    "to cache": {"device": CACHED, "to_cache": True},
     "to media": {"device": DISK},
     "flushed": {"device": CACHED, "flush": True},
 }
@@ -24,7 +24,7 @@ PAPER_MB, PAPER_MEMORY_MB = 10_000, 2000
 SMALL = 10
 #: What a sweep may name all the same.
 DEFAULTS = {"disks": 4, "log_kb": 5000, "keys": "random", "chunk_kib": 64, "value_bytes": 100_000, "tree_depth": 1,
-            "tree_sync": "log", "page_kib": 8, "merges": False}
+            "tree_sync": "log", "page_kib": 8, "no_merging": True}
 
 
 def host_ms(value_bytes):
@@ -35,7 +35,8 @@ def host_ms(value_bytes):
 
 def run(case):
     """A case's rows, by arrangement: without and with transformation. In a process of its own."""
-    rows = forebay.store_simulate(**{"read_log": True, "merges": False, **case})
+    case = {"read_log": True, "no_merging": True, **case}
+    rows = forebay.store_simulate(host=f"{case.pop('host_ms')}ms", **case)["rows"]
     return {rows[at]["arrangement"]: (rows[at], rows[at + 1]) for at in range(0, len(rows), 2)}
 
 
@@ -103,7 +104,7 @@ def sweeps(mb, short):
         "pages": ("Open: the tree's pages, and with them where values lie", "KiB of a page", ("in place",),
                   cases("page_kib", (8, 64, 256, 512))),
         "memories": ("Open: memory, with small values", "times 2 GB in 10", ("in place",), memory),
-        "merging": ("Ours: merging while putting", "merging", ("runs",), [("no", {}), ("yes", {"merges": True})]),
+        "merging": ("Ours: merging while putting", "merging", ("runs",), [("no", {}), ("yes", {"no_merging": False})]),
     }
 
 

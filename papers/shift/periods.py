@@ -35,7 +35,7 @@ class Periods:
             for log in self.logs:
                 # Two logs of the largest, and not all of what is small.
                 mb = max(self.runs.mb if value > 1000 else self.runs.mb // cases.SMALL, 2 * log)
-                case = {"value_bytes": value, "log_kb": log * 1000, "total_mb": mb, "arrangements": ["enhanced"]}
+                case = {"value_bytes": value, "log_kb": log * 1000, "total_mb": mb, "arrangement": ["enhanced"]}
                 synced = SETTINGS["to cache"]
                 listed[value, log] = [{**case, **unsynced(value)}, {**case, **synced},
                                       *({**case, **RARE, **how} for how in TREES.values())]
@@ -86,7 +86,7 @@ class Alternations:
     @staticmethod
     def case(host, log, page):
         return {**SETTINGS["to cache"], **TREES["in place"], "host_ms": host, "log_kb": log * 1000, "page_kib": page,
-                "total_mb": 24 * log, "stages": True, "arrangements": ["enhanced"]}
+                "total_mb": 24 * log, "stages": True, "arrangement": ["enhanced"]}
 
     def found(self):
         """By name: its host time, its log, its row and its periods."""

@@ -84,6 +84,10 @@ mod tests {
 
     #[test]
     fn every_input_has_a_row() {
+        let mut given = crate::Given::default();
+        given.text("trace", "t");
+        let ask: ReferenceAsk = crate::read(&given).unwrap();
+        assert_eq!((&ask.trace[..], ask.size_mib, ask.quickly), ("t", None, false));
         let text = reference::<ReferenceAsk>();
         assert!(text.starts_with(
             "## `forebay plan something`, `forebay.plan_something`\n\nDo something.\n"

@@ -41,6 +41,11 @@ const EACH: &[Examples] = &[
         ],
     ),
     ("compare", &["forebay compare mine.parquet other.parquet -o card.html"]),
+    ("retrodict", &["forebay retrodict mine.parquet --device st1000nm0011 --policy mq-deadline"]),
+    (
+        "offline",
+        &["forebay offline mine.parquet --device sata250:plain --policy noop,forebay --windows 5"],
+    ),
     (
         "plan capacity",
         &[

@@ -10,8 +10,6 @@ mod device;
 mod examples;
 mod help;
 mod interrupt;
-mod listings;
-mod options;
 mod output;
 mod password;
 mod plan;
@@ -22,7 +20,6 @@ mod stdin;
 mod store;
 mod store_bench;
 mod store_repair;
-mod store_simulate;
 mod top;
 mod verb;
 mod volume;
@@ -34,6 +31,7 @@ use std::sync::Arc;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use forebay::advise::verb::AdviseAsk;
 use forebay::convert::verb::ConvertAsk;
+use forebay::listings::{DevicesAsk, PoliciesAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -54,6 +52,8 @@ enum Verb {
     Simulate(Box<verb::Asked<forebay::simulate::SimulateAsk>>),
     Cache(verb::Asked<forebay::cache_curve::CacheAsk>),
     Compare(verb::Asked<forebay::compare::CompareAsk>),
+    Retrodict(verb::Asked<forebay::retrodict::RetrodictAsk>),
+    Offline(verb::Asked<forebay::offline::OfflineAsk>),
     Plan(plan::Plan),
     Convert(verb::Asked<ConvertAsk>),
     Fit(verb::Asked<FitAsk>),
@@ -66,8 +66,8 @@ enum Verb {
     Store(store::Store),
     Array(array::Array),
     Device(device::Device),
-    Devices(listings::Devices),
-    Policies(listings::Policies),
+    Devices(verb::Asked<DevicesAsk>),
+    Policies(verb::Asked<PoliciesAsk>),
     Completions(setup::Completions),
     Man(setup::Man),
 }
@@ -80,6 +80,8 @@ impl Verb {
             Verb::Simulate(verb) => verb.run(),
             Verb::Cache(verb) => verb.run(),
             Verb::Compare(verb) => verb.run(),
+            Verb::Retrodict(verb) => verb.run(),
+            Verb::Offline(verb) => verb.run(),
             Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
             Verb::Fit(verb) => verb.run(),

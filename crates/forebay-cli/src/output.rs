@@ -56,17 +56,6 @@ pub(crate) fn wrapped(text: &str) -> String {
     prose::wrapped(text, columns().min(PROSE_COLUMNS))
 }
 
-/// What to keep in mind, a paragraph each.
-pub(crate) fn cautions(cautions: &[String]) -> String {
-    let told = cautions.iter().map(|caution| wrapped(&format!("! {caution}")));
-    told.collect::<Vec<_>>().join("\n")
-}
-
-/// An answer, and behind it what to keep in mind.
-pub(crate) fn with_cautions(answer: &str, all: &[String]) -> String {
-    if all.is_empty() { answer.to_string() } else { format!("{answer}\n\n{}", cautions(all)) }
-}
-
 /// Says something on standard error: wrapped where somebody reads it, else in one line.
 ///
 /// Names of inputs are written as options. Where the text cannot be written there is nobody to tell.
@@ -137,12 +126,6 @@ pub(crate) fn on_stdout(error: io::Error) -> io::Error {
 /// The version of what JSON answers look like. It rises when a key goes, or comes to mean something else; new keys do
 /// not raise it.
 const SCHEMA_VERSION: u32 = 4;
-
-/// An answer that is a list.
-#[derive(Serialize)]
-pub(crate) struct Rows<T> {
-    pub(crate) rows: Vec<T>,
-}
 
 /// Prints `answer`, a structure: as one indented JSON object that begins with `schema_version`, or its table as CSV.
 pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Result<()> {

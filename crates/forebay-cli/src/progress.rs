@@ -57,11 +57,6 @@ impl Progress {
         ControlFlow::Continue(())
     }
 
-    /// So much is done of what is `doing`, of so much if that is known.
-    pub(crate) fn within(&self, doing: String, done: f64, of: Option<f64>) -> ControlFlow<()> {
-        self.report(doing, of.filter(|of| *of > 0.0).map(|of| (done / of).min(1.0)))
-    }
-
     /// Shows what is being done, and the share that is done, if that is known.
     pub(crate) fn report(&self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
         match done_share {

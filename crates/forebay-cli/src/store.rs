@@ -10,7 +10,7 @@ use forebay::verb::SecondInterruption;
 use forebay_ask::{Choice, Value, named};
 use forebay_show::plural::counted;
 use forebay_show::quantities::bytes;
-use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
+use forebay_store::{Config, Finding, Limits, Server, StoreError, StoreSimulateAsk, create, look};
 
 use crate::interrupt;
 use crate::output::{self, say};
@@ -18,8 +18,7 @@ use crate::password::password;
 use crate::progress::Progress;
 use crate::store_bench::StoreBenchAsk;
 use crate::store_repair::{StoreCheckAsk, StoreRepairAsk};
-use crate::store_simulate::Simulating;
-use crate::verb::{Arguments, Formatted};
+use crate::verb::{Arguments, Asked, Formatted};
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
 ///
@@ -40,7 +39,7 @@ enum What {
     Check(Arguments<StoreCheckAsk>),
     Repair(Arguments<StoreRepairAsk>),
     Bench(Box<Formatted<StoreBenchAsk>>),
-    Simulate(Simulating),
+    Simulate(Box<Asked<StoreSimulateAsk>>),
 }
 
 forebay_ask::ask! {

@@ -1,9 +1,10 @@
 //! A declared verb on the command line: its arguments, its run, and its answer in the format that was asked for.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
@@ -15,7 +16,6 @@ use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
 use crate::interrupt;
-use crate::options::say_once;
 use crate::output::{self, Format, say};
 use crate::progress::Progress;
 use crate::stdin;
@@ -103,7 +103,7 @@ impl Session for Watched {
 
     fn warn(&mut self, subject: &Path, sentence: &str) {
         let sentence = spelled(sentence, Spelling::Command);
-        say_once(subject, std::slice::from_ref(&sentence));
+        say_once(subject, &sentence);
         self.warned.extend([format!("{}: {sentence}", subject.display()), sentence]);
     }
 
@@ -114,6 +114,18 @@ impl Session for Watched {
                 let _ = bar.report(doing, done_share);
             });
         });
+    }
+}
+
+/// Prints a sentence about `subject` on standard error, unless it was printed before.
+fn say_once(subject: &Path, sentence: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let line = match subject.as_os_str().is_empty() {
+        true => sentence.to_string(),
+        false => format!("{}: {sentence}", subject.display()),
+    };
+    if SAID.lock().is_ok_and(|mut said| said.insert(line.clone())) {
+        output::tell(&line);
     }
 }
 

@@ -272,7 +272,7 @@ fn placements_have_a_flash_target_beside() {
     assert!(result["targets"][1]["written_bytes"].as_u64().unwrap() > 0);
     refused(
         play(&folder, &trace).args(["--target", "new", "--policy", "cache"]),
-        &["no flash device", "--flash"],
+        &["no flash device", "name it as the flash"],
     );
 }
 

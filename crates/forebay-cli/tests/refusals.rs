@@ -9,7 +9,7 @@ use crate::command::{Folder, SPC, ends, fails, forebay};
 use crate::shell;
 
 /// Commands that read `AT`, or write `AT/x.csv`, and what they call it.
-const EACH: [&str; 30] = [
+const EACH: [&str; 32] = [
     "describe AT",
     "simulate AT --device sata250 --policy noop",
     "simulate t.spc --device ./AT.toml --policy noop",
@@ -17,6 +17,8 @@ const EACH: [&str; 30] = [
     "advise AT -o new.html",
     "advise t.spc -o AT/x.html",
     "compare t.spc AT",
+    "retrodict AT --device sata250",
+    "offline AT --device sata250:plain --policy noop",
     "plan capacity AT",
     "plan consolidate t.spc AT",
     "plan power AT",

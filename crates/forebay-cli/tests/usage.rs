@@ -159,7 +159,7 @@ fn listings_name_everything_that_can_be_asked_for() {
     for name in ["sata250", "st1000nm0011", "exos-x18", "fixed:RATE"] {
         assert!(devices.contains(name), "{devices}");
     }
-    let (policies, _) = ends(&mut forebay(&["policies"]), 0);
+    let (policies, _) = ends(&mut forebay(&["policies", "--explain"]), 0);
     for name in ["noop", "anticipatory", "mq-deadline", "none", "bfq", "bid", "reads-max"] {
         assert!(policies.contains(name), "{policies}");
     }
@@ -290,5 +290,5 @@ fn a_device_is_described_with_its_notes_and_guesses() {
         "[seek]\ndistances_cylinders = [1, 100]\ntimes_ms = [1.0, 2.0]\nwrite_settle_ms = 1.0\n";
     let file = folder.file("short.toml", text[..before].to_string() + seek + &text[after..]);
     let (out, _) = ends(forebay(&["devices"]).arg(&file), 0);
-    assert!(out.contains("note: the seek table ends at 100 of "), "{out}");
+    assert!(out.contains("the seek table ends at 100 of "), "{out}");
 }

@@ -9,35 +9,11 @@ mod volume;
 #[path = "../../forebay/tests/pages/walk.rs"]
 mod walk;
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use forebay::verb::Verb;
+use forebay_ask::{Given, read};
 
-use forebay::progress::Told;
-use forebay::verb::{Answered, Session, Verb, answer};
-use forebay_ask::{Ask, Given, Spelling, read};
-use forebay_trace::unpack::Consumed;
-
-use law::is_sound;
+use law::{Quiet, answered};
 use walk::walk;
-
-/// Keeps warnings.
-#[derive(Default)]
-struct Quiet(Vec<String>);
-
-impl Session for Quiet {
-    fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {
-        Consumed::default()
-    }
-    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-    fn read(&mut self, _: &Path, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-    fn warn(&mut self, subject: &Path, sentence: &str) {
-        self.0.push(format!("{}: {sentence}", subject.display()));
-    }
-}
 
 /// The inputs of verb `V`.
 fn asked<V: Verb>(given: &[(&str, &str)]) -> V {
@@ -46,11 +22,4 @@ fn asked<V: Verb>(given: &[(&str, &str)]) -> V {
         all.text(name, *text);
     }
     read(&all).unwrap()
-}
-
-/// The answer of verb `V` to these inputs, which has what every answer has.
-fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
-    let answered = answer(asked::<V>(given), &mut Quiet::default(), Spelling::Command).unwrap();
-    is_sound(<V as Ask>::VERB, &answered);
-    answered
 }

@@ -12,6 +12,8 @@ use forebay_core::{Flags, Op};
 use forebay_trace::table::{flag_letters, metadata};
 use forebay_trace::{Dictionary, Reader, Record};
 
+use crate::error::ReadError;
+
 /// The columns. Their `len` is wider than that of a file: who adds up lengths in their own type
 /// must not get a sum that overflowed.
 fn schema() -> Schema {
@@ -88,7 +90,7 @@ impl Batches {
         self.records.clear();
         while self.records.len() < ROWS {
             let read = self.reader.read(&mut self.batch);
-            read.map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+            read.map_err(|error| ArrowError::ExternalError(Box::new(ReadError(error))))?;
             if self.batch.is_empty() {
                 break;
             }

@@ -17,8 +17,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::wording::as_called;
-
 create_exception!(
     forebay,
     Error,
@@ -69,7 +67,7 @@ pub(crate) fn raised(error: forebay::Error) -> PyErr {
         }
         error => error,
     };
-    let text = as_called(&spelled(&error.to_string(), Spelling::Python));
+    let text = spelled(&error.to_string(), Spelling::Python);
     let system = match &error {
         forebay::Error::Trace(TraceError::Io { source, .. })
         | forebay::Error::Output(TraceError::Io { source, .. })
@@ -86,11 +84,23 @@ pub(crate) fn raised(error: forebay::Error) -> PyErr {
     }
 }
 
+/// An error of reading a trace, in the words of Python: libraries that read a trace through Arrow print it themselves.
+#[derive(Debug)]
+pub(crate) struct ReadError(pub(crate) TraceError);
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&spelled(&self.0.to_string(), Spelling::Python))
+    }
+}
+
+impl std::error::Error for ReadError {}
+
 /// The exception for what came through Arrow, whose cause is an error of ours.
 pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
     match error {
-        ArrowError::ExternalError(cause) => match cause.downcast::<TraceError>() {
-            Ok(error) => raised((*error).into()),
+        ArrowError::ExternalError(cause) => match cause.downcast::<ReadError>() {
+            Ok(error) => raised(error.0.into()),
             Err(other) => Error::new_err(other.to_string()),
         },
         other => Error::new_err(other.to_string()),
@@ -133,6 +143,7 @@ pub(crate) fn argument(name: &str, text: String) -> PyErr {
 
 /// Issues a warning from where the verb was called.
 pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
-    let text = CString::new(as_called(&text).replace('\0', " "))?;
+    let text = spelled(&text, Spelling::Python);
+    let text = CString::new(text.replace('\0', " "))?;
     PyErr::warn(py, py.get_type::<TraceWarning>().as_any(), &text, 1)
 }

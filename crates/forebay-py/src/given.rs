@@ -35,13 +35,6 @@ pub(crate) fn several<'py, T: FromPyObjectOwned<'py>>(
     }
 }
 
-/// The same, where it may be left out.
-pub(crate) fn several_or_none<'py, T: FromPyObjectOwned<'py>>(
-    object: &Bound<'py, PyAny>,
-) -> PyResult<Option<Vec<T>>> {
-    if object.is_none() { Ok(None) } else { several(object).map(Some) }
-}
-
 /// What is wrong with `object`, of which PyO3 says `error`.
 fn unfit(error: PyErr, object: &Bound<'_, PyAny>, expected: String) -> PyErr {
     let py = object.py();

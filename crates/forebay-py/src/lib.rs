@@ -12,42 +12,41 @@ mod asked;
 mod batches;
 mod error;
 mod given;
-mod listings;
-mod options;
 mod page;
 mod policy;
 mod results;
-mod retrodict;
 mod signals;
 mod source;
-mod store;
 mod store_handle;
 mod table;
 mod tabled;
 mod together;
 mod trace;
-mod verbs;
-mod wording;
 
 use forebay::advise::verb::AdviseAsk;
+use forebay::array_score::ArrayScoreAsk;
 use forebay::cache_curve::CacheAsk;
 use forebay::compare::CompareAsk;
 use forebay::convert::verb::ConvertAsk;
 use forebay::describe::DescribeAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
+use forebay::listings::{DevicesAsk, PoliciesAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
+use forebay::offline::OfflineAsk;
 use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
+use forebay::retrodict::RetrodictAsk;
 use forebay::simulate::SimulateAsk;
 use forebay_play::PlayAsk;
 use forebay_play::capture::CaptureAsk;
 use forebay_play::volume::{
     VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeReplaceAsk, VolumeStatusAsk,
 };
+use forebay_store::StoreSimulateAsk;
 use pyo3::prelude::*;
 
 /// Every declared verb, once for the functions, once for their stubs and once for the docs.
@@ -70,6 +69,7 @@ macro_rules! verbs {
 
 verbs! {
     AdviseAsk,
+    ArrayScoreAsk,
     BuyAsk,
     CacheAsk,
     CapacityAsk,
@@ -81,12 +81,17 @@ verbs! {
     DeviceFitAsk,
     DeviceImportAsk,
     DeviceValidateAsk,
+    DevicesAsk,
     FitAsk,
     GenerateAsk,
+    OfflineAsk,
     PlayAsk,
+    PoliciesAsk,
     PowerAsk,
+    RetrodictAsk,
     SimulateAsk,
     SlaAsk,
+    StoreSimulateAsk,
     VolumeCheckAsk,
     VolumeCreateAsk,
     VolumeGrowAsk,
@@ -104,17 +109,11 @@ mod _forebay {
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
-    use super::listings::{devices, policies};
-    #[pymodule_export]
     use super::page::{axis_scale, key_words, page, shown_value, write_page};
     #[pymodule_export]
     use super::policy::{Request, laws_check};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
-    #[pymodule_export]
-    use super::retrodict::retrodict;
-    #[pymodule_export]
-    use super::store::store_simulate;
     #[pymodule_export]
     use super::store_handle::{Snapshot, Store};
     #[pymodule_export]
@@ -123,8 +122,6 @@ mod _forebay {
     use super::together::Together;
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
-    #[pymodule_export]
-    use super::verbs::{defragment, least_time, offline};
 
     /// The stubs of all declared verbs.
     #[pyfunction]

@@ -27,8 +27,7 @@ pub(crate) use laws::laws_check;
 pub(crate) use request::Request;
 
 use crate::error::argument;
-use crate::given::shown;
-use crate::options::Policies;
+use crate::given::{several, shown};
 use crate::signals::{attached, detached};
 use bare::Bare;
 use object::Object;
@@ -36,11 +35,13 @@ use order::Order;
 
 /// The policies that `policies` names or holds.
 pub(crate) fn inputs(policies: &Bound<'_, PyAny>) -> PyResult<Vec<PolicyInput>> {
-    if let Ok(named) = Policies::given(policies) {
-        return Ok(named.names().into_iter().map(PolicyInput::Named).collect());
+    if let Ok(text) = policies.extract::<String>() {
+        return Ok(text.split(',').map(|name| PolicyInput::Named(name.to_string())).collect());
     }
-    let several = policies.is_instance_of::<PyList>() || policies.is_instance_of::<PyTuple>();
-    if !several {
+    if let Ok(names) = several(policies) {
+        return Ok(names.into_iter().map(PolicyInput::Named).collect());
+    }
+    if !(policies.is_instance_of::<PyList>() || policies.is_instance_of::<PyTuple>()) {
         return Ok(vec![own(policies)?]);
     }
     let one = |policy: Bound<'_, PyAny>| match policy.cast::<PyString>() {

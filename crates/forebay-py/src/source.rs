@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_pyarrow::FromPyArrow;
-use forebay::input::Opening;
 use forebay::model::open::open_any;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::Kept;
@@ -92,11 +91,6 @@ impl Source {
                 table::read(name, Box::new(table), said, names.as_ref())
             }
         }
-    }
-
-    /// How to open it again and again.
-    pub(crate) fn opening(self) -> Opening {
-        Box::new(move || self.open())
     }
 }
 

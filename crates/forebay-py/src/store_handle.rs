@@ -15,9 +15,8 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::error::{Error, of_store};
+use crate::error::{Error, argument, of_store};
 use crate::given::{given, several};
-use crate::store::within;
 use asking::{Bytes, Opened, apart, asked};
 use reading::{Reader, Records, pair};
 
@@ -406,4 +405,11 @@ fn losses<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>>
         Ok(dict)
     });
     PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn within(name: &str, got: u32, least: u32, most: u32) -> PyResult<()> {
+    match (least..=most).contains(&got) {
+        true => Ok(()),
+        false => Err(argument(name, format!("got {got}, expected {least} to {most}"))),
+    }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forebay::Error;
+use forebay_ask::{Spelling, spelled};
 use forebay_trace::{Dictionary, Notes, open};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
@@ -154,7 +155,8 @@ impl Trace {
     /// file is read to its end once.
     #[getter]
     fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        Ok(self.ended(py)?.notes.sentences())
+        let sentences = self.ended(py)?.notes.sentences();
+        Ok(sentences.iter().map(|said| spelled(said, Spelling::Python)).collect())
     }
 
     /// Arrow's PyCapsule interface: a stream of record batches, from the beginning. The schema's

@@ -39,10 +39,10 @@ def calls(small, model):
         "sizes_mib": (1, lambda it: forebay.cache(small, sizes_mib=it)),
         "sizes_blocks": (8, lambda it: forebay.cache(small, sizes_blocks=it)),
         "fail": ("one-in=7", lambda it: timeless(forebay.simulate(small, device="fixed:300", policy="noop", fail=it))),
-        "offline policies": ("noop", lambda it: forebay.offline(small, device="sata250:plain", policies=it, windows=1, ios=3)),
+        "offline policy": ("noop", lambda it: forebay.offline(small, device="sata250:plain", policy=it, windows=1, ios=3)),
         "without": (drawn_without(), lambda it: drawn(model, it)),
         "rules": ("never", lambda it: forebay.adapt([0, 1], [1, 2], rules=it)),
-        "arrangements": ("raid0", lambda it: forebay.store_simulate(total_mb=2, value_bytes=10_000, arrangements=it)),
+        "arrangement": ("raid0", lambda it: forebay.store_simulate(total_mb=2, value_bytes=10_000, arrangement=it)),
     }
 
 
@@ -65,7 +65,7 @@ def drawn(model, without):
 
 NAMES = [
     "within", "fraction", "shift", "consolidate within", "consolidate fraction", "buy device", "layout", "promise", "device",
-    "sizes_mib", "sizes_blocks", "fail", "offline policies", "without", "rules", "arrangements",
+    "sizes_mib", "sizes_blocks", "fail", "offline policy", "without", "rules", "arrangement",
 ]
 
 
@@ -101,7 +101,6 @@ def test_several_are_told_apart(small):
         (lambda it: forebay.compare(it, it, device=3), "device: got 3, expected a path, or several in a list"),
         (lambda it: forebay.simulate(it, device="sata250", policy="noop", report=3), "got 3, expected a path"),
         (lambda it: forebay.simulate(it, device="sata250", policy=7), "policy: got 7, expected a name"),
-        (lambda it: forebay.offline(it, device="sata250", policies=7), "got 7, expected text, or several"),
         (lambda it: forebay.play(it, volume=7), "got 7, expected a path, or several in a list"),
         (lambda it: forebay.adapt(7, [1], rules="never"), "got 7, expected a list, each of it a whole number"),
         (lambda it: forebay.Store(7), "got 7, expected a path, or several in a list"),
@@ -145,6 +144,13 @@ def test_messages_name_arguments(small, wrong, text):
 def test_warnings_name_arguments_too(small):
     with pytest.warns(forebay.TraceWarning, match="Give prices"):
         forebay.plan_buy(small, device=["hc550", "990-pro"], layout="single", devices_max=2)
+
+
+def test_notes_on_a_trace_name_arguments(tmp_path):
+    text = tmp_path / "t.csv"
+    text.write_text("time_us,op,offset,len\n5,R,0,4096\n9,R,4096,4096\n")
+    with pytest.warns(forebay.TraceWarning, match='read as columns="at:us,op,offset,len,skip=1"'):
+        forebay.describe(text)
 
 
 def test_a_name_with_dashes_stays_as_it_is(tmp_path):

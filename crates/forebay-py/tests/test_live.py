@@ -207,6 +207,6 @@ def test_a_sweep_is_fitted_and_compared_as_the_command_does(tmp_path, answer):
     assert fitted["kind"] == "ssd" and len(fitted["rows"]) == 3 and fitted["iops_error_share"] < 0.1
     validation = forebay.device_validate(output, [results])
     assert validation == answer("device", "validate", output, results) and validation["rows"] == fitted["rows"]
-    assert forebay.devices(output)[0]["evidence"]["basis"] == "fitted"
+    assert forebay.devices(output)["rows"][0]["evidence"]["basis"] == "fitted"
     with pytest.raises(forebay.Error, match="kind: got 'tape', expected hdd or ssd"):
         forebay.device_fit(results, output, kind="tape")

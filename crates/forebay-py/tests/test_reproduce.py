@@ -211,22 +211,25 @@ def test_heads_and_latencies_are_tables(start):
 
 
 def test_offline_limit_is_below_every_scheduler(start):
-    windows = forebay.offline(start, device="sata250:plain", policies="noop,forebay", windows=4, ios=6)
+    asked = {"device": "sata250:plain", "policy": "noop,forebay", "windows": 4}
+    windows = forebay.offline(start, ios=6, **asked)["rows"]
     assert len(windows) == 4
     for window in windows:
-        assert window["transfer_bound_s"] < window["best_s"] <= min(window["makespan_s"].values())
-    with pytest.raises(forebay.Error, match="got 13 in a window, expected 1 to 12"):
-        forebay.offline(start, device="sata250:plain", policies="noop", ios=13)
+        assert window["transfer_bound_s"] < window["best_s"] <= min(window["makespan_s"])
+    with pytest.raises(forebay.Error, match="ios: got '13', expected a number from 1 to 12"):
+        forebay.offline(start, ios=13, **asked)
 
 
 def test_no_scheduler_beats_the_bound_on_any_order(start):
+    asked = {"policy": "noop,clook,sptf,forebay", "least_time": True}
     for replay in ("open", "closed"):
-        asked = {"device": "sata250:plain", "replay": replay}
-        least = forebay.least_time(start, **asked)
-        for run in forebay.simulate(start, policy="noop,clook,sptf,forebay", **asked).runs:
+        found = forebay.simulate(start, device="sata250:plain", replay=replay, **asked)
+        least = found.to_dict()["least_time"]
+        for run in found.runs:
             assert run["busy_s"] >= least["busy_s"] > 0
             assert run["makespan_s"] >= least["makespan_s"] >= least["busy_s"]
-    assert forebay.least_time(start, device="sata250") is None
+    found = forebay.simulate(start, device="sata250", policy="noop", least_time=True)
+    assert found.to_dict()["least_time"] is None
 
 
 def test_the_table_is_not_written_over_what_is_read(tmp_path, capsys):

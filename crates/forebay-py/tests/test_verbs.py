@@ -46,7 +46,7 @@ def test_simulate_with_flash(answer, trace):
     assert hybrid["placement"]["offloaded_requests"] > 0 and cfq["placement"] == {}
     assert hybrid["write_amplification"] >= 1 and cfq["write_amplification"] is None
     assert result.to_polars()["erases"].to_list() == [hybrid["erases"], None]
-    with pytest.raises(forebay.Error, match="expected one: flash=DEVICE"):
+    with pytest.raises(forebay.Error, match="expected one; name it as the flash"):
         forebay.simulate(trace, device="sata250", policy="cache")
     with pytest.raises(ValueError, match="disks: got '0', expected a number from 1 to 256"):
         forebay.simulate(trace, device="sata250", policy="noop", disks=0)
@@ -210,14 +210,6 @@ def test_compare(answer, trace, tmp_path):
     assert found == expected
     with pytest.raises(forebay.Error, match="block_kib: got '0'"):
         forebay.compare(trace, trace, block_kib=0)
-
-
-def test_defragment(answer, trace):
-    command = ["--device", "sata250", "--policy", "noop", "--defragment"]
-    expected = answer("simulate", TERASORT, *command)["defragmentation"][0]
-    assert forebay.defragment(trace, device="sata250") == expected
-    with pytest.raises(forebay.Error, match="no policy"):
-        forebay.defragment(trace, device="sata250", policy="none-such")
 
 
 def test_fit_and_generate(trace, tmp_path):
@@ -388,12 +380,12 @@ def test_plan_buy(answer, trace, tmp_path):
 
 
 def test_what_there_is_to_name_is_data(answer):
-    assert forebay.devices() == answer("devices")["rows"]
-    assert forebay.policies() == answer("policies")["rows"]
-    assert forebay.policies("bid", "noop") == answer("policies", "bid", "noop")["rows"]
+    assert forebay.devices() == answer("devices")
+    assert forebay.policies() == answer("policies")
+    assert forebay.policies(["bid", "noop"]) == answer("policies", "bid", "noop")
     with pytest.raises(forebay.Error, match="no policy 'bids'"):
         forebay.policies("bids")
-    [one] = forebay.devices("st1000nm0011")
+    [one] = forebay.devices("st1000nm0011")["rows"]
     assert one["device"] == "st1000nm0011" and one["assumed"]
     with pytest.raises(forebay.Error, match="no-such"):
         forebay.devices("no-such")

@@ -13,7 +13,7 @@ use crate::simulated::{Simulated, Time, simulate_while};
 
 /// How disks are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrangement {
+pub(crate) enum Arrangement {
     /// Workload Shifting's enhanced model: no disk reads and writes in one stage.
     Enhanced,
     /// Its basic model: a log is transformed on its own disk.
@@ -27,7 +27,7 @@ pub enum Arrangement {
 
 impl Arrangement {
     /// Its name: `enhanced`, `basic`, `raid0`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Arrangement::Enhanced => "enhanced",
             Arrangement::Basic => "basic",
@@ -38,7 +38,7 @@ impl Arrangement {
 
 /// A load on one arrangement, without transformation and with it.
 #[derive(Clone, Debug)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// How the disks are arranged.
     pub arrangement: Arrangement,
     /// Puts are logged and nothing else.
@@ -50,13 +50,13 @@ pub struct Compared {
 impl Compared {
     /// How much longer the execution takes with transformation, in percent (the paper's rate of increase in
     /// execution time).
-    pub fn slowed_percent(&self) -> f64 {
+    pub(crate) fn slowed_percent(&self) -> f64 {
         let (logged, transformed) = (self.logged.execution, self.transformed.execution);
         (transformed.as_secs_f64() / logged.as_secs_f64() - 1.0) * 100.0
     }
 
     /// Both runs' figures.
-    pub fn rows(&self) -> [Row; 2] {
+    pub(crate) fn rows(&self) -> [Row; 2] {
         [self.row(&self.logged, None), self.row(&self.transformed, Some(self.slowed_percent()))]
     }
 
@@ -95,7 +95,7 @@ impl Compared {
 
 /// A run's figures, units last.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// How the disks are arranged.
     pub arrangement: &'static str,
     /// Whether logs were transformed.
@@ -147,7 +147,7 @@ pub struct Row {
 
 /// A disk began a stage.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Changed {
+pub(crate) struct Changed {
     /// When.
     pub at_s: f64,
     /// Which, from 0.
@@ -162,30 +162,27 @@ impl Changed {
     }
 }
 
-/// Puts a load on each of these arrangements, for as long as `go_on` says so, which is asked often.
+/// Puts a load on an arrangement for as long as `go_on` says so, which is asked often.
 ///
 /// # Errors
 /// [`Trouble`] where the disks could not take it; [`Trouble::Closed`] where `go_on` said no.
-pub fn compare<D: Device + Clone>(
+pub(crate) fn compare<D: Device + Clone>(
     devices: &[D],
     config: &Config,
     load: Load,
-    arrangements: &[Arrangement],
+    arrangement: Arrangement,
     time: Time,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<Vec<Compared>, Trouble> {
-    let mut compared = |&arrangement: &Arrangement| {
-        let (transformation, chunk) = match arrangement {
-            Arrangement::Enhanced => (Transformation::Enhanced, None),
-            Arrangement::Basic => (Transformation::Basic, None),
-            Arrangement::Raid0 { chunk_bytes } => (Transformation::Basic, Some(chunk_bytes)),
-        };
-        let mut run = |transformation| {
-            let config = Config { transformation, ..config.clone() };
-            simulate_while(time, devices.to_vec(), chunk, config, load, go_on)
-        };
-        let (logged, transformed) = (run(Transformation::None)?, run(transformation)?);
-        Ok(Compared { arrangement, logged, transformed })
+) -> Result<Compared, Trouble> {
+    let (transformation, chunk) = match arrangement {
+        Arrangement::Enhanced => (Transformation::Enhanced, None),
+        Arrangement::Basic => (Transformation::Basic, None),
+        Arrangement::Raid0 { chunk_bytes } => (Transformation::Basic, Some(chunk_bytes)),
     };
-    arrangements.iter().map(&mut compared).collect()
+    let mut run = |transformation| {
+        let config = Config { transformation, ..config.clone() };
+        simulate_while(time, devices.to_vec(), chunk, config, load, go_on)
+    };
+    let (logged, transformed) = (run(Transformation::None)?, run(transformation)?);
+    Ok(Compared { arrangement, logged, transformed })
 }

@@ -34,12 +34,12 @@ mod record;
 mod root;
 mod segment;
 mod server;
+mod simulate;
 mod simulated;
 mod space;
 mod store;
 mod summary;
 
-pub use arrangement::{Arrangement, Changed, Compared, Row, compare};
 pub use config::{Config, InPlace, Transformation, Tree, TreeSync};
 pub use disks::{
     DISKS_MAX, DISKS_MIN, Disks, Finding, Spare, StoreError, create, find, is_among, look,
@@ -52,5 +52,6 @@ pub use policy::{Desk, StorePolicy, View};
 pub use prediction::{Predicted, predict};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};
 pub use server::{Limits, Server};
-pub use simulated::{Simulated, Time, simulate, simulate_in};
+pub use simulate::StoreSimulateAsk;
+pub use simulated::{Simulated, simulate};
 pub use store::{Answered, Records, Snapshot, Status, Store, Then};

@@ -468,7 +468,7 @@ mod tests {
             place = node.child(key)?;
             if node.level == 1 {
                 let (records, len) = leaf(&bytes[place.at as usize..], STORE, 8).expect("a leaf");
-                assert_eq!(len, place.len.into());
+                assert_eq!(len, u64::from(place.len));
                 return records.into_iter().find(|record| *record.key == *key);
             }
         }

@@ -128,35 +128,14 @@ impl Simulated {
 
 /// Whose time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Time {
+pub(crate) enum Time {
     /// That of the disks' models alone, as fast as the machine goes: the same on every machine.
     Virtual,
     /// The wall clock's: disks take as long as their models, and the store's own work takes what it takes.
     Wall,
 }
 
-/// The same as [`simulate`], by a clock.
-///
-/// # Errors
-/// As there.
-pub fn simulate_in<D: Device>(
-    time: Time,
-    devices: Vec<D>,
-    raid0_chunk_bytes: Option<u64>,
-    config: Config,
-    load: Load,
-) -> Result<Simulated, Trouble> {
-    simulate_while(
-        time,
-        devices,
-        raid0_chunk_bytes,
-        config,
-        load,
-        &mut || ControlFlow::Continue(()),
-    )
-}
-
-/// The same for as long as `go_on` says so, which is asked often.
+/// As [`simulate`], by a clock, and for as long as `go_on` says so, which is asked often.
 ///
 /// # Errors
 /// [`Trouble::Closed`] where it said no; else as [`simulate`].
@@ -202,7 +181,8 @@ pub fn simulate<D: Device>(
     config: Config,
     load: Load,
 ) -> Result<Simulated, Trouble> {
-    simulate_in(Time::Virtual, devices, raid0_chunk_bytes, config, load)
+    let go_on = &mut || ControlFlow::Continue(());
+    simulate_while(Time::Virtual, devices, raid0_chunk_bytes, config, load, go_on)
 }
 
 fn by<D: Device, C: Clock>(

@@ -5,4 +5,5 @@
 mod crash;
 mod long;
 mod prediction;
+mod verbs;
 mod wall;

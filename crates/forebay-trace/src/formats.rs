@@ -236,6 +236,7 @@ fn is_tar(head: &[u8]) -> bool {
 pub(crate) mod tests {
     use super::*;
     use crate::trace::{Dictionary, Notes, Record};
+    use forebay_ask::{Spelling, spelled};
     use std::io::Cursor;
 
     type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
@@ -252,7 +253,8 @@ pub(crate) mod tests {
 
     /// The message that reading a text ends with.
     pub(crate) fn message(open: Open, text: &[u8]) -> String {
-        open(input(text)).and_then(drain).unwrap_err().to_string()
+        let error = open(input(text)).and_then(drain).unwrap_err();
+        spelled(&error.to_string(), Spelling::Command)
     }
 
     /// Reads to the end.

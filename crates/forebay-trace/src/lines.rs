@@ -6,6 +6,7 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Place, TraceError};
+use forebay_ask::named;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 18;
@@ -168,7 +169,7 @@ impl Lines {
             place: Place::Line(self.number + 1),
             got: format!("a line of more than {LINE_BYTES_MAX} bytes"),
             expected: "one request a line".into(),
-            hint: "if this is another format, name it with --from".into(),
+            hint: format!("if this is another format, name it with {}", named("from")),
         }
     }
 

@@ -170,10 +170,12 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
         hint: if returns_only() {
             "its lines seem to end with carriage returns alone: tr '\\r' '\\n' mends that".into()
         } else {
-            "if it is one of these, name it with --from; any other text of one request a line is \
-             read with --columns, as --columns at:UNIT,op,offset:UNIT,len:UNIT,skip=1, with ns, us, ms or s for the \
-             first UNIT and bytes, sectors or kib for the others"
-                .into()
+            format!(
+                "if it is one of these, name it with {}; any other text of one request a line is read with {}, with ns, \
+                 us, ms or s for the first UNIT and bytes, sectors or kib for the others",
+                forebay_ask::named("from"),
+                forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
+            )
         },
     };
     let found = FORMATS.iter().find(|format| (format.sniff)(head));
@@ -226,6 +228,8 @@ mod field_tests;
 
 #[cfg(test)]
 mod tests {
+    use forebay_ask::{Spelling, spelled};
+
     use super::*;
 
     fn message(content: &[u8], from: Option<&str>) -> String {
@@ -233,7 +237,7 @@ mod tests {
         let path = folder.path().join("trace");
         fs::write(&path, content).unwrap();
         let Err(error) = open(&path, from) else { panic!("opened") };
-        error.to_string()
+        spelled(&error.to_string(), Spelling::Command)
     }
 
     #[test]

@@ -35,6 +35,7 @@ use crate::formats::presets::preset;
 use crate::gaps::Gaps;
 use crate::order::WINDOW;
 use crate::trace::{Dictionary, Notes, Reader, Record};
+use forebay_ask::named;
 use sample::Sample;
 
 /// Share of records that may have lost their time for coming too late; beyond it the trace is no
@@ -132,7 +133,10 @@ impl Doubt {
         let mended = instead.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to));
         match mended == text {
             true => String::new(),
-            false => format!("if so, --columns {}", mended.trim_end_matches(',')),
+            false => {
+                let columns = mended.trim_end_matches(',');
+                format!("if so, {}", named(&format!("columns={columns}")))
+            }
         }
     }
 
@@ -140,9 +144,10 @@ impl Doubt {
     fn believed(&self) -> String {
         match (&self.names, &self.columns) {
             (None, Some(columns)) => {
-                format!("if the units are right, --columns {columns},units=sure")
+                let sure = named(&format!("columns={columns},units=sure"));
+                format!("if the units are right, {sure}")
             }
-            _ => "if the units are right, --from parquet".to_owned(),
+            _ => format!("if the units are right, {}", named("from=parquet")),
         }
     }
 

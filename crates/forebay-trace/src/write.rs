@@ -25,6 +25,7 @@ use self::lost::Lost;
 use crate::error::{Place, TraceError};
 use crate::rows::shorten;
 use crate::trace::{Dictionary, Notes, Record};
+use forebay_ask::named;
 
 /// Writes a trace in batches.
 pub trait Writer: Send {
@@ -76,8 +77,8 @@ pub fn create(path: &Path, to: Option<&str>, kept: &Kept) -> Result<Box<dyn Writ
             None => format!("the ending {}", shorten(ending.as_bytes())),
         };
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-        let hint = "name the format with --to";
-        return Err(refused(path, got, format!("one of {}", names.join(", ")), hint));
+        let hint = format!("name the format with {}", named("to"));
+        return Err(refused(path, got, format!("one of {}", names.join(", ")), &hint));
     };
     (target.create)(Draft::new(path, kept)?)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use forebay_ask::{Spelling, spelled};
 use forebay_core::{Nanos, Op};
 use forebay_trace::open::{COLUMNS, open};
 use forebay_trace::{Dictionary, Notes, Record};
@@ -15,14 +16,17 @@ fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     let path = folder.path().join("t.csv");
     fs::write(&path, text).unwrap();
     let told = |error: forebay_trace::TraceError| {
-        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+        let text = spelled(&error.to_string(), Spelling::Command);
+        text.replace(&format!("{}/", folder.path().display()), "")
     };
     let mut reader = open(&path, from).map_err(told)?;
     let (mut all, mut batch) = (Vec::new(), Vec::new());
     loop {
         reader.read(&mut batch).map_err(told)?;
         if batch.is_empty() {
-            return Ok((all, reader.dictionary().clone(), reader.notes().clone()));
+            let mut notes = reader.notes().clone();
+            notes.warnings.iter_mut().for_each(|said| *said = spelled(said, Spelling::Command));
+            return Ok((all, reader.dictionary().clone(), notes));
         }
         all.extend_from_slice(&batch);
     }

@@ -5,6 +5,7 @@ mod cells;
 
 use std::path::Path;
 
+use forebay_ask::named;
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 use forebay_trace::open::open;
@@ -579,8 +580,8 @@ fn units_of_tables_are_judged_as_those_of_headers_are() {
             assert!(said.contains(expected), "{kind} {names:?}: {refused} {said}");
             let (refused, told) = judged(names, &rows, Some("parquet"));
             assert!(!refused, "{kind} {names:?}: {told}");
-            if said.contains("--from parquet") {
-                assert!(!said.contains("--columns"), "{said}");
+            if said.contains(&named("from=parquet")) {
+                assert!(!said.contains("columns="), "{said}");
             }
         }
     }

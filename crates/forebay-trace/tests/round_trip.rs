@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use forebay_ask::named;
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::open::open;
 use forebay_trace::write::{Kept, create};
@@ -229,7 +230,7 @@ fn bad_outputs_are_refused() {
     assert!(
         message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("a file that is read")
     );
-    assert!(message(&folder.path().join("x.txt"), None, none).contains("--to"));
+    assert!(message(&folder.path().join("x.txt"), None, none).contains(&named("to")));
     assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
     assert!(message(folder.path(), Some("csv"), none).contains("no file"));
     assert!(message(&folder.path().join("no/x.csv"), None, none).contains("x.csv: "));

@@ -21,68 +21,81 @@ use serde::Serialize;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 
+mod page;
+mod verb;
+
+pub use verb::ArrayScoreAsk;
+
 /// What is scored.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+struct ArrayLoad {
     /// Drives, at least as many as RAID 6 needs.
-    pub drives: u16,
+    drives: u16,
     /// Bytes of a chunk.
-    pub chunk_bytes: u32,
+    chunk_bytes: u32,
     /// How chunks are written.
-    pub update: Update,
+    update: Update,
     /// Bytes of data that the array holds and writes go to.
-    pub filled_bytes: u64,
+    filled_bytes: u64,
     /// Writes outstanding.
-    pub outstanding: u32,
+    outstanding: u32,
     /// Writes of each kind.
-    pub writes: u32,
+    writes: u32,
     /// Where units are drawn from.
-    pub seed: u64,
+    seed: u64,
 }
 
 /// Data chunks of a unit, as in the paper.
-pub const CHUNKS: u8 = 4;
+const CHUNKS: u8 = 4;
 
 /// The levels that are scored: layouts 0 and 1 of the rules.
-pub const LEVELS: [Level; 2] = [Level::RAID6, Level::TRIPLE];
+const LEVELS: [Level; 2] = [Level::RAID6, Level::TRIPLE];
 
 /// What writes and switches cost, in milliseconds.
 #[derive(Clone, Debug, Serialize)]
-pub struct Score {
+struct Score {
     /// Writes outstanding.
-    pub outstanding: u32,
+    outstanding: u32,
     /// By level of [`LEVELS`]: a write of 1, 2, 3, 4 chunks.
-    pub write_ms: [[f64; CHUNKS as usize]; 2],
+    write_ms: [[f64; CHUNKS as usize]; 2],
     /// A switch from RAID 6 to three copies, and back.
-    pub switch_ms: [f64; 2],
+    switch_ms: [f64; 2],
+}
+
+impl Score {
+    /// Up to how many chunks three copies are faster.
+    fn copies_up_to(&self) -> usize {
+        let [raid6, copies] = &self.write_ms;
+        raid6.iter().zip(copies).take_while(|(raid6, copies)| copies < raid6).count()
+    }
 }
 
 /// Scores a device.
 ///
 /// # Errors
 /// Where there can be no such array.
-pub fn score(device: &OpenDevice, asked: Asked) -> Result<Score, Error> {
+fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     let sizes = Geometry {
         volume: 0,
-        lanes: asked.drives,
-        chunk_bytes: asked.chunk_bytes,
+        lanes: load.drives,
+        chunk_bytes: load.chunk_bytes,
         chunks: CHUNKS,
         copies_max: 3,
         units: 0,
         cells: 0,
         ring: 0,
-        update: asked.update,
+        update: load.update,
     };
     let bytes = device.model.capacity();
-    let disks = vec![bytes; asked.drives.into()];
+    let disks = vec![bytes; load.drives.into()];
     let Some(geometry) = Geometry::fitting(sizes, Level::RAID6, &[&disks]) else {
         return Err(Error::Unfit(format!(
             "got {} drives of {bytes} bytes, expected 6 to 32 with room for more than 64 chunks",
-            asked.drives
+            load.drives
         )));
     };
     let cost = |level: Level, chunks: u32, switches: bool| {
-        measured(device, geometry, asked, level, chunks, switches)
+        measured(device, geometry, load, level, chunks, switches)
     };
     let write_ms =
         LEVELS.map(|level| std::array::from_fn(|chunks| cost(level, chunks as u32 + 1, false)));
@@ -93,7 +106,7 @@ pub fn score(device: &OpenDevice, asked: Asked) -> Result<Score, Error> {
         (both[0] + both[1] - alone[0] - alone[1]).max(0.0)
     };
     Ok(Score {
-        outstanding: asked.outstanding,
+        outstanding: load.outstanding,
         write_ms,
         switch_ms: [there_and_back(1) * SHARE_THERE, there_and_back(CHUNKS.into()) * SHARE_BACK],
     })
@@ -110,12 +123,12 @@ const SHARE_BACK: f64 = 2.0 / 10.0;
 fn measured(
     device: &OpenDevice,
     geometry: Geometry,
-    asked: Asked,
+    load: ArrayLoad,
     level: Level,
     chunks: u32,
     switches: bool,
 ) -> f64 {
-    let units = (asked.filled_bytes / geometry.unit_bytes()).clamp(1, geometry.units);
+    let units = (load.filled_bytes / geometry.unit_bytes()).clamp(1, geometry.units);
     let array = Array::new(geometry, level).filled(units);
     let array = match switches {
         true => {
@@ -125,23 +138,23 @@ fn measured(
         }
         false => array,
     };
-    let disks = usize::from(asked.drives);
+    let disks = usize::from(load.drives);
     let schedulers: Vec<AnyPolicy> =
         (0..disks).filter_map(|_| build("noop", device.model.len_max()).ok()).collect();
     let mut models: Vec<DeviceModel> = vec![device.model.clone(); disks];
     let mut policy = Placed::over(array, schedulers);
-    let mut load = Load {
-        ready: asked.outstanding.into(),
-        left: asked.writes,
+    let mut writes = Load {
+        ready: load.outstanding.into(),
+        left: load.writes,
         now: Nanos::ZERO,
-        draws: Xoshiro256PlusPlus::seed_from_u64(asked.seed),
+        draws: Xoshiro256PlusPlus::seed_from_u64(load.seed),
         units,
         unit_bytes: geometry.unit_bytes(),
-        chunk_bytes: asked.chunk_bytes,
+        chunk_bytes: load.chunk_bytes,
         chunks,
     };
-    simulate::run(&mut policy, &mut models, &mut load, &mut ());
-    load.now.as_secs_f64() * 1e3 / f64::from(asked.writes.max(1))
+    simulate::run(&mut policy, &mut models, &mut writes, &mut ());
+    writes.now.as_secs_f64() * 1e3 / f64::from(load.writes.max(1))
 }
 
 /// Switches after every request.
@@ -202,8 +215,8 @@ mod tests {
     use super::*;
     use crate::devices::open;
 
-    fn asked(outstanding: u32) -> Asked {
-        Asked {
+    fn load(outstanding: u32) -> ArrayLoad {
+        ArrayLoad {
             drives: 6,
             chunk_bytes: 65_536,
             update: Update::InPlace,
@@ -217,20 +230,20 @@ mod tests {
     #[test]
     fn a_disk_is_scored_as_the_paper_found_it() {
         let disk = open("st1000nm0011:plain").unwrap();
-        let score = score(&disk, asked(16)).unwrap();
+        let score = score(&disk, load(16)).unwrap();
         let [raid6, mirrors] = score.write_ms;
         // Mirrors are better for one chunk, RAID 6 for whole units; RAID 6 costs much the same for all.
         assert!(mirrors[0] < raid6[0] && raid6[3] < mirrors[3], "{score:?}");
         assert!(mirrors.is_sorted() && raid6[0] / raid6[3] < 1.6, "{score:?}");
         assert!(score.switch_ms[0] > score.switch_ms[1] && score.switch_ms[1] > 0.0, "{score:?}");
-        let alone = super::score(&disk, asked(1)).unwrap();
+        let alone = super::score(&disk, load(1)).unwrap();
         assert!(alone.write_ms[1][0] > mirrors[0], "more at a time cost less each");
     }
 
     #[test]
     fn too_few_drives_are_refused() {
         let disk = open("st1000nm0011:plain").unwrap();
-        let said = score(&disk, Asked { drives: 5, ..asked(1) }).unwrap_err().to_string();
+        let said = score(&disk, ArrayLoad { drives: 5, ..load(1) }).unwrap_err().to_string();
         assert!(said.contains("got 5 drives"), "{said}");
     }
 }

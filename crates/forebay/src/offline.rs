@@ -10,8 +10,6 @@
 //!
 //! It says what ordering alone could gain: arrivals, fairness and deadlines have no part in it.
 
-use std::collections::BTreeMap;
-
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 use forebay_trace::Record;
@@ -21,10 +19,13 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
+use crate::progress::{Telling, Told};
 use crate::simulate::{Setup, run};
 
-/// I/Os of a window at most: the search visits 2^n sets of them.
-pub const IOS_MAX: usize = 12;
+mod page;
+mod verb;
+
+pub use verb::OfflineAsk;
 
 /// Requests of a window at most, however well they join.
 const REQUESTS_MAX: usize = 4096;
@@ -45,9 +46,60 @@ pub struct Window {
     pub transfer_bound_s: f64,
     /// Time in the best order.
     pub best_s: f64,
-    /// Time each scheduler takes for the same requests, until the last is done: its waiting counts,
-    /// or the turns it lets pass while idle would be free.
-    pub makespan_s: BTreeMap<String, f64>,
+    /// Time each scheduler takes for the same requests, in the order that was asked for, until the last is done: its
+    /// waiting counts, or the turns it lets pass while idle would be free.
+    pub makespan_s: Vec<f64>,
+}
+
+/// All windows, and what they add up to.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct OfflineAnswer {
+    /// The trace.
+    pub(crate) trace: String,
+    /// The device.
+    pub(crate) device: String,
+    /// I/Os of all windows.
+    pub(crate) ios: u64,
+    /// Least time to move the bytes of all windows.
+    pub(crate) transfer_bound_s: f64,
+    /// Time of all windows in the best order.
+    pub(crate) best_s: f64,
+    /// Each scheduler, in the order that was asked for.
+    pub(crate) policies: Vec<PolicyTotal>,
+    /// Each window.
+    pub(crate) rows: Vec<Window>,
+}
+
+/// How long a scheduler takes for all windows.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PolicyTotal {
+    /// The scheduler.
+    pub(crate) policy: String,
+    /// Its time.
+    pub(crate) makespan_s: f64,
+    /// That time over the time in the best order.
+    pub(crate) over_best_ratio: f64,
+}
+
+impl OfflineAnswer {
+    fn of(trace: String, device: String, policies: &[String], rows: Vec<Window>) -> OfflineAnswer {
+        let sum = |of: &dyn Fn(&Window) -> f64| rows.iter().map(of).sum::<f64>();
+        let best_s = sum(&|row| row.best_s);
+        let total = |(nth, policy): (usize, &String)| {
+            let makespan_s = sum(&|row| row.makespan_s[nth]);
+            let over_best_ratio = makespan_s / best_s.max(1e-9);
+            PolicyTotal { policy: policy.clone(), makespan_s, over_best_ratio }
+        };
+        OfflineAnswer {
+            trace,
+            device,
+            ios: rows.iter().map(|row| row.ios).sum(),
+            transfer_bound_s: sum(&|row| row.transfer_bound_s),
+            best_s,
+            policies: policies.iter().enumerate().map(total).collect(),
+            rows,
+        }
+    }
 }
 
 /// Neighbours joined.
@@ -148,40 +200,43 @@ fn as_input(requests: &[Request]) -> Input {
     Input::from_records(requests.iter().map(record).collect(), labels)
 }
 
-/// The best order and each of `policies` on `windows` windows of `ios_max` I/Os, evenly over `input`.
-///
-/// # Errors
-/// A wrong policy, a trace that cannot be read again, `ios_max` beyond 1 to [`IOS_MAX`], or a device that
-/// serves several I/Os at once.
-pub fn windows(
+/// Refuses a device that serves several I/Os at once.
+fn check(device: &OpenDevice) -> Result<(), Error> {
+    if matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Fixed(_)) {
+        return Ok(());
+    }
+    Err(Error::Unfit(format!(
+        "{}: got a device {}, expected a disk of arm and platters (NAME:plain) or fixed:RATE",
+        device.name,
+        device.model.commands()
+    )))
+}
+
+/// The best order and each of `policies` on `windows` windows of `ios_max` I/Os, evenly over `input`. Time and memory
+/// double with each I/O of a window, because the search visits all sets of them.
+fn windows(
     input: &Input,
     device: &OpenDevice,
     policies: &[String],
-    windows: usize,
-    ios_max: usize,
+    (windows, ios_max): (usize, usize),
+    tell: Telling<'_>,
 ) -> Result<Vec<Window>, Error> {
-    if !(1..=IOS_MAX).contains(&ios_max) {
-        let text = format!("ios: got {ios_max} in a window, expected 1 to {IOS_MAX}");
-        return Err(Error::Unfit(text));
-    }
-    if !matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Fixed(_)) {
-        return Err(Error::Unfit(format!(
-            "{}: got a device {}, expected a disk of arm and platters (NAME:plain) or fixed:RATE",
-            device.name,
-            device.model.commands()
-        )));
-    }
     let requests = requests(input, device.model.capacity())?;
     let step = (requests.len() / windows.max(1)).max(1);
     let mut found = Vec::new();
     for first in (0..requests.len()).step_by(step).take(windows) {
+        let done_share = found.len() as f64 / windows as f64;
+        let told = Told { doing: "searching for the best orders".to_string(), done_share };
+        if tell(&told).is_break() {
+            return Err(Error::Stopped);
+        }
         let rest = &requests[first..requests.len().min(first + REQUESTS_MAX)];
         let (runs, taken) = joined(rest, ios_max);
         let window = as_input(&rest[..taken]);
-        let (mut makespan_s, mut transfer_bound_s) = (BTreeMap::new(), 0.0);
+        let (mut makespan_s, mut transfer_bound_s) = (Vec::new(), 0.0);
         for policy in policies {
             let figures = run(&window, device, policy, Setup::default())?.result.figures;
-            makespan_s.insert(policy.clone(), figures.makespan_s);
+            makespan_s.push(figures.makespan_s);
             transfer_bound_s = figures.transfer_bound_s;
         }
         found.push(Window {
@@ -198,8 +253,11 @@ pub fn windows(
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
     use crate::devices;
+    use crate::progress::unheard;
 
     fn request(op: Op, offset: u64, len: u32) -> Request {
         let (at, flags) = (Nanos::ZERO, Flags::NONE);
@@ -239,7 +297,7 @@ mod tests {
     fn the_search_finds_what_trying_every_order_finds() {
         let device = devices::open("sata250:plain").unwrap().model;
         for count in 1..=6 {
-            let (runs, _) = joined(&scattered(count), IOS_MAX);
+            let (runs, _) = joined(&scattered(count), 12);
             assert_eq!(best(&device, &runs), brute(&device, Nanos::ZERO, &runs), "{count} I/Os");
         }
     }
@@ -249,17 +307,22 @@ mod tests {
         let input = as_input(&scattered(40));
         let device = devices::open("sata250:plain").unwrap();
         let policies = ["noop", "deadline", "cfq", "bid", "forebay"].map(str::to_string);
-        let found = windows(&input, &device, &policies, 5, 7).unwrap();
+        let found = windows(&input, &device, &policies, (5, 7), &mut unheard).unwrap();
         assert_eq!(found.len(), 5);
         for window in found {
             assert!(window.transfer_bound_s < window.best_s && window.ios == 7);
-            for (policy, took_s) in &window.makespan_s {
+            for (policy, took_s) in policies.iter().zip(&window.makespan_s) {
                 assert!(window.best_s <= took_s + 1e-9, "{policy}: {took_s} < {}", window.best_s);
             }
         }
-        assert!(windows(&input, &device, &policies, 5, 13).is_err());
-        let drive = devices::open("sata250").unwrap();
-        let said = windows(&input, &drive, &policies, 5, 7).unwrap_err().to_string();
+        let stop = &mut |_: &Told| ControlFlow::Break(());
+        let stopped = windows(&input, &device, &policies, (5, 7), stop);
+        assert!(matches!(stopped, Err(Error::Stopped)));
+    }
+
+    #[test]
+    fn a_drive_with_a_queue_is_refused() {
+        let said = check(&devices::open("sata250").unwrap()).unwrap_err().to_string();
         assert!(said.contains("sata250: got a device") && said.contains("NAME:plain"), "{said}");
     }
 }

@@ -18,9 +18,12 @@ use crate::simulate::{Bed, Replay, Run, Setup, Stretch, run_stretch};
 use crate::statistics::Latencies;
 
 mod outstanding;
+mod page;
+mod verb;
 
 use outstanding::Outstanding;
 pub use outstanding::OutstandingAnswer;
+pub use verb::RetrodictAsk;
 
 /// Latencies of the requests that are judged, on one side.
 pub struct Judged {

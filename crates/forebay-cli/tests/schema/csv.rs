@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 /// The list that is the table of an answer, by its verb; the others are one row.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 18] = [
     ("describe", "by_thread"),
     ("simulate", "runs"),
     ("advise", "ranking"),
     ("cache", "points"),
     ("compare", "features"),
+    ("offline", "rows"),
     ("plan capacity", "rows"),
     ("plan capacity --device", "rows"),
     ("plan capacity --cost-us", "rows"),

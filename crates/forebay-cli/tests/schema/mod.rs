@@ -42,6 +42,8 @@ const ASKED: &[(&str, &str)] = &[
     ("cache", "cache small.spc"),
     ("compare", "compare mine.csv other.csv"),
     ("compare", "compare mine.csv small.spc"),
+    ("retrodict", "retrodict mine.csv --device st1000nm0011"),
+    ("offline", "offline mine.csv --device sata250:plain --policy noop,bid --windows 3 --ios 4"),
     ("fit", "fit mine.csv -o mine.model"),
     ("generate", "generate mine.model -o twin.csv"),
     ("generate", "generate mine.model -o twin.fio"),

@@ -28,7 +28,7 @@ const MADE: &[Parameter] = &[
         .about("chunks of data in a unit, which has a level of its own; with adapt up to 5"),
     Parameter::whole("filled-mib", 0, 0).about("so much from the start counts as written before"),
     Parameter::whole("ssds", 0, 0)
-        .about("solid-state drives beside the disks, as --flash says; none or enough for a unit"),
+        .about("solid-state drives beside the disks, each as the flash; none or enough for a unit"),
 ];
 
 /// How any array follows its workload, and who says otherwise.
@@ -127,10 +127,7 @@ impl Asked {
         let levels = if changes && both.contains(&level) { both.to_vec() } else { vec![level] };
         let width = levels.iter().map(|level| level.width(chunks as usize)).max().unwrap_or(1);
         if usize::from(lanes.disks) < width {
-            return wrong(format!(
-                "got {} disks, expected at least {width} (--disks {width})",
-                lanes.disks
-            ));
+            return wrong(format!("got {} disks, expected at least {width}", lanes.disks));
         }
         let ssds = given.whole("ssds")?;
         if ssds > LANES_MAX {
@@ -140,7 +137,7 @@ impl Asked {
         let flash_bytes = lanes.flash.map_or(0, |flash| flash.capacity_bytes);
         if ssds > 0 && (ssds < width || lanes.flash.is_none()) {
             return wrong(format!(
-                "ssds: got {ssds}, expected none, or at least {width} and what they are (--flash DEVICE)"
+                "ssds: got {ssds}, expected none, or at least {width} and a flash device, which they are"
             ));
         }
         let copies = levels.iter().map(|level| match level {

@@ -202,7 +202,7 @@ pub fn build_paired(
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
         return Err(SpecError(format!(
-            "'{}': got no flash device beside the disk, expected one: --flash DEVICE, or flash = \"FILE\" where it is served",
+            "'{}': got no flash device beside the disk, expected one; name it as the flash",
             spec.text()
         )));
     };

@@ -32,11 +32,11 @@ __all__ = [
     "adapt",
     "adapt_writes",
     "advise",
+    "array_score",
     "cache",
     "capture",
     "compare",
     "convert",
-    "defragment",
     "describe",
     "device_fit",
     "device_import",
@@ -46,7 +46,6 @@ __all__ = [
     "fleet",
     "generate",
     "laws",
-    "least_time",
     "offline",
     "retrodict",
     "plan_buy",
@@ -60,11 +59,6 @@ __all__ = [
     "simulate",
     "store_simulate",
     "sweep",
-    "volume_check",
-    "volume_create",
-    "volume_grow",
-    "volume_replace",
-    "volume_status",
 ]
 
 __version__: str
@@ -291,90 +285,6 @@ def adapt_writes(
 def read(path: _Path, *, from_: str | None = None, columns: str | None = None) -> Trace:
     """Opens a trace of any format the command reads."""
 
-
-def defragment(
-    trace: _Source,
-    *,
-    device: str | PathLike[str],
-    policy: str = "noop",
-    replay: str = "open",
-    intensity: float = 1.0,
-    map: str = "scale",
-    stream_by: str = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """What laying blocks in the order they are read would gain and cost on a disk."""
-
-
-def offline(
-    trace: _Source,
-    *,
-    device: _Path,
-    policies: str | Sequence[str],
-    windows: int = 50,
-    ios: int = 8,
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> list[dict[str, Any]]:
-    """The best order of the I/Os of small windows beside what schedulers make of them."""
-
-def retrodict(
-    trace: _Source,
-    *,
-    device: _Path,
-    policy: str = "mq-deadline",
-    disks: int = 1,
-    replay: _Replay = "open",
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, Any]:
-    """Simulates the system that recorded a trace, and holds its latencies against the recorded ones."""
-
-def least_time(
-    trace: _Source,
-    *,
-    device: _Path,
-    replay: _Replay = "open",
-    intensity: float = 1.0,
-    map: _Map = "scale",
-    stream_by: _StreamBy = "thread",
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> dict[str, float] | None:
-    """What no order of a trace's requests can beat on a plain disk."""
-
-def store_simulate(
-    device: str = "st1000nm0011",
-    *,
-    disks: int = 4,
-    value_bytes: int = 100_000,
-    total_mb: int = 1000,
-    writers: int = 1,
-    host_ms: float = 2.6,
-    keys: Literal["random", "sequential"] = "random",
-    log_kb: int = 5000,
-    arrangements: _Arrangement | Sequence[_Arrangement] | None = None,
-    chunk_kib: int = 64,
-    read_log: bool = False,
-    merges: bool = True,
-    to_media: bool = True,
-    flush: bool = False,
-    gap_kb: int = 0,
-    tuned: bool = False,
-    tree: Literal["runs", "in-place"] = "runs",
-    page_kib: int = 8,
-    tree_memory_mb: int = 2000,
-    tree_sync: Literal["record", "log", "close"] = "log",
-    tree_depth: int = 1,
-    stages: bool = False,
-    seed: int = 1,
-) -> list[dict[str, Any]]:
-    """What sorting costs those who put into the store, on arrangements of disks."""
-
 @final
 class Store:
     """Keys and values on several plain disks, like a dict: what is put is durable when the call returns."""
@@ -432,36 +342,21 @@ class Snapshot:
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
 
-def devices(*names: _Path) -> list[dict[str, Any]]:
-    """The bundled devices, or those that are named."""
-
-def policies(*names: str) -> list[dict[str, Any]]:
-    """Every policy that can be asked for, or those that are named, with their parameters."""
-
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
 
-def advise(
-    trace: _Source | None = None,
+def array_score(
+    device: _Path,
     *,
-    device: _Path | None = None,
-    current: str | None = None,
-    fit_device: bool = False,
-    flash: _Path | None = None,
-    array: int | None = None,
-    prefer: Literal["total", "reads", "writes", "balance"] = "balance",
-    report: _Path | None = None,
-    replay: Literal["open", "closed", "dependent"] | None = None,
-    intensity: float = 1,
-    map: Literal["scale", "wrap", "clip"] = "scale",
-    jobs: int | None = None,
-    stream_by: Literal["thread", "process", "name"] = "thread",
-    from_: str | None = None,
-    columns: str | None = None,
-    split_runs: bool = False,
-    model_seed: int = 0,
+    drives: int = 6,
+    chunk_kib: int = 64,
+    filled_mib: int = 20480,
+    outstanding: int | Sequence[int] = (1, 4, 16, 64),
+    update: Literal["in-place", "fresh"] = "in-place",
+    writes: int = 5000,
+    seed: int = 1,
     names: Trace | None = None,
-) -> Advice:
-    """Find out what would help a disk with this workload."""
+) -> dict[str, Any]:
+    """Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or more."""
 
 def plan_buy(
     traces: _Source | Sequence[_Source],
@@ -530,16 +425,6 @@ def plan_capacity(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find the smallest capacity that answers a share of the requests within a time."""
-
-def capture(
-    device: _Path,
-    output: _Path,
-    *,
-    for_: str,
-    to: str | None = None,
-    via: Literal["any", "blktrace", "tracefs"] = "any",
-) -> dict[str, Any]:
-    """Capture the requests that reach a block device as a trace."""
 
 def compare(
     a: _Source,
@@ -622,12 +507,14 @@ def device_fit(
     heads: int | None = None,
     name: str | None = None,
     kind: Literal["hdd", "ssd"] | None = None,
+    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
 
 def device_import(
     file: _Path,
     output: _Path | None = None,
+    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
 
@@ -636,8 +523,15 @@ def device_validate(
     trace: _Path | Sequence[_Path],
     *,
     arrivals: str = "simulated",
+    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace."""
+
+def devices(
+    device: _Path | Sequence[_Path] | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """List the bundled devices, or describe some of them or device files."""
 
 def fit(
     trace: _Source,
@@ -668,28 +562,17 @@ def generate(
     for_: str | None = None,
     intensity: float = 1,
     without: str | Sequence[str] | None = None,
+    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Generate a trace from a model: a twin of the trace that the model was fitted to."""
 
-def play(
+def offline(
     trace: _Source,
     *,
-    target: _Path | None = None,
-    map_volume: str | Mapping[str, _Path] | Sequence[str | Mapping[str, _Path]] | None = None,
-    volume: _Path | Sequence[_Path] | None = None,
-    emulate: _Path | None = None,
-    flash: _Path | None = None,
-    fail: str | Sequence[str] | None = None,
-    policy: str | None = None,
-    for_: str | None = None,
-    overwrite: bool = False,
-    driver: Literal["io_uring", "threads"] | None = None,
-    buffered: bool = False,
-    realtime: bool = False,
-    depth: int | None = None,
-    replay: Literal["open", "closed", "dependent"] = "open",
-    intensity: float = 1,
-    map: Literal["scale", "wrap", "clip"] = "scale",
+    device: _Path,
+    policy: str | Sequence[str],
+    windows: int = 50,
+    ios: int = 8,
     stream_by: Literal["thread", "process", "name"] = "thread",
     from_: str | None = None,
     columns: str | None = None,
@@ -697,7 +580,13 @@ def play(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Play a trace on real files and devices, or on an emulated one, in wall time."""
+    """Compare schedulers with the best order of requests, found by search on small parts of a trace."""
+
+def policies(
+    policy: str | Sequence[str] | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """List the policies, or describe some of them with their parameters."""
 
 def plan_power(
     traces: _Source | Sequence[_Source],
@@ -720,6 +609,23 @@ def plan_power(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find how much energy a promise takes if pools of disks can be switched off."""
+
+def retrodict(
+    trace: _Source,
+    *,
+    device: _Path,
+    policy: str = "mq-deadline",
+    disks: int = 1,
+    replay: Literal["open", "closed", "dependent"] = "open",
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Compare a model with a recording: simulate the system that recorded a trace, and compare latencies."""
 
 def simulate(
     trace: _Source,
@@ -761,42 +667,30 @@ def plan_sla(
 ) -> dict[str, Any]:
     """Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and 99 % within 50 ms."""
 
-def volume_check(
-    drives: _Path | Sequence[_Path],
+def store_simulate(
+    device: _Path = "st1000nm0011",
     *,
-    rate: int | None = None,
-) -> dict[str, Any]:
-    """Read everything on a volume, with all copies and parities, and repair what is wrong."""
-
-def volume_create(
-    drives: _Path | Sequence[_Path] | None = None,
-    *,
-    ssd: _Path | Sequence[_Path] | None = None,
-    level: Literal["raid0", "raid5", "raid6", "raid10", "raid10x3", "raid10x4"] = "raid6",
+    disks: int = 4,
+    value_bytes: int = 100000,
+    total_mb: int = 1000,
+    writers: int = 1,
+    host: str = "2.6ms",
+    arrangement: Literal["enhanced", "basic", "raid0"] | Sequence[Literal["enhanced", "basic", "raid0"]] = ("enhanced", "basic", "raid0"),
+    no_merging: bool = False,
+    to_cache: bool = False,
+    tree: Literal["runs", "in-place"] = "runs",
+    tree_depth: int = 1,
+    tuned: bool = False,
+    wall: bool = False,
+    keys: Literal["random", "sequential"] = "random",
+    log_kb: int = 5000,
     chunk_kib: int = 64,
-    chunks: int = 4,
-    overwrite: bool = False,
+    read_log: bool = False,
+    flush: bool = False,
+    page_kib: int = 8,
+    tree_memory_mb: int = 2000,
+    tree_sync: Literal["record", "log", "close"] = "log",
+    stages: bool = False,
+    names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Make a volume of drives."""
-
-def volume_grow(
-    drives: _Path | Sequence[_Path],
-    *,
-    with_: _Path | Sequence[_Path] | None = None,
-    ssd: bool = False,
-    overwrite: bool = False,
-) -> dict[str, Any]:
-    """Make a volume larger, with more drives or with drives that have become larger."""
-
-def volume_replace(
-    drives: _Path | Sequence[_Path],
-    *,
-    with_: _Path,
-    overwrite: bool = False,
-) -> dict[str, Any]:
-    """Put a new drive in the place of a missing one, and restore its data."""
-
-def volume_status(
-    drives: _Path | Sequence[_Path],
-) -> dict[str, Any]:
-    """Show the state of a volume, and write nothing."""
+    """Find by simulation how much sorting slows puts: the store's own code on models of disks."""

@@ -182,7 +182,7 @@ impl Lines {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(told) = self.back.sentence("line") {
-            warnings.push(told + self.back.hint());
+            warnings.push(told + &self.back.hint());
         }
         let both = |(from, to): &&(u32, u32)| {
             from != to && self.queued.contains(from) && self.queued.contains(to)

@@ -13,6 +13,7 @@ use std::io::{self, BufRead, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use ::csv::ByteRecord;
+use forebay_ask::named;
 use forebay_core::{Nanos, Op};
 
 use crate::columns::Columns;
@@ -68,7 +69,7 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
         Some(Err(unsure)) => Err(unsure.at(&input.path)),
         Some(Ok(header)) => {
             let Header { columns, note } = header;
-            let hint = format!("the header is read as --columns {columns}");
+            let hint = format!("the header is read as {}", named(&format!("columns={columns}")));
             let named = reader::Header::Named;
             let reader =
                 ColumnReader::new(&input.path, input.content, &columns, named, "csv", hint);

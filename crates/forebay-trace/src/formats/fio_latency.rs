@@ -18,6 +18,7 @@
 
 use std::path::Path;
 
+use forebay_ask::named;
 use forebay_core::{Nanos, Op};
 
 use super::clock::arrival;
@@ -122,7 +123,7 @@ impl Values {
             place: Place::File,
             got: format!("a log of fio whose values are {values}"),
             expected: "latencies: record them with write_lat_log".into(),
-            hint: format!("its requests without latencies are read with --columns {REQUESTS}"),
+            hint: format!("its requests without latencies are read with {}", requests()),
         })
     }
 
@@ -131,7 +132,8 @@ impl Values {
             Values::Untold => Some(format!(
                 "the name of the log does not say that its values are latencies (_lat, _clat): fio's logs of \
                  bandwidths and requests/s look the same; if it is one, its requests are read with \
-                 --columns {REQUESTS}"
+                 {}",
+                requests()
             )),
             Values::Submission => Some(
                 "the name says that the values are times of submission (_slat): latencies are unknown"
@@ -144,6 +146,11 @@ impl Values {
 
 /// The columns of a log whose values are no latencies.
 const REQUESTS: &str = "at:ms,_,op:0/1/2,len,offset,sep=comma";
+
+/// The input that declares them.
+fn requests() -> String {
+    named(&format!("columns={REQUESTS}"))
+}
 
 /// What the first values show.
 #[derive(Default)]
@@ -333,7 +340,7 @@ mod tests {
             "0, 4096, 1, 4096, 0, 0\n1, 8192, 0, 4096, 8192, 0\n2, 4096, 1, 8192, 16384, 0\n";
         let told = named("job_bw.1.log", text).unwrap_err();
         assert!(told.contains("values are bandwidths in KiB/s, as its name says"), "{told}");
-        assert!(told.ends_with(&format!("--columns {REQUESTS}")), "{told}");
+        assert!(told.ends_with(&requests()), "{told}");
         assert!(named("job_iops.1.log", text).is_err() && named("job_lat.1.log", text).is_ok());
         let (_, said) = named("job.log", text).unwrap();
         assert!(said.iter().any(|told| told.contains("does not say that its values")), "{said:?}");

@@ -10,6 +10,7 @@ use crate::error::{Place, TraceError};
 use crate::lines::{CUT_HINT, Lines};
 use crate::rows::Wrong;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use forebay_ask::named;
 
 /// What a line is.
 pub(super) enum Line {
@@ -91,9 +92,10 @@ impl<L: Log> LogReader<L> {
     fn malformed(&self, wrong: Wrong) -> TraceError {
         let cut = if self.lines.cut() { CUT_HINT } else { "" };
         let hint = format!(
-            "{cut}lines of format {} are {}; if this is another format, name it with --from",
+            "{cut}lines of format {} are {}; if this is another format, name it with {}",
             L::NAME,
-            L::LINES
+            L::LINES,
+            named("from")
         );
         wrong.at(self.lines.path(), Place::Line(self.lines.number()), &hint)
     }

@@ -17,6 +17,7 @@ use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
 use crate::trace::Reader;
+use forebay_ask::named;
 
 /// A format that is a declaration of columns.
 pub struct Preset {
@@ -166,8 +167,8 @@ pub static PRESETS: &[Preset] = &[
         titles: "block,count,ignored,request",
         looks: Looks::Whole,
         warnings: &[
-            "the format has no times: requests are taken to come 1 ms apart; --columns \
-             offset:sectors,len:sectors,_,_,every=TIME,op=read spaces them otherwise",
+            "the format has no times: requests are taken to come 1 ms apart; the columns \
+             offset:sectors,len:sectors,_,_,every=TIME,op=read space them otherwise",
             "the format has no operations: every request is taken for a read",
             "the format does not say how large its blocks are: 512 bytes each, to have addresses",
         ],
@@ -223,8 +224,11 @@ pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceErr
         return Err(crate::open::unknown(&input.path, name));
     };
     let hint = format!(
-        "format {} has the columns {}; if this is another format, name it with --from or --columns",
-        preset.name, preset.titles
+        "format {} has the columns {}; if this is another format, name it with {} or {}",
+        preset.name,
+        preset.titles,
+        named("from"),
+        named("columns")
     );
     let mut reader =
         ColumnReader::new(&input.path, input.content, &columns, Header::Preset, preset.name, hint);

@@ -23,6 +23,7 @@
 
 mod columns;
 
+use forebay_ask::named;
 use forebay_core::Nanos;
 use forebay_show::plural::{counted, verb};
 
@@ -103,8 +104,8 @@ impl Snoop {
             if layout.may_have_time() {
                 let expected = format!(
                     "TIME(s), TIMESTAMP, STARTs or ENDs over the times; if another column holds them, \
-                     --columns {}, with ns, us, ms, s or date for UNIT",
-                    layout.declaration()
+                     {}, with ns, us, ms, s or date for UNIT",
+                    named(&format!("columns={}", layout.declaration()))
                 );
                 let got: Vec<&str> = layout.unread().collect();
                 let got = format!("the headings {}", got.join(", "));

@@ -164,7 +164,7 @@ fn more_rows_than_are_sorted_are_refused_with_what_the_clock_did() {
     let times = (0..80_000).map(|n| n * 1_000).chain((0..80_000).map(|n| n * 1_000));
     let told = read_as("t", rows(times.clone()), None).unwrap_err();
     assert!(told.contains("the clock goes back by 80.0 s at request 80001"), "{told}");
-    assert!(told.contains("--split-runs"), "{told}");
+    assert!(told.contains("split_runs"), "{told}");
     assert_eq!(read_as("t", rows(times), Some("split-runs:csv")).unwrap().0.len(), 160_000);
 }
 
@@ -189,7 +189,7 @@ fn runs_of_blktrace_in_one_file_are_told_without_a_sort() {
         assert_eq!(at(&records), (0..4000).map(expected).collect::<Vec<_>>());
         assert!(notes.warnings.iter().any(|told| told.contains("holds 2 runs")), "{notes:?}");
     }
-    assert!(told.contains("--split-runs") && !told.contains("sort"), "{told}");
+    assert!(told.contains("split_runs") && !told.contains("sort"), "{told}");
     let record = |n: u64| {
         let mut bytes = Vec::new();
         bytes.extend(0x6561_7407_u32.to_le_bytes());
@@ -299,7 +299,8 @@ fn a_header_that_contradicts_the_rows_is_refused() {
     };
     let text: String = (0..2000).map(row).collect();
     let told = read_as("t", format!("time_ms,op,offset,len\n{text}"), None).unwrap_err();
-    assert!(told.contains("if so, --columns at:s,op,offset,len,skip=1;"), "{told}");
+    let columns = forebay_ask::named("columns=at:s,op,offset,len,skip=1");
+    assert!(told.contains(&format!("if so, {columns};")), "{told}");
     assert!(read_as("t", format!("time_s,op,offset,len\n{text}"), None).is_ok());
     let told = read_as("t", format!("time_ms,op,lba,sectors\n{text}"), None).unwrap_err();
     assert!(told.contains("skip=1"), "{told}");
@@ -348,7 +349,7 @@ fn runs_of_blkparse_are_parted_with_their_completions() {
                 Err(told) => told,
             };
             assert!(
-                told.contains("the clock goes back") && told.contains("--split-runs"),
+                told.contains("the clock goes back") && told.contains("split_runs"),
                 "{case}: {told}"
             );
             let (_, notes) = read(run(issues));

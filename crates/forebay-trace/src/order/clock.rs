@@ -16,6 +16,7 @@
 
 mod again;
 
+use forebay_ask::named;
 use forebay_core::Nanos;
 
 pub(super) use again::LOOK_AHEAD;
@@ -283,11 +284,11 @@ impl Clock {
             ),
         };
         let hint = match self.steps {
-            ..=RUNS_MAX => {
-                "; if another recording begins there, or a clock was set, --split-runs puts what \
-                            follows behind instead"
-            }
-            _ => "",
+            ..=RUNS_MAX => format!(
+                "; if another recording begins there, or a clock was set, {} puts what follows behind instead",
+                named("split_runs=true")
+            ),
+            _ => String::new(),
         };
         Some(format!("the clock {back}: {moved}{hint}"))
     }
@@ -343,7 +344,7 @@ mod tests {
             let [only] = &said[..] else { panic!("{said:?}") };
             let expected = format!("goes back by {told} at request 1501 of the file: ");
             assert!(only.contains(&expected), "{only}");
-            assert!(only.contains("by up to ") && only.contains("--split-runs"));
+            assert!(only.contains("by up to ") && only.contains("split_runs"));
         }
         let (_, said) = run((0..10).map(|n| n * S + 1).chain([4 * S + 5, 11 * S]));
         assert!(said.is_empty(), "one row alone: {said:?}");
@@ -402,7 +403,7 @@ mod tests {
         // Each goes on for a while, and often.
         let (_, said) = run((0..100_000).map(|n| n / 500 * 3 * S + n % 500 * S / 50 + 3));
         assert!(
-            said[0].contains("goes back 199 times") && !said[0].contains("--split"),
+            said[0].contains("goes back 199 times") && !said[0].contains("split_runs"),
             "{said:?}"
         );
     }

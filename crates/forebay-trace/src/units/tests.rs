@@ -1,3 +1,5 @@
+use forebay_ask::{Spelling, spelled};
+
 use super::*;
 use crate::formats::tests::{drain, input, message, read};
 use crate::formats::{FORMATS, Input};
@@ -91,7 +93,10 @@ fn told(columns: &str, text: &str) -> Result<Vec<String>, String> {
     let columns: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&columns, input(text.as_bytes())).unwrap();
     let checked = Checked::new(inner, Path::new("trace"), Doubt::declared(&columns));
-    drain(Box::new(checked)).map(|(_, _, notes)| notes.warnings).map_err(|error| error.to_string())
+    let spell = |text: &String| spelled(text, Spelling::Command);
+    drain(Box::new(checked))
+        .map(|(_, _, notes)| notes.warnings.iter().map(spell).collect())
+        .map_err(|error| spell(&error.to_string()))
 }
 
 /// Rows of time, place, length and operation; every eighth request begins a new run.

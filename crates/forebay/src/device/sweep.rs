@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_ask::named;
 use forebay_core::Op;
 use forebay_trace::write::Kept;
 use serde::Serialize;
@@ -150,13 +151,17 @@ fn fit_disk(
     let mut notes = sweep.notes.clone();
     notes.extend(fitted.notes.iter().cloned());
     if options.capacity_bytes.is_none() {
-        notes.push("the drive's size is assumed to be 1 TB; --capacity gives it".to_string());
+        notes.push(size_assumed("1 TB"));
     }
     let text = fitted.toml();
     let device = devices::read(output, &text)?;
     let checked = check(&device, sweep);
     let text = text + &evidence_text(&checked);
     Ok((checked, notes, text))
+}
+
+fn size_assumed(size: &str) -> String {
+    format!("the drive's size is assumed to be {size}; {} gives it", named("capacity"))
 }
 
 fn fit_flash(
@@ -168,7 +173,7 @@ fn fit_flash(
     let fitted = ssd::fit(sweep, SsdKnown { name, capacity_bytes: options.capacity_bytes })?;
     let mut notes = sweep.notes.clone();
     if options.capacity_bytes.is_none() {
-        notes.push("the drive's size is assumed to be 480 GB; --capacity gives it".to_string());
+        notes.push(size_assumed("480 GB"));
     }
     if fitted.writes.is_none() {
         notes.push("there are no random writes: their figures are assumed".to_string());

@@ -1,6 +1,6 @@
 //! What every page is held to, whoever reads it: by eye, by keys, by ear.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -87,7 +87,7 @@ impl<'a> Page<'a> {
 
     /// Each is there once, and is what is referred to.
     fn names(&self) {
-        let mut names = HashSet::new();
+        let mut names = BTreeSet::new();
         for node in self.document.descendants().filter(|node| node.has_attribute("id")) {
             self.holds(names.insert(node.attribute("id").unwrap()), "an id twice", node);
         }

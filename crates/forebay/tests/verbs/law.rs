@@ -1,16 +1,55 @@
-//! What holds for the answer of every declared verb, whichever crate it is of.
+//! What holds for every declared verb: its page is sound in every form, and every figure on it stands in its data.
 
-use forebay::verb::Answered;
+// A crate that has verbs of its own includes this file in its tests.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use forebay::progress::Told;
+use forebay::verb::{Answered, Session, Verb, answer};
+use forebay_ask::{Ask, Given, Spelling, read};
 use forebay_show::page::{Block, Page};
 use forebay_show::table::{Cell, Table};
 use forebay_show::terminal::{self, Extent};
 use forebay_show::{html, markdown};
+use forebay_trace::unpack::Consumed;
 use serde_json::Value;
 
 use super::walk;
 
+/// Keeps what it is warned of.
+#[derive(Default)]
+pub(crate) struct Quiet(Vec<String>);
+
+impl Session for Quiet {
+    fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {
+        Consumed::default()
+    }
+    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn read(&mut self, _: &Path, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn warn(&mut self, subject: &Path, sentence: &str) {
+        self.0.push(format!("{}: {sentence}", subject.display()));
+    }
+}
+
+/// What verb `V` answers to these inputs, held to what holds for all.
+pub(crate) fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
+    let mut all = Given::default();
+    for (name, text) in given {
+        all.text(name, *text);
+    }
+    let ask = read::<V>(&all).unwrap();
+    let answered = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap();
+    is_sound(<V as Ask>::VERB, &answered);
+    answered
+}
+
 /// Every form of the page is sound, and every figure on it stands in the data.
-pub(crate) fn is_sound<B>(verb: &str, answered: &Answered<B>) {
+fn is_sound<B>(verb: &str, answered: &Answered<B>) {
     let page = &answered.page;
     walk(verb, &html::document(page));
     let words = page.headline.split_whitespace().count();
@@ -67,11 +106,13 @@ fn numbers(data: &Value) -> Vec<f64> {
     }
 }
 
-/// The numbers under a key. Pages count sizes in bytes.
+/// The numbers under a key. Pages count sizes in bytes, rates in bytes a second, and percents as shares.
 fn of_key(key: &str, value: &Value) -> Vec<f64> {
     let each = match key.rsplit('_').next() {
         Some("kib") => 1024.0,
         Some("mib") => 1_048_576.0,
+        Some("percent") => 0.01,
+        _ if key.ends_with("_mb_per_s") => 1e6,
         _ => 1.0,
     };
     numbers(value).into_iter().flat_map(|number| [number, number * each]).collect()

@@ -1,45 +1,25 @@
-//! What holds for every declared verb: its page is sound in every form, and every figure on it stands in its data.
+//! Declared verbs, each held to the law of all ([`law`]).
 
 mod advise;
+mod array_score;
 mod cache;
 mod compare;
 mod describe;
 mod law;
+mod listings;
+mod offline;
 mod plan;
+mod retrodict;
 mod simulate;
 
 use std::fs;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use forebay::progress::Told;
-use forebay::verb::{Answered, Session, Verb, answer};
-use forebay_ask::{Ask, Given, Spelling, read};
-use forebay_show::page::{Block, Page};
+use forebay_show::page::Page;
 use forebay_show::table::Table;
-use forebay_trace::unpack::Consumed;
 
 use crate::pages::walk::walk;
-use law::{is_sound, tables};
-
-/// Keeps what it is warned of.
-#[derive(Default)]
-struct Quiet(Vec<String>);
-
-impl Session for Quiet {
-    fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {
-        Consumed::default()
-    }
-    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-    fn read(&mut self, _: &Path, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-    fn warn(&mut self, subject: &Path, sentence: &str) {
-        self.0.push(format!("{}: {sentence}", subject.display()));
-    }
-}
+use law::{Quiet, answered, tables};
 
 /// A folder for traces, which goes with it.
 struct Traces(tempfile::TempDir);
@@ -78,22 +58,5 @@ fn sample() -> String {
 
 /// The first table of a page.
 fn first_table(page: &Page) -> &Table {
-    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
-    let mut tables = blocks.filter_map(|block| match block {
-        Block::Table(table) => Some(table),
-        _ => None,
-    });
-    tables.next().unwrap()
-}
-
-/// What verb `V` answers to these inputs, held to what holds for all.
-fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
-    let mut all = Given::default();
-    for (name, text) in given {
-        all.text(name, *text);
-    }
-    let ask = read::<V>(&all).unwrap();
-    let answered = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap();
-    is_sound(<V as Ask>::VERB, &answered);
-    answered
+    tables(page)[0]
 }

@@ -40,7 +40,7 @@ impl SsdFit {
         let reads = &self.reads;
         let size = match self.known.capacity_bytes {
             Some(bytes) => (bytes, "as given"),
-            None => (CAPACITY_BYTES, "assumed: give --capacity"),
+            None => (CAPACITY_BYTES, "assumed: the size was not given"),
         };
         // A die programs the share of the greatest rate that falls to it, and a little more.
         let pages_per_s = self.written_mb_per_s * 1e6 / PAGE_BYTES as f64 * QUICKER;

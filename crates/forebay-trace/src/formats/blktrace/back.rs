@@ -1,6 +1,7 @@
 //! Steps back of the clock of a source of events, in the order of the source.
 
 use crate::order::clock::{APART_NS, long};
+use forebay_ask::named;
 use forebay_show::quantities;
 
 /// Least step back that is told of, in nanoseconds; processors' logs differ by less.
@@ -70,12 +71,13 @@ impl Back {
     }
 
     /// What to do about it, behind that sentence, where runs can be split.
-    pub(crate) fn hint(&self) -> &'static str {
+    pub(crate) fn hint(&self) -> String {
         match self.splits {
-            true => "",
-            false => {
-                ": if another recording begins there, --split-runs puts what follows behind instead"
-            }
+            true => String::new(),
+            false => format!(
+                ": if another recording begins there, {} puts what follows behind instead",
+                named("split_runs=true")
+            ),
         }
     }
 

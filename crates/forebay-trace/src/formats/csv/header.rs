@@ -20,6 +20,7 @@ use crate::formats::titles::{
 };
 use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
+use forebay_ask::named;
 
 /// Columns of a header: one of more tells nothing that a declaration would not tell better.
 const COLUMNS_MAX: usize = 128;
@@ -56,7 +57,8 @@ pub(crate) struct Unsure {
 impl Unsure {
     /// The rows could be those of a preset, whose header is another.
     pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
-        self.hint += &format!("; if it is {name}, name that with --from {name}");
+        let from = named(&format!("from={name}"));
+        self.hint += &format!("; if it is {name}, name that with {from}");
         self
     }
 
@@ -326,7 +328,7 @@ impl Names {
         });
         let unread: Vec<String> = unread.collect();
         let more = unread.len().saturating_sub(UNREAD_SHOWN);
-        let mut note = format!("the header names the columns, read as --columns {text}");
+        let mut note = format!("the header names the columns, read as {}", spelled_out(text));
         if !unread.is_empty() {
             let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
             note += &format!("; not read: {shown}");
@@ -340,9 +342,14 @@ impl Names {
     fn unsure(&self, said: Declaration, line: u64, text: &str) -> Unsure {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let got = format!("a header of {}", shorten(names.join(",").as_bytes()));
-        let hint = format!("or write --columns {text}, with {}", said.instead.join(" and "));
+        let hint = format!("or write {}, with {}", spelled_out(text), said.instead.join(" and "));
         Unsure { line, got, expected: said.wanted.join(", and "), hint }
     }
+}
+
+/// The input that declares such columns.
+fn spelled_out(columns: &str) -> String {
+    named(&format!("columns={columns}"))
 }
 
 /// What a declaration calls a unit of so many nanoseconds.

@@ -1,0 +1,91 @@
+//! Values of the inputs of `store simulate`.
+
+use forebay_ask::{Choice, Takes, Value};
+
+use crate::config::TreeSync;
+use crate::load::Keys;
+
+/// A word that stands for a value.
+macro_rules! words {
+    ($(#[doc = $doc:literal])+ $name:ident($type:ty), $word:literal { $($text:literal: $value:expr, $about:literal;)+ }) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(pub(super) $type);
+
+        impl Value for $name {
+            const WORD: &'static str = $word;
+            const CHOICES: &'static [Choice] = &[$(Choice { name: $text, about: $about }),+];
+
+            fn parse(text: &str) -> Result<$name, String> {
+                match text {
+                    $($text => Ok($name($value)),)+
+                    _ => {
+                        let names: Vec<&str> = Self::CHOICES.iter().map(|one| one.name).collect();
+                        Err(format!("got '{text}', expected one of {}", names.join(", ")))
+                    }
+                }
+            }
+        }
+    };
+}
+
+/// How the disks are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arranged {
+    Enhanced,
+    Basic,
+    Raid0,
+}
+
+words! {
+    /// How the disks are arranged.
+    ArrangementName(Arranged), "HOW" {
+        "enhanced": Arranged::Enhanced, "one job a disk: no disk reads and writes in one stage";
+        "basic": Arranged::Basic, "a log is sorted on its own disk";
+        "raid0": Arranged::Raid0, "all disks as one, for logs and segments";
+    }
+}
+
+words! {
+    /// Which keys are put.
+    KeyOrder(Keys), "ORDER" {
+        "random": Keys::Random, "drawn, no two alike";
+        "sequential": Keys::Sequential, "each greater than the one before";
+    }
+}
+
+words! {
+    /// What logs become; true for a tree in place.
+    TreeName(bool), "WHAT" {
+        "runs": false, "sorted runs, each written in one pass";
+        "in-place": true, "one B+tree a disk that is updated in place, as in the paper";
+    }
+}
+
+words! {
+    /// When changed pages of trees in place are written.
+    TreeSyncName(TreeSync), "WHEN" {
+        "record": TreeSync::Record, "after each record";
+        "log": TreeSync::Log, "when a log is in the tree";
+        "close": TreeSync::Close, "at the end; earlier where memory has no room";
+    }
+}
+
+/// The size of a page in KiB, a multiple of 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageSize {
+    pub(super) kib: u16,
+}
+
+impl Value for PageSize {
+    const WORD: &'static str = "KIB";
+    const TAKES: Takes = Takes::Number;
+    const PYTHON: &'static str = "int";
+
+    fn parse(text: &str) -> Result<PageSize, String> {
+        match text.parse::<u16>() {
+            Ok(kib) if (4..=16_384).contains(&kib) && kib.is_multiple_of(4) => Ok(PageSize { kib }),
+            _ => Err(format!("got '{text}', expected a multiple of 4 from 4 to 16384")),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The page of `store simulate`.
+
+use forebay::quantities::{percent, seconds, significant};
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::plural::counted;
+use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+
+use super::{Parking, StoreSimulateAnswer, StoreSimulateAsk};
+use crate::arrangement::{Arrangement, Row};
+use crate::prediction::Predicted;
+
+pub(super) fn page(
+    ask: &StoreSimulateAsk,
+    device: &str,
+    answer: &StoreSimulateAnswer,
+    cautions: Vec<String>,
+) -> Page {
+    let rows = &answer.rows;
+    let mut page = Page {
+        title: format!("Store: {} of {device}", ask.disks),
+        verdict: Verdict::new(Tone::Calm, "The cost of sorting"),
+        headline: headline(rows),
+        about: about(ask, device),
+        ..Page::default()
+    };
+    page.add("Puts", Place::FirstScreen, vec![Block::Table(puts(rows))]);
+    let parking = answer.parking.as_ref().map(parking);
+    let said = [Some(predicted(&answer.predicted, rows)), parking];
+    let said = said.into_iter().flatten().map(Block::Text).collect();
+    page.add("Prediction", Place::FirstScreen, said);
+    page.add("Disks", Place::Detail, vec![Block::Table(disks(rows))]);
+    page.add_notes("About the models", Place::Detail, cautions);
+    page
+}
+
+/// How much longer puts take, by arrangement.
+fn headline(rows: &[Row]) -> String {
+    let slowed = |row: &Row| {
+        let slowed = percent(row.slowed_percent? / 100.0);
+        Some(format!("{slowed} ({})", row.arrangement))
+    };
+    let slowed: Vec<String> = rows.iter().filter_map(slowed).collect();
+    format!("Sorting makes puts take longer by {}.", slowed.join(", "))
+}
+
+fn about(ask: &StoreSimulateAsk, device: &str) -> Vec<(String, String)> {
+    let load = ask.load();
+    let how = if ask.wall { "emulated in real time" } else { "simulated" };
+    let done = if ask.to_cache { "in a disk's cache" } else { "durable" };
+    let value = Figure::new(load.value_bytes.into(), Unit::Bytes).text();
+    let puts = format!(
+        "{} of {value} by {}, each {done} before it is answered; {} from an answer to the next put",
+        counted(load.puts(), "put"),
+        counted(load.writers.into(), "writer"),
+        load.host
+    );
+    vec![("Disks".into(), format!("{} of {device}, {how}", ask.disks)), ("Load".into(), puts)]
+}
+
+/// The cells that name a row.
+fn named(row: &Row) -> [Cell; 2] {
+    let puts = if row.transformation { "and sorted" } else { "logged" };
+    [Cell::from(row.arrangement), Cell::from(puts)]
+}
+
+/// How fast puts are.
+fn puts(rows: &[Row]) -> Table {
+    let mut table = Table::new([
+        Column::words("disks"),
+        Column::words("puts"),
+        Column::of("time", Unit::Seconds),
+        Column::of("rate", Unit::ByteRate),
+        Column::of("slowed", Unit::Share),
+        Column::of("p50", Unit::Seconds),
+        Column::of("p99", Unit::Seconds),
+    ]);
+    let cells = |row: &Row| {
+        [
+            Cell::Value(row.execution_s),
+            Cell::Value(row.throughput_mb_per_s * 1e6),
+            Cell::value(row.slowed_percent.map(|slowed| slowed / 100.0)),
+            Cell::Value(row.put_p50_ms / 1e3),
+            Cell::Value(row.put_p99_ms / 1e3),
+        ]
+    };
+    table.rows =
+        rows.iter().map(|row| TableRow::new(named(row).into_iter().chain(cells(row)))).collect();
+    table
+}
+
+/// What the disks did for them.
+fn disks(rows: &[Row]) -> Table {
+    let mut table = Table::new([
+        Column::words("disks"),
+        Column::words("puts"),
+        Column::of("longest put", Unit::Seconds),
+        Column::of("busy time", Unit::Seconds),
+        Column::of("energy", Unit::Joules),
+    ]);
+    let cells = |row: &Row| {
+        [Cell::Value(row.put_max_ms / 1e3), Cell::Value(row.busy_s), Cell::Value(row.energy_j)]
+    };
+    table.rows =
+        rows.iter().map(|row| TableRow::new(named(row).into_iter().chain(cells(row)))).collect();
+    table
+}
+
+/// What the first logs predict of one job a disk, beside the result.
+fn predicted(predicted: &Predicted, rows: &[Row]) -> String {
+    let rate = |mb_per_s: f64| Figure::new(mb_per_s * 1e6, Unit::ByteRate).text();
+    let enhanced = Arrangement::Enhanced.name();
+    let result = rows.iter().find(|row| row.arrangement == enhanced && row.transformation);
+    let result = result.map(|row| format!(" (it came to {})", rate(row.throughput_mb_per_s)));
+    let advice = match predicted.keeps_up() {
+        true => "",
+        false => ": saturated, more disks help, and fewer or larger puts",
+    };
+    format!(
+        "Predicted from the first logs, one job a disk: {}{}; sorting a log takes {} logging periods and has time for \
+         {:.0}{advice}.",
+        rate(predicted.throughput_mb_per_s),
+        result.unwrap_or_default(),
+        significant(predicted.periods),
+        predicted.periods_max
+    )
+}
+
+/// Whether a disk that waits for its turn should stand still.
+fn parking(parking: &Parking) -> String {
+    let Parking { rest_s, break_even_s } = *parking;
+    let pays = if rest_s > break_even_s { "pays" } else { "costs more than it saves" };
+    format!(
+        "A disk rests {} between its turns, and must rest more than {} to save what a spin-up takes: parking {pays}.",
+        seconds(rest_s),
+        seconds(break_even_s)
+    )
+}

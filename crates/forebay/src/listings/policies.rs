@@ -1,0 +1,252 @@
+//! The verb `policies`.
+
+use forebay_ask::named;
+use forebay_core::SpecError;
+use forebay_core::catalog::{
+    ARRAYS, BLOCK_PARAMETERS, DIVERTING, Listed, PLACEMENTS, POLICIES, Parameter,
+    SHAPER_PARAMETERS, SHAPERS, YARDSTICKS,
+};
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::plural::{counted, listed};
+use forebay_show::table::{Cell, Column, Row, Table};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::verb::{Answered, Session, Verb};
+
+forebay_ask::ask! {
+    /// List the policies, or describe some of them with their parameters
+    pub struct PoliciesAsk("policies") {
+        /// The policies to describe; without any, all are listed
+        policy: Vec<String> [.positional().word("POLICY")],
+    }
+}
+
+#[derive(Serialize)]
+struct PoliciesAnswer {
+    rows: Vec<ListedPolicy>,
+}
+
+impl Verb for PoliciesAsk {
+    type Beyond = ();
+
+    fn run(self, _: &mut dyn Session) -> Result<Answered, Error> {
+        let rows = policies_named(&self.policy)?;
+        let page = match self.policy.is_empty() {
+            true => all_page(&rows),
+            false => named_page(&rows),
+        };
+        Answered::new(&PoliciesAnswer { rows }, page)
+    }
+}
+
+/// A policy.
+#[derive(Clone, Serialize)]
+struct ListedPolicy {
+    /// Its name.
+    policy: &'static str,
+    /// Its kind, such as `scheduler`.
+    kind: &'static str,
+    /// What it does.
+    summary: &'static str,
+    /// Its own parameters, each as KEY=DEFAULT.
+    parameters: Vec<String>,
+    /// The parameters that every scheduler or every shaper has.
+    parameters_of_kind: Vec<String>,
+    /// What each of both does.
+    described: Vec<ListedParameter>,
+}
+
+/// A parameter.
+#[derive(Clone, Serialize)]
+struct ListedParameter {
+    /// As in KEY=VALUE.
+    parameter: &'static str,
+    /// Its value unless one is given; in capitals where that is no value.
+    default: String,
+    /// The values of a choice.
+    choices: &'static [&'static str],
+    /// What it does.
+    about: &'static str,
+}
+
+impl ListedParameter {
+    fn of(parameter: &Parameter) -> ListedParameter {
+        ListedParameter {
+            parameter: parameter.key,
+            default: parameter.default_shown(),
+            choices: parameter.choices(),
+            about: parameter.about,
+        }
+    }
+}
+
+impl ListedPolicy {
+    fn of(listed: &'static Listed, kind: &'static str) -> ListedPolicy {
+        let of_kind = of_kind(listed.name, kind);
+        let shown = |parameters: &mut dyn Iterator<Item = &'static Parameter>| {
+            parameters.map(Parameter::to_string).collect()
+        };
+        ListedPolicy {
+            policy: listed.name,
+            kind,
+            summary: listed.summary,
+            parameters: shown(&mut listed.parameters()),
+            parameters_of_kind: shown(&mut of_kind.iter()),
+            described: listed.parameters().chain(of_kind).map(ListedParameter::of).collect(),
+        }
+    }
+}
+
+/// The parameters that a policy has beside its own.
+fn of_kind(name: &str, kind: &str) -> &'static [Parameter] {
+    match kind {
+        SHAPER => SHAPER_PARAMETERS,
+        SCHEDULER | YARDSTICK => BLOCK_PARAMETERS,
+        _ if DIVERTING.contains(&name) => BLOCK_PARAMETERS,
+        _ => &[],
+    }
+}
+
+const SCHEDULER: &str = "scheduler";
+const PLACEMENT: &str = "placement";
+const ARRAY: &str = "array";
+const SHAPER: &str = "shaper";
+const YARDSTICK: &str = "yardstick";
+/// The kinds, as they are listed.
+const KINDS: [&str; 5] = [SCHEDULER, PLACEMENT, ARRAY, YARDSTICK, SHAPER];
+
+/// Every policy that can be asked for.
+fn policies() -> Vec<ListedPolicy> {
+    let kinds: [(&'static [Listed], &str); 5] = [
+        (POLICIES, SCHEDULER),
+        (PLACEMENTS, PLACEMENT),
+        (ARRAYS, ARRAY),
+        (YARDSTICKS, YARDSTICK),
+        (SHAPERS, SHAPER),
+    ];
+    let each = kinds
+        .into_iter()
+        .flat_map(|(listed, kind)| listed.iter().map(move |listed| ListedPolicy::of(listed, kind)));
+    each.collect()
+}
+
+/// The policies of these names, or all if there are none.
+fn policies_named(names: &[String]) -> Result<Vec<ListedPolicy>, SpecError> {
+    let all = policies();
+    if names.is_empty() {
+        return Ok(all);
+    }
+    let named = |name: &String| {
+        let found = all.iter().find(|listed| listed.policy == name).cloned();
+        found.ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(|listed| listed.policy).collect();
+            SpecError(format!("no policy '{name}', expected one of {}", known.join(", ")))
+        })
+    };
+    names.iter().map(named).collect()
+}
+
+fn titled(headline: String) -> Page {
+    let verdict = Verdict::new(Tone::Calm, "Policies");
+    Page { title: "Policies".into(), verdict, headline, ..Page::default() }
+}
+
+/// All policies: their names by kind, then what each does.
+fn all_page(rows: &[ListedPolicy]) -> Page {
+    let of = |kind: &str| rows.iter().filter(|row| row.kind == kind).collect::<Vec<_>>();
+    let counts = KINDS.map(|kind| counted(of(kind).len() as u64, kind));
+    let mut page = titled(format!("There are {}.", listed(&counts)));
+    let names = KINDS.map(|kind| {
+        let names: Vec<&str> = of(kind).iter().map(|row| row.policy).collect();
+        format!("{}: {}", plural(kind), names.join(", "))
+    });
+    let more = "`forebay policies NAME` describes a policy and its parameters; with `--explain` also those that all of its \
+                kind have. `forebay policies --explain` lists what all policies do.";
+    let first = vec![Block::List(names.into()), Block::Text(how()), Block::Text(more.into())];
+    page.add("Names", Place::FirstScreen, first);
+    for kind in KINDS {
+        let mut blocks = vec![Block::Table(table(&of(kind)))];
+        let shared = of(kind).first().map(|row| row.parameters_of_kind.join(" "));
+        if let Some(shared) = shared.filter(|shared| !shared.is_empty()) {
+            blocks.push(Block::Text(format!("Each also has: {shared}")));
+        }
+        page.add(&plural(kind), Place::Detail, blocks);
+    }
+    page
+}
+
+/// "Schedulers" of "scheduler".
+fn plural(kind: &str) -> String {
+    let (first, rest) = kind.split_at(1);
+    format!("{}{rest}s", first.to_uppercase())
+}
+
+fn table(rows: &[&ListedPolicy]) -> Table {
+    let heads = ["policy", "what it does", "parameters"];
+    let mut table = Table::new(heads.map(Column::words));
+    let row = |of: &&ListedPolicy| {
+        Row::new([of.policy, of.summary, &of.parameters.join(" ")].map(Cell::from))
+    };
+    table.rows = rows.iter().map(row).collect();
+    table
+}
+
+/// The most parameters whose meanings a first screen has room for.
+const SHOWN_MAX: usize = 10;
+
+/// Policies with what each of their parameters does.
+fn named_page(rows: &[ListedPolicy]) -> Page {
+    let names: Vec<&str> = rows.iter().map(|row| row.policy).collect();
+    let mut page = titled(match rows {
+        [one] => format!("{} is {}.", one.policy, article(one.kind)),
+        _ => format!("{}.", listed(&names)),
+    });
+    for row in rows {
+        let (own, of_kind) = row.described.split_at(row.parameters.len());
+        let said = Block::Text(format!("{}: {}.", row.policy, row.summary));
+        let of_kind = (!of_kind.is_empty()).then(|| {
+            let title = format!("Parameters of every {}", row.kind);
+            (title, Block::Table(parameters(&row.parameters_of_kind, of_kind)))
+        });
+        let own = Block::Table(parameters(&row.parameters, own));
+        match row.parameters.len() {
+            0 => page.add(row.policy, Place::FirstScreen, vec![said]),
+            1..=SHOWN_MAX => page.add(row.policy, Place::FirstScreen, vec![said, own]),
+            _ => {
+                let names = Block::Text(format!("Parameters: {}", row.parameters.join(" ")));
+                page.add(row.policy, Place::FirstScreen, vec![said, names]);
+                page.add(&format!("Parameters of {}", row.policy), Place::Detail, vec![own]);
+            }
+        }
+        // What all of a kind have comes first only where there is nothing else.
+        let place = if row.parameters.is_empty() { Place::FirstScreen } else { Place::Detail };
+        if let Some((title, table)) = of_kind {
+            page.add(&title, place, vec![table]);
+        }
+    }
+    page.add("How to set parameters", Place::Detail, vec![Block::Text(how())]);
+    page
+}
+
+/// How parameters are given.
+fn how() -> String {
+    format!(
+        "Set parameters with {}, with a colon before each. The first value of a choice is its default.",
+        named("policy=NAME:KEY=VALUE:KEY=VALUE")
+    )
+}
+
+fn article(kind: &str) -> String {
+    let article = if kind.starts_with('a') { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
+fn parameters(shown: &[String], described: &[ListedParameter]) -> Table {
+    let mut table = Table::new(["parameter", "what it does"].map(Column::words));
+    let row = |(shown, of): (&String, &ListedParameter)| {
+        Row::new([Cell::from(shown.as_str()), Cell::from(of.about)])
+    };
+    table.rows = shown.iter().zip(described).map(row).collect();
+    table
+}

@@ -1,0 +1,62 @@
+//! The verb `retrodict`.
+
+use std::path::Path;
+
+use super::{page, retrodict};
+use crate::devices;
+use crate::error::Error;
+use crate::layout::Map;
+use crate::replayed::Replay;
+use crate::simulate::Bed;
+use crate::verb::{
+    Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+};
+
+forebay_ask::ask! {
+    /// Compare a model with a recording: simulate the system that recorded a trace, and compare latencies
+    ///
+    /// Name the device and the scheduler that the trace was recorded on. Reads and writes with a recorded latency are
+    /// compared; a trace without any is refused.
+    pub struct RetrodictAsk("retrodict") {
+        /// The trace; - is standard input
+        trace: TraceInput [.positional()],
+        /// The device that the trace was recorded on: a bundled one (see `forebay devices`) or a device file
+        device: DeviceInput,
+        /// The scheduler that the trace was recorded under (see `forebay policies`)
+        policy: String = "mq-deadline" [.word("POLICY")],
+        /// How many of the device there were. Volumes are dealt over them in turn
+        disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
+        /// When requests arrive
+        replay: Replay = "open",
+        /// What to do with addresses beyond the device
+        map: Map = "scale",
+        streams: StreamsAsk,
+        source: SourceAsk,
+    }
+}
+
+impl Verb for RetrodictAsk {
+    type Beyond = ();
+
+    fn traces(&self) -> Vec<&TraceInput> {
+        vec![&self.trace]
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        vec![devices::file_of(&self.device.0)]
+    }
+
+    fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
+        let device = devices::open(&self.device.0)?;
+        let bed = Bed { disks: self.disks, ..Bed::of(&device) };
+        bed.check(&self.policy)?;
+        let input = self.source.read(&self.trace, self.streams.by(), session)?;
+        let replaying = ReplayAsk { replay: self.replay, intensity: 1.0, map: self.map };
+        let setup = replaying.setup(&input, session)?;
+        session.begin("simulating", None);
+        let name = self.trace.name();
+        let progress = &mut |requests| session.read(name, requests);
+        let found = retrodict(&input, bed, &self.policy, setup, progress)?;
+        Answered::new(&found, page::page(name, &found))
+    }
+}

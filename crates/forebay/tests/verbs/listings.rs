@@ -1,0 +1,52 @@
+//! `devices` and `policies`.
+
+use forebay::listings::{DevicesAsk, PoliciesAsk};
+use forebay::verb::answer;
+use forebay_ask::{Given, Spelling, read};
+use forebay_show::terminal::{self, Extent};
+
+use super::{Quiet, answered};
+
+#[test]
+fn every_device_is_listed_and_described() {
+    let all = answered::<DevicesAsk>(&[]);
+    let screen = terminal::text(&all.page, 80, Extent::FirstScreen);
+    let rows = all.data["rows"].as_array().unwrap();
+    assert!(rows.len() > 20, "{}", rows.len());
+    for row in rows {
+        let name = row["device"].as_str().unwrap();
+        assert!(screen.contains(name), "{name}");
+        let one = answered::<DevicesAsk>(&[("device", name)]);
+        assert_eq!(one.data["rows"].as_array().unwrap(), std::slice::from_ref(row));
+    }
+    let two = answered::<DevicesAsk>(&[("device", "sata250,fixed:100")]);
+    assert_eq!(two.data["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(two.page.headline, "sata250 and fixed:100.");
+}
+
+#[test]
+fn every_policy_is_listed_and_described() {
+    let all = answered::<PoliciesAsk>(&[]);
+    let screen = terminal::text(&all.page, 80, Extent::FirstScreen);
+    let rows = all.data["rows"].as_array().unwrap();
+    assert!(rows.len() > 20, "{}", rows.len());
+    for row in rows {
+        let name = row["policy"].as_str().unwrap();
+        assert!(screen.contains(name), "{name}");
+        let one = answered::<PoliciesAsk>(&[("policy", name)]);
+        let everything = terminal::text(&one.page, 80, Extent::Everything);
+        for parameter in row["described"].as_array().unwrap() {
+            let key = parameter["parameter"].as_str().unwrap();
+            assert!(everything.contains(key), "{name}: {key}");
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_is_none_is_refused() {
+    let mut given = Given::default();
+    given.text("policy", "bids");
+    let ask = read::<PoliciesAsk>(&given).unwrap();
+    let said = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap_err().to_string();
+    assert!(said.starts_with("no policy 'bids', expected one of noop, "), "{said}");
+}

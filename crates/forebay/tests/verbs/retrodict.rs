@@ -1,0 +1,59 @@
+//! `retrodict`.
+
+use forebay::retrodict::RetrodictAsk;
+use forebay::verb::answer;
+use forebay_ask::{Given, Spelling, read};
+use forebay_show::page::Tone;
+
+use super::{Quiet, Traces, answered, first_table};
+
+/// Reads that never meet, one every 20 ms, each answered after so many milliseconds.
+fn recorded(count: u64, latency_ms: &str) -> String {
+    let row = |n: u64| format!("{},read,{},4096,{latency_ms}\n", n * 20, n * 7919 % 4096 * 4096);
+    (0..count).map(row).collect()
+}
+
+const COLUMNS: (&str, &str) = ("columns", "at:ms,op,offset,len,latency:ms");
+/// A server that takes 10 ms for each request.
+const DEVICE: [(&str, &str); 2] = [("device", "fixed:100"), ("policy", "none")];
+
+#[test]
+fn a_model_twice_as_slow_is_far_off() {
+    let traces = Traces::new();
+    let trace = traces.file("t.txt", &recorded(300, "5"));
+    let given = [&[("trace", trace.to_str().unwrap()), COLUMNS][..], &DEVICE].concat();
+    let found = answered::<RetrodictAsk>(&given);
+    assert_eq!(found.page.verdict.tone, Tone::Warning);
+    assert!(found.page.headline.contains("10 ms where 5"), "{}", found.page.headline);
+    assert_eq!(first_table(&found.page).rows.len(), 2, "no writes");
+    assert_eq!((&found.data["requests"], &found.data["writes"]), (&300.into(), &().into()));
+}
+
+#[test]
+fn the_right_model_is_near() {
+    let traces = Traces::new();
+    let trace = traces.file("t.txt", &recorded(300, "10"));
+    let given = [&[("trace", trace.to_str().unwrap()), COLUMNS][..], &DEVICE].concat();
+    assert_eq!(answered::<RetrodictAsk>(&given).page.verdict.tone, Tone::Good);
+}
+
+#[test]
+fn few_requests_are_not_judged() {
+    let traces = Traces::new();
+    let trace = traces.file("t.txt", &recorded(99, "5"));
+    let given = [&[("trace", trace.to_str().unwrap()), COLUMNS][..], &DEVICE].concat();
+    let found = answered::<RetrodictAsk>(&given);
+    assert!(found.page.headline.starts_with("Fewer than 100 reads"), "{}", found.page.headline);
+    assert_eq!(found.page.verdict.tone, Tone::Calm);
+}
+
+#[test]
+fn a_trace_without_latencies_is_refused() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let mut given = Given::default();
+    given.text("trace", trace.to_str().unwrap()).text("device", "fixed:100");
+    let ask = read::<RetrodictAsk>(&given).unwrap();
+    let said = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap_err().to_string();
+    assert!(said.contains("t.csv: got no recorded latencies"), "{said}");
+}
