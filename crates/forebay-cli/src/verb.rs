@@ -9,9 +9,12 @@ use std::sync::{Arc, Mutex};
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use forebay::Error;
 use forebay::progress::Told;
 use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
 use forebay_ask::{Arity, Ask, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
+use forebay_core::Nanos;
+use forebay_play::capture::capture_into;
 use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
@@ -105,6 +108,10 @@ impl Session for Watched {
         let sentence = spelled(sentence, Spelling::Command);
         say_once(subject, &sentence);
         self.warned.extend([format!("{}: {sentence}", subject.display()), sentence]);
+    }
+
+    fn capture(&mut self, device: &Path, length: Nanos, output: &Path) -> Result<(), Error> {
+        capture_into(device, length, output, self)
     }
 
     fn shorten(&mut self, second: SecondInterruption, work: LiveWork<'_>) {

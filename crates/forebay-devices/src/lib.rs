@@ -351,6 +351,11 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     told
 }
 
+/// The names of the bundled devices.
+pub fn bundled_names() -> impl Iterator<Item = &'static str> {
+    BUNDLED.iter().map(|(stem, _)| *stem)
+}
+
 /// The bundled devices to choose from for a trace of unknown disks, from the smallest up.
 pub fn general() -> Result<Vec<OpenDevice>, DevicesError> {
     GENERAL.iter().map(|name| open(name)).collect()

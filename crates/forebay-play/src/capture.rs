@@ -98,6 +98,21 @@ impl Verb for CaptureAsk {
     }
 }
 
+/// Captures as a verb that goes on with the trace needs it.
+///
+/// # Errors
+/// As the verb.
+pub fn capture_into(
+    device: &Path,
+    length: Nanos,
+    output: &Path,
+    session: &mut dyn Session,
+) -> Result<(), forebay::Error> {
+    let (device, output) = (device.to_path_buf(), output.to_path_buf());
+    let ask = CaptureAsk { device, output, r#for: length, to: None, via: Via::Any };
+    ask.run(session).map(drop)
+}
+
 impl CaptureAsk {
     /// What to capture: the device is there, and the folder of the trace holds the spool.
     fn plan(&self) -> Result<capture::Plan, Error> {

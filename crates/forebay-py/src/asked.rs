@@ -15,6 +15,8 @@ use forebay_ask::{
     Arity, AskError, Face, Given, Input, Spelling, Takes, named, paragraphs, python_name, read,
     spelled,
 };
+use forebay_core::Nanos;
+use forebay_play::capture::capture_into;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::Kept;
 use forebay_trace::{Reader, TraceError};
@@ -429,6 +431,15 @@ impl Session for Heard<'_> {
         if !self.warnings.contains(&said) {
             self.warnings.push(said);
         }
+    }
+
+    fn capture(
+        &mut self,
+        device: &Path,
+        length: Nanos,
+        output: &Path,
+    ) -> Result<(), forebay::Error> {
+        capture_into(device, length, output, self)
     }
 
     fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {

@@ -32,6 +32,7 @@ mod findings;
 mod fit;
 mod headline;
 mod judge;
+mod local_disk;
 mod page;
 mod plain;
 mod queues;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_ask::{Arity, Ask, Choice, Given, Input, Spelling, Takes, Value, named, spelled};
+use forebay_core::Nanos;
 use forebay_core::replay::Intensity;
 use forebay_show::html;
 use forebay_show::page::Page;
@@ -79,6 +80,14 @@ pub trait Session {
 
     /// Warns about `subject`, or in general if `subject` is empty. A face shows the same warning only once.
     fn warn(&mut self, subject: &Path, sentence: &str);
+
+    /// Captures the requests that reach the block device `device` for `length`, into a new trace called `output`.
+    ///
+    /// # Errors
+    /// A face that cannot capture, and whatever capturing refuses.
+    fn capture(&mut self, device: &Path, _length: Nanos, _output: &Path) -> Result<(), Error> {
+        Err(Error::Unfit(format!("{}: got a block device, expected a trace", device.display())))
+    }
 
     /// Does `work` so that an interruption only shortens it. See [`shortened`].
     fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {

@@ -4,6 +4,11 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::{Choice as Word, Value};
 
+use forebay_core::Nanos;
+use forebay_trace::TraceError;
+use tempfile::TempDir;
+
+use super::local_disk::LocalDisk;
 use super::page;
 use super::{Advice, AdviceOptions, Prefer, advise, default_device, default_flash, redundancy};
 use crate::devices;
@@ -21,8 +26,11 @@ forebay_ask::ask! {
     /// Describes the trace, tries every scheduler, defragmentation and flash on a model of a disk, and says what is worth doing
     /// and why.
     pub struct AdviseAsk("advise") {
-        /// The trace; - is standard input; the bundled sample if none is given
+        /// The trace, or a disk of this machine, e.g. /dev/sda, whose requests are captured first (this needs root); - is standard
+        /// input; the bundled sample if none is given
         trace: Option<TraceInput> [.positional()],
+        /// How long to capture the requests of a disk of this machine
+        r#for: Nanos = "60s",
         /// A bundled device, a device file, or fixed:RATE
         device: Option<DeviceInput> [.otherwise("the smallest drive that holds the trace and keeps up with it")],
         /// The scheduler that the disk has now, which everything is compared with (on Linux: /sys/block/sdX/queue/scheduler)
@@ -81,24 +89,34 @@ impl Verb for AdviseAsk {
         self.report.as_deref()
     }
 
-    fn run(self, session: &mut dyn Session) -> Result<Answered<Advice>, Error> {
+    fn run(mut self, session: &mut dyn Session) -> Result<Answered<Advice>, Error> {
+        let captured = self.capture(session)?;
         let device = self.device.as_ref().map(|device| devices::open(&device.0)).transpose()?;
         let flash = match &self.flash {
             Some(flash) => devices::open(&flash.0)?,
             None => default_flash()?,
         };
         let input = match &self.trace {
-            Some(trace) => self.source.read(trace, self.streams.by(), session)?,
+            Some(trace) => {
+                let mut input = self.source.read(trace, self.streams.by(), session)?;
+                if let Some(captured) = &captured {
+                    input.path.clone_from(&captured.disk.path);
+                }
+                input
+            }
             None => {
                 let path = Path::new("the bundled trace");
                 sample::read(self.streams.by(), &mut |requests| session.read(path, requests))?
             }
         };
         let setup = self.setup(&input, session)?;
-        let is_named = device.is_some();
+        let is_named = captured.as_ref().map_or(device.is_some(), |captured| captured.is_known);
         session.begin("simulating", None);
         let (device, reason) = match device {
-            Some(device) => (device, "as asked for".to_string()),
+            Some(device) => {
+                let reason = captured.map(|captured| captured.reason);
+                (device, reason.unwrap_or_else(|| "as asked for".to_string()))
+            }
             None => default_device(&input, setup, &mut |told| session.progress(told))?,
         };
         let options = AdviceOptions {
@@ -125,7 +143,39 @@ impl Verb for AdviseAsk {
     }
 }
 
+/// What was captured of a disk of this machine.
+struct CapturedDisk {
+    disk: LocalDisk,
+    /// Why the device stands for it.
+    reason: String,
+    /// Whether the device is a model of this very drive.
+    is_known: bool,
+    /// Holds the trace.
+    _folder: TempDir,
+}
+
 impl AdviseAsk {
+    /// If a block device is named in place of a trace: captures its requests, and takes its scheduler and a model of it for
+    /// what the user did not name.
+    fn capture(&mut self, session: &mut dyn Session) -> Result<Option<CapturedDisk>, Error> {
+        let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_file()) else {
+            return Ok(None);
+        };
+        let Some(disk) = LocalDisk::find(trace.name()) else { return Ok(None) };
+        let model = disk.model()?;
+        let folder = tempfile::tempdir()
+            .map_err(|source| Error::output(TraceError::Io { path: disk.path.clone(), source }))?;
+        let output = folder.path().join("captured.parquet");
+        session.capture(&disk.path, self.r#for, &output)?;
+        let is_named = self.device.is_some();
+        self.trace = Some(output.into());
+        self.current = self.current.take().or_else(|| disk.scheduler.clone());
+        self.device.get_or_insert(DeviceInput(model.device));
+        let reason = if is_named { "as asked for".to_string() } else { model.reason };
+        let is_known = is_named || model.is_known;
+        Ok(Some(CapturedDisk { disk, reason, is_known, _folder: folder }))
+    }
+
     fn setup(
         &self,
         input: &crate::input::Input,

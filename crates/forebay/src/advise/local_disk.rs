@@ -1,0 +1,197 @@
+//! A disk of this machine: what Linux says of it in sysfs, and the bundled device that stands for it.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use forebay_core::Device;
+use forebay_core::catalog::POLICIES;
+
+use super::default_flash;
+use crate::devices::{self, OpenDevice};
+use crate::error::Error;
+
+/// A block device as sysfs describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LocalDisk {
+    /// Its file, as the user named it.
+    pub(super) path: PathBuf,
+    /// The scheduler that is set, if Forebay has it.
+    pub(super) scheduler: Option<String>,
+    /// What the drive calls itself.
+    name: Option<String>,
+    /// Whether it rotates; true if sysfs does not say.
+    rotates: bool,
+    /// Its size.
+    bytes: u64,
+    /// Commands that it may have at a time, where that is a setting.
+    queue_depth: Option<u32>,
+}
+
+/// The bundled device that stands for a disk, as device inputs are written, and why it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StandIn {
+    /// The device.
+    pub(super) device: String,
+    /// The reason.
+    pub(super) reason: String,
+    /// Whether it is a model of this very drive.
+    pub(super) is_known: bool,
+}
+
+impl LocalDisk {
+    /// The disk that `path` is, or the one that it is a partition of; none if it is no block device.
+    pub(super) fn find(path: &Path) -> Option<LocalDisk> {
+        let is_block = fs::metadata(path).is_ok_and(|of| of.file_type().is_block_device());
+        let name = fs::canonicalize(path).ok().filter(|_| is_block)?;
+        Some(LocalDisk::read(Path::new("/sys/class/block"), name.file_name()?.to_str()?, path))
+    }
+
+    fn read(class: &Path, name: &str, path: &Path) -> LocalDisk {
+        let own = fs::canonicalize(class.join(name)).unwrap_or_else(|_| class.join(name));
+        let whole = match own.parent() {
+            Some(parent) if own.join("partition").exists() => parent.to_path_buf(),
+            _ => own,
+        };
+        let text = |file: &str| {
+            let text = fs::read_to_string(whole.join(file)).ok()?;
+            Some(text.trim().to_string()).filter(|text| !text.is_empty())
+        };
+        let number = |file: &str| text(file)?.parse::<u64>().ok();
+        // Disks without a choice name their only scheduler without brackets.
+        let set = |text: String| {
+            let marked = text.split_whitespace().find(|word| word.starts_with('['));
+            let word = marked.unwrap_or(&text).trim_matches(['[', ']']);
+            let is_ours = POLICIES.iter().any(|listed| listed.name == word);
+            is_ours.then(|| word.to_string())
+        };
+        LocalDisk {
+            path: path.to_path_buf(),
+            scheduler: text("queue/scheduler").and_then(set),
+            name: text("device/model"),
+            rotates: number("queue/rotational") != Some(0),
+            bytes: number("size").unwrap_or(0).saturating_mul(512),
+            queue_depth: number("device/queue_depth").and_then(|depth| depth.try_into().ok()),
+        }
+    }
+
+    /// The bundled device that stands for it: a model of this drive, or else one of its kind that is as large.
+    pub(super) fn model(&self) -> Result<StandIn, Error> {
+        let called = self.name.as_deref().unwrap_or("of an unknown model");
+        if let Some(device) = self.name.as_deref().and_then(bundled) {
+            let reason = format!("{} is a {called}", self.path.display());
+            return Ok(StandIn { device: self.at_its_depth(device)?, reason, is_known: true });
+        }
+        let reason = |kind: &str| {
+            format!(
+                "{} ({called}) is not among the bundled devices, so {kind} stands for it; docs/measure-a-drive.md shows how to \
+                 measure it",
+                self.path.display()
+            )
+        };
+        if !self.rotates {
+            let device = default_flash()?.name;
+            return Ok(StandIn { device, reason: reason("flash"), is_known: false });
+        }
+        let drives = devices::general()?;
+        let large = drives.iter().find(|drive| drive.model.capacity() >= self.bytes);
+        let Some(drive) = large.or(drives.last()) else {
+            return Err(Error::Unfit("no drives are bundled".to_string()));
+        };
+        let device = self.at_its_depth(drive.name.clone())?;
+        Ok(StandIn { device, reason: reason("a disk as large"), is_known: false })
+    }
+
+    /// The device with the disk's own queue depth, if that is shorter.
+    fn at_its_depth(&self, device: String) -> Result<String, Error> {
+        let open = devices::open(&device)?;
+        let shorter = self.queue_depth.and_then(|depth| OpenDevice::at_queue_depth(&open, depth));
+        Ok(shorter.map_or(device, |open| open.name))
+    }
+}
+
+/// The bundled device whose name is part of what a drive calls itself.
+fn bundled(called: &str) -> Option<String> {
+    let plain = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    };
+    let called = plain(called);
+    let names = devices::bundled_names().filter(|name| called.contains(&plain(name)));
+    names.max_by_key(|name| name.len()).map(str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sysfs of one disk, sdb, and its partition.
+    fn sysfs(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let disk = root.path().join("sdb");
+        for (file, text) in files {
+            let path = disk.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::create_dir_all(disk.join("sdb1")).unwrap();
+        fs::write(disk.join("sdb1/partition"), "1\n").unwrap();
+        std::os::unix::fs::symlink("sdb/sdb1", root.path().join("sdb1")).unwrap();
+        root
+    }
+
+    const DISK: [(&str, &str); 5] = [
+        ("queue/scheduler", "none [bfq] mq-deadline\n"),
+        ("queue/rotational", "1\n"),
+        ("device/model", "ST1000NM0011    \n"),
+        ("device/queue_depth", "4\n"),
+        ("size", "1953525168\n"),
+    ];
+
+    #[test]
+    fn a_drive_of_a_bundled_model_is_found_by_its_partition_too() {
+        let root = sysfs(&DISK);
+        for name in ["sdb", "sdb1"] {
+            let disk = LocalDisk::read(root.path(), name, Path::new("/dev/sdb"));
+            assert_eq!(disk.scheduler.as_deref(), Some("bfq"));
+            let model = disk.model().unwrap();
+            assert_eq!(model.device, "st1000nm0011:queue-depth=4");
+            assert_eq!((&model.reason[..], model.is_known), ("/dev/sdb is a ST1000NM0011", true));
+        }
+    }
+
+    #[test]
+    fn an_unknown_drive_has_a_stand_in_of_its_kind_and_size() {
+        let mut files = DISK;
+        files[2].1 = "NO SUCH DRIVE\n";
+        let root = sysfs(&files);
+        let read = || LocalDisk::read(root.path(), "sdb", Path::new("/dev/sdb"));
+        let model = read().model().unwrap();
+        assert_eq!((&model.device[..], model.is_known), ("st1000nm0011:queue-depth=4", false));
+        assert!(model.reason.contains("(NO SUCH DRIVE) is not among"), "{}", model.reason);
+        fs::write(root.path().join("sdb/queue/rotational"), "0\n").unwrap();
+        assert_eq!(read().model().unwrap().device, default_flash().unwrap().name);
+    }
+
+    #[test]
+    fn a_virtual_disk_says_little() {
+        let root = sysfs(&[("queue/scheduler", "none\n"), ("size", "16\n")]);
+        let disk = LocalDisk::read(root.path(), "sdb", Path::new("/dev/vda"));
+        let said = (disk.scheduler.as_deref(), disk.rotates, disk.bytes);
+        assert_eq!(said, (Some("none"), true, 8192));
+        assert_eq!(disk.model().unwrap().device, "sata250");
+    }
+
+    #[test]
+    fn bundled_names_are_found_in_what_drives_call_themselves() {
+        let all = [
+            ("Samsung SSD 990 PRO 2TB", Some("990-pro")),
+            ("KXG6AZNV512G TOSHIBA", Some("kxg6aznv512g")),
+            ("ST2000DM008-2FR102", Some("st2000dm008")),
+            ("QEMU HARDDISK", None),
+        ];
+        assert_eq!(
+            all.map(|(called, _)| bundled(called)),
+            all.map(|(_, name)| name.map(String::from))
+        );
+    }
+}
