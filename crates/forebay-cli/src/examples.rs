@@ -11,6 +11,7 @@ const EACH: &[Examples] = &[
         "advise",
         &[
             "forebay advise                             # the trace that comes with forebay",
+            "sudo forebay advise /dev/sda --for 5m      # a disk of this machine",
             "forebay advise mine.parquet -o mine.html",
             "forebay advise mine.parquet --device st1000nm0011 --current bfq --prefer reads -o mine.html",
             "forebay advise mine.parquet --device st1000nm0011 --fit-device -o mine.html",

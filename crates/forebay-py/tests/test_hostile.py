@@ -60,7 +60,7 @@ def words(tmp_path_factory):
         "adapt": {"units": [0, 1, 0], "chunks": [1, 2, 1], "rules": ["never"]},
         "adapt_writes": {"kind": "biased", "units": 8},
         "advise": {"trace": trace, "device": "fixed:300"},
-        "array_score": {"device": "fixed:300", "writes": 2, "filled_mib": 1, "outstanding": 1},
+        "array_score": {"device": "ultrastar-36z15", "writes": 2, "filled_mib": 1, "outstanding": 1},
         "cache": {"trace": trace},
         "capture": {"device": trace, "output": out / "x.csv", "for_": "1s"},
         "compare": {"a": trace, "b": trace},
