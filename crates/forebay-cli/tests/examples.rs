@@ -69,7 +69,9 @@ fn meanwhile(folder: &Path, verb: &str) {
 
 /// The commands of a verb as one script; a server goes to the background, is waited for and ended.
 fn script(verb: &str, lines: &[String]) -> String {
-    let lines = lines.iter().map(|line| line.replace("/dev/sd", "dev/sd"));
+    // Capturing takes a disk.
+    let lines = lines.iter().filter(|line| !line.starts_with("sudo forebay advise"));
+    let lines = lines.map(|line| line.replace("/dev/sd", "dev/sd"));
     let each = lines.map(|line| match verb {
         "serve" if line.starts_with("forebay serve") => format!(
             "{line} &\nuntil [ -S disk.sock.figures ]; do sleep 0.05; done\n{}\nkill $!; wait $!",
