@@ -88,10 +88,10 @@ fn block(of: &Block) -> String {
         }
         Block::Terms(terms) => {
             let one = |(term, text): &(String, String)| {
-                format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(term), said(text))
+                format!("<dt>{}</dt><dd>{}</dd>", escape(term), said(text))
             };
             let all: String = terms.iter().map(one).collect();
-            format!("<dl class=\"about\">{all}</dl>")
+            format!("<dl class=\"terms\">{all}</dl>")
         }
         Block::Notes(notes) => paragraphs("cautions", notes),
         Block::Commands(commands) => {
