@@ -167,7 +167,7 @@ def columns():
     seed("csv", "named-unsure", "timestamp,op,block,size\n1,R,0,512\n")
     seed("open", "csv-named", named)
     dsa = "{0} 0 303567 7 0\n{1} 1 55590 6 1\n\n{1}\t1  9 0 1\r\n"
-    texts = {  # In the order of PRESETS, whose index is the first byte.
+    texts = {
         "msr": header + msr,
         "spc": spc,
         "systor17": "Timestamp,Response,IOType,LUN,Offset,Size\n"
@@ -184,8 +184,8 @@ def columns():
         "heimdall": dsa.format("0.000", "22.810"),
         "arc": "230027 8 0 0\n1842745 64 0 1\n5 0 0 2\n",
     }
-    for number, (name, text) in enumerate(texts.items()):
-        seed("presets", name, bytes([number]) + text.encode())
+    for name, text in texts.items():
+        seed("presets", name, f"{name}\n{text}")
     spec = "end:ms,latency:us,thread,process,name,op,offset:kib,len,flags,volume,volume:number"
     row = "5.5; 500 ;7;6;java;write;2;4096;SM;sda;1\n"
     seed("columns", "all", f"{spec}\nwhen;took;tid;pid;comm;rw;at;n;f;disk;part\n{row}"

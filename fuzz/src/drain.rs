@@ -5,7 +5,7 @@ use std::io::{Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use forebay_core::{Nanos, Op};
-use forebay_trace::formats::{FORMATS, Input};
+use forebay_trace::formats::{Format, Input};
 use forebay_trace::unpack::Packing;
 use forebay_trace::{Notes, Reader, TraceError};
 use tempfile::NamedTempFile;
@@ -24,9 +24,9 @@ pub(crate) fn read_at(
     path: PathBuf,
     bytes: &[u8],
 ) -> Result<Box<dyn Reader>, TraceError> {
-    let listed = FORMATS.iter().find(|listed| listed.name == format).expect("a listed format");
+    let listed = Format::named(format).expect("a listed format");
     let content = Box::new(Cursor::new(bytes.to_vec()));
-    (listed.open)(Input::new(path, Packing::Plain, content))
+    listed.open(Input::new(path, Packing::Plain, content))
 }
 
 /// What a whole trace came to.

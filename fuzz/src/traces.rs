@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_trace::formats::blktrace::Blktrace;
 use forebay_trace::formats::disksim_valid::Rows;
-use forebay_trace::formats::presets::PRESETS;
+use forebay_trace::formats::{FORMATS, Format};
 use forebay_trace::open::{COLUMNS, open};
 use forebay_trace::{Columns, Reader};
 
@@ -32,13 +32,17 @@ pub(crate) fn every_row(format: &str, data: &[u8]) {
     }
 }
 
-/// Every preset; the first byte says which.
+/// Every text format that is a declaration of columns. The first line names it; any other line picks one by its length.
 pub(crate) fn presets(data: &[u8]) {
-    let Some((which, text)) = data.split_first() else { return };
-    let preset = &PRESETS[usize::from(*which) % PRESETS.len()];
-    if let Some(kept) = kept(preset.name, text) {
+    let Some(end) = data.iter().position(|&byte| byte == b'\n') else { return };
+    let (line, text) = (&data[..end], &data[end + 1..]);
+    let declared: Vec<&Format> =
+        FORMATS.iter().filter(|format| format.preset().is_some()).collect();
+    let named = declared.iter().find(|format| format.name.as_bytes() == line);
+    let name = named.unwrap_or(&declared[line.len() % declared.len()]).name;
+    if let Some(kept) = kept(name, text) {
         let lines = lines(text);
-        assert!(kept == lines || kept + 1 == lines, "{}: {kept} of {lines} lines", preset.name);
+        assert!(kept == lines || kept + 1 == lines, "{name}: {kept} of {lines} lines");
     }
 }
 

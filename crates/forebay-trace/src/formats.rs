@@ -21,6 +21,7 @@ pub mod vscsi;
 use std::io::BufRead;
 use std::path::PathBuf;
 
+use self::presets::Preset;
 use crate::error::TraceError;
 use crate::trace::Reader;
 use crate::unpack::{Consumed, Packing};
@@ -52,179 +53,311 @@ pub struct Format {
     pub name: &'static str,
     /// What it is, in a few words.
     pub about: &'static str,
-    /// Whether unpacked content that begins so looks like it.
-    pub sniff: fn(&[u8]) -> bool,
+    reads: Reads,
+}
+
+/// How a format is read.
+enum Reads {
+    /// By code of its own.
+    Code { sniff: Sniff, open: Open },
+    /// By a declaration of the columns of its rows.
+    Columns(Preset),
+}
+
+/// Whether unpacked content that begins so looks like a format.
+type Sniff = fn(&[u8]) -> bool;
+/// Reads a format.
+type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
+
+impl Format {
+    const fn of_code(name: &'static str, about: &'static str, sniff: Sniff, open: Open) -> Format {
+        Format { name, about, reads: Reads::Code { sniff, open } }
+    }
+
+    const fn of_columns(name: &'static str, about: &'static str, preset: Preset) -> Format {
+        Format { name, about, reads: Reads::Columns(preset) }
+    }
+
+    /// The format of that name.
+    pub fn named(name: &str) -> Option<&'static Format> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Whether unpacked content that begins with `head` looks like it.
+    pub fn sniff(&self, head: &[u8]) -> bool {
+        match &self.reads {
+            Reads::Code { sniff, .. } => sniff(head),
+            Reads::Columns(preset) => preset.sniff(head),
+        }
+    }
+
     /// Reads it.
-    pub open: fn(Input) -> Result<Box<dyn Reader>, TraceError>,
+    ///
+    /// # Errors
+    /// Content that is not of this format.
+    pub fn open(&self, input: Input) -> Result<Box<dyn Reader>, TraceError> {
+        match &self.reads {
+            Reads::Code { open, .. } => open(input),
+            Reads::Columns(preset) => preset.open(self.name, input),
+        }
+    }
+
+    /// The declaration of its columns, if it is a text that is read by one.
+    pub fn preset(&self) -> Option<&Preset> {
+        match &self.reads {
+            Reads::Columns(preset) => Some(preset),
+            Reads::Code { .. } => None,
+        }
+    }
 }
 
 /// Every format, in the order they are tried: those with a signature first.
 pub static FORMATS: &[Format] = &[
-    Format {
-        name: "parquet",
-        about: "canonical Parquet",
-        sniff: parquet::sniff,
-        open: parquet::open,
-    },
-    Format {
-        name: "hadoop-parquet",
-        about: "captures of blktrace's Q events in Parquet (time_ns, pid, lba, sectors, ...)",
-        sniff: parquet::sniff,
-        open: parquet::open_hadoop,
-    },
-    Format {
-        name: "blktrace",
-        about: "blktrace binary: base name, folder, tar, or one file of the set",
-        sniff: |head| blktrace::sniff(head) || is_tar(head),
-        open: |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
-    },
-    Format {
-        name: "hp-srt",
-        about: "HP Labs SRT 1.3, binary with a text header",
-        sniff: hp_srt::sniff,
-        open: hp_srt::open,
-    },
-    Format {
-        name: "fio",
-        about: "fio's I/O logs, versions 2 and 3",
-        sniff: fio::sniff,
-        open: fio::open,
-    },
-    Format {
-        name: "csv",
-        about: "CSV known by its header: canonical, or one that names columns and units (time_us,op,offset,size)",
-        sniff: csv::sniff,
-        open: csv::open,
-    },
-    Format {
-        name: "blkparse",
-        about: "the text that blkparse prints by default",
-        sniff: blkparse::sniff,
-        open: |input| {
+    Format::of_code("parquet", "canonical Parquet", parquet::sniff, parquet::open),
+    Format::of_code(
+        "hadoop-parquet",
+        "captures of blktrace's Q events in Parquet (time_ns, pid, lba, sectors, ...)",
+        parquet::sniff,
+        parquet::open_hadoop,
+    ),
+    Format::of_code(
+        "blktrace",
+        "blktrace binary: base name, folder, tar, or one file of the set",
+        |head| blktrace::sniff(head) || is_tar(head),
+        |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
+    ),
+    Format::of_code(
+        "hp-srt",
+        "HP Labs SRT 1.3, binary with a text header",
+        hp_srt::sniff,
+        hp_srt::open,
+    ),
+    Format::of_code("fio", "fio's I/O logs, versions 2 and 3", fio::sniff, fio::open),
+    Format::of_code(
+        "csv",
+        "CSV known by its header: canonical, or one that names columns and units (time_us,op,offset,size)",
+        csv::sniff,
+        csv::open,
+    ),
+    Format::of_code(
+        "blkparse",
+        "the text that blkparse prints by default",
+        blkparse::sniff,
+        |input| {
             let Input { path, content, split_runs, .. } = input;
             Ok(Box::new(blkparse::Blkparse::splitting_runs(&path, content, split_runs)?))
         },
-    },
-    Format {
-        name: "snoop",
-        about: "what bcc's biosnoop or perf-tools' iosnoop prints, with its header line",
-        sniff: snoop::sniff,
-        open: snoop::open,
-    },
-    Format {
-        name: "ftlsim",
-        about: "blkparse events as WiscSee rewrites them (pid action operation offset size ...)",
-        sniff: blkparse::ftlsim::sniff,
-        open: blkparse::ftlsim::open,
-    },
-    Format {
-        name: "disksim-valid",
-        about: "DiskSim's validation format (R/W buffer-action block size response gap)",
-        sniff: disksim_valid::sniff,
-        open: disksim_valid::open,
-    },
-    Format {
-        name: "fio-latency",
-        about: "fio's latency logs, recorded with log_offset=1",
-        sniff: fio_latency::sniff,
-        open: fio_latency::open,
-    },
-    Format {
-        name: "msr",
-        about: "MSR Cambridge CSV (Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)",
-        sniff: |head| presets::sniff("msr", head),
-        open: |input| presets::open("msr", input),
-    },
-    Format {
-        name: "spc",
-        about: "SPC (ASU,LBA,Size,Opcode,Timestamp)",
-        sniff: |head| presets::sniff("spc", head),
-        open: |input| presets::open("spc", input),
-    },
-    Format {
-        name: "systor17",
-        about: "SYSTOR '17 CSV (Timestamp,Response,IOType,LUN,Offset,Size)",
-        sniff: |head| presets::sniff("systor17", head),
-        open: |input| presets::open("systor17", input),
-    },
-    Format {
-        name: "tencent-cbs",
-        about: "Tencent cloud block storage CSV (Timestamp,Offset,Size,IOType,VolumeID)",
-        sniff: |head| presets::sniff("tencent-cbs", head),
-        open: |input| presets::open("tencent-cbs", input),
-    },
-    Format {
-        name: "alibaba",
-        about: "Alibaba block traces CSV (device_id,opcode,offset,length,timestamp)",
-        sniff: |head| presets::sniff("alibaba", head),
-        open: |input| presets::open("alibaba", input),
-    },
-    Format {
-        name: "cloudphysics",
-        about: "CloudPhysics CSV (version,time,op,size,lbn), known by its header",
-        sniff: |head| presets::sniff("cloudphysics", head),
-        open: |input| presets::open("cloudphysics", input),
-    },
-    Format {
-        name: "thesios",
-        about: "Thesios CSV of Google storage servers (17 columns)",
-        sniff: |head| presets::sniff("thesios", head),
-        open: |input| presets::open("thesios", input),
-    },
-    Format {
-        name: "disksim-ascii",
-        about: "DiskSim ASCII (time device blkno size flags), times in ms with decimals",
-        sniff: |head| presets::sniff("disksim-ascii", head),
-        open: |input| presets::open("disksim-ascii", input),
-    },
-    Format {
-        name: "mqsim",
-        about: "MQSim: DiskSim's columns, times in whole ns",
-        sniff: |head| presets::sniff("mqsim", head),
-        open: |input| presets::open("mqsim", input),
-    },
-    Format {
-        name: "ssdsim",
-        about: "SSDsim: DiskSim's columns, times in ns",
-        sniff: |head| presets::sniff("ssdsim", head),
-        open: |input| presets::open("ssdsim", input),
-    },
-    Format {
-        name: "ssdsim-us",
-        about: "DiskSim's columns, times in us",
-        sniff: |head| presets::sniff("ssdsim-us", head),
-        open: |input| presets::open("ssdsim-us", input),
-    },
-    Format {
-        name: "heimdall",
-        about: "DiskSim's columns, times in ms, bytes in place of sectors",
-        sniff: |head| presets::sniff("heimdall", head),
-        open: |input| presets::open("heimdall", input),
-    },
-    Format {
-        name: "arc",
-        about: "ARC lists (block count ignored request): no times, no operations",
-        sniff: |head| presets::sniff("arc", head),
-        open: |input| presets::open("arc", input),
-    },
-    Format {
-        name: "vscsi",
-        about: "VMware vSCSI binary as of CloudPhysics, versions 1 and 2",
-        sniff: vscsi::sniff,
-        open: vscsi::open,
-    },
-    Format {
-        name: "oracle-general",
-        about: "libCacheSim's oracleGeneral, binary: time, object, size, next use",
-        sniff: objects::oracle::sniff,
-        open: objects::oracle::open,
-    },
-    Format {
-        name: "object-csv",
-        about: "CSV of an object cache as libCacheSim reads it, known by its header (time,obj_id,obj_size)",
-        sniff: objects::table::sniff,
-        open: objects::table::open,
-    },
+    ),
+    Format::of_code(
+        "snoop",
+        "what bcc's biosnoop or perf-tools' iosnoop prints, with its header line",
+        snoop::sniff,
+        snoop::open,
+    ),
+    Format::of_code(
+        "ftlsim",
+        "blkparse events as WiscSee rewrites them (pid action operation offset size ...)",
+        blkparse::ftlsim::sniff,
+        blkparse::ftlsim::open,
+    ),
+    Format::of_code(
+        "disksim-valid",
+        "DiskSim's validation format (R/W buffer-action block size response gap)",
+        disksim_valid::sniff,
+        disksim_valid::open,
+    ),
+    Format::of_code(
+        "fio-latency",
+        "fio's latency logs, recorded with log_offset=1",
+        fio_latency::sniff,
+        fio_latency::open,
+    ),
+    // MSR Cambridge. Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC.
+    Format::of_columns(
+        "msr",
+        "MSR Cambridge CSV (Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)",
+        Preset {
+            columns: "at:filetime,volume,volume:number,op:Read/Write,offset,len,latency:ticks,sep=comma",
+            titles: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
+            looks: presets::Looks::OrLonger,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // SPC trace file specification 1.0.1. LBA from the start of its ASU; seconds from the start of
+    // the trace; further fields are allowed.
+    Format::of_columns(
+        "spc",
+        "SPC (ASU,LBA,Size,Opcode,Timestamp)",
+        Preset {
+            columns: "volume:number,offset:sectors,len,op:R/W,at:s,sep=comma",
+            titles: "ASU,LBA,Size,Opcode,Timestamp",
+            looks: presets::Looks::OrLonger,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // SYSTOR '17 (Lee et al., enterprise VDI). Unix seconds of the issue; Response may be empty.
+    Format::of_columns(
+        "systor17",
+        "SYSTOR '17 CSV (Timestamp,Response,IOType,LUN,Offset,Size)",
+        Preset {
+            columns: "at:s,latency:s,op:R/W,volume,offset,len,sep=comma",
+            titles: "Timestamp,Response,IOType,LUN,Offset,Size",
+            looks: presets::Looks::Exact,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // Tencent cloud block storage (Zhang et al., ATC '20). Whole Unix seconds.
+    Format::of_columns(
+        "tencent-cbs",
+        "Tencent cloud block storage CSV (Timestamp,Offset,Size,IOType,VolumeID)",
+        Preset {
+            columns: "at:s,offset:sectors,len:sectors,op:0/1,volume,sep=comma",
+            titles: "Timestamp,Offset,Size,IOType,VolumeID",
+            looks: presets::Looks::Exact,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // Alibaba block traces (Li et al., IISWC '20). Unix microseconds.
+    Format::of_columns(
+        "alibaba",
+        "Alibaba block traces CSV (device_id,opcode,offset,length,timestamp)",
+        Preset {
+            columns: "volume,op:R/W,offset,len,at:us,sep=comma",
+            titles: "device_id,opcode,offset,length,timestamp",
+            looks: presets::Looks::Exact,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // CloudPhysics vSCSI traces as text. Whole seconds of an arbitrary epoch.
+    Format::of_columns(
+        "cloudphysics",
+        "CloudPhysics CSV (version,time,op,size,lbn), known by its header",
+        Preset {
+            columns: "_,at:s,op:scsi,len,offset:sectors,sep=comma",
+            titles: "version,time,op,size,lbn",
+            looks: presets::Looks::Titled,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets count within a
+    // file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
+    // seconds, latency disk_time; simulated times are not read. Names are applications.
+    Format::of_columns(
+        "thesios",
+        "Thesios CSV of Google storage servers (17 columns)",
+        Preset {
+            columns: "volume,offset,name,_,_,_,op:READ/WRITE,_,_,_,_,len,_,at:s,latency:s,_,_,sep=comma",
+            titles: "filename,file_offset,application,c_time,io_zone,redundancy_type,op_type,\
+                 service_class,from_flash_cache,cache_hit,request_io_size_bytes,\
+                 disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,\
+                 simulated_disk_start_time,simulated_latency",
+            looks: presets::Looks::Exact,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for reads.
+    Format::of_columns(
+        "disksim-ascii",
+        "DiskSim ASCII (time device blkno size flags), times in ms with decimals",
+        Preset {
+            columns: "at:ms,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
+            titles: presets::DISKSIM_TITLES,
+            looks: presets::Looks::DecimalFirst,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // MQSim: the same in ns.
+    Format::of_columns(
+        "mqsim",
+        "MQSim: DiskSim's columns, times in whole ns",
+        Preset {
+            columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
+            titles: presets::DISKSIM_TITLES,
+            looks: presets::Looks::Whole,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // SSDsim (HUST): the same in ns.
+    Format::of_columns(
+        "ssdsim",
+        "SSDsim: DiskSim's columns, times in ns",
+        Preset {
+            columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
+            titles: presets::DISKSIM_TITLES,
+            looks: presets::Looks::Named,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // Traces converted for SSDsim in us.
+    Format::of_columns(
+        "ssdsim-us",
+        "DiskSim's columns, times in us",
+        Preset {
+            columns: "at:us,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
+            titles: presets::DISKSIM_TITLES,
+            looks: presets::Looks::Named,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // Windows cut for Heimdall (EuroSys '25): ms, but bytes in place of sectors.
+    Format::of_columns(
+        "heimdall",
+        "DiskSim's columns, times in ms, bytes in place of sectors",
+        Preset {
+            columns: "at:ms,volume,offset,len,op:disksim,sep=blank",
+            titles: presets::DISKSIM_TITLES,
+            looks: presets::Looks::Named,
+            block_bytes: None,
+            warnings: &[],
+        },
+    ),
+    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number, in
+    // blocks of 512 bytes. They have neither times nor operations.
+    Format::of_columns(
+        "arc",
+        "ARC lists (block count ignored request): no times, no operations",
+        Preset {
+            columns: "offset:sectors,len:sectors,_,_,every=1ms,op=read,sep=blank",
+            titles: "block,count,ignored,request",
+            looks: presets::Looks::Whole,
+            block_bytes: Some(512),
+            warnings: &[
+                "the format has no times: requests are taken to come 1 ms apart; the columns \
+             offset:sectors,len:sectors,_,_,every=TIME,op=read space them otherwise",
+                "the format has no operations: every request is taken for a read",
+                "the format does not say how large its blocks are: 512 bytes each, to have addresses",
+            ],
+        },
+    ),
+    Format::of_code(
+        "vscsi",
+        "VMware vSCSI binary as of CloudPhysics, versions 1 and 2",
+        vscsi::sniff,
+        vscsi::open,
+    ),
+    Format::of_code(
+        "oracle-general",
+        "libCacheSim's oracleGeneral, binary: time, object, size, next use",
+        objects::oracle::sniff,
+        objects::oracle::open,
+    ),
+    Format::of_code(
+        "object-csv",
+        "CSV of an object cache as libCacheSim reads it, known by its header (time,obj_id,obj_size)",
+        objects::table::sniff,
+        objects::table::open,
+    ),
 ];
 
 /// Whether content is a tar, which only blktrace sets come in.
@@ -239,20 +372,24 @@ pub(crate) mod tests {
     use forebay_ask::{Spelling, spelled};
     use std::io::Cursor;
 
-    type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
-
     /// A text to be read.
     pub(crate) fn input(text: &[u8]) -> Input {
         Input::new("trace".into(), Packing::Plain, Box::new(Cursor::new(text.to_vec())))
     }
 
     /// Reads a whole text.
-    pub(crate) fn read(open: Open, text: &[u8]) -> (Vec<Record>, Dictionary, Notes) {
+    pub(crate) fn read(
+        open: impl FnOnce(Input) -> Result<Box<dyn Reader>, TraceError>,
+        text: &[u8],
+    ) -> (Vec<Record>, Dictionary, Notes) {
         drain(open(input(text)).unwrap()).unwrap()
     }
 
     /// The message that reading a text ends with.
-    pub(crate) fn message(open: Open, text: &[u8]) -> String {
+    pub(crate) fn message(
+        open: impl FnOnce(Input) -> Result<Box<dyn Reader>, TraceError>,
+        text: &[u8],
+    ) -> String {
         let error = open(input(text)).and_then(drain).unwrap_err();
         spelled(&error.to_string(), Spelling::Command)
     }

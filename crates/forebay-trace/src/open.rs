@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
-use crate::formats::presets::{open_columns, preset};
+use crate::formats::presets::open_columns;
 use crate::formats::{FORMATS, Format, Input, csv};
 use crate::lines::BYTE_ORDER_MARK;
 use crate::partition;
@@ -69,12 +69,12 @@ pub fn open_counting(
         Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
         // Who names Parquet knows its units, or could not say so otherwise.
         Some(From::Format(format)) if format.name == "parquet" => {
-            ((format.open)(input)?, Doubt::of(format.name))
+            (format.open(input)?, Doubt::of(format.name))
         }
-        Some(From::Format(format)) => ((format.open)(input)?, doubt(format, &head, path)),
+        Some(From::Format(format)) => (format.open(input)?, doubt(format, &head, path)),
         None => {
             let format = recognise(path, &head)?;
-            ((format.open)(input)?, doubt(format, &head, path))
+            (format.open(input)?, doubt(format, &head, path))
         }
     };
     Ok(Box::new(Checked::new(reader, path, doubt)))
@@ -156,7 +156,7 @@ pub(crate) fn unknown(path: &Path, name: &str) -> TraceError {
 
 /// The format called `name`.
 fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
-    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| unknown(path, name))
+    Format::named(name).ok_or_else(|| unknown(path, name))
 }
 
 fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
@@ -178,12 +178,12 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
             )
         },
     };
-    let found = FORMATS.iter().find(|format| (format.sniff)(head));
+    let found = FORMATS.iter().find(|format| format.sniff(head));
     match (csv::header::of(head), found) {
         (Some(Err(unsure)), None) => Err(unsure.at(path)),
         // Whose rows look like those of a preset, under another header: its units are not known to be the preset's.
         (Some(Err(unsure)), Some(format))
-            if preset(format.name).is_some_and(|preset| !preset.is_titled(first_line(head))) =>
+            if format.preset().is_some_and(|preset| !preset.is_titled(first_line(head))) =>
         {
             Err(unsure.or_preset(format.name).at(path))
         }
@@ -207,7 +207,7 @@ pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(|path| path.is_file()).collect();
     files.sort();
     files.truncate(LOOKED_AT_MAX);
-    let sniffs = |head: &[u8]| FORMATS.iter().any(|format| (format.sniff)(head));
+    let sniffs = |head: &[u8]| FORMATS.iter().any(|format| format.sniff(head));
     files.retain(|path| unpack(path).is_ok_and(|unpacked| sniffs(&unpacked.head)));
     files
 }

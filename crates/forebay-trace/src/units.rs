@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::TimeUnit;
 use crate::error::{Place, TraceError};
-use crate::formats::presets::preset;
+use crate::formats::Format;
 use crate::gaps::Gaps;
 use crate::order::WINDOW;
 use crate::trace::{Dictionary, Notes, Reader, Record};
@@ -88,7 +88,8 @@ impl Doubt {
     /// Of a format, found by looking or named: a preset may have the wrong unit, other formats state
     /// theirs.
     pub(crate) fn of(format: &str) -> Doubt {
-        let columns = preset(format).and_then(|preset| preset.columns.parse::<Columns>().ok());
+        let columns = Format::named(format).and_then(Format::preset);
+        let columns = columns.and_then(|preset| preset.columns.parse::<Columns>().ok());
         let refused = if columns.is_some() { Refused::Doubtful } else { Refused::None };
         Doubt { refused, columns, names: None }
     }

@@ -46,7 +46,7 @@ fn holds(path: &Path, seed: &str, from: Option<&str>) {
 fn every_seed_of_a_format_is_accepted_by_it() {
     let mut found = 0;
     for format in FORMATS {
-        // Parquet's folder has both of its forms; presets' first byte says which; sets are parted.
+        // Parquet's folder has both of its forms; presets' first line names the format; sets are parted.
         let folder =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(format.name);
         if format.name == "blktrace" || !folder.exists() {
@@ -81,8 +81,15 @@ fn seeds_with_a_choice_before_them_are_accepted() {
         }
     }
     for path in seeds("presets") {
-        fs::write(&trace, &fs::read(&path).unwrap()[1..]).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
+        let (named, rows) = fs::read(&path)
+            .map(|bytes| {
+                let end = bytes.iter().position(|&byte| byte == b'\n').unwrap();
+                (bytes[..end].to_vec(), bytes[end + 1..].to_vec())
+            })
+            .unwrap();
+        assert_eq!(named, name.as_bytes());
+        fs::write(&trace, rows).unwrap();
         holds(&trace, name, Some(name));
     }
     for path in seeds("columns") {

@@ -1,6 +1,6 @@
-//! Text formats that are a declaration of [`Columns`]: one entry each in [`PRESETS`].
+//! Text formats that are a declaration of [`Columns`]: one entry each in [`crate::formats::FORMATS`].
 //!
-//! Each entry states columns, units and epoch; arrivals are made relative to the first request. Rows
+//! Each declaration states columns, units and epoch; arrivals are made relative to the first request. Rows
 //! of zero length are skipped and counted. Columns behind the declared ones are not read.
 //!
 //! DiskSim's default ASCII format (`time device blkno size flags`) has no unit of its own: the same
@@ -21,24 +21,21 @@ use forebay_ask::named;
 
 /// A format that is a declaration of columns.
 pub struct Preset {
-    /// Its name in [`crate::formats::FORMATS`].
-    pub name: &'static str,
     /// Its columns, as `--columns` takes them.
     pub columns: &'static str,
     /// What the format calls its columns.
-    titles: &'static str,
+    pub(super) titles: &'static str,
     /// Whether a line of other text looks like one of its rows, beyond being readable.
-    looks: Looks,
+    pub(super) looks: Looks,
+    /// The size of its blocks, if it counts in blocks.
+    pub(super) block_bytes: Option<u32>,
     /// What a user should know about every trace of the format.
-    warnings: &'static [&'static str],
+    pub(super) warnings: &'static [&'static str],
 }
-
-/// Lists of the ARC paper.
-const ARC: &str = "arc";
 
 /// What tells the rows of a format from others that read as well.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Looks {
+pub(super) enum Looks {
     /// The declared columns and perhaps more.
     OrLonger,
     /// The declared columns, no more.
@@ -53,197 +50,8 @@ enum Looks {
     Named,
 }
 
-const DISKSIM_TITLES: &str = "time,device,blkno,size,flags";
-
-/// Every preset.
-pub static PRESETS: &[Preset] = &[
-    // MSR Cambridge. Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC.
-    Preset {
-        name: "msr",
-        columns: "at:filetime,volume,volume:number,op:Read/Write,offset,len,latency:ticks,sep=comma",
-        titles: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
-        looks: Looks::OrLonger,
-        warnings: &[],
-    },
-    // SPC trace file specification 1.0.1. LBA from the start of its ASU; seconds from the start of
-    // the trace; further fields are allowed.
-    Preset {
-        name: "spc",
-        columns: "volume:number,offset:sectors,len,op:R/W,at:s,sep=comma",
-        titles: "ASU,LBA,Size,Opcode,Timestamp",
-        looks: Looks::OrLonger,
-        warnings: &[],
-    },
-    // SYSTOR '17 (Lee et al., enterprise VDI). Unix seconds of the issue; Response may be empty.
-    Preset {
-        name: "systor17",
-        columns: "at:s,latency:s,op:R/W,volume,offset,len,sep=comma",
-        titles: "Timestamp,Response,IOType,LUN,Offset,Size",
-        looks: Looks::Exact,
-        warnings: &[],
-    },
-    // Tencent cloud block storage (Zhang et al., ATC '20). Whole Unix seconds.
-    Preset {
-        name: "tencent-cbs",
-        columns: "at:s,offset:sectors,len:sectors,op:0/1,volume,sep=comma",
-        titles: "Timestamp,Offset,Size,IOType,VolumeID",
-        looks: Looks::Exact,
-        warnings: &[],
-    },
-    // Alibaba block traces (Li et al., IISWC '20). Unix microseconds.
-    Preset {
-        name: "alibaba",
-        columns: "volume,op:R/W,offset,len,at:us,sep=comma",
-        titles: "device_id,opcode,offset,length,timestamp",
-        looks: Looks::Exact,
-        warnings: &[],
-    },
-    // CloudPhysics vSCSI traces as text. Whole seconds of an arbitrary epoch.
-    Preset {
-        name: "cloudphysics",
-        columns: "_,at:s,op:scsi,len,offset:sectors,sep=comma",
-        titles: "version,time,op,size,lbn",
-        looks: Looks::Titled,
-        warnings: &[],
-    },
-    // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets count within a
-    // file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
-    // seconds, latency disk_time; simulated times are not read. Names are applications.
-    Preset {
-        name: "thesios",
-        columns: "volume,offset,name,_,_,_,op:READ/WRITE,_,_,_,_,len,_,at:s,latency:s,_,_,sep=comma",
-        titles: "filename,file_offset,application,c_time,io_zone,redundancy_type,op_type,\
-                 service_class,from_flash_cache,cache_hit,request_io_size_bytes,\
-                 disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,\
-                 simulated_disk_start_time,simulated_latency",
-        looks: Looks::Exact,
-        warnings: &[],
-    },
-    // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for reads.
-    Preset {
-        name: "disksim-ascii",
-        columns: "at:ms,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
-        titles: DISKSIM_TITLES,
-        looks: Looks::DecimalFirst,
-        warnings: &[],
-    },
-    // MQSim: the same in ns.
-    Preset {
-        name: "mqsim",
-        columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
-        titles: DISKSIM_TITLES,
-        looks: Looks::Whole,
-        warnings: &[],
-    },
-    // SSDsim (HUST): the same in ns.
-    Preset {
-        name: "ssdsim",
-        columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
-        titles: DISKSIM_TITLES,
-        looks: Looks::Named,
-        warnings: &[],
-    },
-    // Traces converted for SSDsim in us.
-    Preset {
-        name: "ssdsim-us",
-        columns: "at:us,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
-        titles: DISKSIM_TITLES,
-        looks: Looks::Named,
-        warnings: &[],
-    },
-    // Windows cut for Heimdall (EuroSys '25): ms, but bytes in place of sectors.
-    Preset {
-        name: "heimdall",
-        columns: "at:ms,volume,offset,len,op:disksim,sep=blank",
-        titles: DISKSIM_TITLES,
-        looks: Looks::Named,
-        warnings: &[],
-    },
-    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number, in
-    // blocks of 512 bytes. They have neither times nor operations.
-    Preset {
-        name: ARC,
-        columns: "offset:sectors,len:sectors,_,_,every=1ms,op=read,sep=blank",
-        titles: "block,count,ignored,request",
-        looks: Looks::Whole,
-        warnings: &[
-            "the format has no times: requests are taken to come 1 ms apart; the columns \
-             offset:sectors,len:sectors,_,_,every=TIME,op=read space them otherwise",
-            "the format has no operations: every request is taken for a read",
-            "the format does not say how large its blocks are: 512 bytes each, to have addresses",
-        ],
-    },
-];
-
-/// The preset of a name.
-pub(crate) fn preset(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.name == name)
-}
-
-/// Whether `head` looks like rows of the preset called `name`: one of its first lines does. A damaged
-/// first line shall be reported by the format, so it does not decide.
-pub(crate) fn sniff(name: &str, head: &[u8]) -> bool {
-    let Some(preset) = preset(name) else { return false };
-    let Some(columns) = preset.declared() else { return false };
-    if preset.looks == Looks::Named {
-        return false;
-    }
-    let mut plan = Plan::new(&columns);
-    let mut dictionary = plan.dictionary();
-    let separator = columns.separator.unwrap_or(Separator::Blanks);
-    let lines = head.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    for (number, line) in lines.take(4).enumerate() {
-        let text = [line, b"\n"].concat();
-        let mut cursor = Cursor::new(&text, separator);
-        let begun = cursor;
-        if preset.looks == Looks::Titled {
-            return number == 0 && plan.is_titled(&begun) && plan.fits(&begun);
-        }
-        let reads = plan.row(&mut cursor, &mut dictionary).is_ok();
-        let first = line.trim_ascii_start().split(|&b| b <= b' ').next().unwrap_or_default();
-        let looks = match preset.looks {
-            Looks::OrLonger => true,
-            Looks::DecimalFirst => plan.fits(&begun) && first.contains(&b'.'),
-            Looks::Whole => {
-                plan.fits(&begun)
-                    && line.iter().all(|&b| b.is_ascii_digit() || b.is_ascii_whitespace())
-            }
-            Looks::Exact | Looks::Titled | Looks::Named => plan.fits(&begun),
-        };
-        if reads && looks {
-            return true;
-        }
-    }
-    false
-}
-
-/// Opens what the preset called `name` describes.
-pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let found = preset(name).and_then(|preset| Some((preset, preset.declared()?)));
-    let Some((preset, columns)) = found else {
-        return Err(crate::open::unknown(&input.path, name));
-    };
-    let hint = format!(
-        "format {} has the columns {}; if this is another format, name it with {} or {}",
-        preset.name,
-        preset.titles,
-        named("from"),
-        named("columns")
-    );
-    let mut reader =
-        ColumnReader::new(&input.path, input.content, &columns, Header::Preset, preset.name, hint);
-    if columns.every_ns.is_some() {
-        reader = reader.timeless();
-    }
-    if name == ARC {
-        reader = reader.in_blocks(512);
-    }
-    for warning in preset.warnings {
-        reader = reader.warn(*warning);
-    }
-    let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
-}
+/// The columns of DiskSim and of what took them over.
+pub(super) const DISKSIM_TITLES: &str = "time,device,blkno,size,flags";
 
 /// Opens a text whose columns the user declares.
 pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Reader>, TraceError> {
@@ -255,6 +63,73 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
 }
 
 impl Preset {
+    /// Whether `head` looks like rows of this format: one of its first lines does. A damaged
+    /// first line shall be reported by the format, so it does not decide.
+    pub(super) fn sniff(&self, head: &[u8]) -> bool {
+        let Some(columns) = self.declared() else { return false };
+        if self.looks == Looks::Named {
+            return false;
+        }
+        let mut plan = Plan::new(&columns);
+        let mut dictionary = plan.dictionary();
+        let separator = columns.separator.unwrap_or(Separator::Blanks);
+        let lines = head.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        for (number, line) in lines.take(4).enumerate() {
+            let text = [line, b"\n"].concat();
+            let mut cursor = Cursor::new(&text, separator);
+            let begun = cursor;
+            if self.looks == Looks::Titled {
+                return number == 0 && plan.is_titled(&begun) && plan.fits(&begun);
+            }
+            let reads = plan.row(&mut cursor, &mut dictionary).is_ok();
+            let first = line.trim_ascii_start().split(|&b| b <= b' ').next().unwrap_or_default();
+            let looks = match self.looks {
+                Looks::OrLonger => true,
+                Looks::DecimalFirst => plan.fits(&begun) && first.contains(&b'.'),
+                Looks::Whole => {
+                    plan.fits(&begun)
+                        && line.iter().all(|&b| b.is_ascii_digit() || b.is_ascii_whitespace())
+                }
+                Looks::Exact | Looks::Titled | Looks::Named => plan.fits(&begun),
+            };
+            if reads && looks {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Opens a trace of this format, which is called `name`.
+    pub(super) fn open(
+        &self,
+        name: &'static str,
+        input: Input,
+    ) -> Result<Box<dyn Reader>, TraceError> {
+        let Some(columns) = self.declared() else {
+            return Err(crate::open::unknown(&input.path, name));
+        };
+        let hint = format!(
+            "format {} has the columns {}; if this is another format, name it with {} or {}",
+            name,
+            self.titles,
+            named("from"),
+            named("columns")
+        );
+        let mut reader =
+            ColumnReader::new(&input.path, input.content, &columns, Header::Preset, name, hint);
+        if columns.every_ns.is_some() {
+            reader = reader.timeless();
+        }
+        if let Some(bytes) = self.block_bytes {
+            reader = reader.in_blocks(bytes);
+        }
+        for warning in self.warnings {
+            reader = reader.warn(*warning);
+        }
+        let splits = input.split_runs;
+        Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
+    }
+
     /// Whether a line is the header of its own names.
     pub(crate) fn is_titled(&self, line: &[u8]) -> bool {
         let Ok(line) = std::str::from_utf8(line) else { return false };

@@ -2,15 +2,15 @@ use forebay_ask::{Spelling, spelled};
 
 use super::*;
 use crate::formats::tests::{drain, input, message, read};
-use crate::formats::{FORMATS, Input};
+use crate::formats::{Format, Input};
 
 type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
 
 fn checked(format: &str, input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let listed = FORMATS.iter().find(|listed| listed.name == format).unwrap();
+    let listed = Format::named(format).unwrap();
     let path = input.path.clone();
     let doubt = Doubt::of(format);
-    Ok(Box::new(Checked::new((listed.open)(input)?, &path, doubt)))
+    Ok(Box::new(Checked::new(listed.open(input)?, &path, doubt)))
 }
 
 const SPC: Open = |input| checked("spc", input);
@@ -61,7 +61,7 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn who_names_the_units_is_warned_once() {
     let text = rows((0..70_000).map(|n| n * 2_000_000 + drawn(n) % 1_900_000), 512);
-    let inner = crate::formats::presets::open("spc", input(&text)).unwrap();
+    let inner = Format::named("spc").unwrap().open(input(&text)).unwrap();
     let doubt = Doubt { refused: Refused::None, ..Doubt::of("spc") };
     let checked = Checked::new(inner, Path::new("trace"), doubt);
     let (records, _, notes) = drain(Box::new(checked)).unwrap();

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn no_other_format_takes_it() {
         let rows: Vec<u8> = (0..5000).flat_map(|n| row(n / 9, n.into(), n + 1, i64::MAX)).collect();
-        let first = FORMATS.iter().find(|format| (format.sniff)(&rows));
+        let first = FORMATS.iter().find(|format| format.sniff(&rows));
         assert_eq!(first.map(|format| format.name), Some("oracle-general"));
     }
 }

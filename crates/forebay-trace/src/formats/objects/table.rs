@@ -239,7 +239,7 @@ mod tests {
             "\"real_time\";\"objid\";\"objsize\"\n5;7;100\n5.5;9;600\n6;7;100\n",
         ] {
             assert!(sniff(text.as_bytes()), "{text}");
-            let first = FORMATS.iter().find(|format| (format.sniff)(text.as_bytes()));
+            let first = FORMATS.iter().find(|format| format.sniff(text.as_bytes()));
             assert_eq!(first.map(|format| format.name), Some("object-csv"), "{text}");
             let (records, _, notes) = read(open, text.as_bytes());
             let seen: Vec<_> = records.iter().map(|r| (r.at.0, r.offset, r.len)).collect();

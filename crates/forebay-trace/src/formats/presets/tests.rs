@@ -1,21 +1,16 @@
 use forebay_core::{Nanos, Op};
 
 use super::*;
-use crate::formats::FORMATS;
 use crate::formats::tests::{message as message_of, read as read_of};
+use crate::formats::{FORMATS, Format};
 use crate::trace::{Dictionary, Notes, Record};
 
-/// The format called `name`.
-fn opener(name: &str) -> fn(Input) -> Result<Box<dyn Reader>, TraceError> {
-    FORMATS.iter().find(|format| format.name == name).unwrap().open
-}
-
 fn read(name: &str, text: &str) -> (Vec<Record>, Dictionary, Notes) {
-    read_of(opener(name), text.as_bytes())
+    read_of(|input| Format::named(name).unwrap().open(input), text.as_bytes())
 }
 
 fn message(name: &str, text: &str) -> String {
-    message_of(opener(name), text.as_bytes())
+    message_of(|input| Format::named(name).unwrap().open(input), text.as_bytes())
 }
 
 /// Offset, length, volume, operation.
@@ -25,10 +20,10 @@ fn place(record: &Record) -> (u64, u32, u32, Op) {
 
 #[test]
 fn every_declaration_stands_and_is_listed() {
-    for preset in PRESETS {
+    let declared = FORMATS.iter().filter_map(|format| Some((format.name, format.preset()?)));
+    for (name, preset) in declared {
         let columns = preset.declared().unwrap();
-        assert_eq!(columns.roles.len(), columns.titles.len(), "{}", preset.name);
-        let _ = opener(preset.name);
+        assert_eq!(columns.roles.len(), columns.titles.len(), "{name}");
     }
 }
 
@@ -151,7 +146,7 @@ fn presets_are_told_apart() {
         ("1,2,3,4,5\n", ""),
     ] {
         let head = text.strip_prefix('\u{feff}').unwrap_or(text).as_bytes();
-        let found = FORMATS.iter().find(|format| (format.sniff)(head));
+        let found = FORMATS.iter().find(|format| format.sniff(head));
         assert_eq!(found.map_or("", |format| format.name), expected, "{text:?}");
     }
 }
