@@ -89,18 +89,19 @@ fn every_parameter_says_what_it_does() {
 
 #[test]
 fn a_policy_that_is_named_is_described_and_another_is_refused() {
-    let (said, _) = ends(&mut forebay(&["policies", "bid", "fcfs"]), 0);
+    let (said, _) = ends(&mut forebay(&["policies", "bid", "fcfs", "--explain"]), 0);
     for part in [
-        "bid, a scheduler: BID-HDD",
-        "--policy bid:history=VALUE",
+        "bid: BID-HDD",
+        "--policy NAME:KEY=VALUE",
         "wait-ms=5 ",
         "staging-limit=yes|no",
         "request-max-kib=512",
-        "fcfs, a shaper",
+        "fcfs: first come",
         "delta-ms=10",
     ] {
         assert!(said.contains(part), "no {part}:\n{said}");
     }
     let (_, wrong) = ends(&mut forebay(&["policies", "noop", "bids"]), 2);
     assert!(wrong.contains("no policy 'bids', expected one of noop, clook"), "{wrong}");
+    assert!(wrong.contains("did you mean bid?"), "{wrong}");
 }

@@ -19,7 +19,7 @@ fn folder() -> Folder {
 }
 
 /// What every verb with a trace is asked, `@` where it stands.
-const ASKED: [&str; 14] = [
+const ASKED: [&str; 16] = [
     "advise @ -o r.html",
     "describe @",
     "simulate @ --device sata250 --policy noop",
@@ -27,6 +27,8 @@ const ASKED: [&str; 14] = [
     "compare @ t.spc",
     "compare t.spc @",
     "fit @ -o m.model",
+    "retrodict @ --device sata250",
+    "offline @ --device sata250 --policy noop --windows 2 --ios 4",
     "plan capacity @ --within 10ms",
     "plan consolidate @ t.spc --within 10ms --fraction 0.9",
     "plan sla tiers.toml @",

@@ -213,14 +213,10 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
         let (_, err) = ends(&mut advise(trace, options), 2);
         said.iter().for_each(|part| assert!(err.contains(part), "no {part:?} in: {err}"));
     };
-    refused(&measured, &["--fit-device"], &["--device <DEVICE>"]);
+    refused(&measured, &["--fit-device"], &["--fit-device: has an effect only with --device"]);
     let on = |device| ["--fit-device", "--device", device];
     refused(&measured, &on("d7-p5520"), &["--fit-device on d7-p5520", "without moving parts"]);
-    refused(
-        &bare,
-        &on("sata250"),
-        &["--fit-device", "records no latencies", "leave --fit-device out"],
-    );
+    refused(&bare, &on("sata250"), &["--fit-device", "records no latencies", "leave it out"]);
     // Every track and seek of this disk is known, and it has neither queue nor write cache.
     let known = folder.file("known.toml", KNOWN);
     refused(
@@ -236,7 +232,8 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
     for change in [":queue-depth=2", ":queue-depth=1"] {
         let named = format!("{}{change}", known.display());
         let is_fitted = change.ends_with('2');
-        let mut command = advise(&measured, &["--fit-device", "--device", &named]);
+        let options = ["--fit-device", "--device", &named, "--explain"];
+        let mut command = advise(&measured, &options);
         let (said, err) = ends(&mut command, if is_fitted { 0 } else { 2 });
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("catch_margin_ms = ") == is_fitted, "{said}{err}");
@@ -250,7 +247,7 @@ fn a_fit_needs_the_disk_of_the_recording_and_latencies() {
     let (said, _) = ends(&mut advise(&measured, &[]), 0);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("not checked: the recording's device is unknown"), "{said}");
-    let (said, _) = ends(&mut advise(&measured, &on("sata250")), 0);
+    let (said, _) = ends(advise(&measured, &on("sata250")).arg("--explain"), 0);
     assert!(said.contains("Fitted to 200 requests of the first half: write cache"), "{said}");
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use forebay_ask::{Spelling, spelled};
 use forebay_trace::TraceError;
 
 /// Why nothing is served.
@@ -85,7 +86,7 @@ pub(crate) fn beside(back: &str, key: &'static str, error: forebay::Error) -> Er
     };
     let error = match error {
         forebay::Error::Trace(TraceError::Malformed { path, place, got, expected, hint })
-            if hint.contains("--") =>
+            if spelled(&hint, Spelling::Command) != hint =>
         {
             let hint = advice.into();
             forebay::Error::Trace(TraceError::Malformed { path, place, got, expected, hint })
