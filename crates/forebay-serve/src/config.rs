@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use forebay::devices::OpenDevice;
 use forebay_core::Nanos;
 use forebay_core::catalog::build;
+use forebay_devices::OpenDevice;
 use forebay_live::Driver;
 
 use crate::address::Address;

@@ -31,7 +31,7 @@ pub enum Error {
         /// What names it.
         key: &'static str,
         /// What is wrong with it.
-        error: Box<forebay::Error>,
+        error: Box<TraceError>,
         /// Whether nothing is served yet.
         at_start: bool,
     },
@@ -69,9 +69,7 @@ impl Error {
             Error::Volume(error) => error.is_input(),
             Error::Beside { at_start: true, .. } => true,
             // It could be written when serving began.
-            Error::Beside { error, .. } => {
-                error.is_input() && !matches!(**error, forebay::Error::Output(_))
-            }
+            Error::Beside { error, .. } => !matches!(**error, TraceError::Io { .. }),
             Error::Back { error, .. } => error.is_users(),
             _ => true,
         }
@@ -79,17 +77,17 @@ impl Error {
 }
 
 /// Of a file that the key `key` of `back` names: advice is in the words of a configuration.
-pub(crate) fn beside(back: &str, key: &'static str, error: forebay::Error) -> Error {
+pub(crate) fn beside(back: &str, key: &'static str, error: TraceError) -> Error {
     let advice = match key {
         "rearrange" => "`forebay convert` makes a Parquet trace of it, which is taken as it is",
         _ => "let its name end in .parquet or .csv",
     };
     let error = match error {
-        forebay::Error::Trace(TraceError::Malformed { path, place, got, expected, hint })
+        TraceError::Malformed { path, place, got, expected, hint }
             if spelled(&hint, Spelling::Command) != hint =>
         {
             let hint = advice.into();
-            forebay::Error::Trace(TraceError::Malformed { path, place, got, expected, hint })
+            TraceError::Malformed { path, place, got, expected, hint }
         }
         other => other,
     };

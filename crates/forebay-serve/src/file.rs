@@ -4,8 +4,8 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use forebay::devices;
 use forebay_core::Nanos;
+use forebay_devices as devices;
 use forebay_live::Driver;
 use serde::Deserialize;
 use toml::Spanned;

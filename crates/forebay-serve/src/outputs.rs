@@ -28,7 +28,7 @@ impl<'a> Beside<'a> {
         disks: &[PathBuf],
         says: Sender<String>,
     ) -> Result<Beside<'a>, Error> {
-        let wrong = |key| move |error| beside(&back.name, key, forebay::Error::output(error));
+        let wrong = |key| move |error| beside(&back.name, key, error);
         let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
         let asked = back.trace.as_ref().map(|path| ClientTrace::begin(path, &back.name, &disks));
         let issued = back.trace_issued.as_ref().map(|path| Issued::begin(path, &disks));
@@ -57,7 +57,7 @@ impl<'a> Beside<'a> {
         ] {
             // The first is what the server ends with.
             if let (Err(error), back) = (written, self.back.name.clone()) {
-                let error = Box::new(forebay::Error::output(error));
+                let error = Box::new(error);
                 let error = Error::Beside { back, key, error, at_start: false };
                 match self.failed {
                     None => self.failed = Some(error),

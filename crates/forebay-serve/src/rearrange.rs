@@ -198,7 +198,7 @@ fn learn(
     (taken, from, end): (u64, u64, u64),
 ) -> Result<Option<Rearrangement>, Error> {
     let wrong = |what: String| unfit(format!("'{name}': {what}"));
-    let read = |error| beside(name, "rearrange", forebay::Error::from(error));
+    let read = |error| beside(name, "rearrange", error);
     let mut reader = open::open(trace, None).map_err(read)?;
     let (mut arranger, mut batch, mut seen) = (Arranger::default(), Vec::new(), 0);
     loop {

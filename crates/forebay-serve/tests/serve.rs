@@ -333,7 +333,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
         let path = folder.path().join("disk");
         holes(&path, BYTES);
         // The first takes 20 ms; all others are there before it ends.
-        let device = Box::new(forebay::devices::open("fixed:50").unwrap());
+        let device = Box::new(forebay_devices::open("fixed:50").unwrap());
         let mut back = Back::of("", On::Emulated { path, device: device.clone(), flash: None });
         (back.policy, back.trace) = (policy.into(), Some(came.clone()));
         back.trace_issued = Some(issued.clone());
@@ -415,7 +415,7 @@ fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
     holes(&path, BYTES);
-    let device = Box::new(forebay::devices::open(device).unwrap());
+    let device = Box::new(forebay_devices::open(device).unwrap());
     let mut back = Back::of("disk", On::Emulated { path, device, flash: None });
     change(&mut back);
     let listen = vec![Address::Unix(folder.path().join("socket"))];

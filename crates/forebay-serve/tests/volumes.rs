@@ -100,7 +100,7 @@ fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
     // So slow that the flush before a switch takes its time.
-    let device = Box::new(forebay::devices::open("fixed:200").unwrap());
+    let device = Box::new(forebay_devices::open("fixed:200").unwrap());
     let back = Back::of("", On::EmulatedVolume { drives, device });
     let socket = folder.path().join("socket");
     let listen = vec![Address::Unix(socket.clone())];
@@ -169,7 +169,7 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
         Server::start(&Config { file: None, listen, metrics: None, backs: vec![Back::of("", on)] })
     };
     // 20 ms for each I/O, one at a time.
-    let device = |name: &str| Box::new(forebay::devices::open(name).unwrap());
+    let device = |name: &str| Box::new(forebay_devices::open(name).unwrap());
     let on = On::EmulatedVolume { drives: drives.clone(), device: device("fixed:50") };
     let server = start(on).unwrap();
     Client::simple(&socket, "").write(65_536, &pattern(3, 65_536));
