@@ -24,6 +24,8 @@ pub(crate) enum Format {
     Json,
     /// The table, one row a line, columns called as in JSON.
     Csv,
+    /// Everything that the report shows, in Markdown: for a ticket or a wiki.
+    Markdown,
 }
 
 /// Columns of an answer that goes to no terminal.
@@ -137,7 +139,7 @@ pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Res
     let versioned = serde_json::Value::Object(versioned);
     write(&match format {
         Format::Csv => csv::of(&versioned),
-        Format::Json | Format::Table => format!("{versioned:#}"),
+        Format::Json | Format::Table | Format::Markdown => format!("{versioned:#}"),
     })?;
     Ok(())
 }

@@ -209,7 +209,7 @@ fn show(results: &Results, format: Format) -> anyhow::Result<()> {
     if phases().any(|phase| phase.figures.count > 0) {
         match format {
             Format::Json | Format::Csv => output::print_data(format, results)?,
-            Format::Table => output::print(&told::told(results))?,
+            Format::Table | Format::Markdown => output::print(&told::told(results))?,
         }
     }
     if let Some(gone) = results.gone.clone() {

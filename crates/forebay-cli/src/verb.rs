@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use forebay::Error;
 use forebay::progress::Told;
 use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
 use forebay_ask::{Arity, Ask, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
 use forebay_core::Nanos;
 use forebay_play::capture::capture_into;
+use forebay_show::markdown;
 use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
@@ -45,6 +46,7 @@ impl<V: Verb> Asked<V> {
         let report = report.map(|(path, _)| path);
         let printed = match self.format {
             Format::Json | Format::Csv => output::print_data(self.format, &answered.data),
+            Format::Markdown => output::print(&markdown::text(&answered.page)).map_err(Into::into),
             Format::Table => {
                 let extent = match self.is_explained {
                     true => Extent::Everything,
@@ -138,6 +140,9 @@ fn say_once(subject: &Path, sentence: &str) {
 
 const FORMAT: &str = "format";
 const EXPLAIN: &str = "explain";
+/// The formats of an answer without a page, and those of one with a page.
+const WITHOUT_PAGE: [&str; 3] = ["table", "json", "csv"];
+const WITH_PAGE: [&str; 4] = ["table", "json", "csv", "markdown"];
 
 /// The inputs of an [`Ask`] as arguments, for commands that print answers of their own.
 pub(crate) struct Arguments<A>(pub(crate) A);
@@ -182,7 +187,7 @@ impl<A: Ask> Args for Formatted<A> {
             .long(FORMAT)
             .value_name("FORMAT")
             .default_value("table")
-            .value_parser(clap::builder::EnumValueParser::<Format>::new())
+            .value_parser(WITHOUT_PAGE)
             .help("How to print the answer");
         Arguments::<A>::augment_args(command).arg(format)
     }
@@ -195,7 +200,8 @@ impl<A: Ask> Args for Formatted<A> {
 impl<A: Ask> FromArgMatches for Formatted<A> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let Arguments(ask) = Arguments::from_arg_matches(matches)?;
-        let format = matches.get_one::<Format>(FORMAT).copied().unwrap_or_default();
+        let format = matches.get_one::<String>(FORMAT).map(String::as_str).unwrap_or_default();
+        let format = Format::from_str(format, false).unwrap_or_default();
         Ok(Formatted { ask, format })
     }
 
@@ -211,7 +217,8 @@ impl<V: Verb> Args for Asked<V> {
             .long(EXPLAIN)
             .action(ArgAction::SetTrue)
             .help("Print everything that the report shows, not just the first screen");
-        Formatted::<V>::augment_args(command).arg(explain)
+        let with_page = |format: Arg| format.value_parser(WITH_PAGE);
+        Formatted::<V>::augment_args(command).mut_arg(FORMAT, with_page).arg(explain)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
