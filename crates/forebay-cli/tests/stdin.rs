@@ -7,14 +7,18 @@ use serde_json::Value;
 use crate::command::{Folder, ends, forebay, sample};
 use crate::shell;
 
-/// A folder with 300 requests as SPC and as Parquet, of which more than one pipe holds, and what verbs ask for.
+/// A folder with 300 requests as SPC and, with latencies, as Parquet, of which more than one pipe holds, and what verbs ask for.
 fn folder() -> Folder {
     let folder = Folder::new();
     shell::prepared(folder.root());
-    let line = |n: u32| format!("0,{},4096,R,{:.3}\n", n * 977 % 5000 * 8, f64::from(n) / 50.0);
-    let spc = folder.file("t.spc", (0..300).map(line).collect::<String>());
+    let place = |n: u32| n * 977 % 5000 * 8;
+    let line = |n: u32| format!("0,{},4096,R,{:.3}\n", place(n), f64::from(n) / 50.0);
+    folder.file("t.spc", (0..300).map(line).collect::<String>());
+    let row = |n: u32| format!("{},read,{},4096,5000\n", n * 20_000, place(n) * 512);
+    let rows = (0..300).map(row).collect::<String>();
+    let timed = folder.file("t.csv", format!("at_us,op,offset,len,latency_us\n{rows}"));
     folder.file("tiers.toml", "[[tier]]\nfraction = 1\nwithin_ms = 100\n");
-    ends(forebay(&["convert"]).arg(spc).arg(folder.path("t.parquet")), 0);
+    ends(forebay(&["convert"]).arg(timed).arg(folder.path("t.parquet")), 0);
     folder
 }
 

@@ -1,7 +1,7 @@
 //! A page on a terminal: the headline, the key figures and the first screen, or everything.
 
 use crate::grid::{self, Grid};
-use crate::page::{Block, Chart, Page, Place, Section};
+use crate::page::{Block, Chart, ChartScale, Page, Place, Section};
 use crate::prose;
 use crate::quantities::NONE;
 use crate::table::{RowMark, Table};
@@ -148,18 +148,29 @@ const SPARKS_MAX: usize = 48;
 
 /// A line of bars for each series, between its first and its last value.
 fn sparklines(chart: &Chart, columns: usize) -> String {
+    // A distribution is read by its latencies, which a line of bars does not show.
+    if chart.x.scale == ChartScale::Decades {
+        return String::new();
+    }
     let most = chart.series.iter().flat_map(|series| &series.points).map(|point| point.1);
     let most = most.filter(|up| up.is_finite()).fold(0.0, f64::max);
-    let width = chart.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
+    let longest = chart.series.iter().map(|series| series.name.chars().count()).max();
+    let width = longest.unwrap_or(0).min(columns / 3);
+    // Beside the name and the bars there are two values.
+    let bars_max = columns.saturating_sub(width + 20).clamp(8, SPARKS_MAX);
     let mut lines = vec![prose::wrapped(&format!("{}:", chart.title), columns)];
     for series in chart.series.iter().filter(|_| most > 0.0) {
         let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else {
             continue;
         };
-        let step = series.points.len().div_ceil(SPARKS_MAX).max(1);
+        let step = series.points.len().div_ceil(bars_max).max(1);
         let bars = sparkline(series.points.iter().step_by(step).map(|point| point.1 / most));
         let ends = [first.1, last.1].map(|value| chart.y.unit.in_column(value, 1.0));
-        lines.push(format!("{:>width$}  {:>6} {bars} {}", series.name, ends[0], ends[1]));
+        let name = match series.name.chars().count() > width {
+            true => series.name.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+            false => series.name.clone(),
+        };
+        lines.push(format!("{name:>width$}  {:>6} {bars} {}", ends[0], ends[1]));
     }
     lines.join("\n")
 }
