@@ -345,7 +345,7 @@ pub fn advise(
         trial.all(jobs, ASSUMED_SHARE..1.0, progress)?;
     let behind = tried.behind();
     let enough = match behind {
-        Some(_) => Some(Enough::of(&setting, &remedies, progress)?),
+        Some(_) => Some(Enough::of(&setting, &remedies, span_s, progress)?),
         None => None,
     };
     let resized = remedies.iter().find(|it| it.recommended && it.kind == RemedyKind::QueueSizes);

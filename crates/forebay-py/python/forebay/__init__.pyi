@@ -344,6 +344,30 @@ class Snapshot:
 
 # Made from the declarations of the verbs: UPDATE=1 pytest tests/test_stubs.py
 
+def advise(
+    trace: _Source | None = None,
+    *,
+    for_: str = "60s",
+    device: _Path | None = None,
+    current: str | None = None,
+    fit_device: bool = False,
+    flash: _Path | None = None,
+    array: int | None = None,
+    prefer: Literal["total", "reads", "writes", "balance"] = "balance",
+    report: _Path | None = None,
+    replay: Literal["open", "closed", "dependent"] | None = None,
+    intensity: float = 1,
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    jobs: int | None = None,
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> Advice:
+    """Find out what would help a disk with this workload."""
+
 def array_score(
     device: _Path,
     *,
@@ -354,7 +378,6 @@ def array_score(
     update: Literal["in-place", "fresh"] = "in-place",
     writes: int = 5000,
     seed: int = 1,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or more."""
 
@@ -425,6 +448,16 @@ def plan_capacity(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find the smallest capacity that answers a share of the requests within a time."""
+
+def capture(
+    device: _Path,
+    output: _Path,
+    *,
+    for_: str,
+    to: str | None = None,
+    via: Literal["any", "blktrace", "tracefs"] = "any",
+) -> dict[str, Any]:
+    """Capture the requests that reach a block device as a trace."""
 
 def compare(
     a: _Source,
@@ -507,14 +540,12 @@ def device_fit(
     heads: int | None = None,
     name: str | None = None,
     kind: Literal["hdd", "ssd"] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
 
 def device_import(
     file: _Path,
     output: _Path | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
 
@@ -523,13 +554,11 @@ def device_validate(
     trace: _Path | Sequence[_Path],
     *,
     arrivals: str = "simulated",
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Compare a model with what was measured on the drive: fio's results, or a DiskSim validation trace."""
 
 def devices(
     device: _Path | Sequence[_Path] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """List the bundled devices, or describe some of them or device files."""
 
@@ -562,7 +591,6 @@ def generate(
     for_: str | None = None,
     intensity: float = 1,
     without: str | Sequence[str] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Generate a trace from a model: a twin of the trace that the model was fitted to."""
 
@@ -582,9 +610,36 @@ def offline(
 ) -> dict[str, Any]:
     """Compare schedulers with the best order of requests, found by search on small parts of a trace."""
 
+def play(
+    trace: _Source,
+    *,
+    target: _Path | None = None,
+    map_volume: str | Mapping[str, _Path] | Sequence[str | Mapping[str, _Path]] | None = None,
+    volume: _Path | Sequence[_Path] | None = None,
+    emulate: _Path | None = None,
+    flash: _Path | None = None,
+    fail: str | Sequence[str] | None = None,
+    policy: str | None = None,
+    for_: str | None = None,
+    overwrite: bool = False,
+    driver: Literal["io_uring", "threads"] | None = None,
+    buffered: bool = False,
+    realtime: bool = False,
+    depth: int | None = None,
+    replay: Literal["open", "closed", "dependent"] = "open",
+    intensity: float = 1,
+    map: Literal["scale", "wrap", "clip"] = "scale",
+    stream_by: Literal["thread", "process", "name"] = "thread",
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Play a trace on real files and devices, or on an emulated one, in wall time."""
+
 def policies(
     policy: str | Sequence[str] | None = None,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """List the policies, or describe some of them with their parameters."""
 
@@ -691,6 +746,45 @@ def store_simulate(
     tree_memory_mb: int = 2000,
     tree_sync: Literal["record", "log", "close"] = "log",
     stages: bool = False,
-    names: Trace | None = None,
 ) -> dict[str, Any]:
     """Find by simulation how much sorting slows puts: the store's own code on models of disks."""
+
+def volume_check(
+    drives: _Path | Sequence[_Path],
+    *,
+    rate: int | None = None,
+) -> dict[str, Any]:
+    """Read everything on a volume, with all copies and parities, and repair what is wrong."""
+
+def volume_create(
+    drives: _Path | Sequence[_Path] | None = None,
+    *,
+    ssd: _Path | Sequence[_Path] | None = None,
+    level: Literal["raid0", "raid5", "raid6", "raid10", "raid10x3", "raid10x4"] = "raid6",
+    chunk_kib: int = 64,
+    chunks: int = 4,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Make a volume of drives."""
+
+def volume_grow(
+    drives: _Path | Sequence[_Path],
+    *,
+    with_: _Path | Sequence[_Path] | None = None,
+    ssd: bool = False,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Make a volume larger, with more drives or with drives that have become larger."""
+
+def volume_replace(
+    drives: _Path | Sequence[_Path],
+    *,
+    with_: _Path,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Put a new drive in the place of a missing one, and restore its data."""
+
+def volume_status(
+    drives: _Path | Sequence[_Path],
+) -> dict[str, Any]:
+    """Show the state of a volume, and write nothing."""

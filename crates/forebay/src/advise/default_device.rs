@@ -20,8 +20,8 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
     Ok(devices::open(FLASH)?)
 }
 
-/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace and keeps up with it, or
-/// flash where the recording's latencies show that it ran on that; with the reason.
+/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace and keeps up with it; if
+/// none keeps up, the one that falls behind least; or flash where the recording's latencies show that it ran on that; with the reason.
 pub fn default_device(
     input: &Input,
     setup: Setup,
@@ -52,10 +52,22 @@ pub fn default_device(
             let smaller = smaller.collect::<Vec<_>>().join(", ");
             (first + all.len(), format!(" and keeps up with it ({smaller})"))
         }
-        _ => (first, "; none of them keeps up with it".to_string()),
+        all => {
+            // Of those that fall behind, the one that does so least says most.
+            let least = all.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+            let at = first + least.map_or(0, |(nth, _)| nth);
+            return Ok((drives.swap_remove(at), nearest(&holds)));
+        }
     };
     let why = format!("the smallest of the general bundled drives that {holds}{keeps_up}");
     Ok((drives.swap_remove(at), why))
+}
+
+/// Why a drive was chosen that does not keep up.
+fn nearest(holds: &str) -> String {
+    format!(
+        "of the general bundled drives, none of which keeps up with it, the one that comes nearest and {holds}"
+    )
 }
 
 /// Finds the first of `drives`, which grow, that holds the trace, and says how it does.
