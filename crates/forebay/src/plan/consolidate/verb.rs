@@ -49,10 +49,10 @@ forebay_ask::ask! {
     }
 }
 
-/// Clients, and when they begin.
+/// The clients and when they begin.
 struct Clients<C> {
     each: Vec<C>,
-    /// How many clients each stands for.
+    /// The number of clients that each trace represents.
     copies: usize,
     begin: Begin,
     shifts: Vec<Nanos>,
