@@ -1,4 +1,4 @@
-//! Trace formats, one file each, and their list.
+//! Trace formats, one file each, and the list of all formats.
 
 pub mod blkparse;
 pub mod blktrace;
@@ -25,40 +25,41 @@ use crate::error::TraceError;
 use crate::trace::Reader;
 use crate::unpack::{Consumed, Packing};
 
-/// A file to be read.
+/// A file to read.
 pub struct Input {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How it is packed.
+    /// Its compression.
     pub packing: Packing,
-    /// Its content, unpacked.
+    /// Its uncompressed content.
     pub content: Box<dyn BufRead + Send>,
-    /// What was read of the file, which `content` counts; who reads it in another way counts that here.
+    /// The number of bytes read, counted by `content`; readers that bypass `content` have to count
+    /// here themselves.
     pub consumed: Consumed,
-    /// Whether a step back of the clock begins another run, which is put behind the one before.
+    /// Whether a step back of the clock begins another run, which is placed after the previous one.
     pub split_runs: bool,
 }
 
 impl Input {
-    /// Content whose reading nobody follows.
+    /// Makes an input whose progress is not observed.
     pub fn new(path: PathBuf, packing: Packing, content: Box<dyn BufRead + Send>) -> Input {
         Input { path, packing, content, consumed: Consumed::default(), split_runs: false }
     }
 }
 
-/// A format that can be read.
+/// A readable format.
 pub struct Format {
-    /// What `--from` and [`crate::Notes::format`] call it.
+    /// Its name in `--from` and [`crate::Notes::format`].
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub about: &'static str,
-    /// Whether unpacked content that begins so looks like it.
+    /// Whether uncompressed content that begins like this looks like the format.
     pub sniff: fn(&[u8]) -> bool,
-    /// Reads it.
+    /// Opens a reader.
     pub open: fn(Input) -> Result<Box<dyn Reader>, TraceError>,
 }
 
-/// Every format, in the order they are tried: those with a signature first.
+/// All formats, in the order in which they are tried: those with a signature first.
 pub static FORMATS: &[Format] = &[
     Format {
         name: "parquet",
@@ -227,7 +228,7 @@ pub static FORMATS: &[Format] = &[
     },
 ];
 
-/// Whether content is a tar, which only blktrace sets come in.
+/// Whether content is a tar archive, which is only supported for blktrace sets.
 fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
@@ -241,7 +242,7 @@ pub(crate) mod tests {
 
     type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
 
-    /// A text to be read.
+    /// Makes an input from text.
     pub(crate) fn input(text: &[u8]) -> Input {
         Input::new("trace".into(), Packing::Plain, Box::new(Cursor::new(text.to_vec())))
     }
@@ -251,7 +252,7 @@ pub(crate) mod tests {
         drain(open(input(text)).unwrap()).unwrap()
     }
 
-    /// The message that reading a text ends with.
+    /// Returns the error message that reading a text ends with.
     pub(crate) fn message(open: Open, text: &[u8]) -> String {
         let error = open(input(text)).and_then(drain).unwrap_err();
         spelled(&error.to_string(), Spelling::Command)

@@ -350,7 +350,7 @@ mod tests {
         // Steps of 5 ms hide a little, so they are only mentioned.
         let fine = among(&[0, 0, 0, 1000, 1000, 1005]);
         assert!(fine.why_not().is_none() && fine.caution().is_some());
-        // The same goes for 1.7 requests per timestamp; ten requests on seven timestamps are fine.
+        // The same goes for 1.67 requests per timestamp; seven requests on five timestamps are fine.
         let few = among(&[0, 0, 1000, 1000, 1005]);
         assert!(few.why_not().is_none(), "{few:?}");
         assert!(few.caution().is_some_and(|said| said.contains("1.67 requests share")), "{few:?}");
