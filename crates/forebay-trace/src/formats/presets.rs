@@ -1,12 +1,12 @@
-//! Text formats that are a declaration of [`Columns`]: one entry each in [`PRESETS`].
+//! Text formats that consist of a declaration of [`Columns`]: one entry each in [`PRESETS`].
 //!
-//! Each entry states columns, units and epoch; arrivals are made relative to the first request. Rows
-//! of zero length are skipped and counted. Columns behind the declared ones are not read.
+//! Each entry gives columns, units and epoch; arrivals are made relative to the first request. Rows
+//! of zero length are skipped and counted. Columns after the declared ones are not read.
 //!
-//! DiskSim's default ASCII format (`time device blkno size flags`) has no unit of its own: the same
-//! columns are written in ms by DiskSim, in ns for MQSim and SSDsim, in us by others, and with bytes
-//! for sectors. Times with decimals are taken for ms and whole ones for ns; [`crate::units`] refuses
-//! what cannot be true.
+//! DiskSim's default ASCII format (`time device blkno size flags`) has no fixed unit: the same
+//! columns are written in ms by DiskSim, in ns for MQSim and SSDsim, in us by others, and with
+//! bytes instead of sectors. Times with decimals are assumed to be ms and integers ns;
+//! [`crate::units`] rejects impossible results.
 
 use crate::columns::cursor::Cursor;
 use crate::columns::cursor::Separator;
@@ -19,43 +19,43 @@ use crate::order::Ordered;
 use crate::trace::Reader;
 use forebay_ask::named;
 
-/// A format that is a declaration of columns.
+/// A format that consists of a declaration of columns.
 pub struct Preset {
     /// Its name in [`crate::formats::FORMATS`].
     pub name: &'static str,
-    /// Its columns, as `--columns` takes them.
+    /// Its columns, in the syntax of `--columns`.
     pub columns: &'static str,
-    /// What the format calls its columns.
+    /// The format's own names for its columns.
     titles: &'static str,
-    /// Whether a line of other text looks like one of its rows, beyond being readable.
+    /// How its rows are recognized, in addition to being readable.
     looks: Looks,
-    /// What a user should know about every trace of the format.
+    /// Notes for the user about every trace of the format.
     warnings: &'static [&'static str],
 }
 
-/// Lists of the ARC paper.
+/// The name of the preset for lists of the ARC paper.
 const ARC: &str = "arc";
 
-/// What tells the rows of a format from others that read as well.
+/// How the rows of a format are distinguished from others that are also readable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Looks {
-    /// The declared columns and perhaps more.
+    /// By the declared columns, and possibly more.
     OrLonger,
-    /// The declared columns, no more.
+    /// By exactly the declared columns.
     Exact,
-    /// A header.
+    /// By a header.
     Titled,
-    /// The declared columns, the first a number with decimals.
+    /// By the declared columns, the first of which is a number with decimals.
     DecimalFirst,
-    /// The declared columns, all whole numbers.
+    /// By the declared columns, all of which are integers.
     Whole,
-    /// Nothing: it must be named.
+    /// Never; the format must be specified.
     Named,
 }
 
 const DISKSIM_TITLES: &str = "time,device,blkno,size,flags";
 
-/// Every preset.
+/// All presets.
 pub static PRESETS: &[Preset] = &[
     // MSR Cambridge. Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC.
     Preset {
@@ -98,7 +98,7 @@ pub static PRESETS: &[Preset] = &[
         looks: Looks::Exact,
         warnings: &[],
     },
-    // CloudPhysics vSCSI traces as text. Whole seconds of an arbitrary epoch.
+    // CloudPhysics vSCSI traces as text. Whole seconds since an arbitrary epoch.
     Preset {
         name: "cloudphysics",
         columns: "_,at:s,op:scsi,len,offset:sectors,sep=comma",
@@ -106,8 +106,8 @@ pub static PRESETS: &[Preset] = &[
         looks: Looks::Titled,
         warnings: &[],
     },
-    // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets count within a
-    // file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
+    // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets are relative to
+    // a file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
     // seconds, latency disk_time; simulated times are not read. Names are applications.
     Preset {
         name: "thesios",
@@ -119,7 +119,8 @@ pub static PRESETS: &[Preset] = &[
         looks: Looks::Exact,
         warnings: &[],
     },
-    // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for reads.
+    // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for
+    // reads.
     Preset {
         name: "disksim-ascii",
         columns: "at:ms,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
@@ -127,7 +128,7 @@ pub static PRESETS: &[Preset] = &[
         looks: Looks::DecimalFirst,
         warnings: &[],
     },
-    // MQSim: the same in ns.
+    // MQSim: the same columns in ns.
     Preset {
         name: "mqsim",
         columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
@@ -135,7 +136,7 @@ pub static PRESETS: &[Preset] = &[
         looks: Looks::Whole,
         warnings: &[],
     },
-    // SSDsim (HUST): the same in ns.
+    // SSDsim (HUST): the same columns in ns.
     Preset {
         name: "ssdsim",
         columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
@@ -151,7 +152,7 @@ pub static PRESETS: &[Preset] = &[
         looks: Looks::Named,
         warnings: &[],
     },
-    // Windows cut for Heimdall (EuroSys '25): ms, but bytes in place of sectors.
+    // Windows traces prepared for Heimdall (EuroSys '25): ms, but bytes instead of sectors.
     Preset {
         name: "heimdall",
         columns: "at:ms,volume,offset,len,op:disksim,sep=blank",
@@ -159,8 +160,8 @@ pub static PRESETS: &[Preset] = &[
         looks: Looks::Named,
         warnings: &[],
     },
-    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number, in
-    // blocks of 512 bytes. They have neither times nor operations.
+    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number,
+    // in blocks of 512 bytes. They have neither times nor operations.
     Preset {
         name: ARC,
         columns: "offset:sectors,len:sectors,_,_,every=1ms,op=read,sep=blank",
@@ -175,13 +176,13 @@ pub static PRESETS: &[Preset] = &[
     },
 ];
 
-/// The preset of a name.
+/// Returns the preset with this name.
 pub(crate) fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Whether `head` looks like rows of the preset called `name`: one of its first lines does. A damaged
-/// first line shall be reported by the format, so it does not decide.
+/// Whether `head` looks like rows of the preset called `name`, because one of its first lines does.
+/// A damaged first line does not decide, so that the format can report it.
 pub(crate) fn sniff(name: &str, head: &[u8]) -> bool {
     let Some(preset) = preset(name) else { return false };
     let Some(columns) = preset.declared() else { return false };
@@ -217,7 +218,7 @@ pub(crate) fn sniff(name: &str, head: &[u8]) -> bool {
     false
 }
 
-/// Opens what the preset called `name` describes.
+/// Opens a text in the format of the preset called `name`.
 pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let found = preset(name).and_then(|preset| Some((preset, preset.declared()?)));
     let Some((preset, columns)) = found else {
@@ -255,7 +256,7 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
 }
 
 impl Preset {
-    /// Whether a line is the header of its own names.
+    /// Whether a line is the header with its own names.
     pub(crate) fn is_titled(&self, line: &[u8]) -> bool {
         let Ok(line) = std::str::from_utf8(line) else { return false };
         let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));
@@ -263,7 +264,7 @@ impl Preset {
         own.all(|title| names.next().is_some_and(|name| name.eq_ignore_ascii_case(title)))
     }
 
-    /// Its columns; a test holds that there is nothing wrong with them.
+    /// Returns its columns; a test checks that they are valid.
     fn declared(&self) -> Option<Columns> {
         Some(self.columns.parse::<Columns>().ok()?.titled(self.titles))
     }
