@@ -95,8 +95,8 @@ struct Lines {
     queued: BTreeSet<u32>,
     /// The last name of each thread.
     names: HashMap<u32, Box<str>>,
-    /// Events that follow another event for the same line: the thread's name, or the beginning of
-    /// another run.
+    /// Events that are returned later, because the thread's name or the beginning of another run
+    /// comes first.
     held: VecDeque<Event>,
 }
 

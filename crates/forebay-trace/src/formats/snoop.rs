@@ -156,7 +156,7 @@ impl Snoop {
         }
         let offset = if bytes == 0 { 0 } else { sector.saturating_mul(SECTOR_BYTES) };
         let stream = stream(cells)?;
-        // The length was checked above: trims may be longer than other requests.
+        // The span was checked instead, because trims may be longer than other requests.
         let mut record = rows::record(at_ns, op, offset, 0)?;
         record.len = bytes;
         record.latency = latency_ns.map(Nanos);

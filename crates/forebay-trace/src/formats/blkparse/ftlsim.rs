@@ -107,7 +107,7 @@ impl Reader for Ftlsim {
                 }
             }
         }
-        // The format has no device numbers, so the volume has no name.
+        // The format has no device numbers to name the volume by.
         if let Some(volume) = self.pairing.dictionary.volumes.first_mut()
             && volume != "disk"
         {
