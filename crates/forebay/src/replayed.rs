@@ -20,12 +20,13 @@ use crate::statistics::Figures;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Replay {
-    /// Requests arrive at their recorded times.
+    /// Each request arrives at its recorded time.
     Open,
-    /// Requests arrive their recorded think time after their predecessor's completion in this run.
+    /// Each request arrives after the completion of its predecessor in this run, delayed by its
+    /// recorded think time.
     Closed,
-    /// Requests arrive their recorded think time after the completion, in this run, that their task
-    /// can have waited for.
+    /// Each request arrives after the completion in this run that its task may have waited for,
+    /// delayed by its recorded think time.
     Dependent,
 }
 

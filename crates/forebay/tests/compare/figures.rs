@@ -243,8 +243,8 @@ fn intervals_are_those_of_the_first_trace_by_blocks_of_its_time() {
         let share = card.features.iter().find(|f| f.name == "size_share:4096_bytes").unwrap();
         (share.quantity, card.distances[0])
     };
-    // The number of 50 draws in one of two halves: 95 % of the cases are from 18 to 32, and |draws
-    // - 25| is at most 6 in 93 % and at most 7 in 97 %.
+    // The number of 50 draws in one of two halves: 95 % of the cases are from 18 to 32, and
+    // |draws - 25| is at most 6 in 93 % and at most 7 in 97 %.
     let (share, sizes) = of(card(&a, &b, &["990-pro"]));
     assert!((0.34..=0.40).contains(&share.a_low), "{share:?}");
     assert!((0.60..=0.66).contains(&share.a_high), "{share:?}");

@@ -18,8 +18,8 @@ pub(super) const PERIODS_MIN: u64 = 8;
 /// How often the half hour may be halved: down to 0.86 ms.
 const HALVINGS: u32 = 21;
 
-/// Divides time into periods. At level `l` a period is the requested length divided by `2^(halvings
-/// - l)`.
+/// Divides time into periods. At level `l` a period is the requested length divided by
+/// `2^(halvings - l)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     length_ns: u64,

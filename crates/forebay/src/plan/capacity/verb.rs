@@ -39,10 +39,10 @@ forebay_ask::ask! {
         hold_out: Option<PartialShare> [.excludes(&["device"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
-        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
         /// device, whose random reads set the cost. The answer is how many times as fast a server must be
         cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],
-        /// Ask how many of these devices are needed: a bundled device, a device file, or fixed:RATE
+        /// Find how many of these devices are needed: a bundled device, a device file, or fixed:RATE
         device: Option<String> [.word("DEVICE")],
         /// The scheduler of each device
         policy: String = "mq-deadline" [.word("POLICY").requires("device")],

@@ -24,7 +24,7 @@ forebay_ask::ask! {
         trace: TraceInput [.positional()],
         /// Also check the promise at this capacity, in requests per second
         capacity: Option<u64> [.word("IOPS").between(1.0, RATE_MAX_IOPS as f64)],
-        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
         /// device, whose random reads set the cost. The answer is how many times as fast one server must be, first
         /// come, first served
         cost_us: Option<String> [.word("COST").excludes(&["capacity"])],
