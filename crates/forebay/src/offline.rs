@@ -46,8 +46,8 @@ pub struct Window {
     pub transfer_bound_s: f64,
     /// The time in the best order.
     pub best_s: f64,
-    /// The time that each scheduler takes for the same requests, in the order given. It includes
-    /// the scheduler's own waiting, such as turns that it skips in favor of idle classes.
+    /// The time that each scheduler takes for the same requests, in the order given. It
+    /// includes deliberate waiting, because otherwise idling would be free.
     pub makespan_s: Vec<f64>,
 }
 

@@ -155,8 +155,8 @@ fn slow_sequential_readers_want_waits_that_pay() {
     tells_the_price(&reads);
 }
 
-/// The rule considers the total and tails. If a mean or median gets longer, the advice must mention
-/// that first, and no other caveat.
+/// Returns whether a mean or median gets longer, which the rule ignores because it considers only
+/// the total and tails. Checks that the advice mentions exactly those that do, and first.
 fn tells_the_price(advice: &Advice) -> bool {
     let figures = |policy: &str| {
         let run = advice.runs.iter().find(|run| run.policy == policy).unwrap();

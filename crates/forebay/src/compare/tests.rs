@@ -198,7 +198,7 @@ fn without_times_what_needs_them_is_left_out() {
     assert!(card.responses.is_empty() && card.dispersion.is_empty() && card.left_out.len() == 1);
     assert!(card.features.iter().all(|feature| feature.name != "mean_inter_arrival_ms"));
     assert_eq!((card.distances.len(), card.verdict.faithful), (1, true));
-    // Neither does a trace whose requests all arrive at once have usable times.
+    // A trace whose requests all arrive at once has no usable times either.
     let at_once: Vec<Record> = bursty(1).iter().map(|r| Record { at: Nanos::ZERO, ..*r }).collect();
     assert!(card_of(&at_once, &at_once).responses.is_empty());
 }

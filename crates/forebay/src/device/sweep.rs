@@ -36,8 +36,8 @@ impl std::str::FromStr for DriveKind {
     }
 }
 
-/// A higher rate of random I/Os at queue depth 1 rules out a disk, which would have to spin faster
-/// than any real one.
+/// A higher rate of random I/Os, divided by the queue depth, rules out a disk: it would have to
+/// spin faster than any real one.
 const DISK_IOPS_MAX: f64 = 600.0;
 /// The size of a disk if not given; seek distances are relative to it, so it hardly matters.
 const DISK_BYTES: u64 = 1_000_204_886_016;

@@ -42,8 +42,8 @@ pub struct Fitted {
     pub notes: Notes,
 }
 
-/// The least size limit, about half of what Parquet takes for a short trace. The limit is also at
-/// least 1.25 bytes per request.
+/// The fixed part of a short trace's size limit; 1.25 bytes per request are added. The sum is about
+/// half of what Parquet takes.
 const BYTES_MIN: usize = 2 << 10;
 /// The most requests that are stored for the second pass; a longer trace is read again.
 const KEPT_MAX: usize = 1 << 18;

@@ -22,8 +22,8 @@ const RUN_ROWS: u64 = 16;
 const RUN_NS: u64 = 10_000_000;
 /// The least number of rows if some of them were out of order.
 const SHAKEN_ROWS: u64 = 64;
-/// In a run with rows out of order, a window of this fraction of its rows is examined after a step.
-/// If at least this fraction of the window lies above the middle of the step, no run begins again.
+/// In a run with rows out of order, one row per this many of the run is examined after a step. If
+/// at least one in this many of those lies above the middle of the step, no run begins again.
 const SHAKEN_SHARE: usize = 8;
 /// The number of rows that have to stay near the beginning of a run that begins again; the second
 /// is for runs with rows out of order.

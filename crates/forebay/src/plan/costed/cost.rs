@@ -26,7 +26,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost in [`PARTS_OF_NS`] of a nanosecond.
+    /// Returns the cost in units of `1 / PARTS_OF_NS` ns.
     pub(super) fn parts(self, len: u32) -> u128 {
         u128::from(self.base_ps) * 1024 + u128::from(self.kib_ps) * u128::from(len)
     }

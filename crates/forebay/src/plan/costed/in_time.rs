@@ -6,8 +6,9 @@
 //! there is an exact rule (H. Kise, T. Ibaraki, H. Mine, *A solvable case of the one-machine
 //! scheduling problem with ready and due times*, Operations Research 26(1), 1978): take requests in
 //! order of arrival; when one would be late, put aside the request, possibly an earlier one, whose
-//! removal lets the last one end soonest. The rule is offline, because it sees the requests put
-//! aside before it starts serving; the result is therefore a bound for every online scheduler.
+//! removal lets the last one end soonest. The rule is offline: it knows
+//! later arrivals when it puts a request aside. The result is therefore a bound for every online
+//! scheduler.
 //! Departure from the source: only the current busy period is kept, since no earlier removal can
 //! make anything end sooner.
 //!
