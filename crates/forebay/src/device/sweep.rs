@@ -185,8 +185,8 @@ fn fit_flash(
     Ok((checked, notes, text))
 }
 
-/// Derives the kind of drive from the rates: disks cannot do hundreds of random I/Os per second at
-/// queue depth 1.
+/// Derives the kind of drive from the rates: disks cannot do hundreds of random I/Os per second for
+/// each one outstanding.
 fn kind_of(sweep: &Sweep) -> DriveKind {
     let reads = sweep.random(Op::Read);
     let rows = if reads.is_empty() { sweep.random(Op::Write) } else { reads };
