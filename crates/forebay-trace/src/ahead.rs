@@ -1,9 +1,9 @@
-//! Reads ahead: a reader on a thread of its own, while what it has read is put to use.
+//! Reading ahead: a reader runs on its own thread while its batches are processed.
 //!
-//! A few batches may wait at a time; their memory goes back to the reader when they are done with.
-//! The dictionary and the notes of a batch travel with it wherever they have changed, since names
-//! may be learned long after the first request of their thread. Batches, errors and panics come out
-//! as they would without the thread, and in the same order.
+//! A few batches may be queued at a time; their memory goes back to the reader when they have been
+//! processed. Changes to the dictionary and the notes travel with the batches, since names may be
+//! learned long after the first request of their thread. Batches, errors and panics arrive as they
+//! would without the thread, and in the same order.
 
 use std::panic;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -12,12 +12,12 @@ use std::thread::{self, JoinHandle};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
-/// Batches that may wait.
+/// The most batches that may be queued.
 const WAITING_MAX: usize = 4;
 
-/// A [`Reader`] whose work is done on another thread.
+/// A [`Reader`] that works on another thread.
 pub struct Ahead {
-    /// `None` once the reader has ended.
+    /// The running reader; `None` once it has ended.
     running: Option<Running>,
     dictionary: Dictionary,
     notes: Notes,
@@ -29,7 +29,7 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// What comes out of one call of the reader.
+/// The result of one call of the reader.
 struct Parcel {
     batch: Result<Vec<Record>, TraceError>,
     dictionary: Option<Dictionary>,
@@ -48,7 +48,7 @@ impl Ahead {
         Ahead { running: Some(running), dictionary, notes }
     }
 
-    /// Waits for the thread, and passes its panic on if that is how it ended.
+    /// Waits for the thread to end, and propagates its panic, if any.
     fn ended(&mut self) {
         let Some(Running { parcels, used, thread }) = self.running.take() else { return };
         drop((parcels, used));
@@ -64,8 +64,8 @@ impl Reader for Ahead {
             batch.clear();
             return Ok(());
         };
-        // The batch that was asked for last is empty or done with. Where nobody takes it back, the
-        // thread has ended.
+        // The last batch is empty or has been processed. If it cannot be returned, the thread has
+        // ended.
         let _ = running.used.try_send(std::mem::take(batch));
         let Ok(parcel) = running.parcels.recv() else {
             self.ended();
@@ -99,7 +99,7 @@ impl Reader for Ahead {
     }
 }
 
-/// Reads to the end, to the first error, or until nobody listens any more.
+/// Reads to the end, to the first error, or until the receiver is gone.
 fn read_on(
     reader: &mut dyn Reader,
     (mut dictionary, mut notes): (Dictionary, Notes),
@@ -125,7 +125,7 @@ fn read_on(
     }
 }
 
-/// A copy of what is new, which is remembered.
+/// Returns a copy of `new` if it differs from `old`, and remembers it.
 fn if_changed<T: Clone + PartialEq>(old: &mut T, new: &T) -> Option<T> {
     (old != new).then(|| {
         old.clone_from(new);
@@ -142,7 +142,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Gives batches of one record; renames its only stream at each, and ends in some way.
+    /// A reader of one-record batches that renames its only stream at each batch, and ends as
+    /// configured.
     struct Fake {
         left: u64,
         end: fn() -> Result<(), TraceError>,

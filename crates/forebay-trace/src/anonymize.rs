@@ -1,13 +1,13 @@
-//! A trace that can be shown to others: names are gone, and places are permuted under a key.
+//! Makes traces that can be shared: names are removed, and addresses are permuted under a key.
 //!
-//! Each name (of a volume, a process or a thread) becomes a pseudonym, each thread and process id
-//! another number. The addresses of a volume are cut into cells, and the cells change places with each
-//! other; within a cell nothing moves. Operations, lengths, flags, latencies and the times between
-//! requests stay as they are, so whoever knows what a system did at some time can still find it.
+//! Each name (of a volume, a process or a thread) becomes a pseudonym, and each thread and process
+//! id another number. The addresses of a volume are cut into cells, and the cells are permuted;
+//! within a cell nothing moves. Operations, lengths, flags, latencies and inter-arrival times
+//! remain unchanged, so somebody who knows what a system did at some time can still find that time.
 //!
-//! Invariants: the same key gives the same pseudonyms in every trace, and the same places in every
-//! trace of a volume of as many cells. No two names, ids or cells become one. A request goes where
-//! its first byte goes, whole; where it ran over the end of its cell, it does so there.
+//! Invariants: the same key gives the same pseudonyms in all traces, and the same permutation for
+//! volumes with the same number of cells. Distinct names, ids and cells remain distinct. A request
+//! moves whole, with the cell of its first byte; if it crossed the end of its cell, it still does.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,32 +18,32 @@ use crate::error::{Place, TraceError};
 use crate::streams::is_write_back;
 use crate::trace::{Dictionary, Notes, Reader, Record, Stream};
 
-/// Bytes of a cell unless another size is asked for.
+/// The default size of a cell.
 pub const CELL_BYTES: u64 = 64 << 20;
-/// Fewest bytes of a secret that a key is made of.
+/// The least size of a secret that a key is made from.
 pub const SECRET_BYTES_MIN: usize = 16;
-/// Rounds of the Feistel network, as many as FF1 has (NIST SP 800-38G).
+/// The number of Feistel rounds, the same as in FF1 (NIST SP 800-38G).
 const ROUNDS: u8 = 10;
-/// Cells whose places are remembered at a time.
+/// The number of permuted cells that are cached.
 const CELLS_KEPT: usize = 1 << 20;
-/// What a pseudonym of a write-back worker is called, so that these still count as one stream.
+/// The prefix of the pseudonyms of write-back workers, so that these still count as one stream.
 const WORKER: &str = "writeback";
 
-/// What pseudonyms and places hang on. Who has it can undo them.
+/// The key of pseudonyms and permutations. Whoever has it can undo them.
 #[derive(Clone)]
 pub struct Key([u8; blake3::KEY_LEN]);
 
 impl Key {
-    /// The key that `secret` stands for; `None` if it is shorter than [`SECRET_BYTES_MIN`].
+    /// Derives a key from `secret`; `None` if it is shorter than [`SECRET_BYTES_MIN`].
     pub fn new(secret: &[u8]) -> Option<Key> {
         let long_enough = secret.len() >= SECRET_BYTES_MIN;
         long_enough.then(|| Key(blake3::derive_key("forebay anonymised traces, version 1", secret)))
     }
 
-    /// A key that nobody knows, by the system's source of chance.
+    /// Makes a random key.
     ///
     /// # Errors
-    /// That source's.
+    /// If the system's random number generator fails.
     pub fn random() -> io::Result<Key> {
         let mut key = [0; blake3::KEY_LEN];
         getrandom::fill(&mut key)?;
@@ -56,7 +56,7 @@ impl Key {
         hasher.finalize()
     }
 
-    /// A name that tells nothing of `name`, which stays empty if it was.
+    /// Returns a pseudonym that does not reveal `name`; an empty name stays empty.
     fn pseudonym(&self, what: &str, name: &str) -> String {
         if name.is_empty() {
             return String::new();
@@ -65,7 +65,7 @@ impl Key {
         format!("{what}-{}", &hash[..12])
     }
 
-    /// Another number below `count`, a different one for each `value` below it.
+    /// Returns a number below `count`, different for each `value` below `count`.
     fn permuted(&self, what: &str, value: u64, count: u64) -> u64 {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         let half = bits.div_ceil(2).max(1);
@@ -78,7 +78,8 @@ impl Key {
             u64::from_le_bytes(*first) & mask
         };
         let mut place = value;
-        // The network permutes a power of four; what falls outside goes on until it is inside.
+        // The network permutes a power of four; results outside the range are permuted again until
+        // they are inside.
         loop {
             let (mut left, mut right) = (place >> half, place & mask);
             for number in 0..ROUNDS {
@@ -100,31 +101,32 @@ impl Key {
             true => WORKER.into(),
             false => self.pseudonym("name", &stream.name),
         };
-        // A process has the id of its main thread, which it keeps in common with it.
+        // A process has the id of its main thread, and must have the same id as that thread
+        // afterwards.
         let id = |id| self.id("thread", id);
         Stream { thread: stream.thread.map(id), process: stream.process.map(id), name }
     }
 }
 
-/// How far each volume of a trace goes: what has to be known before its cells can be permuted.
+/// The extents of a trace's volumes, which have to be known before cells can be permuted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extents {
     cell_bytes: u64,
-    /// Cells of each volume, by its number in the dictionary.
+    /// The number of cells of each volume, by its number in the dictionary.
     cells: Vec<u64>,
 }
 
 impl Extents {
-    /// Of no request yet, in cells of `cell_bytes`.
+    /// Makes empty extents in cells of `cell_bytes`.
     ///
     /// # Panics
-    /// If that is 0.
+    /// If `cell_bytes` is 0.
     pub fn new(cell_bytes: u64) -> Extents {
         assert!(cell_bytes > 0, "cells have a size");
         Extents { cell_bytes, cells: Vec::new() }
     }
 
-    /// Takes in records of the trace.
+    /// Extends the extents by records of the trace.
     pub fn add(&mut self, batch: &[Record]) {
         for record in batch {
             let volume = record.volume as usize;
@@ -137,15 +139,15 @@ impl Extents {
     }
 }
 
-/// A reader of the same trace, anonymised.
+/// An anonymizing reader over a trace.
 pub struct Anonymized<'a> {
     inner: &'a mut dyn Reader,
     path: PathBuf,
     key: Key,
     extents: Extents,
-    /// Where a cell of a volume lies now.
+    /// The new positions of cells, by volume and cell.
     places: FxHashMap<(u32, u64), u64>,
-    /// The names that `dictionary` was made of.
+    /// The part of the inner dictionary that has already been renamed.
     known: Dictionary,
     dictionary: Dictionary,
     notes: Notes,
@@ -153,7 +155,8 @@ pub struct Anonymized<'a> {
 }
 
 impl<'a> Anonymized<'a> {
-    /// Reads `inner`, called `path` in messages, whose requests `extents` has all seen.
+    /// Makes a reader over `inner`, which messages call `path`. `extents` must cover all of its
+    /// requests.
     pub fn new(inner: &'a mut dyn Reader, path: &Path, key: Key, extents: Extents) -> Self {
         let path = path.to_path_buf();
         let (known, dictionary) = (Dictionary::default(), Dictionary::default());
@@ -173,7 +176,7 @@ impl<'a> Anonymized<'a> {
         anonymized
     }
 
-    /// Names what the trace has named by now.
+    /// Renames the entries that the inner dictionary has gained.
     fn rename(&mut self) {
         self.notes = Notes { began: None, ..self.inner.notes().clone() };
         let known = self.inner.dictionary();
@@ -186,7 +189,7 @@ impl<'a> Anonymized<'a> {
         }
     }
 
-    /// Where `record` begins now; `None` if the extents have not seen it.
+    /// Returns the new address of `record`; `None` if the extents do not cover it.
     fn place(&mut self, record: &Record) -> Option<u64> {
         let Extents { cell_bytes, cells } = &self.extents;
         let cell = record.offset / cell_bytes;
@@ -308,7 +311,7 @@ mod tests {
         }
     }
 
-    /// The records and the names of `batches` anonymised, in cells of 1 MiB.
+    /// Anonymizes the records and the names of `batches`, in cells of 1 MiB.
     fn anonymized(
         key: Key,
         batches: &[(Vec<Record>, Dictionary)],
@@ -354,7 +357,7 @@ mod tests {
         assert!(alike(places(&key(), "a"), places(&other, "a")) < 10);
         assert!(alike(places(&key(), "a"), places(&key(), "b")) < 10);
         assert_eq!(places(&key(), "a"), places(&key(), "a"));
-        // Neighbours do not stay neighbours.
+        // Adjacent cells do not remain adjacent.
         let together = places(&key(), "a").windows(2).filter(|w| w[1] == w[0] + 1).count();
         assert!(together < 10, "{together}");
     }

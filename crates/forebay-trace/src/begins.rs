@@ -1,21 +1,21 @@
-//! How many requests begin where on a volume, in bounded memory.
+//! Counts how many requests begin where on a volume, in bounded memory.
 //!
-//! What is kept are stretches of addresses at which requests begin, as long as need be and no longer. Where there
-//! are too many, two neighbours that are the shortest together become one. So a distant request takes one
-//! stretch, and all others are told apart as well as without it.
+//! Counts are stored for stretches of addresses, which are as short as possible. If there are too
+//! many stretches, the two neighbors that are shortest together are merged. A distant request
+//! therefore takes one stretch, and the resolution for all others is unaffected.
 
-/// Requests that begin within a stretch.
+/// A stretch and the number of requests that begin in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// The first byte at which one begins.
+    /// The first byte at which a request begins.
     pub first: u64,
-    /// The last.
+    /// The last byte at which a request begins.
     pub last: u64,
-    /// How many do.
+    /// The number of requests.
     pub requests: u64,
 }
 
-/// Counts by stretch.
+/// Request counts by stretch.
 #[derive(Clone, Debug)]
 pub struct Begins {
     stretches: Vec<Counted>,
@@ -24,7 +24,7 @@ pub struct Begins {
 }
 
 impl Begins {
-    /// No requests yet, and never more than `most` stretches.
+    /// Makes an empty counter with up to `most` stretches.
     pub fn new(most: usize) -> Begins {
         Begins { stretches: Vec::new(), most, latest: 0 }
     }
@@ -62,7 +62,7 @@ impl Begins {
         self.latest = number;
     }
 
-    /// All stretches, in order.
+    /// Returns all stretches, in order.
     pub fn stretches(&self) -> &[Counted] {
         &self.stretches
     }

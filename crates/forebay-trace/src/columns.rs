@@ -1,22 +1,24 @@
-//! Text of one request a line, its columns and their units declared.
+//! Text with one request per line and declared columns and units.
 //!
 //! [`Columns`] is the declaration, such as `at:us,op,offset:sectors,len:sectors,volume`; every
-//! preset in [`crate::formats::presets`] is one too. Rows are read in three ways, of which the first
-//! that understands a row reads it, always with the outcome of the last (`proptest` holds each to the
+//! preset in [`crate::formats::presets`] is one too. Rows are parsed by the first of three parsers
+//! that understands them. All have the same results as the last (`proptest` compares each with the
 //! next):
 //!
-//! 1. [`plain`] finds the bounds of all fields at once and reads them in no order.
-//! 2. A [`plan`] reads field by field where they stand in the buffer, eight bytes at a time ([`cursor`]);
-//!    the way of columns that the first does not know (`end`, `flags`, `op:scsi`, dates) and of new names.
-//! 3. `Cursor::field` reads anything: blanks around a number, quotes, twenty digits.
+//! 1. [`plain`] finds the bounds of all fields at once and parses them in any order.
+//! 2. A [`plan`] parses fields in sequence in the buffer, eight bytes at a time ([`cursor`]). It
+//!    handles columns that the first parser does not support (`end`, `flags`, `op:scsi`, dates) and
+//!    new names.
+//! 3. `Cursor::field` parses anything: blanks around a number, quotes, twenty digits.
 //!
-//! Each earns its lines. Median of 15 paired readings of 1.7 million rows (`benches/readers.rs`), how
-//! many times as long without it: the first, 1.32 on msr, 1.37 on alibaba, 1.36 on tencent-cbs, 1.25 on
-//! mqsim and 1.09 on spc; without the first and the second, 3.2, 3.0, 2.8, 2.7 and 2.9 times what the second
-//! takes alone. (Canonical CSV is read by the `csv` crate: its names may be quoted and hold line feeds.)
+//! Each parser is worth its code. Medians of 15 paired measurements with 1.7 million rows
+//! (`benches/readers.rs`): without the first parser, reading takes 1.32 times as long on msr, 1.37
+//! on alibaba, 1.36 on tencent-cbs, 1.25 on mqsim and 1.09 on spc. Without the first and the second
+//! it takes 3.2, 3.0, 2.8, 2.7 and 2.9 times as long as with the second alone. (Canonical CSV is
+//! parsed by the `csv` crate, because its names may be quoted and contain line feeds.)
 //!
-//! Numbers are exact: nothing goes through floating point. Times are whole nanoseconds; digits
-//! beyond them are dropped.
+//! Numbers are exact: nothing goes through floating point. Times are whole nanoseconds; further
+//! digits are dropped.
 
 mod beyond;
 pub(crate) mod cursor;

@@ -1,29 +1,29 @@
-//! Which outstanding requests a completion finishes, found by the sectors it covers.
+//! Finds the outstanding requests that a completion finishes, by the sectors it covers.
 //!
 //! A block layer splits and merges requests between their arrival and their completion, so neither
-//! start nor size of a completion names a request. [`Outstanding`] keeps the sectors that are still
-//! awaited, cut into segments, and for each segment the requests that await it, oldest first; a
-//! completed sector is credited to the oldest of them.
+//! start nor size of a completion identifies a request. [`Outstanding`] stores the sectors that
+//! have not completed yet, cut into segments, and for each segment the requests that await it,
+//! oldest first. A completed sector is credited to the oldest of them.
 //!
-//! Invariants: segments never overlap and are never empty; the requests of a segment stand in
-//! rising order of id; a request's segments add up to the sectors it still awaits.
+//! Invariants: segments never overlap and are never empty; the requests of a segment are in
+//! ascending order of id; a request's segments add up to the sectors that it still awaits.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Requests over one sector that [`Outstanding::over`] tells.
+/// The most requests over one sector that [`Outstanding::over`] reports.
 const SHARERS_MAX: usize = 64;
 
-/// Sectors awaited by requests of one direction on one volume.
+/// The sectors awaited by requests of one direction on one volume.
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
-    /// By first sector.
+    /// The segments by first sector.
     segments: BTreeMap<u64, Segment>,
     claims: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Segment {
-    /// First sector after it.
+    /// The first sector after the segment.
     end: u64,
     oldest: u64,
     younger: VecDeque<u64>,
@@ -36,13 +36,13 @@ impl Segment {
 }
 
 impl Outstanding {
-    /// Pairs of a segment and a request awaiting it: what memory this takes.
+    /// Returns the number of (segment, awaiting request) pairs, which determines the memory used.
     pub fn claims(&self) -> usize {
         self.claims
     }
 
-    /// Request `id` awaits the sectors from `start` up to, not including, `end`. Ids must rise
-    /// from call to call.
+    /// Adds request `id`, which awaits the sectors from `start` up to but not including `end`. Ids
+    /// must increase from call to call.
     pub fn add(&mut self, id: u64, start: u64, end: u64) {
         if start >= end {
             return;
@@ -54,9 +54,9 @@ impl Outstanding {
         }
     }
 
-    /// As [`Outstanding::add`], and older requests give up these sectors: for traces that lack
-    /// completions, where an older request over the same sectors has more likely lost its own
-    /// than shares the device with this one.
+    /// Does the same as [`Outstanding::add`], but takes these sectors away from older requests.
+    /// Used for traces that lack completions, in which an older request over the same sectors has
+    /// more likely lost its completion than overlaps with this one.
     pub fn take_over(&mut self, id: u64, start: u64, end: u64) {
         if start >= end {
             return;
@@ -72,8 +72,8 @@ impl Outstanding {
         self.insert(id, start, end);
     }
 
-    /// The sectors from `start` up to `end` have completed: calls `credit` with a request and the
-    /// number of its sectors, for the oldest request awaiting each of them.
+    /// Completes the sectors from `start` up to `end`: calls `credit` with each credited request
+    /// and its number of sectors. Each sector is credited to the oldest request that awaits it.
     pub fn complete(&mut self, start: u64, end: u64, mut credit: impl FnMut(u64, u64)) {
         if start >= end || !self.touches(start, end) {
             return;
@@ -92,8 +92,8 @@ impl Outstanding {
         }
     }
 
-    /// Calls `each` with a request that awaits some of these sectors and how many; of requests over one
-    /// sector only the first [`SHARERS_MAX`].
+    /// Calls `each` with every request that awaits some of these sectors and their number; of the
+    /// requests over one sector, only with the first [`SHARERS_MAX`].
     pub fn over(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64)) {
         if start >= end {
             return;
@@ -108,10 +108,10 @@ impl Outstanding {
         }
     }
 
-    /// Gives up on `id`, which was added with these sectors.
+    /// Removes `id`, which was added with these sectors.
     pub fn forget(&mut self, id: u64, start: u64, end: u64) {
         let mut at = start;
-        // The last segment may belong to others and reach beyond `end`.
+        // The last segment may belong to other requests and extend beyond `end`.
         while at < end {
             let Some((&first, segment)) = self.segments.range_mut(at..end).next() else { break };
             at = segment.end;
@@ -128,8 +128,8 @@ impl Outstanding {
         }
     }
 
-    /// Whether any segment reaches into the sectors. The last one that begins before `end` has the
-    /// greatest end, since segments do not overlap.
+    /// Whether any segment overlaps the sectors. It is enough to check the last one that begins
+    /// before `end`, which has the greatest end because segments do not overlap.
     fn touches(&self, start: u64, end: u64) -> bool {
         self.segments.range(..end).next_back().is_some_and(|(_, segment)| segment.end > start)
     }
@@ -157,7 +157,7 @@ impl Outstanding {
         }
     }
 
-    /// Makes `at` a border between segments if it lies inside one.
+    /// Splits a segment at `at` if `at` lies inside it.
     fn cut(&mut self, at: u64) {
         let Some((_, segment)) = self.segments.range_mut(..at).next_back() else { return };
         if segment.end > at {
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(o.claims(), 0);
     }
 
-    /// The same rule, one sector at a time.
+    /// Compares with the same rule applied one sector at a time.
     #[test]
     fn agrees_with_a_table_of_sectors() {
         let mut table: Vec<VecDeque<u64>> = vec![VecDeque::new(); 64];

@@ -1,9 +1,9 @@
-//! Describes a trace: how much, how large, when, where, in which order, by whom, and how fast.
+//! Describes a trace: its volume, sizes, times, locations, order, submitters and latencies.
 //!
-//! One pass over batches of records in bounded memory: state grows with streams, volumes and
-//! requests on their way, and with the touched area up to a limit, never with the trace. Each part
-//! of the description walks a batch by itself, in a loop short enough to overlap its cache misses.
-//! The figures and their definitions are in [`description`].
+//! One pass over batches of records in bounded memory: the state grows with streams, volumes and
+//! outstanding requests, and with the touched area up to a limit, but never with the length of the
+//! trace. Each part of the description iterates over a batch on its own, in a loop short enough to
+//! overlap its cache misses. The figures and their definitions are in [`description`].
 
 mod by_stream;
 pub mod by_thread;
@@ -26,15 +26,15 @@ use crate::trace::{Dictionary, Notes, Record};
 pub use by_thread::ThreadOptions;
 pub use description::Description;
 
-/// Records each part of the description takes at a time: 25 KB.
+/// The number of records that the parts of the description process at a time: 25 KB.
 const PIECE: usize = 512;
 
-/// What to describe.
+/// Options of a description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// What counts as one stream.
     pub stream_by: StreamBy,
-    /// Whether, and how, to describe the streams one by one and by types.
+    /// How to describe each stream and the types of streams; none to omit this.
     pub threads: Option<ThreadOptions>,
 }
 
@@ -49,7 +49,7 @@ pub struct Describer {
     threads: Option<by_thread::Threads>,
     latencies: latency::Latencies,
     footprint: footprint::Footprint,
-    /// Where data requests are picked out.
+    /// A buffer for the data requests of a piece.
     picked: Vec<Record>,
 }
 
@@ -69,7 +69,7 @@ impl Describer {
         }
     }
 
-    /// Takes the next records of the trace, in time order, and the dictionary as far as read.
+    /// Adds the next records of the trace, in order of time, with the dictionary as read so far.
     pub fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
         // In pieces that stay in the processor's cache from one part to the next.
         for piece in batch.chunks(PIECE) {
@@ -86,7 +86,7 @@ impl Describer {
         }
     }
 
-    /// The description of all that was added.
+    /// Returns the description of all records added.
     pub fn finish(mut self, dictionary: &Dictionary, notes: &Notes) -> Description {
         let by_thread = self.threads.take().map(|threads| {
             threads.finish(dictionary, self.streams.grouping(), self.times.duration_ns())
@@ -151,13 +151,13 @@ impl Describer {
     }
 }
 
-/// Whether a record moves data. Everything else is counted, but is no part of the figures.
+/// Whether a record moves data. All other records are counted but not included in the figures.
 #[inline]
 fn is_data(r: &Record) -> bool {
     r.op.moves_data() && r.len > 0
 }
 
-/// The requests of a piece that move data: nearly always all of them.
+/// Returns the requests of a piece that move data, which are nearly always all of them.
 #[inline]
 fn pick_data<'a>(piece: &'a [Record], picked: &'a mut Vec<Record>) -> &'a [Record] {
     if piece.iter().all(is_data) {
@@ -168,14 +168,15 @@ fn pick_data<'a>(piece: &'a [Record], picked: &'a mut Vec<Record>) -> &'a [Recor
     picked
 }
 
-/// 0 for reads and 1 for writes, to be an index: which of them comes next is hard to foretell, so
-/// branches would cost more.
+/// Returns an index: 0 for reads and 1 for writes. The direction is hard to predict, so branches
+/// would be slower.
 #[inline]
 fn direction(r: &Record) -> usize {
     usize::from(r.op == Op::Write)
 }
 
-/// A name from a trace, at most 32 letters of it, that cannot command a terminal nor break a table.
+/// Returns a name from a trace, truncated to 32 characters, without characters that could control a
+/// terminal or break a table.
 pub fn printable(name: &str) -> String {
     name.chars().take(32).map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -1,17 +1,18 @@
-//! What can go wrong with a trace, each in one message: file, place, got, expected, remedy.
+//! Errors of traces, each as one message: file, place, what was found, what was expected, and what
+//! to do.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Where in a file something is wrong.
+/// The place of an error in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line of a text file, from 1.
+    /// A line of a text file, counted from 1.
     Line(u64),
-    /// A row of a table, from 1.
+    /// A row of a table, counted from 1.
     Row(u64),
-    /// A byte of a binary file, from 0.
+    /// A byte of a binary file, counted from 0.
     Byte(u64),
     /// The file as a whole.
     File,
@@ -28,29 +29,29 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a trace cannot be read or written.
+/// The reason that a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The content is not what the format says.
+    /// The content does not follow the format.
     #[error("{}{place}: got {got}, expected {expected}{}", path.display(), remedy(hint))]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The place in the file.
         place: Place,
-        /// What stands there, shortened.
+        /// The content found there, shortened.
         got: String,
-        /// What should.
+        /// The expected content.
         expected: String,
         /// What to do about it; may be empty.
         hint: String,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Its reason.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,6 +1,6 @@
-//! Numbers written in decimal digits, read exactly: nothing goes through floating point.
+//! Parses decimal numbers exactly: nothing goes through floating point.
 
-/// A whole number that fits; `None` for anything else.
+/// Parses an unsigned integer; `None` for anything else, including overflow.
 pub(crate) fn digits(field: &[u8]) -> Option<u64> {
     if field.is_empty() {
         return None;
@@ -14,8 +14,8 @@ pub(crate) fn digits(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// A decimal number without a sign: its whole part, and its decimals in billionths; decimals beyond
-/// the ninth are dropped.
+/// Parses a decimal number without a sign. Returns its integer part and its fraction in billionths;
+/// digits after the ninth are dropped.
 pub(crate) fn decimal(field: &[u8]) -> Option<(u64, u64)> {
     let dot = field.iter().position(|&b| b == b'.').unwrap_or(field.len());
     let (whole, fraction) = field.split_at(dot);
@@ -36,8 +36,8 @@ pub(crate) fn decimal(field: &[u8]) -> Option<(u64, u64)> {
     Some((whole, billionths))
 }
 
-/// A number that may have a power of ten behind it, as pandas writes small and large ones (`1e-05`,
-/// `1.6777216e+07`): its digits and the power of ten they are multiplied by.
+/// Parses a number with an optional exponent, as pandas writes small and large numbers (`1e-05`,
+/// `1.6777216e+07`). Returns its digits and its power of ten.
 fn powered(field: &[u8]) -> Option<(u128, i32)> {
     let end = field.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(field.len());
     let (digits, power) = field.split_at(end);
@@ -62,7 +62,7 @@ fn powered(field: &[u8]) -> Option<(u128, i32)> {
     any.then_some((value, power))
 }
 
-/// A whole number in any of the forms of floating point: `4096.0`, `1e+09`.
+/// Parses an integer in any floating-point notation: `4096.0`, `1e+09`.
 pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     let (value, power) = powered(field)?;
     let scale = 10u128.checked_pow(power.unsigned_abs())?;
@@ -74,7 +74,7 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     u64::try_from(value).ok()
 }
 
-/// As [`decimal`], of a number that may have a power of ten behind it.
+/// Does the same as [`decimal`] for a number with an optional exponent.
 pub(crate) fn decimal_or_power(field: &[u8]) -> Option<(u64, u64)> {
     const BILLION: u128 = 1_000_000_000;
     let (value, power) = powered(field)?;

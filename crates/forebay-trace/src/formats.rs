@@ -1,4 +1,4 @@
-//! Trace formats, one file each, and their list.
+//! Trace formats, one file each, and the list of all formats.
 
 pub mod blkparse;
 pub mod blktrace;
@@ -26,32 +26,33 @@ use crate::error::TraceError;
 use crate::trace::Reader;
 use crate::unpack::{Consumed, Packing};
 
-/// A file to be read.
+/// A file to read.
 pub struct Input {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How it is packed.
+    /// Its compression.
     pub packing: Packing,
-    /// Its content, unpacked.
+    /// Its uncompressed content.
     pub content: Box<dyn BufRead + Send>,
-    /// What was read of the file, which `content` counts; who reads it in another way counts that here.
+    /// The number of bytes read, counted by `content`; readers that bypass `content` have to count
+    /// here themselves.
     pub consumed: Consumed,
-    /// Whether a step back of the clock begins another run, which is put behind the one before.
+    /// Whether a step back of the clock begins another run, which is placed after the previous one.
     pub split_runs: bool,
 }
 
 impl Input {
-    /// Content whose reading nobody follows.
+    /// Makes an input whose progress is not observed.
     pub fn new(path: PathBuf, packing: Packing, content: Box<dyn BufRead + Send>) -> Input {
         Input { path, packing, content, consumed: Consumed::default(), split_runs: false }
     }
 }
 
-/// A format that can be read.
+/// A readable format.
 pub struct Format {
-    /// What `--from` and [`crate::Notes::format`] call it.
+    /// Its name in `--from` and [`crate::Notes::format`].
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub about: &'static str,
     reads: Reads,
 }
@@ -91,7 +92,7 @@ impl Format {
         }
     }
 
-    /// Reads it.
+    /// Opens a reader.
     ///
     /// # Errors
     /// Content that is not of this format.
@@ -111,7 +112,7 @@ impl Format {
     }
 }
 
-/// Every format, in the order they are tried: those with a signature first.
+/// All formats, in the order in which they are tried: those with a signature first.
 pub static FORMATS: &[Format] = &[
     Format::of_code("parquet", "canonical Parquet", parquet::sniff, parquet::open),
     Format::of_code(
@@ -233,7 +234,7 @@ pub static FORMATS: &[Format] = &[
             warnings: &[],
         },
     ),
-    // CloudPhysics vSCSI traces as text. Whole seconds of an arbitrary epoch.
+    // CloudPhysics vSCSI traces as text. Whole seconds since an arbitrary epoch.
     Format::of_columns(
         "cloudphysics",
         "CloudPhysics CSV (version,time,op,size,lbn), known by its header",
@@ -245,8 +246,8 @@ pub static FORMATS: &[Format] = &[
             warnings: &[],
         },
     ),
-    // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets count within a
-    // file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
+    // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets are relative to
+    // a file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
     // seconds, latency disk_time; simulated times are not read. Names are applications.
     Format::of_columns(
         "thesios",
@@ -262,7 +263,8 @@ pub static FORMATS: &[Format] = &[
             warnings: &[],
         },
     ),
-    // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for reads.
+    // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for
+    // reads.
     Format::of_columns(
         "disksim-ascii",
         "DiskSim ASCII (time device blkno size flags), times in ms with decimals",
@@ -274,7 +276,7 @@ pub static FORMATS: &[Format] = &[
             warnings: &[],
         },
     ),
-    // MQSim: the same in ns.
+    // MQSim: the same columns in ns.
     Format::of_columns(
         "mqsim",
         "MQSim: DiskSim's columns, times in whole ns",
@@ -286,7 +288,7 @@ pub static FORMATS: &[Format] = &[
             warnings: &[],
         },
     ),
-    // SSDsim (HUST): the same in ns.
+    // SSDsim (HUST): the same columns in ns.
     Format::of_columns(
         "ssdsim",
         "SSDsim: DiskSim's columns, times in ns",
@@ -310,7 +312,7 @@ pub static FORMATS: &[Format] = &[
             warnings: &[],
         },
     ),
-    // Windows cut for Heimdall (EuroSys '25): ms, but bytes in place of sectors.
+    // Windows traces prepared for Heimdall (EuroSys '25): ms, but bytes instead of sectors.
     Format::of_columns(
         "heimdall",
         "DiskSim's columns, times in ms, bytes in place of sectors",
@@ -322,8 +324,8 @@ pub static FORMATS: &[Format] = &[
             warnings: &[],
         },
     ),
-    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number, in
-    // blocks of 512 bytes. They have neither times nor operations.
+    // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number,
+    // in blocks of 512 bytes. They have neither times nor operations.
     Format::of_columns(
         "arc",
         "ARC lists (block count ignored request): no times, no operations",
@@ -360,7 +362,7 @@ pub static FORMATS: &[Format] = &[
     ),
 ];
 
-/// Whether content is a tar, which only blktrace sets come in.
+/// Whether content is a tar archive, which is only supported for blktrace sets.
 fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
@@ -372,7 +374,7 @@ pub(crate) mod tests {
     use forebay_ask::{Spelling, spelled};
     use std::io::Cursor;
 
-    /// A text to be read.
+    /// Makes an input from text.
     pub(crate) fn input(text: &[u8]) -> Input {
         Input::new("trace".into(), Packing::Plain, Box::new(Cursor::new(text.to_vec())))
     }
@@ -385,7 +387,7 @@ pub(crate) mod tests {
         drain(open(input(text)).unwrap()).unwrap()
     }
 
-    /// The message that reading a text ends with.
+    /// Returns the error message that reading a text ends with.
     pub(crate) fn message(
         open: impl FnOnce(Input) -> Result<Box<dyn Reader>, TraceError>,
         text: &[u8],

@@ -1,17 +1,19 @@
-//! Gaps in a trace that are far longer than all the rest of it: a clock that was set, or a stamp that is wrong.
+//! Detects gaps that are far longer than the rest of a trace, caused by a clock that was set or a
+//! wrong timestamp.
 
 use crate::order::clock::long;
 use crate::trace::Record;
 use forebay_show::plural::counted;
 use forebay_show::quantities;
 
-/// Least gaps, in nanoseconds: an hour, and, in a trace that has few of them, a minute.
+/// The least lengths of gaps, in nanoseconds: an hour and, in a trace that has only a few gaps of a
+/// minute, a minute.
 const GAPS_NS: [u64; 2] = [3_600_000_000_000, 60_000_000_000];
-/// Gaps beyond which a trace comes in bursts.
+/// A trace with more gaps than this comes in bursts.
 const GAPS_MAX: u64 = 2;
-/// How many times as long as the rest of the trace they are.
+/// How many times as long as the rest of the trace the gaps have to be.
 const TIMES: u64 = 10;
-/// Requests that are needed to tell what the rest is.
+/// The least number of requests from which gaps can be judged.
 const REQUESTS_LEAST: u64 = 10;
 
 /// The longest gaps of a trace.
@@ -19,22 +21,22 @@ const REQUESTS_LEAST: u64 = 10;
 pub(crate) struct Gaps {
     requests: u64,
     last_ns: u64,
-    /// Those of each least length.
+    /// The gaps of each least length.
     long: [Long; 2],
 }
 
-/// Gaps of a least length.
+/// The gaps of at least some length.
 #[derive(Default)]
 struct Long {
-    /// How many there are, of how many nanoseconds.
+    /// The number of gaps, and their total length in nanoseconds.
     gaps: u64,
     gaps_ns: u64,
-    /// Nanoseconds of the longest, and how many requests come before.
+    /// The length of the longest gap in nanoseconds, and the number of requests before it.
     longest: (u64, u64),
 }
 
 impl Gaps {
-    /// Takes the next records, in order of time.
+    /// Adds the next records, in order of time.
     pub(crate) fn add(&mut self, batch: &[Record]) {
         let Some(last) = batch.last() else { return };
         if self.requests == 0 {
@@ -64,7 +66,7 @@ impl Gaps {
         }
     }
 
-    /// What a user should know, if one or two gaps are nearly all of the trace.
+    /// Returns a warning if one or two gaps make up nearly the whole trace.
     pub(crate) fn sentence(&self) -> Option<String> {
         if self.requests < REQUESTS_LEAST {
             return None;
@@ -123,7 +125,7 @@ mod tests {
         );
         assert!(told.contains("ends at request 51 of 100"), "{told}");
         assert!(said((0..100).map(|n| n + if n == 99 { HOUR_S } else { 0 })).is_some());
-        // Below an hour, too, and among gaps of minutes.
+        // Below an hour as well, even if there are other gaps of minutes.
         assert!(said((0..200).map(|n| n / 50 + if n >= 60 { 1800 } else { 0 })).is_some());
         assert!(said((0..200).map(|n| n / 40 + if n == 199 { 61 } else { 0 })).is_some());
         assert!(said((0..100).map(|n| n * 120 + if n >= 50 { 300 * HOUR_S } else { 0 })).is_some());

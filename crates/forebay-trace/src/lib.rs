@@ -1,8 +1,8 @@
-//! Block-I/O traces as data: readers, writers and a description, all streaming.
+//! Block-I/O traces as data: streaming readers and writers, and a description.
 //!
-//! A trace is a stream of [`Record`]s in time order beside a [`Dictionary`] of who and where.
-//! [`open::open`] reads any format, [`write::create`] writes one. Adding a format is one file in
-//! [`formats`] and one line in its list.
+//! A trace is a stream of [`Record`]s in order of time, with a [`Dictionary`] of submitters and
+//! volumes. [`open::open`] reads any format, [`write::create`] writes one. A new format needs one
+//! file in [`formats`] and one line in its list.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! The lines of a text, in large pieces and bounded memory, one at a time or as blocks of many.
+//! Reads the lines of a text in large pieces and bounded memory, one at a time or in blocks.
 //!
-//! A byte order mark (UTF-8) before the first line is left out.
+//! A byte order mark (UTF-8) before the first line is skipped.
 
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -8,27 +8,27 @@ use std::path::{Path, PathBuf};
 use crate::error::{Place, TraceError};
 use forebay_ask::named;
 
-/// Bytes read at a time.
+/// The number of bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// Longest line taken for one.
+/// The longest supported line.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 
-/// Bytes behind a block that can be looked at, whatever they are.
+/// The number of readable bytes after a block, whose content is unspecified.
 pub(crate) const PADDING_BYTES: usize = 64;
 
-/// Said before what is wrong with a last line that has no end.
+/// Precedes the error message for a last line that has no line end.
 pub(crate) const CUT_HINT: &str = "the last line has no end, the file may be cut off; ";
 
-/// What to say of the last line, which has no end and was read for all that.
+/// Returns the note about a last line that has no line end but was read anyway.
 pub(crate) fn cut_sentence(line: u64) -> String {
     format!("the last line, {line}, has no line end: it may be cut short, and is read as it stands")
 }
 
-/// What some editors put before UTF-8.
+/// The UTF-8 byte order mark that some editors write.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Splits a text into lines. Lines end with `\n` or `\r\n`, also mixed; the last may end with the
+/// Splits a text into lines that end with `\n` or `\r\n`, even mixed; the last may end with the
 /// file.
 pub(crate) struct Lines {
     path: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) struct Lines {
     end: usize,
     begun: bool,
     ended: bool,
-    /// Whether the last line had no end.
+    /// Whether the last line had no line end.
     cut: bool,
     number: u64,
 }
@@ -58,7 +58,7 @@ impl Lines {
         }
     }
 
-    /// The next line without its end; `None` after the last.
+    /// Returns the next line without its end; `None` after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
         let mut seen = 0;
@@ -87,9 +87,10 @@ impl Lines {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    /// Text that begins with lines not yet handed out, and how many of its bytes are whole lines, each
-    /// with its `\n` (the last one is given it if need be); none after the last line. What is behind
-    /// them means nothing. [`Lines::pass`] hands out.
+    /// Returns text that begins with the lines that have not been consumed yet, and how many of its
+    /// bytes are complete lines, each with its `\n` (added to the last line if missing); none after
+    /// the last line. The bytes after them are unspecified. Lines are consumed with
+    /// [`Lines::pass`].
     #[inline]
     pub(crate) fn block(&mut self) -> Result<(&[u8], usize), TraceError> {
         let whole = loop {
@@ -114,24 +115,24 @@ impl Lines {
         Ok((text, whole))
     }
 
-    /// Counts the first bytes and lines of a block as handed out.
+    /// Consumes the first bytes and lines of a block.
     pub(crate) fn pass(&mut self, bytes: usize, lines: u64) {
         self.start = (self.start + bytes).min(self.end);
         self.number += lines;
     }
 
-    /// Whether the line handed out last is the last one and has no end. Such a line is a block of
-    /// its own.
+    /// Whether the line returned last is the last line of the file and has no line end. Such a line
+    /// forms its own block.
     pub(crate) fn cut(&self) -> bool {
         self.cut
     }
 
-    /// What to say, once, of a last line that has no end and was read for all that.
+    /// Returns, once, the note about a last line that has no line end but was read anyway.
     pub(crate) fn cut_note(&mut self) -> Option<String> {
         std::mem::take(&mut self.cut).then(|| cut_sentence(self.number))
     }
 
-    /// What to say, once, of a last line that has no end and is left out.
+    /// Returns, once, the note about a last line that has no line end and was skipped.
     pub(crate) fn left_out_note(&mut self, line: u64) -> Option<String> {
         std::mem::take(&mut self.cut).then(|| {
             format!(
@@ -141,7 +142,7 @@ impl Lines {
         })
     }
 
-    /// Reads more behind what has not been handed out.
+    /// Reads more bytes after those that have not been consumed.
     fn fill(&mut self) -> Result<(), TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -173,7 +174,7 @@ impl Lines {
         }
     }
 
-    /// The number of the line handed out last, from 1.
+    /// Returns the number of the line returned last, counted from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -210,7 +211,7 @@ mod tests {
                 return Ok(all);
             }
             assert!(text.len() >= whole + PADDING_BYTES && text[whole - 1] == b'\n');
-            // One line of the block at a time.
+            // Consumes one line of the block at a time.
             let one = text.iter().position(|&byte| byte == b'\n').unwrap() + 1;
             all.extend_from_slice(&text[..one]);
             lines.pass(one, 1);

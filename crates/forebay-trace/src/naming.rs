@@ -1,17 +1,17 @@
-//! How many names a trace may have, so that memory is bounded whatever it says.
+//! Limits the number and length of names in a trace, so that memory is bounded for any input.
 
 use std::borrow::Cow;
 
 use crate::rows::{Wrong, shorten};
 
-/// Longest name of a stream or a volume: as long as a path.
+/// The longest name of a stream or a volume: as long as a path.
 pub(crate) const NAME_BYTES_MAX: usize = 4096;
-/// Bytes of all names together, [`ENTRY_BYTES`] more for each.
+/// The limit on the total size of all names, including [`ENTRY_BYTES`] for each.
 const NAMES_BYTES_MAX: usize = 32 << 20;
-/// What a name costs beside its bytes, about.
+/// The approximate memory for a name, in addition to its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// Room for the names of one trace.
+/// The remaining space for the names of one trace.
 #[derive(Debug)]
 pub(crate) struct Room {
     left_bytes: usize,
@@ -24,7 +24,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Takes the room of one more name, which stands in `column`.
+    /// Takes space for one more name, which is in `column`.
     pub(crate) fn take(
         &mut self,
         column: impl Into<Cow<'static, str>>,
@@ -39,7 +39,7 @@ impl Room {
     }
 }
 
-/// What is wrong with a name for which there is no room.
+/// Makes the error for a name for which there is no space.
 #[cold]
 pub(crate) fn refused(column: impl Into<Cow<'static, str>>, name: &[u8]) -> Wrong {
     let (got, expected) = match name.len() {

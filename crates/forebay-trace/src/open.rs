@@ -1,4 +1,4 @@
-//! Opens a trace of any format: finds the file, unpacks it, recognises the format.
+//! Opens a trace of any format: finds the file, decompresses it, and detects the format.
 
 use std::fs;
 use std::io;
@@ -16,21 +16,22 @@ use crate::trace::Reader;
 use crate::units::{Checked, Doubt};
 use crate::unpack::{Consumed, Unpacked, unpack, unpack_counting};
 
-/// Files of a folder that are looked at to find the traces among them.
+/// The most files of a folder that are examined to find traces.
 const LOOKED_AT_MAX: usize = 50;
 
-/// Opens the trace at `path`: a file, packed or not, what names a blktrace set (its base name, its
-/// folder, a tar of it, one of its files), or the folder of a finished [`partition`].
+/// Opens the trace at `path`: a file, compressed or not, a blktrace set (by its base name, its
+/// folder, a tar of it, or one of its files), or the folder of a finished [`partition`].
 ///
-/// The format is recognised by content; `from` names it instead, or declares the columns of a text:
-/// [`COLUMNS`] and what [`Columns`] reads. [`SPLIT_RUNS`] may stand before either, or alone. A trace whose units cannot be right is refused, see
-/// [`crate::units`]; where they are declared, it is only warned of.
+/// The format is detected from the content, unless `from` names it or declares the columns of a
+/// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`] may precede either, or be
+/// used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
+/// units only cause a warning.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     open_counting(path, from, Consumed::default())
 }
 
-/// As [`open`], telling `consumed` of the bytes of the file that are read; of sets only what they are recognised by is
-/// counted, and Parquet by its rows.
+/// Does the same as [`open`], adding the bytes read to `consumed`. Of sets, only the part read for
+/// detection is counted; Parquet is counted by its rows.
 pub fn open_counting(
     path: &Path,
     from: Option<&str>,
@@ -48,7 +49,7 @@ pub fn open_counting(
         }
         Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // The base name of a set is no file itself.
+            // The base name of a set is not a file.
             return open_set(path).map_err(|found| match found {
                 TraceError::Io { .. } => TraceError::Io { path: path.to_path_buf(), source: error },
                 malformed => malformed,
@@ -67,7 +68,7 @@ pub fn open_counting(
     let input = Input { path: path.to_path_buf(), packing, content, consumed, split_runs };
     let (reader, doubt) = match from {
         Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
-        // Who names Parquet knows its units, or could not say so otherwise.
+        // A user who specifies Parquet knows its units, or has no other way to state them.
         Some(From::Format(format)) if format.name == "parquet" => {
             (format.open(input)?, Doubt::of(format.name))
         }
@@ -80,7 +81,8 @@ pub fn open_counting(
     Ok(Box::new(Checked::new(reader, path, doubt)))
 }
 
-/// What is known of the units of content that begins so: a header may declare them, or the names of a table's columns.
+/// Returns what is known of the units of content that begins like this: a header or the names of a
+/// table's columns may declare them.
 fn doubt(format: &Format, head: &[u8], path: &Path) -> Doubt {
     if format.name == "parquet"
         && let Some((text, names)) = crate::formats::parquet::declared(path)
@@ -92,8 +94,8 @@ fn doubt(format: &Format, head: &[u8], path: &Path) -> Doubt {
     declared.map_or_else(|| Doubt::of(format.name), |columns| Doubt::declared(&columns))
 }
 
-/// The files that [`open`] reads for the trace at `path`. Where there is none, `path` alone: opening
-/// it tells why.
+/// Returns the files that [`open`] reads for the trace at `path`. If there are none, returns
+/// `path`, and opening it reports the reason.
 pub fn files(path: &Path) -> Vec<PathBuf> {
     let of_one = || match path.is_file() && set::split_name(path).is_none() {
         true => vec![path.to_path_buf()],
@@ -102,22 +104,22 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     partition::files(path).unwrap_or_else(of_one)
 }
 
-/// Whether what is at `path` gives its content but once: a pipe, the standard input of one, a device.
+/// Whether `path` can be read only once: a pipe, standard input from a pipe, or a device.
 pub fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// What came from a pipe has to be a file.
+/// Makes the error that a file is expected instead of a pipe.
 pub(crate) fn from_pipe(path: &Path, got: &str, expected: &str) -> TraceError {
     let (path, place) = (path.to_path_buf(), Place::File);
     let hint = "write it to a file and give that".into();
     TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
 }
 
-/// Refuses a pipe as a trace that is read more than once.
+/// Rejects a pipe as a trace that is read more than once.
 ///
 /// # Errors
-/// A pipe.
+/// If `path` is a pipe.
 pub fn expect_file(path: &Path) -> Result<(), TraceError> {
     match is_pipe(path) {
         true => Err(from_pipe(path, "a pipe", "a file: the trace is read twice")),
@@ -125,14 +127,14 @@ pub fn expect_file(path: &Path) -> Result<(), TraceError> {
     }
 }
 
-/// What begins the word that declares columns in place of a format's name.
+/// The prefix that declares columns instead of naming a format.
 pub const COLUMNS: &str = "columns:";
 
-/// What a word that says how to read a trace begins with, if a step back of the clock begins another run, to be put behind the
-/// one before; alone, the format is recognised.
+/// The prefix that makes a step back of the clock begin another run, which is placed after the
+/// previous one. If nothing follows it, the format is detected.
 pub const SPLIT_RUNS: &str = "split-runs:";
 
-/// How a user says what a trace is.
+/// How the user specified the format.
 enum From {
     Format(&'static Format),
     Columns(Columns),
@@ -149,12 +151,12 @@ impl From {
     }
 }
 
-/// No format has this name.
+/// Makes the error that no format has this name.
 pub(crate) fn unknown(path: &Path, name: &str) -> TraceError {
     malformed(path, format!("the format name {}", shorten(name.as_bytes())), names())
 }
 
-/// The format called `name`.
+/// Returns the format called `name`.
 fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
     Format::named(name).ok_or_else(|| unknown(path, name))
 }
@@ -181,7 +183,8 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     let found = FORMATS.iter().find(|format| format.sniff(head));
     match (csv::header::of(head), found) {
         (Some(Err(unsure)), None) => Err(unsure.at(path)),
-        // Whose rows look like those of a preset, under another header: its units are not known to be the preset's.
+        // The rows look like those of a preset but the header differs, so the preset's units may be
+        // wrong.
         (Some(Err(unsure)), Some(format))
             if format.preset().is_some_and(|preset| !preset.is_titled(first_line(head))) =>
         {
@@ -195,13 +198,13 @@ fn first_line(head: &[u8]) -> &[u8] {
     head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty()).unwrap_or(head)
 }
 
-/// The formats, for messages.
+/// Lists the formats, for messages.
 fn names() -> String {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     format!("one of the formats {}", names.join(", "))
 }
 
-/// The files of a folder that are traces by their looks, in order of their names.
+/// Returns the files in a folder that look like traces, sorted by name.
 pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(|path| path.is_file()).collect();
@@ -212,7 +215,7 @@ pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A blktrace set named by its folder or its base name.
+/// Opens a blktrace set named by its folder or its base name.
 fn open_set(path: &Path) -> Result<Box<dyn Reader>, TraceError> {
     let set = Box::new(Blktrace::open(path)?);
     Ok(Box::new(Checked::new(set, path, Doubt::of("blktrace"))))

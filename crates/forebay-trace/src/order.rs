@@ -1,9 +1,10 @@
-//! Puts slightly unordered records in order of time, in bounded memory.
+//! Sorts slightly unordered records by time, in bounded memory.
 //!
-//! A record may come [`WINDOW`] records late and still find its place. One that comes later is
-//! given the time of the last record handed out, and counted. Records of equal time keep the order
-//! of the file. Times are made relative to the earliest request, and notes tell when that came by the source's clock,
-//! and what that clock did ([`clock`]). A latency that cannot be one is taken for unknown.
+//! A record may be up to [`WINDOW`] records late and is still sorted into its place. One that is
+//! later gets the time of the last record returned, and is counted. Records with equal times keep
+//! the order of the file. Times are made relative to the earliest request; the notes record when
+//! that arrived by the source's clock, and how that clock behaved ([`clock`]). Impossible latencies
+//! are treated as unknown.
 
 pub(crate) mod clock;
 
@@ -17,36 +18,37 @@ use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use clock::{Clock, LOOK_AHEAD};
 use forebay_show::plural::{counted, verb};
 
-/// Records held back to be sorted.
+/// The number of records that are buffered for sorting.
 pub const WINDOW: usize = 65_536;
 
 /// A [`Reader`] in order of time over one that is not.
 pub struct Ordered<R> {
     inner: R,
-    /// Zero of the inner times by the source's clock; none where that is not told.
+    /// The zero of the inner times by the source's clock; none if unknown.
     zero: Option<Nanos>,
-    /// Relative to `first` as soon as that is known.
+    /// The buffered records; their times are relative to `first` as soon as that is known.
     held: Held,
     ended: bool,
-    /// Source times of the first and the last record handed out.
+    /// The source times of the first and the last record returned.
     first: Option<Nanos>,
     last: Nanos,
     notes: Notes,
     late: u64,
     clock: Clock,
-    /// The last rows read, which wait for those behind them.
+    /// The last rows read, which wait for those that follow.
     tail: Vec<Record>,
-    /// Latencies that were taken for unknown.
+    /// The number of latencies that were treated as unknown.
     wrapped: u64,
 }
 
 impl<R: Reader> Ordered<R> {
-    /// Over `inner`, whose records may be out of order and begin at any time of the source's clock.
+    /// Makes a reader over `inner`, whose records may be out of order and begin at any time of the
+    /// source's clock.
     pub fn new(inner: R) -> Ordered<R> {
         Ordered::by_clock(inner, Some(Nanos::ZERO))
     }
 
-    /// Over `inner`, whose times count from `zero` of the source's clock.
+    /// Makes a reader over `inner`, whose times count from `zero` of the source's clock.
     pub fn by_clock(inner: R, zero: Option<Nanos>) -> Ordered<R> {
         let notes = inner.notes().clone();
         Ordered {
@@ -64,7 +66,8 @@ impl<R: Reader> Ordered<R> {
         }
     }
 
-    /// Puts what follows a step back of the clock behind what came before, if `is_wanted`.
+    /// Sets whether records after a step back of the clock are placed after the previous ones, as a
+    /// new run.
     pub fn splitting_runs(mut self, is_wanted: bool) -> Ordered<R> {
         if is_wanted {
             self.clock.split();
@@ -72,7 +75,7 @@ impl<R: Reader> Ordered<R> {
         self
     }
 
-    /// Takes the next batch in.
+    /// Reads and buffers the next batch.
     fn take_in(&mut self) -> Result<(), TraceError> {
         let mut batch = self.held.spare.pop().unwrap_or_default();
         self.inner.read(&mut batch)?;
@@ -105,7 +108,8 @@ impl<R: Reader> Ordered<R> {
         Ok(())
     }
 
-    /// Takes the times of a batch one by one; its last rows wait for those that follow, unless there are none.
+    /// Follows the clock through the times of a batch. Its last rows wait for those that follow,
+    /// unless there are none.
     fn follow(&mut self, batch: &mut Vec<Record>) {
         let known = if self.ended { batch.len() } else { batch.len().saturating_sub(LOOK_AHEAD) };
         self.tail.extend(batch[known..].iter());
@@ -117,7 +121,7 @@ impl<R: Reader> Ordered<R> {
         batch.truncate(known);
     }
 
-    /// Hands up to so many records out.
+    /// Returns up to `count` records.
     fn hand_out(&mut self, count: usize, batch: &mut Vec<Record>) {
         let start = match self.first {
             Some(start) => start,
@@ -173,15 +177,15 @@ impl<R: Reader> Reader for Ordered<R> {
     }
 }
 
-/// Records in order of time, in the batches they came in wherever those were in order. Most are, so
+/// Records in order of time, in their original batches as far as these were in order. Most are, so
 /// records are seldom copied.
 #[derive(Default)]
 struct Held {
-    /// None of them empty.
+    /// The batches, none of which is empty.
     batches: VecDeque<Vec<Record>>,
-    /// Records in all.
+    /// The total number of records.
     len: usize,
-    /// Memory of batches that are gone.
+    /// The memory of consumed batches, for reuse.
     spare: Vec<Vec<Record>>,
 }
 
@@ -198,7 +202,7 @@ impl Held {
         self.batches.iter_mut().flatten()
     }
 
-    /// Adds a batch in order, none of which is before the newest.
+    /// Adds a sorted batch that does not begin before the newest record.
     fn push(&mut self, batch: Vec<Record>) {
         if batch.is_empty() {
             self.spare.push(batch);
@@ -208,8 +212,8 @@ impl Held {
         }
     }
 
-    /// Adds a batch in any order. Only what is later than the earliest newcomer can change places;
-    /// the sort is stable, and quick on runs that are in order already.
+    /// Adds a batch in any order. Only records later than the earliest new one can move; the sort
+    /// is stable, and fast on runs that are already in order.
     fn merge(&mut self, batch: Vec<Record>) {
         let earliest = batch.iter().map(|r| r.at).min();
         let mut first = self.batches.len();
@@ -231,7 +235,7 @@ impl Held {
         }
     }
 
-    /// Replaces what is in `batch` by the first records.
+    /// Replaces the content of `batch` with the first records.
     fn hand_out(&mut self, count: usize, batch: &mut Vec<Record>) {
         batch.clear();
         while let Some(first) = self.batches.front_mut() {

@@ -1,16 +1,17 @@
-//! A trace parted by volume: a folder of one canonical Parquet file a volume, in bounded memory.
+//! Splits a trace into a folder with one canonical Parquet file per volume, in bounded memory.
 //!
-//! Two steps. The trace is read once, and its records are laid down by volume in a spool
-//! (34 bytes a request) in the folder; then each volume is written as a file of its own. A file
-//! has its name only when it is whole, `manifest.json` comes last and the spool goes away.
+//! There are two steps. First the trace is read once, and its records are stored by volume in a
+//! spool in the folder (34 bytes per request). Then each volume is written to its own file. A file
+//! appears under its name only when it is complete; `manifest.json` is written last, and the spool
+//! is deleted.
 //!
-//! What an interruption costs: during the first step, the whole step; a rerun starts over. From
-//! then on nothing: a rerun of the same input does not read it again and writes the volumes that
-//! are missing. Another input is refused.
+//! If the first step is interrupted, a rerun starts over. Afterwards an interruption loses nothing:
+//! a rerun with the same input does not read it again and writes only the missing volumes. Another
+//! input is rejected.
 //!
-//! Times of each file begin, as in every trace, at its own first request; the manifest says when
-//! that was (`first_ns`), and each file when that was by the source's own clock, or by the whole trace's where the source
-//! tells none.
+//! The times in each file begin, as in every trace, at the file's first request. The manifest
+//! records when that was in the whole trace (`first_ns`), and each file records when that was by
+//! the source's own clock, or relative to the whole trace if the source's clock is unknown.
 
 pub(crate) mod merge;
 mod spool;
@@ -30,21 +31,21 @@ use crate::formats::parquet::canonical::StreamText;
 use crate::trace::{Dictionary, Notes, Record, Stream};
 use crate::write::{self, Kept};
 
-/// Tells that all volumes are there, and what they are.
+/// The file that lists the volumes and marks the partition as complete.
 const MANIFEST: &str = "manifest.json";
-/// Where a partition is being made.
+/// The folder for an incomplete partition.
 const WORK: &str = ".forebay-partition";
 
-/// What a folder was made from, so that a rerun can tell whether it is the same.
+/// The source of a partition, which shows whether a rerun has the same input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The input's absolute path.
     pub path: PathBuf,
-    /// The format it was said to have.
+    /// The format that the user specified.
     pub from: Option<String>,
-    /// Its size; none where the path names a set of files.
+    /// Its size; none if the path names a set of files.
     pub size_bytes: Option<u64>,
-    /// When it was last changed, since 1970; none where the path names a set of files.
+    /// Its modification time since 1970; none if the path names a set of files.
     pub modified_ns: Option<u64>,
 }
 
@@ -62,34 +63,34 @@ impl Source {
     }
 }
 
-/// One volume of a finished folder.
+/// One volume of a finished partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The volume's name.
     pub volume: String,
     /// Its file in the folder.
     pub file: String,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
-    /// Arrival of its first request, from the first request of the whole trace.
+    /// The arrival of its first request, relative to the first request of the whole trace.
     pub first_ns: u64,
-    /// Arrival of its last request, from the first request of the whole trace.
+    /// The arrival of its last request, relative to the first request of the whole trace.
     pub last_ns: u64,
 }
 
-/// What a finished folder holds.
+/// The contents of a finished partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// What it was made from.
+    /// The source of the partition.
     pub source: Source,
-    /// When the whole trace began by the source's own clock; none where that was not told.
+    /// When the whole trace began by the source's own clock; none if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ns: Option<u64>,
-    /// Its volumes, those with requests only.
+    /// Its volumes that have requests.
     pub parts: Vec<Part>,
 }
 
-/// All that the second step needs.
+/// Everything that the second step needs.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     source: Source,
@@ -101,20 +102,20 @@ struct Sealed {
     extents: Vec<Extent>,
 }
 
-/// How far a folder is.
+/// The state of a partition.
 pub enum Partition {
-    /// Whole.
+    /// Complete.
     Finished(Manifest),
-    /// The trace is read; volumes are to be written.
+    /// The trace has been read; volumes remain to be written.
     Read(Volumes),
-    /// The trace is to be read.
+    /// The trace has to be read.
     Begun(Intake),
 }
 
 /// Finds or begins the partition of `input`, read as format `from`, in `folder`.
 ///
 /// # Errors
-/// A folder that holds something else, or that cannot be made.
+/// If the folder contains something else or cannot be created.
 pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition, TraceError> {
     let source = Source::of(input, from);
     let same = |found: &Source| {
@@ -154,14 +155,14 @@ pub(crate) fn is_finished(folder: &Path) -> bool {
     load::<Manifest>(&folder.join(MANIFEST)).is_ok_and(|manifest| manifest.is_some())
 }
 
-/// The files of a finished partition.
+/// Returns the files of a finished partition.
 pub(crate) fn files(folder: &Path) -> Option<Vec<PathBuf>> {
     let manifest = load::<Manifest>(&folder.join(MANIFEST)).ok().flatten()?;
     let parts = manifest.parts.iter().map(|part| folder.join(&part.file));
     Some(parts.chain([folder.join(MANIFEST)]).collect())
 }
 
-/// The first step: takes the trace in.
+/// The first step: stores the trace in the spool.
 pub struct Intake {
     folder: PathBuf,
     source: Source,
@@ -169,12 +170,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Takes records, which are in order of time.
+    /// Adds records, which are in order of time.
     pub fn add(&mut self, batch: &[Record]) -> Result<(), TraceError> {
         self.spool.add(batch).map_err(|source| io_error(&self.folder, source))
     }
 
-    /// The trace is read: from here on an interruption loses nothing.
+    /// Completes the first step. From here on an interruption loses nothing.
     pub fn seal(self, dictionary: &Dictionary, notes: &Notes) -> Result<Volumes, TraceError> {
         let fail = |source| io_error(&self.folder, source);
         let extents = self.spool.seal().map_err(fail)?;
@@ -199,13 +200,14 @@ pub struct Volumes {
 }
 
 impl Volumes {
-    /// Requests of all volumes.
+    /// Returns the number of requests of all volumes.
     pub fn requests(&self) -> u64 {
         self.sealed.extents.iter().map(|extent| extent.requests).sum()
     }
 
-    /// Writes each volume that is not there yet, then the manifest. `go_on` is told how many requests are done; once it answers
-    /// that it is not to go on, nothing comes of it, and what is written stays for the next time.
+    /// Writes each missing volume, then the manifest. Calls `go_on` with the number of requests
+    /// done. If it returns false, the result is `None`, and the files written so far remain for the
+    /// next run.
     pub fn write(self, mut go_on: impl FnMut(u64) -> bool) -> Result<Option<Manifest>, TraceError> {
         let work = self.folder.join(WORK);
         let path = work.join("spool");
@@ -216,7 +218,7 @@ impl Volumes {
             let file = self.folder.join(&part.file);
             if !file.exists() {
                 let mut runs = Runs::new(&mut spool, extent).map_err(|e| io_error(&path, e))?;
-                // Drafts that a killed process leaves go away with the folder they are in.
+                // Drafts left behind by a killed process are deleted with the work folder.
                 let whole = work.join(&part.file);
                 let mut go_on = |of_volume| go_on(done + of_volume);
                 if !self.volume(&whole, part, &mut runs, &streams, &mut go_on)? {
@@ -238,14 +240,14 @@ impl Volumes {
         Ok(Some(manifest))
     }
 
-    /// The volumes that have requests, each with a file name of its own.
+    /// Returns the volumes that have requests, each with a unique file name.
     fn parts(&self) -> Vec<(Part, Extent)> {
         let mut taken = HashSet::new();
         let filled = self.sealed.extents.iter().enumerate().filter(|(_, e)| e.requests > 0);
         let part = |(number, extent): (usize, &Extent)| {
             let volume = self.sealed.volumes.get(number).cloned().unwrap_or_default();
             let mut file = file_name(&volume, number);
-            // A case-insensitive file system shall not lay one over the other.
+            // Names must also be unique on a case-insensitive file system.
             if !taken.insert(file.to_lowercase()) {
                 file = format!("volume-{number}.parquet");
                 taken.insert(file.clone());
@@ -256,7 +258,7 @@ impl Volumes {
         filled.map(part).collect()
     }
 
-    /// Whether a volume was written to its end.
+    /// Writes a volume, and returns whether it was completed.
     fn volume(
         &self,
         file: &Path,
@@ -296,10 +298,10 @@ impl Volumes {
     }
 }
 
-/// Longest stem of a file name that every file system takes.
+/// The longest stem of a file name that every file system supports.
 const STEM_BYTES_MAX: usize = 200;
 
-/// The name of a volume as that of a file.
+/// Converts the name of a volume to a file name.
 fn file_name(volume: &str, number: usize) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let stem: String = volume.chars().map(|c| if plain(c) { c } else { '_' }).collect();
@@ -309,10 +311,10 @@ fn file_name(volume: &str, number: usize) -> String {
     }
 }
 
-/// Bytes of a file of ours that are read: names have room for 32 MiB.
+/// The highest size of our own files, whose names may take 32 MiB.
 const OURS_MAX: u64 = 256 << 20;
 
-/// Reads a file of ours; `None` where there is none.
+/// Reads one of our own files; `None` if it does not exist.
 fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, TraceError> {
     let mut text = String::new();
     let read = fs::File::open(path).and_then(|file| file.take(OURS_MAX).read_to_string(&mut text));
@@ -328,7 +330,7 @@ fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, TraceErr
     })
 }
 
-/// Writes a file of ours whole or not at all.
+/// Writes one of our own files atomically.
 fn store(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     serde_json::to_writer_pretty(&mut file, value)?;

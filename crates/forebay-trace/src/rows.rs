@@ -1,5 +1,4 @@
-//! What the rows of every format have in common: the limits a request must keep, and how it is said
-//! that one does not.
+//! The limits that requests of all formats must keep, and the errors for requests that do not.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -10,25 +9,25 @@ use crate::error::{Place, TraceError};
 use crate::trace::Record;
 use forebay_show::plural::{counted, verb};
 
-/// Longest request believed.
+/// The longest plausible request.
 pub(crate) const LEN_BYTES_MAX: u64 = 1 << 30;
 
-/// First byte no request may reach.
+/// The first byte that no request may reach.
 pub(crate) const END_BYTES_MAX: u64 = 1 << 63;
 
-/// Longest latency believed, in nanoseconds: a day. Tracers subtract unsigned numbers, so a
-/// completion that seems to come before its arrival gives one near 2^64.
+/// The longest plausible latency: a day in nanoseconds. Tracers subtract unsigned numbers, so a
+/// completion that seems to precede its arrival gives a latency near 2^64.
 pub(crate) const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
-/// Whether a latency, counted in units of so many nanoseconds, is a difference below zero that wrapped
-/// in 64 or 32 bits. Of 32 bits only differences of up to 2^20 units are taken for one.
+/// Whether a latency, recorded in units of `unit_ns`, is a negative difference that wrapped around
+/// in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized.
 #[inline(always)]
 pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
     let below = (unit_ns << 32).wrapping_sub(latency_ns).wrapping_sub(1);
     latency_ns > LATENCY_NS_MAX || below < unit_ns << 20
 }
 
-/// What to say of so many latencies that were taken for unknown; nothing of none.
+/// Returns the note about `count` latencies that were treated as unknown; none for 0.
 pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
@@ -40,7 +39,7 @@ pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     })
 }
 
-/// What to say of so many lines that name the columns again; nothing of none.
+/// Returns the note about `count` lines that repeat the column names; none for 0.
 pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
@@ -51,7 +50,7 @@ pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
     })
 }
 
-/// What is wrong with a row.
+/// An error in a row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub(crate) column: Cow<'static, str>,
@@ -69,7 +68,7 @@ impl Wrong {
         Wrong { column: column.into(), got: shorten(got), expected: expected.into() }
     }
 
-    /// As the error of a file.
+    /// Converts it to the error of a file.
     pub(crate) fn at(self, path: &Path, place: Place, hint: &str) -> TraceError {
         TraceError::Malformed {
             path: path.to_path_buf(),
@@ -81,7 +80,7 @@ impl Wrong {
     }
 }
 
-/// Foreign bytes, fit to be shown.
+/// Shortens bytes from a file so that they can be shown.
 pub(crate) fn shorten(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
     let shown = bytes.get(..SHOWN).unwrap_or(bytes);
@@ -89,14 +88,14 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     if bytes.is_empty() { "nothing".into() } else { format!("\"{}{dots}\"", shown.escape_ascii()) }
 }
 
-/// Whether a request has no place: an empty flush.
+/// Whether a request has no location: an empty flush.
 #[inline]
 pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
     op == Op::Flush && len == 0
 }
 
-/// A record that moves data on one unnamed stream, checked against the limits. What is wrong is in column `offset` or `len`, as
-/// our own forms call them.
+/// Makes a record that moves data on one unnamed stream, and checks the limits. Errors name the
+/// column `offset` or `len`, as our own formats call them.
 #[inline]
 pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, Wrong> {
     let (len_max, expected) = match op {
@@ -106,7 +105,7 @@ pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, W
     if len > len_max {
         return Err(Wrong::new("len", len.to_string().as_bytes(), expected));
     }
-    // Where an empty flush points means nothing; tracers have all bits set there.
+    // The offset of an empty flush is meaningless; tracers set all of its bits.
     let offset = if is_placeless(op, len) && offset >= END_BYTES_MAX { 0 } else { offset };
     if offset >= END_BYTES_MAX - len {
         let got = offset.to_string();

@@ -1,11 +1,12 @@
-//! Groups the submitters of a trace into the streams a user thinks in.
+//! Groups the submitters of a trace into streams.
 //!
-//! A trace names every thread under every name it had; a user asks about threads, processes or
-//! applications. A [`Grouping`] maps the former to the latter while the dictionary still grows.
+//! A trace lists every thread under every name that it had, but users ask about threads, processes
+//! or applications. A [`Grouping`] maps the former to the latter while the dictionary is still
+//! growing.
 //!
 //! Invariants: group ids are dense and in order of first appearance; a stream never changes its
-//! group; write-back workers of the kernel are one group, because one stream of dirty pages
-//! wanders from worker to worker.
+//! group; the kernel's write-back workers form one group, because one stream of dirty pages moves
+//! from worker to worker.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,12 +20,12 @@ use crate::trace::{Dictionary, Stream};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamBy {
-    /// One thread, whatever it is called. What CFQ and its kin tell apart.
+    /// One thread, whatever its name, which is what CFQ and similar schedulers distinguish.
     #[default]
     Thread,
-    /// One process; its threads together.
+    /// One process with all of its threads.
     Process,
-    /// Everything of one name.
+    /// All threads with the same name.
     Name,
 }
 
@@ -62,14 +63,14 @@ impl fmt::Display for StreamBy {
 /// The label of the group of all write-back workers.
 pub const WRITE_BACK: &str = "write-back";
 
-/// Whether a thread of this name writes dirty pages back on behalf of others.
+/// Whether a thread with this name writes back dirty pages on behalf of others.
 pub fn is_write_back(name: &str) -> bool {
     ["kworker", "flush-", "bdi-", "pdflush"].iter().any(|prefix| name.starts_with(prefix))
         || name == "bdi"
         || name == "writeback"
 }
 
-/// What the members of a group have in common.
+/// The property that the members of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     WriteBack,
@@ -84,15 +85,15 @@ enum Key {
 pub struct Grouping {
     by: StreamBy,
     write_back_as_one: bool,
-    /// Group of each stream of the dictionary seen so far.
+    /// The group of each stream of the dictionary seen so far.
     group_of: Vec<u32>,
-    /// Key and members (streams of the dictionary, ascending) of each group.
+    /// The key and the members (streams of the dictionary, ascending) of each group.
     groups: Vec<(Key, Vec<u32>)>,
     known: HashMap<Key, u32>,
 }
 
 impl Grouping {
-    /// Groups by `by`, all write-back workers together.
+    /// Makes a grouping by `by`, with all write-back workers in one group.
     pub fn new(by: StreamBy) -> Grouping {
         Grouping {
             by,
@@ -103,14 +104,14 @@ impl Grouping {
         }
     }
 
-    /// Groups by `by`, each write-back worker by itself, as the kernel sees it.
+    /// Makes a grouping by `by`, with each write-back worker on its own, as the kernel sees them.
     pub fn with_write_back_apart(by: StreamBy) -> Grouping {
         Grouping { write_back_as_one: false, ..Grouping::new(by) }
     }
 
-    /// The group of a stream. Constant time but for streams never seen before.
+    /// Returns the group of a stream. Takes constant time, except for new streams.
     ///
-    /// A stream that is not in the dictionary joins the group of those nothing is known about.
+    /// A stream that is not in the dictionary joins the group of streams without known properties.
     #[inline]
     pub fn group(&mut self, dictionary: &Dictionary, stream: u32) -> u32 {
         match self.group_of.get(stream as usize) {
@@ -119,23 +120,23 @@ impl Grouping {
         }
     }
 
-    /// The group of a stream that has been asked for before, or came before one that has.
+    /// Returns the group of a stream that has already been grouped.
     #[inline]
     pub(crate) fn known(&self, stream: u32) -> Option<u32> {
         self.group_of.get(stream as usize).copied()
     }
 
-    /// The streams of the dictionary that have no group yet.
+    /// Returns the streams of the dictionary that have no group yet.
     pub(crate) fn ungrouped<'a>(&self, dictionary: &'a Dictionary) -> &'a [Stream] {
         dictionary.streams.get(self.group_of.len()..).unwrap_or_default()
     }
 
-    /// The same groups, but from now on each write-back worker by itself.
+    /// Keeps the groups, but groups each new write-back worker on its own from now on.
     pub(crate) fn apart(self) -> Grouping {
         Grouping { write_back_as_one: false, ..self }
     }
 
-    /// The groups so far.
+    /// Returns the number of groups so far.
     pub fn len(&self) -> usize {
         self.groups.len()
     }
@@ -145,14 +146,14 @@ impl Grouping {
         self.groups.is_empty()
     }
 
-    /// The group of the write-back workers, if there is one.
+    /// Returns the group of the write-back workers, if there is one.
     pub fn write_back(&self) -> Option<u32> {
         self.known.get(&Key::WriteBack).copied()
     }
 
-    /// How to call a group: `name/id` of its thread or process, or the bare one of both that is
-    /// known. A renamed thread has its latest name; a process that of its main thread, else the
-    /// name most of its threads have had.
+    /// Returns the label of a group: `name/id` of its thread or process, or only the known one of
+    /// the two. A renamed thread is labeled with its latest name; a process with that of its main
+    /// thread, else with the name that most of its threads have had.
     pub fn label(&self, dictionary: &Dictionary, group: u32) -> String {
         let Some((key, members)) = self.groups.get(group as usize) else {
             return "unknown".to_owned();
@@ -173,7 +174,7 @@ impl Grouping {
         }
     }
 
-    /// Groups every stream of the dictionary that is not yet grouped.
+    /// Groups every stream of the dictionary that has no group yet.
     #[cold]
     fn extend(&mut self, dictionary: &Dictionary, wanted: u32) -> u32 {
         let first = self.group_of.len();
@@ -200,7 +201,7 @@ impl Grouping {
         group
     }
 
-    /// The most telling key of the wanted kind, else the next best the source knows.
+    /// Returns the key of the wanted kind, or else the most specific one that the source provides.
     fn key(&self, stream: &Stream) -> Key {
         if self.write_back_as_one && is_write_back(&stream.name) {
             return Key::WriteBack;
@@ -217,11 +218,12 @@ impl Grouping {
     }
 }
 
-/// A warning if `dictionary` does not know what streams are to be grouped by: how many submitters
-/// lack it, and what tells them apart instead. Write-back workers are one stream anyway.
+/// Returns a warning if `dictionary` lacks what streams are to be grouped by: how many submitters
+/// lack it, and what distinguishes them instead. Write-back workers are one stream in any case.
 pub fn warning(by: StreamBy, dictionary: &Dictionary) -> Option<String> {
     let (what, instead): (_, fn(&Stream) -> bool) = match by {
-        // Threads are the finest a trace knows: whatever it names instead is coarser, never wrong.
+        // Threads are the finest level, so whatever the trace has instead is coarser but never
+        // wrong.
         StreamBy::Thread => return None,
         StreamBy::Process => ("process id", |stream| stream.process.is_none()),
         StreamBy::Name => ("name", |stream| stream.name.is_empty()),
@@ -242,7 +244,7 @@ fn named(name: Option<&str>, id: u32) -> String {
     name.map_or_else(|| id.to_string(), |name| format!("{name}/{id}"))
 }
 
-/// The name most streams have; of equals the first.
+/// Returns the most frequent name; ties go to the first.
 fn commonest<'a>(streams: impl Iterator<Item = &'a Stream>) -> Option<&'a str> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for name in streams.map(|s| s.name.as_str()).filter(|name| !name.is_empty()) {
@@ -251,7 +253,7 @@ fn commonest<'a>(streams: impl Iterator<Item = &'a Stream>) -> Option<&'a str> {
             None => counts.push((name, 1)),
         }
     }
-    // `max_by_key` takes the last of equals, hence the reversal.
+    // `max_by_key` returns the last maximum, hence the reversal.
     counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(name, _)| name)
 }
 

@@ -1,8 +1,8 @@
-//! Tables of requests in memory: typed columns, batch by batch, with the columns of [canonical
-//! Parquet](crate::formats::parquet::canonical) or of any other maker.
+//! Tables of requests in memory: typed columns, in batches, in the format of [canonical
+//! Parquet](crate::formats::parquet::canonical) or of other tools.
 //!
-//! Parquet files are read through this form, and so is every other table that a [`Source`] can be
-//! written for: the Python package has one for Arrow.
+//! Parquet files are read through this interface, and so is every other table with a [`Source`]:
+//! the Python package has one for Arrow.
 
 use std::fmt;
 use std::path::Path;
@@ -16,33 +16,33 @@ use crate::trace::{Dictionary, Notes, Reader};
 /// The type of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Integers of so many bits.
+    /// Integers.
     Integer {
-        /// Bits of a value, at most 64.
+        /// The bits of a value, at most 64.
         bits: u8,
         /// Whether values may be negative.
         signed: bool,
     },
-    /// Floating-point numbers of so many bits: 16, 32 or 64.
+    /// Floating-point numbers of 16, 32 or 64 bits.
     Float {
-        /// Bits of a value.
+        /// The bits of a value.
         bits: u8,
     },
     /// True or false.
     Boolean,
     /// Strings.
     Text,
-    /// Moments, counted in ticks since 1970.
+    /// Points in time, in ticks since 1970.
     Timestamp {
-        /// Nanoseconds of a tick.
+        /// The nanoseconds in a tick.
         tick_ns: u64,
     },
-    /// Spans of time, counted in ticks.
+    /// Durations, in ticks.
     Duration {
-        /// Nanoseconds of a tick.
+        /// The nanoseconds in a tick.
         tick_ns: u64,
     },
-    /// A type that no column of requests may have, by the name that messages call it.
+    /// A type that is invalid for requests, with its name for messages.
     Other(String),
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A column's name and type.
+/// The name and type of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The name.
@@ -76,26 +76,26 @@ pub struct Field {
     pub kind: Kind,
 }
 
-/// Strings of which many are equal.
+/// Strings with many repetitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
-    /// The strings. Rows need not use all of them.
+    /// The distinct strings. Rows do not have to use all of them.
     pub distinct: Vec<String>,
-    /// For each row the index of its string in `distinct`; any number where the value is missing.
+    /// For each row, the index of its string in `distinct`; arbitrary if the value is missing.
     pub rows: Vec<u32>,
 }
 
-/// The values of a column, one for each row, also where the value is missing.
+/// The values of a column, one for each row, with placeholders for missing values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Of [`Kind::Integer`], [`Kind::Timestamp`] and [`Kind::Duration`]. Unsigned integers of 64 bits
-    /// are here as the signed ones with the same bits.
+    /// Values of [`Kind::Integer`], [`Kind::Timestamp`] and [`Kind::Duration`]. Unsigned 64-bit
+    /// integers are stored as signed ones with the same bits.
     Integers(Vec<i64>),
-    /// Of [`Kind::Float`].
+    /// Values of [`Kind::Float`].
     Floats(Vec<f64>),
-    /// Of [`Kind::Boolean`].
+    /// Values of [`Kind::Boolean`].
     Truths(Vec<bool>),
-    /// Of [`Kind::Text`].
+    /// Values of [`Kind::Text`].
     Texts(Texts),
 }
 
@@ -104,12 +104,12 @@ pub enum Values {
 pub struct Column {
     /// The values.
     pub values: Values,
-    /// Whether a row's value is missing (null); empty if none is.
+    /// Whether each row's value is missing (null); empty if none is.
     pub missing: Vec<bool>,
 }
 
 impl Column {
-    /// A column without rows. One of [`Kind::Other`] never has values.
+    /// Makes an empty column. Columns of [`Kind::Other`] never have values.
     pub fn of(kind: &Kind) -> Column {
         let values = match kind {
             Kind::Float { .. } => Values::Floats(Vec::new()),
@@ -121,29 +121,31 @@ impl Column {
     }
 }
 
-/// Some rows of a table.
+/// A number of rows of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// How many.
+    /// The number of rows.
     pub rows: usize,
-    /// A column for each field. Those that were not asked for are empty.
+    /// A column for each field. Columns that were not requested are empty.
     pub columns: Vec<Column>,
 }
 
-/// Where the rows of a table come from.
+/// The source of a table's rows.
 pub trait Source: Send {
-    /// The columns' names and types.
+    /// Returns the columns' names and types.
     fn fields(&self) -> &[Field];
 
-    /// The next rows, at least one, or `None` at the end. Only the columns whose indices are
-    /// `wanted` have values; those of [`Kind::Other`] never do. Every call wants the same columns.
+    /// Returns the next rows, at least one, or `None` at the end. Only the columns whose indices
+    /// are in `wanted` have values; those of [`Kind::Other`] never do. Every call must request the
+    /// same columns.
     fn next(&mut self, wanted: &[usize]) -> Result<Option<&Batch>, TraceError>;
 }
 
-/// What the columns do not say: the version of the form, units, the dictionaries as JSON, and when it began.
+/// Returns the metadata that columns cannot hold: the format version, the units, the dictionaries
+/// as JSON, and when the trace began.
 pub fn metadata(dictionary: &Dictionary, notes: &Notes) -> Vec<(&'static str, String)> {
     let streams: Vec<StreamText> = dictionary.streams.iter().map(StreamText::from).collect();
-    // Lists of numbers and strings always have a JSON form.
+    // Lists of numbers and strings can always be represented in JSON.
     let json = |text: Result<String, serde_json::Error>| text.unwrap_or_default();
     let mut said = vec![
         (canonical::KEY_VERSION, canonical::VERSION.into()),
@@ -156,9 +158,9 @@ pub fn metadata(dictionary: &Dictionary, notes: &Notes) -> Vec<(&'static str, St
     said
 }
 
-/// Reads a table, canonical or of captures, as [`crate::open::open`] reads such a file; messages
-/// call it `name`. `said` is the table's own metadata, which `names` overrides. Streams and volumes that neither names are
-/// called by their numbers.
+/// Reads a table, canonical or captured, as [`crate::open::open`] reads such a file; messages call
+/// it `name`. `said` is the table's own metadata, which `names` overrides. Streams and volumes
+/// named in neither are called by their numbers.
 pub fn read(
     name: &Path,
     source: Box<dyn Source>,
@@ -167,7 +169,7 @@ pub fn read(
 ) -> Result<Box<dyn Reader>, TraceError> {
     let given = names.into_iter().flat_map(|names| metadata(names, &Notes::default()));
     let given = given.map(|(key, value)| (key.to_string(), value));
-    // The first of a key counts.
+    // The first entry for a key wins.
     open_table(name.to_path_buf(), given.chain(said).collect(), source)
 }
 
@@ -177,7 +179,7 @@ mod tests {
     use crate::trace::Stream;
     use forebay_core::{Nanos, Op};
 
-    /// A table that is given out row by row.
+    /// A table that is returned row by row.
     struct Given {
         fields: Vec<Field>,
         batches: Vec<Batch>,

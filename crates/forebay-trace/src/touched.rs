@@ -1,46 +1,52 @@
-//! Which ground of each volume requests lie on, to a MiB and in bounded memory, and how to divide it.
+//! The addresses that requests touch on each volume, to a MiB and in bounded memory, and how to
+//! divide them.
 //!
-//! Equal ranges from 0 to the highest address mean nothing once a single request lies far from all others:
-//! these then share one range. So what is divided is the ground that was used. Long gaps between its
-//! parts are left out ([`Touched::stretches`]), or ranges have equal shares of it ([`Touched::edges`]).
+//! Equal ranges from 0 to the highest address are useless once a single request is far from all
+//! others, because these then share one range. Therefore only the touched addresses are divided.
+//! Either long gaps between them are removed ([`Touched::stretches`]), or ranges get equal shares
+//! of them ([`Touched::edges`]).
 
 use std::collections::BTreeMap;
 
 use crate::trace::Record;
 
-/// Ground is told apart to so many bytes.
+/// The resolution of touched addresses.
 pub const GRAIN_BYTES: u64 = 1 << 20;
 
-/// Parts that are kept apart, beyond one a volume: a few MiB of memory.
+/// The most separate parts, in addition to one per volume: a few MiB of memory.
 const PARTS_MAX: usize = 1 << 16;
-/// So many stretches hold half of a volume's ground, unless it is used all over.
+/// A volume whose longest stretches, this many of them, hold less than half of the addresses counts
+/// as used all over.
 const PLACES: usize = 64;
-/// A gap that takes a smaller share of its volume, longer gaps left out, stays: it hardly moves a range.
+/// A gap stays if its share of its volume, longer gaps removed, is smaller than one in this number:
+/// it hardly moves a range.
 const GAP_SHARE: u64 = 256;
-/// A shorter gap stays too, in MiB.
+/// The least length of a removed gap, in MiB.
 const GAP_MIN: u64 = 64;
-/// So much of a gap stays with the stretch before it, in MiB: what lies at both sides is no neighbour.
+/// The part of a removed gap, in MiB, that stays with the stretch before it, so that the two sides
+/// do not become neighbors.
 const MARGIN: u64 = 4;
 
 /// A part of a volume, in MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Where it begins.
+    /// The beginning of the part.
     pub begin_mib: u64,
-    /// Where it ends.
+    /// The end of the part.
     pub end_mib: u64,
 }
 
-/// The ground that requests lie on.
+/// The addresses that requests touch.
 #[derive(Clone, Debug)]
 pub struct Touched {
-    /// Of each volume: parts by their beginning, with their ends, in MiB; none touches another.
+    /// For each volume, the ends of its parts by their beginnings, in MiB; parts never touch each
+    /// other.
     volumes: Vec<BTreeMap<u64, u64>>,
     parts: usize,
     parts_max: usize,
-    /// Gaps of up to so many MiB are not told.
+    /// Gaps of up to this many MiB are ignored.
     bridged: u64,
-    /// The volume and part that the last request lies in.
+    /// The volume and the part that the last request is in.
     last: (u32, u64, u64),
 }
 
@@ -56,7 +62,7 @@ impl Touched {
         Touched { volumes, parts: 0, parts_max, bridged: 0, last }
     }
 
-    /// Takes a request. One without length lies nowhere.
+    /// Adds a request. Requests without length touch nothing.
     #[inline]
     pub fn add(&mut self, record: &Record) {
         if record.len == 0 {
@@ -113,7 +119,7 @@ impl Touched {
         self.last = (0, 0, 0);
     }
 
-    /// Both together, volumes of one number being the same.
+    /// Returns the union of both; volumes with the same number are the same.
     pub fn with(mut self, other: &Touched) -> Touched {
         self.bridged = self.bridged.max(other.bridged);
         for (volume, parts) in (0..).zip(&other.volumes) {
@@ -122,7 +128,7 @@ impl Touched {
         self
     }
 
-    /// Its parts in order: volume, first byte and end.
+    /// Returns the parts in order: volume, first byte and end.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         let volumes = (0..).zip(&self.volumes);
         let bytes = |mib: u64| mib.saturating_mul(GRAIN_BYTES);
@@ -131,29 +137,30 @@ impl Touched {
         })
     }
 
-    /// Volumes, as far as any request lies on one.
+    /// Returns the number of volumes, up to the last one that a request touches.
     pub fn volumes(&self) -> usize {
         self.volumes.len()
     }
 
-    /// All of it, in bytes.
+    /// Returns the total size in bytes.
     pub fn bytes(&self) -> u64 {
         let parts = self.volumes.iter().flatten().map(|(from, to)| to - from);
         parts.sum::<u64>().saturating_mul(GRAIN_BYTES)
     }
 
-    /// Of each volume the stretches that are used, without its longest gaps: those that take a noticeable share
-    /// of what is left of the volume, longer ones left out.
+    /// Returns the used stretches of each volume, without its longest gaps: those that take a
+    /// noticeable share of what remains of the volume when longer gaps are removed.
     ///
-    /// However many requests lie far from all others, each alone, their gaps are left out too, though each
-    /// takes a small share of all of them together. Of a volume that is used here and there all over, with no
-    /// place that most of it is in, they are not.
+    /// Many isolated requests have their gaps removed too, even though each gap is a small share of
+    /// all of them together. The exception is a volume that is used sparsely all over, with no
+    /// place that holds most of it: there these gaps stay.
     pub fn stretches(&self) -> Vec<Vec<Stretch>> {
         self.volumes.iter().map(of_volume).collect()
     }
 
-    /// At most about `most` stretches, and at least one a volume: of more, the longer half and some of the
-    /// others, evenly over all volumes. What lies on another counts for the end of the stretch before it.
+    /// Returns up to about `most` stretches, but at least one per volume. If there are more, the
+    /// longer half and some of the others are chosen, evenly over all volumes. A request on a
+    /// stretch that was not chosen counts for the end of the chosen stretch before it.
     pub fn some_stretches(&self, most: usize) -> Vec<Vec<Stretch>> {
         let mut stretches = self.stretches();
         let mut short: Vec<(usize, usize)> = Vec::new();
@@ -167,7 +174,7 @@ impl Touched {
             let stretch: Stretch = stretches[volume][number];
             stretch.end_mib - stretch.begin_mib
         };
-        // Of equally long ones some of everywhere.
+        // Of equally long stretches, chooses some from everywhere.
         short.sort_by_key(|place| (std::cmp::Reverse(length(place)), place.1.reverse_bits()));
         let mut short = short.split_off(most / 2);
         short.sort_unstable();
@@ -183,8 +190,8 @@ impl Touched {
         stretches
     }
 
-    /// Where `ranges` ranges with equal shares of the ground begin, all but the first: volume and byte on it.
-    /// In order of volumes as they are numbered.
+    /// Returns the starts of `ranges` ranges with equal shares of the touched addresses, except the
+    /// first, as volume and byte. Volumes are in order of their numbers.
     pub fn edges(&self, ranges: usize) -> Vec<(u32, u64)> {
         let total = u128::from(self.bytes());
         let mut edges = Vec::new();
@@ -207,7 +214,7 @@ impl Touched {
     }
 }
 
-/// The stretches of a volume of these parts.
+/// Returns the stretches of a volume with these parts.
 fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     let (mut gaps, mut ground, mut end) = (Vec::new(), 0, 0);
     for (&from, &to) in parts {
@@ -217,7 +224,8 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     }
     gaps.retain(|gap| gap.0 >= GAP_MIN);
     gaps.sort_unstable();
-    // The shortest first, as long as they take no noticeable share of the ground and the gaps before.
+    // Gaps are kept, the shortest first, while they take no noticeable share of the touched
+    // addresses and the gaps kept before.
     let short: u64 = end - ground - gaps.iter().map(|gap| gap.0).sum::<u64>();
     let mut left = ground + short;
     let kept = gaps.iter().take_while(|gap| {
@@ -232,7 +240,7 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     if lengths.iter().take(PLACES).sum::<u64>() >= left / 2 {
         return apart;
     }
-    // The longest first, as long as they take one of all that is left.
+    // Gaps are cut, the longest first, while they take a noticeable share of what remains.
     let mut left = end;
     let cut = gaps.iter().rev().take_while(|gap| {
         let is_cut = gap.0 >= left / GAP_SHARE;
@@ -243,7 +251,8 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     without(parts, gaps.get(kept..).unwrap_or_default())
 }
 
-/// The stretches of `parts` without these gaps, of which each has the part behind it.
+/// Returns the stretches of `parts` without these gaps, each given by its length and the start of
+/// the part after it.
 fn without(parts: &BTreeMap<u64, u64>, gaps: &[(u64, u64)]) -> Vec<Stretch> {
     let mut behind: Vec<u64> = gaps.iter().map(|gap| gap.1).collect();
     behind.sort_unstable();
@@ -262,21 +271,22 @@ fn without(parts: &BTreeMap<u64, u64>, gaps: &[(u64, u64)]) -> Vec<Stretch> {
     stretches
 }
 
-/// The stretches of a volume one after another, gaps left out or shortened.
+/// The stretches of a volume placed one after another, with gaps removed or shortened.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
-    /// Of each stretch: where it begins on the volume, and where it begins and ends among them.
+    /// For each stretch, its start on the volume, and its start and end after folding.
     begins: Vec<(u64, u64, u64)>,
     bytes: u64,
 }
 
 impl Folded {
-    /// Of these stretches, in order, without gaps.
+    /// Folds these stretches, in order, without gaps.
     pub fn new(stretches: &[Stretch]) -> Folded {
         Folded::with_gaps(stretches, |_| 0)
     }
 
-    /// The same with gaps, the one before the first included, that are as many MiB long as `shortened` makes of theirs.
+    /// Folds these stretches with gaps, including the one before the first. `shortened` converts a
+    /// gap's length to the new length, both in MiB.
     pub fn with_gaps(stretches: &[Stretch], shortened: impl Fn(u64) -> u64) -> Folded {
         let (mut bytes, mut end_mib) = (0u64, 0);
         let begins = stretches.iter().map(|stretch| {
@@ -291,12 +301,13 @@ impl Folded {
         Folded { begins, bytes }
     }
 
-    /// All of them together, and what is left of gaps.
+    /// Returns the total length of the stretches and the remaining gaps.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Where a byte of the volume is among them. What lies in a gap counts for the end of the stretch before it.
+    /// Returns the folded position of a byte of the volume. A byte in a gap counts for the end of
+    /// the stretch before it.
     #[inline]
     pub fn at(&self, offset: u64) -> u64 {
         let after = self.begins.partition_point(|begin| begin.0 <= offset);
@@ -324,7 +335,7 @@ mod tests {
         touched
     }
 
-    /// Requests of 64 KiB that lie side by side, from `from` GiB to `to`.
+    /// Makes contiguous requests of 64 KiB, from `from` GiB to `to`.
     fn dense(from: u64, to: u64) -> Vec<Record> {
         (from << 14..to << 14).map(|n| at(0, n << 16, 1 << 16)).collect()
     }
@@ -345,7 +356,7 @@ mod tests {
             let stretches = &with.stretches()[0];
             let bytes: u64 = stretches.iter().map(|s| s.end_mib - s.begin_mib).sum();
             assert_eq!(bytes, 10 * 1024 + 1 + MARGIN, "{far}");
-            // Neither do ranges of equal shares move by more than what it takes of the ground.
+            // Nor do ranges of equal shares move by more than the distant request's share.
             let moved =
                 with.edges(64).into_iter().zip(alone.edges(64)).map(|(a, b)| a.1.abs_diff(b.1));
             assert!(moved.max().unwrap() <= GRAIN_BYTES, "{far}");
@@ -354,7 +365,7 @@ mod tests {
 
     #[test]
     fn only_gaps_that_take_a_noticeable_share_are_left_out() {
-        // Of 10 GiB, 32 MiB are no noticeable share, and 64 MiB are.
+        // In 10 GiB, a gap of 32 MiB is not noticeable, and one of 64 MiB is.
         let mut records = dense(0, 4);
         records.extend(dense(4, 10).iter().map(|r| at(0, r.offset + (32 << 20), r.len)));
         assert_eq!(touched(&records).stretches()[0].len(), 1);
@@ -370,7 +381,7 @@ mod tests {
         assert_eq!((found[0].len(), used), (200, (10 << 10) + 199 * (MARGIN + 1)));
     }
 
-    /// However many distant requests there are.
+    /// The number of distant requests does not matter.
     #[test]
     fn thousands_of_distant_requests_are_left_out() {
         for (count, apart) in [(257u64, 1u64 << 42), (1_000, 1 << 40), (5_000, 1 << 36)] {
@@ -382,7 +393,7 @@ mod tests {
             assert!(used(&some) <= (10 << 10) + 300 * (MARGIN + 1), "{}", used(&some));
             assert!((200..=257).contains(&some[0].len()), "{count}: {}", some[0].len());
             assert_eq!(in_gib(&some[0][..1]), [(0, 10)]);
-            // From all of them, not only from the nearest or the farthest.
+            // Chosen from all of them, not only from the nearest or the farthest.
             let middle = some[0].partition_point(|one| one.begin_mib < (count / 2 * apart) >> 20);
             assert!(middle.abs_diff(some[0].len() / 2) < some[0].len() / 5, "{count}: {middle}");
         }
@@ -413,7 +424,7 @@ mod tests {
         assert_eq!(stretches[0].len(), 2);
         assert_eq!(stretches[0][0].end_mib, 4999 * 7 + 1 + MARGIN);
         assert_eq!(stretches[0][1], Stretch { begin_mib: 1 << 40, end_mib: (1 << 40) + 1 });
-        // As many volumes as there are: one part each is always kept.
+        // If there are as many volumes as parts, one part per volume is still kept.
         let mut volumes = Touched::of(4);
         (0..50).for_each(|volume| volumes.add(&at(volume, u64::from(volume) << 30, 512)));
         assert_eq!((volumes.parts, volumes.volumes()), (50, 50));

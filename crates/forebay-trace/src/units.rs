@@ -1,26 +1,28 @@
-//! Are the units of a trace right? Most text formats do not say theirs, and a trace read a thousand
-//! times too fast still simulates, to results that mean nothing.
+//! Checks whether the units of a trace are plausible. Most text formats do not record theirs, and a
+//! trace that is read a thousand times too fast still simulates, with meaningless results.
 //!
-//! The first [`SAMPLE`] records are judged once, by what no honest trace does:
+//! The first [`SAMPLE`] records are judged once, by properties that no correctly read trace has:
 //!
-//! - *Too fast*: one volume takes more than [`RATE_MAX`] bytes or [`REQUESTS_MAX`] requests a second.
+//! - *Too fast*: one volume takes more than [`RATE_MAX`] bytes or [`REQUESTS_MAX`] requests per
+//!   second.
 //! - *Too slow*: of the gaps between arrivals at different times, 19 of 20 are longer than
-//!   [`GAP_MAX_NS`] and than [`GAP_STEPS_MAX`] steps of the clock. Even volumes idle for days get
-//!   their requests in bursts; evenly spaced requests have gaps of one step. A step of exactly 1000
-//!   units counts for none, unless a tenth of the requests share their time with the one before: it
-//!   is what microseconds written as ns look like. Coarse clocks, where most requests share their
-//!   time, are not judged.
-//! - *Another date*: the first time is a few days after 1970 in the unit it is read in, and a date of this
-//!   century in another ([`times`]).
-//! - *Addresses*: requests are shorter than a sector on average, reach beyond [`EXTENT_MAX`], or have
-//!   places and lengths that only make sense in bytes where they are read in sectors, or the other way round
-//!   ([`places`]).
+//!   [`GAP_MAX_NS`] and than [`GAP_STEPS_MAX`] steps of the clock. Even volumes that are idle for
+//!   days get their requests in bursts; evenly spaced requests have gaps of one step. A step of
+//!   exactly 1000 units does not count, unless a tenth of the requests share their time with the
+//!   previous one: it is typical of microseconds written as ns. Coarse clocks, with which most
+//!   requests share their time, are not judged.
+//! - *Another date*: the first time is a few days after 1970 in the unit in which it is read, and a
+//!   date of this century in another ([`times`]).
+//! - *Addresses*: requests are shorter than a sector on average, extend beyond [`EXTENT_MAX`], or
+//!   have offsets and lengths that only make sense in bytes although they are read in sectors, or
+//!   vice versa ([`places`]).
 //!
-//! Gaps of fewer than [`SAMPLE_LEAST`] records prove nothing, nor do places of fewer than [`PLACES_LEAST`]. A
-//! preset of [`crate::formats::presets`] is refused, because its unit is a guess; declared columns and
-//! headers are where the [`Evidence`] is strong (no drive there is could have done it), and otherwise warned of.
-//! `units=sure` among the columns reads them all the same. Where the format states its units (blktrace,
-//! Parquet, canonical CSV), the trace is read and the user warned.
+//! Gaps of fewer than [`SAMPLE_LEAST`] records prove nothing, nor do offsets of fewer than
+//! [`PLACES_LEAST`]. A preset of [`crate::formats::presets`] is rejected, because its unit is a
+//! guess. Declared columns and headers are rejected if the [`Evidence`] is strong (no existing
+//! drive could have done it), and otherwise cause a warning. `units=sure` among the columns
+//! disables the rejection. If the format defines its units (blktrace, Parquet, canonical CSV), the
+//! trace is read and the user warned.
 
 mod places;
 mod sample;
@@ -38,36 +40,36 @@ use crate::trace::{Dictionary, Notes, Reader, Record};
 use forebay_ask::named;
 use sample::Sample;
 
-/// Share of records that may have lost their time for coming too late; beyond it the trace is no
-/// trace in order of time.
+/// The highest share of records that may have lost their time for being too late; with more, the
+/// trace is not in order of time.
 const LATE_SHARE_MAX: f64 = 0.01;
-/// Formats that no text tool sorts.
+/// Formats that text tools cannot sort.
 const BINARY: [&str; 6] =
     ["parquet", "hadoop-parquet", "blktrace", "hp-srt", "vscsi", "oracle-general"];
-/// Records looked at.
+/// The number of records examined.
 pub const SAMPLE: usize = 1 << 16;
-/// Records that are needed to judge.
+/// The least number of records for a judgment.
 pub const SAMPLE_LEAST: usize = 1_000;
-/// Records that are needed to judge places and lengths.
+/// The least number of records for a judgment of offsets and lengths.
 pub const PLACES_LEAST: u64 = 100;
-/// Bytes a second on one volume: more than PCIe 5.0 carries on four lanes (15.75 GB/s).
+/// Bytes per second on one volume: more than PCIe 5.0 transfers on four lanes (15.75 GB/s).
 pub const RATE_MAX: f64 = 16e9;
-/// Requests a second on one volume: more than any one drive is sold for (3.3 million).
+/// Requests per second on one volume: more than any drive on sale can do (3.3 million).
 pub const REQUESTS_MAX: f64 = 3.5e6;
-/// Gap in nanoseconds that at least one gap in twenty is shorter than.
+/// The length, in nanoseconds, that at least one gap in twenty should be below.
 pub const GAP_MAX_NS: f64 = 50e6;
-/// The same in steps of the trace's clock.
+/// The same limit in steps of the trace's clock.
 pub const GAP_STEPS_MAX: u64 = 50;
-/// Shortest mean request, in bytes: a sector.
+/// The least mean length of requests: a sector.
 pub const LEN_MEAN_LEAST: f64 = 512.0;
-/// Largest volume believed, in bytes: 1 PiB.
+/// The largest plausible volume: 1 PiB.
 pub const EXTENT_MAX: u64 = 1 << 50;
-/// Mean request, in bytes, from which its alignment is looked at.
+/// The mean length of requests from which their alignment is examined.
 pub const LARGE_BYTES: f64 = 1_048_576.0;
-/// Bytes in a sector.
+/// The bytes in a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// Which traces are refused.
+/// Which traces are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     Doubtful,
@@ -80,13 +82,13 @@ pub struct Doubt {
     refused: Refused,
     /// The declaration of its columns, if it has one.
     columns: Option<Columns>,
-    /// What a table calls its times, places and lengths.
+    /// The names of a table's columns for times, offsets and lengths.
     names: Option<[String; 3]>,
 }
 
 impl Doubt {
-    /// Of a format, found by looking or named: a preset may have the wrong unit, other formats state
-    /// theirs.
+    /// Makes the doubt about a format, detected or specified: a preset may have the wrong unit,
+    /// other formats define theirs.
     pub(crate) fn of(format: &str) -> Doubt {
         let columns = Format::named(format).and_then(Format::preset);
         let columns = columns.and_then(|preset| preset.columns.parse::<Columns>().ok());
@@ -94,23 +96,23 @@ impl Doubt {
         Doubt { refused, columns, names: None }
     }
 
-    /// Of a table whose names of columns say as much as these columns declare.
+    /// Makes the doubt about a table whose column names imply these declared columns.
     pub(crate) fn of_table(columns: Columns, names: [String; 3]) -> Doubt {
         Doubt { refused: Refused::Impossible, columns: Some(columns), names: Some(names) }
     }
 
-    /// The user declared the units.
+    /// Makes the doubt about units that the user declared.
     pub(crate) fn declared(columns: &Columns) -> Doubt {
         let refused = if columns.sure { Refused::None } else { Refused::Impossible };
         Doubt { refused, columns: Some(columns.clone()), names: None }
     }
 
-    /// The unit of times, if columns declare it.
+    /// Returns the unit of times, if columns declare it.
     fn unit(&self) -> Option<TimeUnit> {
         self.columns.as_ref()?.at_unit()
     }
 
-    /// The bytes that places and lengths are counted in, if columns declare them.
+    /// Returns the units of offsets and lengths in bytes, if columns declare them.
     fn lengths(&self) -> Option<(u64, u64)> {
         let roles = &self.columns.as_ref()?.roles;
         let unit_of = |wanted: fn(&Role) -> Option<u64>| roles.iter().find_map(wanted);
@@ -119,7 +121,7 @@ impl Doubt {
         Some((offset?, len?))
     }
 
-    /// What to do if pieces of the declaration should be others; nothing if there are none.
+    /// Suggests a corrected declaration; empty if there is nothing to correct.
     fn mended(&self, instead: &[(String, String)]) -> String {
         let Some(columns) = &self.columns else { return String::new() };
         if let Some(names) = &self.names {
@@ -141,7 +143,7 @@ impl Doubt {
         }
     }
 
-    /// How to say that the units are right.
+    /// Says how to confirm that the units are right.
     fn believed(&self) -> String {
         match (&self.names, &self.columns) {
             (None, Some(columns)) => {
@@ -152,7 +154,7 @@ impl Doubt {
         }
     }
 
-    /// The piece of the declaration that begins with `column`, and what it should be.
+    /// Returns the part of the declaration that begins with `column`, and its correction.
     fn instead(&self, column: &str, unit: &str) -> Option<(String, String)> {
         let columns = self.columns.as_ref()?.text.split(',').map(str::trim);
         let is_of = |piece: &&str| piece.split(':').next() == Some(column);
@@ -161,7 +163,7 @@ impl Doubt {
     }
 }
 
-/// How to rename a column of a table, so that its name tells what a piece of a declaration says.
+/// Says how to rename a column of a table so that its name implies the given part of a declaration.
 fn renamed([at, offset, len]: &[String; 3], piece: &str) -> Option<String> {
     let (role, unit) = piece.trim_end_matches(',').split_once(':').unwrap_or((piece, "bytes"));
     let (name, stem) = match role.trim_end_matches(',') {
@@ -173,33 +175,33 @@ fn renamed([at, offset, len]: &[String; 3], piece: &str) -> Option<String> {
     Some(format!("rename the column \"{name}\" to \"{stem}_{unit}\""))
 }
 
-/// How sure it is that units are wrong.
+/// The strength of the evidence that units are wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
-    /// Seldom, but there are such traces.
+    /// Rare, but such traces exist.
     Weak,
-    /// No honest trace that is known.
+    /// No correct trace like this is known.
     Odd,
-    /// No drive there is could have done it, or several things say the same.
+    /// No existing drive could have done it, or several findings agree.
     Strong,
 }
 
-/// What is wrong with a trace as it was read.
+/// A problem with a trace as it was read.
 #[derive(Clone, Debug, PartialEq)]
 struct Finding {
     evidence: Evidence,
     got: String,
     expected: String,
-    /// Pieces of the declaration and what should stand there.
+    /// Parts of the declaration and their corrections.
     instead: Vec<(String, String)>,
 }
 
-/// A reader that stops, or warns, if the units of what it reads cannot be right.
+/// A reader that fails or warns if the units of what it reads cannot be right.
 pub struct Checked {
     inner: Box<dyn Reader>,
     path: PathBuf,
     doubt: Doubt,
-    /// Until it is judged.
+    /// The sample, until it has been judged.
     sample: Option<Sample>,
     records: u64,
     gaps: Gaps,
@@ -215,7 +217,7 @@ impl Checked {
         Checked { inner, path, doubt, sample, records: 0, gaps, warnings, notes }
     }
 
-    /// The error, or the warning.
+    /// Returns the error, or adds the warning.
     fn tell(&mut self, finding: Finding) -> Result<(), TraceError> {
         let Finding { evidence, got, expected, instead } = finding;
         let mended = self.doubt.mended(&instead);
@@ -243,7 +245,7 @@ impl Checked {
 }
 
 impl Checked {
-    /// Refuses a trace of which many times were lost: it is not in order of time at all.
+    /// Rejects a trace that lost many times because it is not in order of time at all.
     fn refuse_disorder(&self) -> Result<(), TraceError> {
         let late = self.inner.notes().rows_late;
         if late as f64 <= self.records as f64 * LATE_SHARE_MAX {

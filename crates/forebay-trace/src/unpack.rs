@@ -1,7 +1,7 @@
-//! Compressed files, recognised by their first bytes and never by their names.
+//! Compressed files, recognized by their first bytes and never by their names.
 //!
-//! A stream that ends early or is damaged is an error, never the end of the trace. Files made of
-//! several compressed members one after another are read to their last.
+//! A stream that ends early or is damaged is an error, never the end of the trace. Files of several
+//! concatenated compressed members are read to the end of the last one.
 
 mod gzip;
 
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Place, TraceError};
 
-/// Bytes read from the file, and unpacked, at a time.
+/// The number of bytes read from the file, and decompressed, at a time.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// Bytes of the longest signature.
+/// The length of the longest signature.
 const MAGIC_BYTES_MAX: u64 = 6;
 
-/// Bytes at the start of the unpacked content that formats are recognised by.
+/// The number of uncompressed bytes from which formats are detected.
 pub const HEAD_BYTES: usize = 1 << 16;
 
-/// How a file is packed.
+/// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// Uncompressed.
     Plain,
     /// gzip.
     Gzip,
@@ -38,7 +38,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// The packing that a file which begins with `head` has.
+    /// Detects the compression of a file that begins with `head`.
     pub fn of(head: &[u8]) -> Packing {
         match head {
             [0x1f, 0x8b, ..] => Packing::Gzip,
@@ -51,7 +51,7 @@ impl Packing {
         }
     }
 
-    /// The packing that a file of nothing but `content` was going to have: its signature is cut.
+    /// Detects the compression of a file that ends within its signature.
     fn begun(content: &[u8]) -> Option<Packing> {
         let signatures: [(&[u8], Packing); 4] = [
             (&[0x1f, 0x8b, 8], Packing::Gzip),
@@ -65,7 +65,7 @@ impl Packing {
         signatures.into_iter().find(|(signature, _)| cut(signature)).map(|(_, packing)| packing)
     }
 
-    /// Its name in messages.
+    /// Returns its name for messages.
     fn name(self) -> &'static str {
         match self {
             Packing::Plain => "file",
@@ -77,20 +77,20 @@ impl Packing {
     }
 }
 
-/// A file's content, unpacked.
+/// The uncompressed content of a file.
 pub struct Unpacked {
-    /// How the file is packed.
+    /// How the file is compressed.
     pub packing: Packing,
     /// The first [`HEAD_BYTES`] of the content, or all of it if it is shorter.
     pub head: Vec<u8>,
-    /// The whole content, its head included.
+    /// The whole content, including its head.
     pub content: Box<dyn BufRead + Send>,
 }
 
-/// Bytes read of a file so far, as it lies on the disk: for progress.
+/// The number of bytes read so far from a file, as stored on disk, for progress reports.
 pub type Consumed = Arc<AtomicU64>;
 
-/// A file that counts what is read of it.
+/// A file that counts the bytes read from it.
 struct Counted {
     file: File,
     consumed: Consumed,
@@ -104,12 +104,12 @@ impl Read for Counted {
     }
 }
 
-/// Opens a file and unpacks it as it is read.
+/// Opens a file that is decompressed as it is read.
 pub fn unpack(path: &Path) -> Result<Unpacked, TraceError> {
     unpack_counting(path, Consumed::default())
 }
 
-/// As [`unpack`], adding what is read to `consumed`.
+/// Does the same as [`unpack`], adding the bytes read to `consumed`.
 pub fn unpack_counting(path: &Path, consumed: Consumed) -> Result<Unpacked, TraceError> {
     let fail = |source| TraceError::Io { path: path.to_path_buf(), source };
     let file = File::open(path).map_err(fail)?;
@@ -121,7 +121,7 @@ pub fn unpack_counting(path: &Path, consumed: Consumed) -> Result<Unpacked, Trac
     Ok(Unpacked { packing, head, content })
 }
 
-/// What `raw`, the content of `path`, holds when unpacked.
+/// Decompresses `raw`, the content of `path`.
 pub(crate) fn decoded(
     path: &Path,
     mut raw: impl Read + Send + 'static,
@@ -154,7 +154,7 @@ fn decoder(packing: Packing, raw: impl Read + Send + 'static) -> io::Result<Box<
     })
 }
 
-/// Says in its errors what is wrong with the packing, which the decoders put in words of their own.
+/// Describes decompression errors in our own words instead of the decoder's.
 struct Checked {
     packing: Packing,
     inner: Box<dyn Read + Send>,
@@ -210,7 +210,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<Vec<u8>, String> {
         let folder = tempfile::tempdir().unwrap();
-        // The name says nothing on purpose.
+        // The name has no extension on purpose.
         let path = folder.path().join("trace");
         std::fs::write(&path, bytes).unwrap();
         let mut unpacked = unpack(&path).map_err(|e| e.to_string())?;
@@ -219,7 +219,7 @@ mod tests {
         Ok(out)
     }
 
-    /// Longer than a head, and not all alike.
+    /// Makes varied content that is longer than a head.
     fn sample() -> Vec<u8> {
         (0..40_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
     }

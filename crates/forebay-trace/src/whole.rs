@@ -1,23 +1,23 @@
-//! Files that are read whole: no larger than anybody would write them, and no pipes or devices, which
-//! may have no end or never begin.
+//! Reads whole files of a limited size. Pipes and devices are rejected, because they may never end
+//! or never begin.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// Bytes of a text that a person writes: a device, a promise.
+/// The size limit of a text that a person writes, such as a device or a promise.
 pub const WRITTEN_MAX: u64 = 1 << 20;
 
-/// The content of `path`, which has to be a file of at most `bytes_max`; messages say `what` was
+/// Reads `path`, which has to be a file of up to `bytes_max`; messages say that `what` was
 /// expected.
 ///
 /// # Errors
-/// What cannot be opened or read, is no file, or is longer.
+/// If the path cannot be opened or read, is not a file, or is too long.
 pub fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
     let refused = |got: &str| {
         Err(Error::new(ErrorKind::InvalidInput, format!("got {got}, expected {what}, a file")))
     };
-    // Before it is opened: opening a pipe waits for whoever writes to it.
+    // Checked before opening, because opening a pipe waits for its writer.
     let found = std::fs::metadata(path)?;
     if found.is_dir() {
         return refused("a folder");
@@ -30,10 +30,10 @@ pub fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
     within(content, bytes_max, what)
 }
 
-/// The same as text.
+/// Reads a file as text.
 ///
 /// # Errors
-/// As [`read`], and what is no text.
+/// Same as [`read`], or if the content is not text.
 pub fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
     String::from_utf8(read(path, bytes_max, what)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -42,10 +42,10 @@ pub fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
     })
 }
 
-/// What was read, unless it is longer.
+/// Checks the size of content that was read.
 ///
 /// # Errors
-/// More than `bytes_max`.
+/// If it is longer than `bytes_max`.
 pub fn within(content: Vec<u8>, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
     if content.len() as u64 <= bytes_max {
         return Ok(content);

@@ -1,8 +1,9 @@
 //! Writes traces.
 //!
-//! A file appears under its name only when it is whole: until then it is a temporary file in the
-//! same folder. That goes away with the writer, be it by an error or a panic; who is told to stop by
-//! a signal calls [`stop`] first. Only a process that is killed at once leaves it behind.
+//! A file appears under its name only when it is complete; until then it is a temporary file in the
+//! same folder. The temporary file is removed when the writer is dropped, also after an error or a
+//! panic. Signal handlers call [`stop`] first. Only a process that is killed immediately leaves it
+//! behind.
 
 pub mod blktrace;
 pub mod csv;
@@ -32,7 +33,7 @@ pub trait Writer: Send {
     /// Appends records, which are in order of time.
     fn write(&mut self, batch: &[Record], dictionary: &Dictionary) -> Result<(), TraceError>;
 
-    /// Completes the file and gives it its name. Answers what the format could not keep, one
+    /// Completes the file and gives it its name. Returns what the format could not represent; one
     /// sentence each.
     fn finish(
         self: Box<Self>,
@@ -41,17 +42,17 @@ pub trait Writer: Send {
     ) -> Result<Vec<String>, TraceError>;
 }
 
-/// A format that can be written.
+/// A writable format.
 pub struct Target {
-    /// What `--to` calls it.
+    /// Its name in `--to`.
     pub name: &'static str,
-    /// Endings of file names that mean it, without the dot.
+    /// The file name endings that select it, without the dot.
     pub endings: &'static [&'static str],
     /// Begins a file.
     pub create: fn(Draft) -> Result<Box<dyn Writer>, TraceError>,
 }
 
-/// Every format that can be written.
+/// All writable formats.
 pub static TARGETS: &[Target] = &[
     Target { name: "parquet", endings: &["parquet"], create: parquet::create },
     Target { name: "csv", endings: &["csv"], create: csv::create },
@@ -60,10 +61,10 @@ pub static TARGETS: &[Target] = &[
     Target { name: "blktrace", endings: &["blktrace.0", "blktrace"], create: blktrace::create },
 ];
 
-/// Begins the file `path`, in the format `to` or, without it, that of the ending of its name. None of
-/// `kept` is ever written over.
+/// Begins the file `path`, in the format `to` or else the one selected by the ending of its name.
+/// Never overwrites any of `kept`.
 pub fn create(path: &Path, to: Option<&str>, kept: &Kept) -> Result<Box<dyn Writer>, TraceError> {
-    // What is no UTF-8 in a name says nothing of its ending.
+    // Only UTF-8 endings are known, so others may be mangled.
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let ends = |ending: &&str| file.strip_suffix(*ending).is_some_and(|stem| stem.ends_with('.'));
@@ -88,18 +89,18 @@ fn refused(path: &Path, got: String, expected: String, hint: &str) -> TraceError
     TraceError::Malformed { path, place: Place::File, got, expected, hint }
 }
 
-/// The temporary files there are.
+/// The existing temporary files.
 static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files, calls `exit`, and lets nobody make new ones in between.
+/// Removes the temporary files and calls `exit`, preventing new ones in between.
 pub fn stop(exit: impl FnOnce()) {
     let drafts = drafts();
     for path in drafts.iter() {
-        // What cannot be removed stays; nobody is left to be told.
+        // Files that cannot be removed stay, because the error cannot be reported any more.
         let _ = fs::remove_file(path);
     }
     exit();
@@ -112,7 +113,7 @@ pub struct Draft {
     _listed: Listed,
 }
 
-/// The entry of a temporary file in the list of them.
+/// An entry in the list of temporary files.
 struct Listed(PathBuf);
 
 impl Drop for Listed {
@@ -121,8 +122,8 @@ impl Drop for Listed {
     }
 }
 
-/// The file that writing to `path` makes or replaces: a link's is where it leads. Nothing but a
-/// file is ever replaced.
+/// Returns the file that writing to `path` creates or replaces: for a link, its target. Only
+/// regular files are ever replaced.
 fn destination(path: &Path) -> Result<PathBuf, TraceError> {
     let found = match fs::symlink_metadata(path) {
         Err(_) => return Ok(path.to_path_buf()),
@@ -138,8 +139,8 @@ fn destination(path: &Path) -> Result<PathBuf, TraceError> {
 }
 
 impl Draft {
-    /// Begins the file that will be called `path`. What is there already must be a file, or a link
-    /// to one, which stays a link, and none of `kept`.
+    /// Begins the file that will be called `path`. An existing `path` must be a file, or a link to
+    /// one, which remains a link, and none of `kept`.
     pub fn new(path: &Path, kept: &Kept) -> Result<Draft, TraceError> {
         if path.as_os_str() == "-" {
             let expected =
@@ -157,7 +158,7 @@ impl Draft {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // As any new file: the process's mask takes off what it must.
+            // As for any new file; the process's umask removes further permissions.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let mut drafts = drafts();
@@ -171,18 +172,18 @@ impl Draft {
         })
     }
 
-    /// The error that writing failed with `source`: it names the file as it will be called.
+    /// Makes the error that writing failed with `source`; it names the file by its final name.
     pub fn failed(&self, source: io::Error) -> TraceError {
         io_error(&self.path, source)
     }
 
-    /// Writes all that the file is to hold, and gives it its name.
+    /// Writes the whole content of the file, and gives it its name.
     pub fn fill(mut self, content: &[u8]) -> Result<(), TraceError> {
         self.write_all(content).map_err(|error| self.failed(error))?;
         self.publish()
     }
 
-    /// Writes out what is left and gives the file its name.
+    /// Writes buffered data and gives the file its name.
     pub fn publish(self) -> Result<(), TraceError> {
         let path = self.path;
         let fail = |source| io_error(&path, source);
@@ -193,7 +194,7 @@ impl Draft {
     }
 }
 
-/// The error of a file, without the name of the temporary one, which is put after the reason.
+/// Makes the error of a file. The name of the temporary file, if any, is moved after the reason.
 fn io_error(path: &Path, error: io::Error) -> TraceError {
     let said = error.to_string();
     let source = match said.split_once(" at path ") {
@@ -213,7 +214,7 @@ impl Write for Draft {
     }
 }
 
-/// An entry of a dictionary, for writers that need it by name.
+/// Returns an entry of a dictionary, for writers that need it by name.
 fn entry<T>(list: &[T], index: u32) -> Option<&T> {
     list.get(index as usize)
 }

@@ -1,10 +1,11 @@
-//! What each RAID level costs on a device: the scores that an adaptive array goes by, from a model
-//! instead of from measurements (Jeremic et al., Table 1 and section 4.2).
+//! The cost of each RAID level on a device: the scores that an adaptive array uses, derived from a
+//! model instead of from measurements (Jeremic et al., Table 1 and section 4.2).
 //!
-//! Writes of 1 chunk to a whole unit go to random units of an array that is filled in part, so many at a
-//! time; what one costs is the time of all, divided by their number. (The paper does not say how many it
-//! had outstanding: so it is swept.) What a switch costs is what writes cost more where each is followed
-//! by a switch: to copies after writes of one chunk, to RAID 6 after whole units, as rules have it.
+//! Writes of 1 chunk up to a whole unit go to random units of a partly filled array, with a fixed
+//! number outstanding. The cost of a write is the total time divided by the number of writes. (The
+//! paper does not give the number outstanding, so it is varied.) The cost of a switch is the extra
+//! time per write if each write is followed by a switch: to copies after writes of one chunk, and
+//! to RAID 6 after whole units, as the rules do.
 
 use forebay_core::adapt::{Class, Costs, First, Layout, Rule};
 use forebay_core::catalog::build;
@@ -26,44 +27,44 @@ mod verb;
 
 pub use verb::ArrayScoreAsk;
 
-/// What is scored.
+/// The array and the load to score.
 #[derive(Clone, Copy, Debug)]
 struct ArrayLoad {
-    /// Drives, at least as many as RAID 6 needs.
+    /// The number of drives, at least as many as RAID 6 needs.
     drives: u16,
-    /// Bytes of a chunk.
+    /// The size of a chunk.
     chunk_bytes: u32,
     /// How chunks are written.
     update: Update,
-    /// Bytes of data that the array holds and writes go to.
+    /// The bytes of data in the array; writes go to these.
     filled_bytes: u64,
-    /// Writes outstanding.
+    /// The number of outstanding writes.
     outstanding: u32,
-    /// Writes of each kind.
+    /// The number of writes of each kind.
     writes: u32,
-    /// Where units are drawn from.
+    /// The seed for choosing units.
     seed: u64,
 }
 
-/// Data chunks of a unit, as in the paper.
+/// The number of data chunks in a unit, as in the paper.
 const CHUNKS: u8 = 4;
 
-/// The levels that are scored: layouts 0 and 1 of the rules.
+/// The levels to score: layouts 0 and 1 of the rules.
 const LEVELS: [Level; 2] = [Level::RAID6, Level::TRIPLE];
 
-/// What writes and switches cost, in milliseconds.
+/// The cost of writes and switches, in milliseconds.
 #[derive(Clone, Debug, Serialize)]
 struct Score {
-    /// Writes outstanding.
+    /// The number of outstanding writes.
     outstanding: u32,
-    /// By level of [`LEVELS`]: a write of 1, 2, 3, 4 chunks.
+    /// For each of [`LEVELS`], the cost of a write of 1, 2, 3 and 4 chunks.
     write_ms: [[f64; CHUNKS as usize]; 2],
-    /// A switch from RAID 6 to three copies, and back.
+    /// The cost of a switch from RAID 6 to three copies, and back.
     switch_ms: [f64; 2],
 }
 
 impl Score {
-    /// Up to how many chunks three copies are faster.
+    /// Returns the largest write, in chunks, for which three copies are faster.
     fn copies_up_to(&self) -> usize {
         let [raid6, copies] = &self.write_ms;
         raid6.iter().zip(copies).take_while(|(raid6, copies)| copies < raid6).count()
@@ -73,7 +74,7 @@ impl Score {
 /// Scores a device.
 ///
 /// # Errors
-/// Where there can be no such array.
+/// If the device cannot form such an array.
 fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     let sizes = Geometry {
         volume: 0,
@@ -99,7 +100,8 @@ fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     };
     let write_ms =
         LEVELS.map(|level| std::array::from_fn(|chunks| cost(level, chunks as u32 + 1, false)));
-    // Where each write of so many chunks is followed by a switch, half of them are of either kind.
+    // If each write of this size is followed by a switch, half of the switches go in each
+    // direction.
     let there_and_back = |chunks: u32| {
         let both: [f64; 2] = LEVELS.map(|level| cost(level, chunks, true));
         let alone: [f64; 2] = write_ms.map(|row: [f64; CHUNKS as usize]| row[chunks as usize - 1]);
@@ -112,14 +114,15 @@ fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     })
 }
 
-/// A unit goes to copies after writes of one chunk. Of the chunks that a switch there and back then moves,
-/// those of the way there: it writes eight, the others having been read for the parities; back it reads
-/// three and writes two.
+/// The share of the chunks moved by a switch to copies and back that belongs to the way there,
+/// after writes of one chunk. The switch to copies writes eight chunks, having read the others for
+/// the parities; the switch back reads three and writes two.
 const SHARE_THERE: f64 = 8.0 / 13.0;
-/// It goes back after writes of all its chunks, which then need not be read: eight there, two back.
+/// The share for the switch back after writes of all chunks of a unit, which then do not have to be
+/// read: eight writes there, two back.
 const SHARE_BACK: f64 = 2.0 / 10.0;
 
-/// Milliseconds a write.
+/// Measures the milliseconds per write.
 fn measured(
     device: &OpenDevice,
     geometry: Geometry,
@@ -157,7 +160,7 @@ fn measured(
     writes.now.as_secs_f64() * 1e3 / f64::from(load.writes.max(1))
 }
 
-/// Switches after every request.
+/// A policy that switches after every request.
 struct Always;
 
 impl Rule for Always {
@@ -174,7 +177,8 @@ impl Rule for Always {
     }
 }
 
-/// Writes of so many chunks to random units, so many at a time.
+/// A workload of writes of a fixed number of chunks to random units, with a fixed number
+/// outstanding.
 struct Load {
     ready: u64,
     left: u32,
@@ -232,7 +236,8 @@ mod tests {
         let disk = open("st1000nm0011:plain").unwrap();
         let score = score(&disk, load(16)).unwrap();
         let [raid6, mirrors] = score.write_ms;
-        // Mirrors are better for one chunk, RAID 6 for whole units; RAID 6 costs much the same for all.
+        // Mirrors are better for one chunk, RAID 6 for whole units; RAID 6 costs about the same for
+        // all sizes.
         assert!(mirrors[0] < raid6[0] && raid6[3] < mirrors[3], "{score:?}");
         assert!(mirrors.is_sorted() && raid6[0] / raid6[3] < 1.6, "{score:?}");
         assert!(score.switch_ms[0] > score.switch_ms[1] && score.switch_ms[1] > 0.0, "{score:?}");

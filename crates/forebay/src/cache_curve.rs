@@ -1,13 +1,12 @@
-//! The verb `cache`: how many blocks a cache of each size would have to fetch, from one pass over a
-//! trace, before anybody buys the flash.
+//! The verb `cache`: the miss ratio of caches of every size, from one pass over a trace.
 //!
-//! Reads and writes use every block they touch, in the order of the trace; flushes and trims use
-//! none. LRU's misses are known for all sizes at once; S3-FIFO is simulated at the sizes asked for.
-//! Times play no part.
+//! Reads and writes access every block they touch, in trace order; flushes and trims access none.
+//! LRU's misses are computed for all sizes at once; S3-FIFO is simulated at the requested sizes.
+//! Arrival times have no effect.
 //!
-//! Memory is bounded: where blocks are too many a sample stands for them, and a cache of too many is
-//! simulated in miniature, as much smaller as the sample is (Waldspurger, Saemundsson, Ahmad and Park,
-//! USENIX ATC 2017).
+//! Memory is bounded: if there are too many blocks, only a sample of them is tracked, and a cache
+//! that is too large is simulated in miniature, scaled down by the sampling rate (Waldspurger,
+//! Saemundsson, Ahmad and Park, USENIX ATC 2017).
 
 mod page;
 mod verb;
@@ -28,32 +27,33 @@ use crate::quantities::bytes;
 pub(crate) use page::FOUND_THAT_MATTERS;
 pub use verb::CacheAsk;
 
-/// Points of a curve, beside the sizes asked for.
+/// The number of points on a curve, in addition to the requested sizes.
 const POINTS: u32 = 64;
-/// Bits of a block's number in its key, the volume above.
+/// The bits of a key that hold the block number; the volume is in the bits above.
 const KEY_BITS: u32 = 40;
 
-/// Blocks of all simulated caches together: 200 MB of memory.
+/// The total number of blocks in all simulated caches: 200 MB of memory.
 const FRAMES_MAX: u64 = 1 << 21;
-/// Sizes that can be asked for.
+/// The highest number of sizes that may be requested.
 const SIZES_MAX: usize = 1024;
 
-/// Bytes of a block where neither the options nor the trace say.
+/// The block size if neither the options nor the trace specify it.
 const BLOCK_BYTES: u32 = 4096;
 
-/// What a cache is asked.
+/// The options of `cache`.
 #[derive(Clone, Debug, Default)]
 pub struct CurveOptions {
-    /// Bytes of a block; without it the trace's own block if it counts in blocks, else 4 KiB.
+    /// The block size in bytes. Defaults to the trace's own block if it counts in blocks, else to 4
+    /// KiB.
     pub block_bytes: Option<u32>,
-    /// Sizes at which S3-FIFO is simulated and LRU is told exactly.
+    /// The sizes at which S3-FIFO is simulated and LRU is computed exactly.
     pub sizes_mib: Vec<f64>,
-    /// The same in blocks.
+    /// Further such sizes, in blocks.
     pub sizes_blocks: Vec<u32>,
 }
 
 impl CurveOptions {
-    /// All sizes in blocks of `block_bytes`, each once, by rising size.
+    /// Returns all requested sizes in blocks of `block_bytes`, sorted and without duplicates.
     fn sizes(&self, block_bytes: u32) -> Result<Vec<u32>, AskError> {
         let blocks = |&mib: &f64| {
             let blocks = (mib * f64::from(1 << 20) / f64::from(block_bytes)).floor();
@@ -76,43 +76,45 @@ impl CurveOptions {
     }
 }
 
-/// The answer.
+/// The miss-ratio curve of a trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curve {
     /// The trace.
     pub trace: String,
-    /// Bytes of a block.
+    /// The block size in bytes.
     pub block_bytes: u32,
-    /// Whether that is the trace's own block, whose size it does not say.
+    /// Whether the block is the trace's own, whose size the trace does not record.
     pub is_own_block: bool,
-    /// Blocks used, each time counted.
+    /// The number of block accesses.
     pub accesses: u64,
-    /// Distinct blocks: a larger cache gains nothing. An estimate where they were sampled.
+    /// The number of distinct blocks: a larger cache gains nothing. An estimate if blocks were
+    /// sampled.
     pub distinct_blocks: u64,
-    /// One in so many blocks was looked at for LRU: 1 if the curve is exact.
+    /// LRU tracks one in this many blocks: 1 if the curve is exact.
     pub sampled_one_in: u64,
-    /// Distinct blocks that were looked at.
+    /// The number of distinct blocks that were tracked.
     pub sampled_blocks: u64,
-    /// How far the uses that the sample stands for are from all, as a share of these.
+    /// The difference between the accesses estimated from the sample and all accesses, as a share
+    /// of the latter.
     pub sample_error_share: f64,
-    /// The size that is worth its price; none where no block is used twice.
+    /// The recommended size; none if no block is accessed twice.
     pub recommended: Option<Recommended>,
-    /// By rising size.
+    /// The points of the curve, by increasing size.
     pub points: Vec<CurvePoint>,
 }
 
-/// The smallest cache that finds most of what any could: [`HITS_THAT_SUFFICE`] of it.
+/// The smallest cache with [`HITS_THAT_SUFFICE`] of the largest cache's hits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recommended {
-    /// Blocks.
+    /// The size in blocks.
     pub size_blocks: u64,
-    /// The same in MiB.
+    /// The size in MiB.
     pub size_mib: f64,
-    /// Blocks that it does not find, as a share of those used.
+    /// The share of accesses that miss.
     pub lru_miss_ratio: f64,
 }
 
-/// The share of what the largest cache finds that is enough.
+/// The share of the largest cache's hits that a recommended cache must reach.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
 impl Recommended {
@@ -135,8 +137,8 @@ fn mib(blocks: u64, block_bytes: u64) -> f64 {
 }
 
 impl CurvePoint {
-    /// Of a size at which LRU misses a share of the uses, where the largest cache finds the share `most`; perhaps with
-    /// what S3-FIFO misses, from one block in so many.
+    /// Makes the point of a size from LRU's miss ratio at that size, the largest cache's hit ratio
+    /// `most`, and S3-FIFO's miss ratio with its sampling rate, if it was simulated.
     fn new(
         size_blocks: u64,
         block_bytes: u64,
@@ -158,17 +160,18 @@ impl CurvePoint {
 }
 
 impl Curve {
-    /// What the largest cache finds, as a share of the blocks used.
+    /// Returns the hit ratio of the largest cache.
     pub fn findable(&self) -> f64 {
         self.points.last().map_or(0.0, |point| point.lru_hit_ratio)
     }
 
-    /// The sizes that were asked for, at which S3-FIFO was simulated.
+    /// Returns the points at the requested sizes, for which S3-FIFO was simulated.
     pub fn simulated(&self) -> Vec<CurvePoint> {
         self.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some()).copied().collect()
     }
 
-    /// The least sizes that find certain shares of what any cache could, and the recommended one.
+    /// Returns the least sizes that reach certain shares of the largest cache's hits, and the
+    /// recommended size.
     pub fn handful(&self) -> Vec<CurvePoint> {
         let findable = self.findable();
         let reaching = |share: &f64| {
@@ -181,17 +184,17 @@ impl Curve {
         if findable > 0.0 { by_size(found) } else { Vec::new() }
     }
 
-    /// Whether the largest cache finds enough to be worth having.
+    /// Whether the largest cache has enough hits to be worth having.
     fn is_worthwhile(&self) -> bool {
         self.findable() >= FOUND_THAT_MATTERS
     }
 
-    /// A cache of so many blocks in plain words: in bytes, or in blocks where a block's size is not known.
+    /// Formats a cache size in bytes, or in blocks if the block size is unknown.
     pub fn size(&self, blocks: u64) -> String {
         bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
     }
 
-    /// The least size that finds all but half a hundredth of what can be found, in blocks.
+    /// Returns the least size, in blocks, that reaches 99.5 % of the largest cache's hit ratio.
     fn nearly_all(&self) -> u64 {
         const NEARLY: f64 = 0.995;
         let enough = |point: &&CurvePoint| point.lru_hit_ratio >= NEARLY * self.findable();
@@ -199,38 +202,38 @@ impl Curve {
     }
 }
 
-/// Shares of what any cache could find, for which [`Curve::handful`] says how large a cache has to be.
+/// The shares of the largest cache's hits for which [`Curve::handful`] gives the cache size.
 const SHARES: [f64; 6] = [0.25, 0.5, 0.9, 0.95, 0.99, 1.0];
 
-/// Each size once, by rising size.
+/// Sorts the points by size and removes duplicates.
 fn by_size(mut points: Vec<CurvePoint>) -> Vec<CurvePoint> {
     points.sort_unstable_by_key(|point| point.size_blocks);
     points.dedup_by_key(|point| point.size_blocks);
     points
 }
 
-/// Caches of one size.
+/// The results of caches of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CurvePoint {
-    /// Blocks.
+    /// The size in blocks.
     pub size_blocks: u64,
-    /// The same in MiB.
+    /// The size in MiB.
     pub size_mib: f64,
-    /// Blocks that are not found, as a share of those used, evicting the least recently used.
+    /// LRU's misses as a share of the accesses.
     pub lru_miss_ratio: f64,
-    /// Blocks that are found, as a share of those used, evicting the least recently used.
+    /// LRU's hits as a share of the accesses.
     pub lru_hit_ratio: f64,
-    /// The same as a share of what the largest cache finds.
+    /// LRU's hits as a share of the largest cache's hits.
     pub lru_findable_share: f64,
-    /// Blocks that S3-FIFO does not find, as a share of those used; none for sizes that were not asked for.
+    /// S3-FIFO's misses as a share of the accesses; none for sizes that were not requested.
     pub s3fifo_miss_ratio: Option<f64>,
-    /// Blocks that S3-FIFO finds, as a share of those used.
+    /// S3-FIFO's hits as a share of the accesses.
     pub s3fifo_hit_ratio: Option<f64>,
-    /// One in so many blocks was looked at for that: 1 if it is exact.
+    /// S3-FIFO was simulated with one in this many blocks: 1 if its ratios are exact.
     pub s3fifo_sampled_one_in: Option<u64>,
 }
 
-/// S3-FIFO at one size, all of it or in miniature.
+/// S3-FIFO at one size, simulated in full or in miniature.
 struct Simulated {
     size: u32,
     cache: S3Fifo,
@@ -239,7 +242,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// One of `caches` that share the memory.
+    /// Makes one of `caches` simulated caches that share the memory limit.
     fn new(size: u32, caches: usize) -> Simulated {
         let sample = Sample::keeping(FRAMES_MAX / caches as u64, size.into());
         let frames = u64::from(size).div_ceil(sample.one_in());
@@ -253,9 +256,9 @@ impl Simulated {
         }
     }
 
-    /// Misses, and one in how many blocks tells them, where LRU has been asked too.
+    /// Returns the misses and the sampling rate behind them. Requires LRU's curve to be complete.
     fn told(&self, lru: &MissRatioCurve) -> (u64, u64) {
-        // What is as large as all blocks misses first uses alone, whatever it would evict.
+        // A cache as large as all blocks only misses first accesses, whatever its eviction policy.
         match lru.sample().one_in() == 1 && u64::from(self.size) >= lru.blocks() {
             true => (lru.blocks(), 1),
             false => (self.misses.min(lru.accesses()), self.sample.one_in()),
@@ -263,7 +266,7 @@ impl Simulated {
     }
 }
 
-/// The curve of what `reader` reads; messages call it `name`.
+/// Computes the curve of the trace in `reader`; messages call it `name`.
 pub fn curve(
     name: &Path,
     reader: &mut dyn Reader,
@@ -296,7 +299,7 @@ pub fn curve(
     })
 }
 
-/// The blocks that a request uses.
+/// Returns the keys of the blocks that a request accesses.
 pub(crate) fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u64> {
     let len = if matches!(record.op, Op::Read | Op::Write) { u64::from(record.len) } else { 0 };
     let end = record.offset.saturating_add(len);
@@ -306,7 +309,7 @@ pub(crate) fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u6
     blocks.map(move |block| volume ^ block)
 }
 
-/// Points at even ratios of size, and at the sizes asked for.
+/// Returns the points at geometrically spaced sizes and at the requested sizes.
 fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<CurvePoint> {
     let (blocks, accesses) = (lru.blocks(), lru.accesses().max(1) as f64);
     let even = |point: u32| {
@@ -384,7 +387,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("forebay-cache-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("small.lis");
-        // Blocks 8 to 10, 9, and 11 once more than a sector of 4 KiB would tell apart.
+        // Blocks 8 to 10, 9 and 11, which sectors of 4 KiB would not distinguish.
         std::fs::write(&path, "8 3 0 1\n9 1 0 2\n11 1 0 3\n").unwrap();
         let of = |block_bytes: Option<u32>| {
             let mut reader = forebay_trace::open::open(&path, None).unwrap();
@@ -403,7 +406,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("forebay-sampled-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("large.spc");
-        // Ten requests of a GiB, twice over: 2.6 million blocks.
+        // Ten requests of 1 GiB, each made twice: 2.6 million blocks.
         let row = |n: u64| format!("0,{},{},R,{n}.0\n", (n % 10) << 21, 1u64 << 30);
         std::fs::write(&path, (0..20).map(row).collect::<String>()).unwrap();
         let mut reader = forebay_trace::open::open(&path, None).unwrap();

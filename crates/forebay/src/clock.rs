@@ -1,9 +1,9 @@
-//! Whether a trace's times say how its requests met at the disk. Where they do not, whatever a
-//! simulation says of schedulers, and whatever a promise of time costs, comes from made-up times:
-//! `advise` runs no simulation and `plan` gives no price.
+//! Checks whether a trace's times show how its requests arrived at the disk. If they do not,
+//! simulated comparisons of schedulers and prices of promises would be based on meaningless times,
+//! so `advise` does not simulate and `plan` returns no price.
 //!
-//! How coarse is too coarse depends on what is asked. `advise` refuses steps of a tenth of a second and more;
-//! a promise within some time has no price where many requests share a step that is as long
+//! How coarse is too coarse depends on the question. `advise` rejects steps of 100 ms and more; a
+//! promise has no price if many requests share a step that is as long as its bound
 //! ([`Times::why_no_promise`]).
 
 mod ticks;
@@ -16,75 +16,79 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::{millis, percent, seconds, significant};
 
-/// A clock that steps by less tells requests apart about as well as a disk does.
+/// A clock with shorter steps distinguishes requests about as well as a disk does.
 const STEP_FINE: Nanos = Nanos::from_millis(2);
 
-/// A clock that steps by more than a disk takes for ten requests hides how they came.
+/// A clock with longer steps than a disk takes for ten requests hides the arrival pattern.
 const STEP_MAX: Nanos = Nanos::from_millis(100);
 
-/// With fewer requests to a step of the clock its steps hide little: they are told, and nothing is refused.
+/// With fewer requests per step the steps hide little: they are mentioned, but nothing is rejected.
 const PER_STEP_MAX: f64 = 2.0;
 
-/// With fewer than these they hide next to nothing.
+/// With fewer requests per step the steps hide almost nothing.
 const PER_STEP_FINE: f64 = 1.5;
 
-/// What rounding to a trace's units may come to.
+/// The largest error from rounding to a trace's units.
 const ROUNDING: Nanos = Nanos::from_micros(50);
 
-/// What noise may hide a clock's steps, the least first.
+/// The noise levels under which steps are still detected, in ascending order.
 const NOISES: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(10)];
 
-/// So many requests of one stamp are no coincidence on a clock that is fine.
+/// This many requests with the same timestamp are no coincidence on a fine clock.
 const SHARED_LEAST: u64 = 4;
 
-/// From this share of requests on that bear shared stamps on a grid the clock is coarse, though others are not on it.
+/// A clock is coarse if at least this share of requests has shared timestamps on a grid, even if
+/// others are off the grid.
 const SHARE_LEAST: f64 = 0.5;
 
-/// Steps that clocks have where some noise hides it.
+/// The step lengths that are tried if noise hides the steps.
 const STEPS_MS: [u64; 4] = [60_000, 10_000, 1000, 100];
 
-/// Parts of a step: requests that crowd into two neighbours in each step hardly came so.
+/// The number of parts of a step. Requests that crowd into two neighboring parts of each step are
+/// unlikely to have arrived that way.
 const PHASES: usize = 200;
 
-/// Steps with requests in them from which on crowding tells anything.
+/// The least number of steps with requests from which crowding can be judged.
 const STEPS_LEAST: u64 = 20;
 
-/// What a trace's times are good for.
+/// How usable a trace's times are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Times {
-    /// They tell when each request came.
+    /// The times show when each request arrived.
     Usable,
-    /// The source has none.
+    /// The source has no times.
     None,
-    /// All requests have the same.
+    /// All requests have the same time.
     Same,
     /// The clock's steps are so long that many requests share one.
     Coarse {
-        /// A step.
+        /// The length of a step.
         step: Nanos,
-        /// Requests to each stamp that occurs, on average.
+        /// The mean number of requests per timestamp that occurs.
         per_stamp: f64,
-        /// The share of requests whose stamps are steps of it.
+        /// The share of requests whose timestamps are multiples of the step.
         share: f64,
     },
-    /// Requests crowd at one place of each step: a coarse clock with some noise, or a load that a timer drives.
+    /// Requests crowd at one place in each step, because of either a coarse clock with some noise
+    /// or a load driven by a timer.
     Crowded {
-        /// A step; the clock's may be longer.
+        /// The length of a step; the clock's may be longer.
         step: Nanos,
-        /// The share of requests that do.
+        /// The share of requests at that place.
         share: f64,
     },
 }
 
-/// What is kept of arrivals while they pass.
+/// The state collected while arrivals are scanned.
 struct Seen {
     count: u64,
     stamps: u64,
     step: u64,
     last: Option<Nanos>,
-    /// Requests of the last stamp.
+    /// The number of requests with the last timestamp.
     alike: u64,
-    /// The last stamp that many share, what divides the differences of all of these, and requests on them.
+    /// The last timestamp that many requests share, the greatest common divisor of the differences
+    /// between all of these, and the number of requests with such timestamps.
     shared: Option<Nanos>,
     shared_stamps: u64,
     shared_step: u64,
@@ -113,10 +117,10 @@ impl Default for Seen {
     }
 }
 
-/// Where in a step requests come.
+/// The distribution of requests over the parts of a step.
 struct Crowd {
     phases: [u64; PHASES],
-    /// Steps with requests in them, and the last of these.
+    /// The number of steps with requests, and the last of these steps.
     steps: u64,
     last: Option<u64>,
 }
@@ -136,7 +140,7 @@ impl Crowd {
         }
     }
 
-    /// The share of requests in the fullest two neighbours.
+    /// Returns the share of requests in the fullest two neighboring parts.
     fn share(&self) -> f64 {
         let count: u64 = self.phases.iter().sum();
         let both = |at: usize| self.phases[at] + self.phases[(at + 1) % PHASES];
@@ -197,7 +201,8 @@ impl Seen {
         self.crowded().unwrap_or(Times::Usable)
     }
 
-    /// The step of `ticks`, and the requests to each, where these are at least so many.
+    /// Returns the step of `ticks` and the requests per step, if there are at least
+    /// `per_step_least`.
     fn stepped(&self, ticks: &Ticks, per_step_least: f64) -> Option<(Nanos, f64)> {
         let per_step = self.count as f64 / ticks.count().max(1) as f64;
         let step = ticks.step().filter(|step| *step >= STEP_FINE && per_step >= per_step_least)?;
@@ -217,7 +222,7 @@ impl Seen {
 }
 
 impl Times {
-    /// Reads `input` once for them.
+    /// Reads `input` once to classify its times.
     pub(crate) fn of(input: &Input) -> Result<Times, Error> {
         if input.notes.is_timeless {
             return Ok(Times::None);
@@ -231,14 +236,14 @@ impl Times {
         }
     }
 
-    /// The same of `arrivals`, in order.
+    /// Classifies `arrivals`, which are in order.
     pub(crate) fn among(arrivals: impl Iterator<Item = Nanos>) -> Times {
         let mut seen = Seen::default();
         arrivals.for_each(|at| seen.add(at));
         seen.times()
     }
 
-    /// Why nothing can be said; none where it can.
+    /// Returns the reason that nothing can be concluded from the times, if so.
     pub(crate) fn why_not(self) -> Option<String> {
         Some(match self {
             Times::Usable | Times::Crowded { .. } => return None,
@@ -259,8 +264,8 @@ impl Times {
         })
     }
 
-    /// Why a promise within `bound` has no price; none where it has one. The crowd of a load that a timer drives
-    /// looks like that of a coarse clock, so whoever knows better has to say so.
+    /// Returns the reason that a promise within `bound` has no price, if so. Load driven by a timer
+    /// looks like a coarse clock, so users who know better have to override this check.
     pub(crate) fn why_no_promise(self, bound: Nanos) -> Option<String> {
         match self {
             Times::Coarse { step, per_stamp, .. } if step >= bound && per_stamp >= PER_STEP_MAX => {
@@ -272,12 +277,12 @@ impl Times {
         }
     }
 
-    /// What a clock hides that is fine enough to go by, or may hide.
+    /// Returns a caution about what a usable clock hides, or may hide.
     pub(crate) fn caution(self) -> Option<String> {
         self.caution_though().filter(|_| self.why_not().is_none())
     }
 
-    /// The same of a clock that is gone by though it is not.
+    /// Returns a caution about a clock that is used although it is too coarse.
     pub(crate) fn caution_though(self) -> Option<String> {
         let told = self.told()?;
         Some(match self {
@@ -340,12 +345,12 @@ mod tests {
             among(&[0, 0, 0, 2000, 2000, 3000]),
             Times::Coarse { step, per_stamp: 2.0, share: 1.0 }
         );
-        // Whole seconds, but one request to each: rare requests, not a poor clock.
+        // Whole seconds, but one request per step: rare requests, not a poor clock.
         assert_eq!(among(&[0, 1000, 2000, 5000]), Times::Usable);
-        // Steps of 5 ms hide a little, which is told and no more.
+        // Steps of 5 ms hide a little, so they are only mentioned.
         let fine = among(&[0, 0, 0, 1000, 1000, 1005]);
         assert!(fine.why_not().is_none() && fine.caution().is_some());
-        // So do 1.7 requests to a stamp; three requests on seven do not.
+        // The same goes for 1.67 requests per timestamp; seven requests on five timestamps are fine.
         let few = among(&[0, 0, 1000, 1000, 1005]);
         assert!(few.why_not().is_none(), "{few:?}");
         assert!(few.caution().is_some_and(|said| said.contains("1.67 requests share")), "{few:?}");
@@ -362,7 +367,8 @@ mod tests {
         assert!(ticks.caution().unwrap().contains("steps by 10 ms, and 2.67 requests"));
     }
 
-    /// 16 requests a second for 100 s, about evenly, as `clock` stamps the `index`th of them, which came at so many us.
+    /// Makes 16 evenly spaced requests per second for 100 s. `clock` returns the timestamp of the
+    /// request with the given index and arrival in us.
     fn stamped(clock: impl Fn(u64, u64) -> u64) -> Times {
         let mut stamps: Vec<u64> =
             (0..1600).map(|index| clock(index, index * 62_500 + index * 7919 % 40_000)).collect();
@@ -374,7 +380,7 @@ mod tests {
     fn a_clock_that_is_coarse_in_part_is_found_out() {
         assert_eq!(stamped(|_, us| us), Times::Usable);
         let floor = |us: u64| us / 1_000_000 * 1_000_000;
-        // One in ten has its own stamp.
+        // One in ten has its own timestamp.
         let in_part = stamped(|index, us| if index % 10 == 3 { us } else { floor(us) });
         let Times::Coarse { step, share, .. } = in_part else { panic!("{in_part:?}") };
         assert_eq!(step, Nanos::from_secs(1));
@@ -384,24 +390,25 @@ mod tests {
             why.starts_with("for 90 % of the requests the trace's clock steps by 1 s"),
             "{why}"
         );
-        // Six in ten have theirs: then most is told right.
+        // Six in ten have their own timestamps, so most times are correct.
         assert_eq!(stamped(|index, us| if index % 10 < 6 { us } else { floor(us) }), Times::Usable);
         // Half a millisecond of noise on whole seconds.
         let noisy = stamped(|index, us| floor(us) + index * 7919 % 500);
         assert!(is_crowded(noisy, 1000), "{noisy:?}");
         assert!(noisy.why_not().is_none());
         assert!(noisy.caution().unwrap().contains("100 % of the requests come at the same"));
-        // Within a tenth of each second is no clock's doing.
+        // Requests within a tenth of each second cannot be due to the clock.
         assert_eq!(stamped(|index, us| floor(us) + index * 7919 % 100_000), Times::Usable);
     }
 
-    /// Whether it is so in steps of about so many milliseconds.
+    /// Whether requests crowd in steps of about `ms`.
     fn is_crowded(times: Times, ms: u64) -> bool {
         let near = |step: Nanos| (step.as_millis_f64() / ms as f64 - 1.0).abs() < 0.01;
         matches!(times, Times::Crowded { step, share } if near(step) && share > 0.5)
     }
 
-    /// `each` requests at the same place of every step of `ms`, within a hundredth of it, and as many `between`.
+    /// Makes `each` requests at the same place of every step of `ms`, within a hundredth of it, and
+    /// as many as `between` elsewhere.
     fn crowd(ms: u64, steps: u64, each: u64, between: u64) -> Times {
         let us = ms * 1000;
         let of = |step: u64| {
@@ -419,17 +426,17 @@ mod tests {
     #[test]
     fn crowds_are_found_in_each_of_the_steps_that_clocks_have() {
         for ms in STEPS_MS {
-            // Some come between, so no tick tells the step.
+            // Some arrive in between, so ticks do not reveal the step.
             assert!(is_crowded(crowd(ms, 60, 8, 2), ms), "{ms}: {:?}", crowd(ms, 60, 8, 2));
         }
-        // Twenty steps tell, nineteen do not.
+        // Twenty steps are enough, nineteen are not.
         assert!(is_crowded(crowd(1000, 20, 8, 2), 1000));
         assert_eq!(crowd(1000, 19, 8, 2), Times::Usable);
     }
 
     #[test]
     fn a_crowd_may_lie_about_the_end_of_a_step() {
-        // Half before each whole second and half after it, some between.
+        // Half before each whole second and half after it, some in between.
         let of = |second: u64| {
             let about = [second * 1_000_000 - 2_000, second * 1_000_000 + 2_000 + second % 7];
             about.into_iter().chain([second * 1_000_000 + 300_000 + second * 7919 % 400_000])
@@ -449,7 +456,7 @@ mod tests {
 
     #[test]
     fn a_clock_of_odd_steps_is_found_out() {
-        // Sixtieths of a second, in whole microseconds, two requests or more to each.
+        // Sixtieths of a second, in whole microseconds, with two or more requests each.
         let sixtieths = (0..400u64).map(|k| Nanos::from_micros(k / 4 * 1_000_000 / 60));
         let Times::Coarse { step, per_stamp, share } = Times::among(sixtieths) else { panic!() };
         assert!((16.6..16.7).contains(&step.as_millis_f64()) && per_stamp == 4.0 && share == 1.0);
@@ -457,13 +464,13 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_coarse_in_part_has_as_many_to_a_stamp_as_share_it() {
-        // Four requests to each tenth of a second, and one anywhere.
+        // Four requests at each tenth of a second, and one anywhere.
         let of =
             |tenth: u64| [0, 0, 0, 0, 7_919 + tenth * 631 % 80_000].map(|us| tenth * 100_000 + us);
         let times = Times::among((0..50).flat_map(of).map(Nanos::from_micros));
         let Times::Coarse { step, per_stamp, share } = times else { panic!("{times:?}") };
         assert_eq!((step, per_stamp, share), (Nanos::from_millis(100), 4.0, 0.8));
-        // A tenth of a second is as much as is refused.
+        // A tenth of a second is the shortest step that is rejected.
         assert!(times.why_not().is_some());
     }
 

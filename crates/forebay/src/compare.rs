@@ -1,12 +1,13 @@
-//! The verb `compare`: how alike two traces are, as a card.
+//! The verb `compare`: a card that shows how similar two traces are.
 //!
-//! Any two inputs of `simulate`. The features are the paper's (**model**, section V.C: sizes, reads,
-//! sequential share, inter-arrival time, thread weights, states). Beyond it: distances of whole
-//! distributions, the index of dispersion, miss-ratio curves, where on the disk requests fall, and
-//! responses on device models under open replay, tails included. Each figure of the first trace stands in
-//! its *sampling interval*, by bootstrap over blocks of its time, so that one sees whether the second
-//! differs from the first by more than the first from itself. Responses are resampled from the run of
-//! the whole trace, not simulated again.
+//! Accepts any two inputs of `simulate`. The features are the paper's (**model**, section V.C:
+//! sizes, reads, sequential share, inter-arrival time, thread weights, states). In addition to the
+//! paper, the card has distances of whole distributions, the index of dispersion, miss-ratio
+//! curves, the locations of requests on the disk, and response times on device models under open
+//! replay, including tails. Each figure of the first trace comes with its *sampling interval*, by
+//! bootstrap over blocks of its time, which shows whether the second trace differs from the first
+//! more than the first does from itself. Response times are resampled from the run of the whole
+//! trace, not simulated again.
 
 mod assemble;
 mod bounds;
@@ -45,38 +46,38 @@ use profile::{Asked, Profile, RANGES, STRETCHES_MAX};
 use response::{Responses, responses};
 use tally::Clock;
 
-/// A disk, a SATA solid-state drive and an NVMe one.
+/// A disk, a SATA solid-state drive and an NVMe drive.
 pub const DEVICES: [&str; 3] = ["st1000nm0011:plain", "samsung-830", "990-pro"];
 
-/// Gigabytes of a drive whose whole map takes 125 MiB.
+/// The size in gigabytes of a drive whose complete map takes 125 MiB.
 const STAND_IN_GB: u64 = 64;
 
-/// Blocks of the cache at most, unless their size was asked for.
+/// The most blocks in the cache, unless the block size was given.
 const CACHE_BLOCKS_MAX: u64 = 1 << 22;
 
-/// What is asked.
+/// The options of `compare`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where responses are compared.
+    /// The devices on which response times are compared.
     pub devices: Vec<OpenDevice>,
-    /// Bytes of a block of the miss-ratio curves; none for 4 KiB, or more where the traces touch
-    /// very many of them.
+    /// The block size of the miss-ratio curves; none for 4 KiB, or more if the traces touch very
+    /// many blocks.
     pub block_bytes: Option<u32>,
     /// How much faster than recorded requests arrive at the devices.
     pub intensity: f64,
-    /// Share of the resamples that an interval holds.
+    /// The share of resamples that an interval covers.
     pub level: f64,
-    /// Makes the resamples.
+    /// The seed of the resamples.
     pub seed: u64,
-    /// What the devices were asked for by.
+    /// The names under which the devices were requested.
     names: Vec<String>,
 }
 
 impl Options {
-    /// On `devices`, or on [`DEVICES`] where there are none.
+    /// Makes options for `devices`, or for [`DEVICES`] if there are none.
     ///
     /// # Errors
-    /// A name that is no device's, or an intensity that [`Intensity::new`] refuses.
+    /// If a device does not exist, or if [`Intensity::new`] rejects the intensity.
     pub fn new(
         devices: &[String],
         block_kib: Option<u32>,
@@ -97,8 +98,9 @@ impl Options {
         Ok(Options { devices, block_bytes, intensity, level: 0.95, seed, names })
     }
 
-    /// The devices, and smaller ones for solid-state drives whose map would take too much memory, each
-    /// with a sentence. A map follows what is written to, up to the whole drive.
+    /// Returns the devices, replacing solid-state drives whose map would need too much memory by
+    /// smaller ones, with a sentence for each replacement. A map grows with the written addresses,
+    /// up to the whole drive.
     fn affordable(&self, profiles: &[Profile; 2]) -> Result<(Vec<OpenDevice>, Vec<String>), Error> {
         let is_scattered = profiles.iter().any(|of| of.written_stretches > STRETCHES_MAX);
         let (mut devices, mut told) = (self.devices.clone(), Vec::new());
@@ -120,25 +122,25 @@ impl Options {
     }
 }
 
-/// Both traces, measured.
+/// The measurements of both traces.
 struct Measured {
     profiles: [Profile; 2],
     devices: Vec<OpenDevice>,
-    /// Which of them stand in for others.
+    /// Sentences about devices that replace others.
     stand_ins: Vec<String>,
-    /// On each device; empty without times.
+    /// The response times on each device; empty if a trace has no times.
     responses: Vec<[Responses; 2]>,
     layout: Layout,
     block_bytes: u64,
 }
 
-/// Measuring both traces is so much of the work.
+/// The share of the work that measuring both traces takes.
 const MEASURING_SHARE: f64 = 0.6;
 
-/// Compares `b` with `a`; `progress` is told now and then how far it is.
+/// Compares `b` with `a`, calling `progress` from time to time.
 ///
 /// # Errors
-/// A trace without reads and writes, or one that cannot be read again.
+/// If a trace has no reads or writes, or cannot be read again.
 pub fn compare(
     a: &Input,
     b: &Input,
@@ -178,7 +180,7 @@ pub fn compare(
             let clock = profiles[side].clock;
             let run = (inputs[side], &layout.sides[side], clock);
             let mut told = |done| {
-                // A request is counted when it comes and when it is done.
+                // Each request is counted twice, on arrival and on completion.
                 let done = (2 * nth + side) as f64 + of(side, done / 2);
                 let simulated = done / (2 * devices.len()) as f64;
                 let done_share = MEASURING_SHARE + (1.0 - MEASURING_SHARE) * simulated;
@@ -193,12 +195,12 @@ pub fn compare(
     Ok(assemble::card(inputs, &measured, options))
 }
 
-/// Whether arrival times mean anything.
+/// Whether the arrival times are usable.
 fn is_timed(input: &Input) -> bool {
     !input.notes.is_timeless && input.description.duration_s > 0.0 && input.description.requests > 1
 }
 
-/// Bytes of a block of the miss-ratio curves.
+/// Returns the block size of the miss-ratio curves.
 fn block_bytes(inputs: [&Input; 2], asked: Option<u32>) -> u64 {
     let largest = inputs.iter().map(|input| input.description.footprint_bytes).max().unwrap_or(0);
     let enough = |bytes: &u64| largest / bytes <= CACHE_BLOCKS_MAX;
@@ -206,7 +208,7 @@ fn block_bytes(inputs: [&Input; 2], asked: Option<u32>) -> u64 {
     asked.map_or_else(found, u64::from)
 }
 
-/// The first trace's clock in a run at another intensity.
+/// Returns the first trace's clock in a run at another intensity.
 fn run_clock(clock: Clock, intensity: f64) -> Clock {
     match clock {
         Clock::Times(duration) => {

@@ -1,13 +1,14 @@
 //! Contention: which streams pull the heads away from each other, and what that costs.
 //!
-//! Every I/O whose head movement follows an I/O of another stream is a *switch*; its seek and
-//! rotational wait are charged to the pair. Movement within a stream is charged to the stream.
+//! An I/O whose head movement follows an I/O of another stream is a *switch*; its seek and
+//! rotational wait are attributed to the pair of streams. Movement within a stream is attributed to
+//! the stream.
 
 use forebay_core::{BACKGROUND, Completion, Nanos, Observer};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// What `stream` is called, by the names of all.
+/// Returns the name of `stream`, given the names of all streams.
 pub(crate) fn stream_label(labels: &[String], stream: u32) -> String {
     match labels.get(stream as usize) {
         _ if stream == BACKGROUND => "(background)".to_string(),
@@ -16,12 +17,12 @@ pub(crate) fn stream_label(labels: &[String], stream: u32) -> String {
     }
 }
 
-/// Watches the I/Os of a run.
+/// Observes the I/Os of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
-    /// Of each disk.
+    /// The last stream of each disk.
     last_stream: Vec<Option<u32>>,
-    /// Told in an order of their own, so that of the map does not matter.
+    /// Results are sorted, so the order of the map does not matter.
     pairs: FxHashMap<(u32, u32), Switches>,
     within: Nanos,
     between: Nanos,
@@ -57,32 +58,32 @@ impl Observer for Contention {
     }
 }
 
-/// Two streams that fight.
+/// Two streams that compete for the heads.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fight {
-    /// One of them.
+    /// One of the streams.
     pub stream_a: String,
-    /// The other.
+    /// The other stream.
     pub stream_b: String,
-    /// Times the heads went from one to the other.
+    /// The number of times that the heads moved from one to the other.
     pub switches: u64,
-    /// Seeking and rotational waiting on those occasions.
+    /// The seek and rotational time of these switches.
     pub cost_s: f64,
 }
 
-/// What head movement costs and between whom.
+/// The cost of head movement and the streams that cause it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContentionFigures {
-    /// Seek and rotation when the disk went from one stream to another.
+    /// Seek and rotational time when the disk switched between streams.
     pub between_streams_s: f64,
-    /// Seek and rotation within one stream.
+    /// Seek and rotational time within a stream.
     pub within_streams_s: f64,
-    /// The costliest pairs, costliest first.
+    /// The costliest pairs, in descending order of cost.
     pub fights: Vec<Fight>,
 }
 
 impl Contention {
-    /// The figures, with the `most` costliest pairs and streams named by `labels`.
+    /// Computes the figures, with the `most` costliest pairs; `labels` names the streams.
     pub fn figures(&self, most: usize, labels: &[String]) -> ContentionFigures {
         let label = |stream: u32| stream_label(labels, stream);
         let mut pairs: Vec<_> = self.pairs.iter().collect();

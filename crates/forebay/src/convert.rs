@@ -1,4 +1,4 @@
-//! The verb `convert`: a trace from any reader to any writer.
+//! The verb `convert`: copies a trace from any reader to any writer.
 
 pub mod verb;
 
@@ -16,21 +16,21 @@ use crate::error::Error;
 use crate::input::refuse_empty;
 use crate::progress::{Meter, Progress};
 
-/// Most bytes of a file that holds a secret: a longer one is some other file.
+/// The highest size of a secret's file; a longer file is probably not a secret.
 const SECRET_BYTES_MAX: u64 = 4096;
 
-/// What a conversion came to.
+/// The result of a conversion.
 pub struct Converted {
-    /// Records written.
+    /// The number of records written.
     pub records: u64,
-    /// What the written format could not keep, one sentence each.
+    /// What the written format could not represent; one sentence each.
     pub lost: Vec<String>,
 }
 
-/// How far each volume of the trace that `reader` reads goes, in cells of `cell_bytes`.
+/// Returns the extent of each volume of the trace in `reader`, in cells of `cell_bytes`.
 ///
 /// # Errors
-/// What [`Reader::read`] says; [`Error::Stopped`] where `progress` asks for it.
+/// Same as [`Reader::read`]; [`Error::Stopped`] if `progress` requested a stop.
 pub fn extents(
     reader: &mut dyn Reader,
     cell_bytes: u64,
@@ -50,10 +50,10 @@ pub fn extents(
     }
 }
 
-/// The key whose secret is in the file `path`.
+/// Reads the key whose secret is in the file `path`.
 ///
 /// # Errors
-/// A file that cannot be read or is too short.
+/// If the file cannot be read or is too short.
 pub fn read_key(path: &Path) -> Result<Key, Error> {
     let refused = |got: String| {
         let hint = "make one with: head -c 32 /dev/urandom > KEY";
@@ -72,11 +72,11 @@ pub fn read_key(path: &Path) -> Result<Key, Error> {
     Ok(Key::new(&secret).ok_or_else(|| refused(counted(secret.len() as u64, "byte")))?)
 }
 
-/// Writes everything that `reader` reads, called `name` in messages. What `writer` began goes away
-/// unless all is well.
+/// Writes everything from `reader`, which messages call `name`. On failure, the output that
+/// `writer` began is removed.
 ///
 /// # Errors
-/// [`Error::Output`] where the system refuses to write.
+/// [`Error::Output`] if the system refuses to write.
 pub fn convert(
     name: &Path,
     reader: &mut dyn Reader,

@@ -1,10 +1,10 @@
-//! Defragmentation as a remedy: what laying blocks in the order they are read would gain, what the
-//! moving costs, when it pays back, and when to do it.
+//! Defragmentation as a remedy: what would be gained by laying out blocks in the order they are
+//! read, what moving them costs, when that pays off, and when to do it.
 //!
-//! The arrangement is learnt from the first half of the requests ([`forebay_core::arrange`]) and
-//! measured on the rest, which it has not seen, under the same policy; the effect on the half it was
-//! learnt from is told too, and called in-sample. The moves are simulated as I/O of the same disk:
-//! alone, for their price, and once more within the rest, from the best moment on.
+//! The arrangement is learned from the first half of the requests ([`forebay_core::arrange`]) and
+//! evaluated on the rest, which it has not seen, under the same policy. The effect on the first
+//! half is reported too, as in-sample. The moves are simulated as I/O of the same disk: once alone,
+//! for their cost, and once during the rest of the trace, starting at the best moment.
 
 use forebay_ask::named;
 use forebay_core::arrange::{Arrangement, Arranger, Prices};
@@ -24,45 +24,47 @@ mod tests;
 
 use sequential::{Sequential, sequential};
 
-/// Requests that are learnt from at most: what is remembered of each takes memory.
+/// The most requests to learn from, because each takes memory.
 const LEARNT_MAX: u64 = 2 << 20;
 
 /// With fewer requests there is nothing to learn from.
 const REQUESTS_MIN: u64 = 100;
 
-/// What a jump of the heads costs, for weighing moves: about a seek and half a turn.
+/// The cost of a jump of the heads, for weighing moves: about a seek and half a rotation.
 const JUMP_S: f64 = 0.012;
 
-/// Less of the total time is called no gain.
+/// A smaller share of the total time does not count as a gain.
 const SHARE_THAT_MATTERS: f64 = 0.03;
 
-/// Tails longer by this share are called worse.
+/// Tails that are longer by this share count as worse.
 const TAIL_THAT_MATTERS: f64 = 0.2;
 
-/// A policy before and after.
+/// The results of a policy before and after rearranging.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Effect {
-    /// Requests replayed.
+    /// The number of requests replayed.
     pub requests: u64,
-    /// How long they took to come and be answered, before.
+    /// The time from the first arrival to the last completion, before.
     pub span_s: f64,
-    /// Total time before: busy time in open replay, time to the last completion in closed.
+    /// The total time before: busy time in open replay, time to the last completion in closed
+    /// replay.
     pub total_before_s: f64,
-    /// The same after.
+    /// The total time after.
     pub total_after_s: f64,
-    /// Share of the time before that is saved; negative when it takes longer.
+    /// The share of the time before that is saved; negative if it takes longer.
     pub gain_share: f64,
-    /// Share of the requests that start where their stream's last one in their direction ended, before.
+    /// The share of requests that start where their stream's previous request in the same direction
+    /// ended, before.
     pub sequential_before_share: f64,
-    /// The same after.
+    /// The share of such requests after.
     pub sequential_after_share: f64,
-    /// Read latency that 99 % did not exceed before.
+    /// The 99th percentile of read latency before.
     pub read_p99_before_ms: Option<f64>,
-    /// The same after.
+    /// The 99th percentile of read latency after.
     pub read_p99_after_ms: Option<f64>,
-    /// Write latency that 99 % did not exceed before.
+    /// The 99th percentile of write latency before.
     pub write_p99_before_ms: Option<f64>,
-    /// The same after.
+    /// The 99th percentile of write latency after.
     pub write_p99_after_ms: Option<f64>,
 }
 
@@ -91,7 +93,7 @@ impl Effect {
         tails.is_some_and(|(was, is)| is > was * (1.0 + TAIL_THAT_MATTERS))
     }
 
-    /// Whether it takes less time, and the slowest reads do not become much slower.
+    /// Whether it takes less time without making the slowest reads much slower.
     pub(crate) fn is_gain(&self) -> bool {
         self.gain_share > 0.0 && !self.is_slower()
     }
@@ -115,60 +117,61 @@ impl Effect {
 /// A moment to move blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moment {
-    /// When it begins, from the first request that was not learnt from.
+    /// Its start, counted from the first request that was not learned from.
     pub at_s: f64,
-    /// How long the disk then has nothing to do.
+    /// The length of the idle period that begins then.
     pub idle_s: f64,
-    /// Whether all moves fit.
+    /// Whether all moves fit into the idle period.
     pub holds_all: bool,
 }
 
-/// The answer.
+/// The results of a defragmentation study.
 #[derive(Clone, Debug, Serialize)]
 pub struct Defragmentation {
     /// The policy, the same before and after.
     pub policy: String,
-    /// Requests the arrangement was learnt from, the first of the trace.
+    /// The number of requests, from the start of the trace, that the arrangement was learned from.
     pub learnt_requests: u64,
-    /// Jumps of streams in reading, among them.
+    /// The number of jumps in the streams' reads among them.
     pub jumps: u64,
-    /// Jumps made more than once: what defragmentation can work with.
+    /// The number of jumps that occur more than once, which defragmentation can remove.
     pub repeated_jumps: u64,
-    /// Jumps that become reading on.
+    /// The number of jumps that become sequential reads.
     pub joined_jumps: u64,
-    /// Rows of blocks that are laid.
+    /// The number of block sequences that are laid out.
     pub rows: usize,
-    /// Pieces that are moved.
+    /// The number of extents that are moved.
     pub moved_extents: usize,
-    /// Bytes that are moved: each is read once and written once.
+    /// The number of bytes that are moved, each of which is read once and written once.
     pub moved_bytes: u64,
-    /// Whether moves were worth while and no gap was large enough for them.
+    /// Whether moves were worthwhile but no gap was large enough for them.
     pub lacks_room: bool,
-    /// Time the moves take on the disk alone; 0 without any.
+    /// The time that the moves take on the disk alone; 0 without moves.
     pub cost_s: f64,
-    /// The effect on requests not learnt from; none if nothing is to be moved.
+    /// The effect on the requests not learned from; none if nothing is to be moved.
     pub held_out: Option<Effect>,
-    /// The effect on the requests learnt from.
+    /// The effect on the requests learned from.
     pub in_sample: Option<Effect>,
-    /// The effect on requests not learnt from with the moves among them, from the best moment on.
+    /// The effect on the requests not learned from, with the moves taking place during the replay
+    /// from the best moment on.
     pub with_moves: Option<Effect>,
-    /// Requests not learnt from that use the place taken for free.
+    /// The number of requests, among those not learned from, that use space assumed to be free.
     pub displaced_requests: u64,
-    /// Time of such a load until it has saved what the moves cost; none if it never does.
+    /// The time of such a load until it has saved the cost of the moves; none if it never does.
     pub pay_back_s: Option<f64>,
     /// The best moment found; none if the disk is never idle.
     pub best_moment: Option<Moment>,
 }
 
 impl Defragmentation {
-    /// Whether it is to be recommended.
+    /// Whether defragmentation is recommended.
     pub fn is_worth_while(&self) -> bool {
         let gains =
             |effect: &Effect| effect.gain_share >= SHARE_THAT_MATTERS && !effect.is_slower();
         self.pay_back_s.is_some() && self.held_out.as_ref().is_some_and(gains)
     }
 
-    /// It in sentences.
+    /// Describes the results in sentences.
     pub fn told(&self) -> Vec<String> {
         let learnt = format!(
             "learnt from the first {}, in which streams jumped {} in reading, {} of them along a way \
@@ -247,7 +250,7 @@ impl Defragmentation {
     }
 }
 
-/// Fails if there is not one disk alone: an arrangement is learnt for one.
+/// Checks that there is exactly one disk, because an arrangement is learned for one.
 pub fn check(bed: Bed<'_>) -> Result<(), Error> {
     if bed.disks <= 1 {
         return Ok(());
@@ -257,9 +260,9 @@ pub fn check(bed: Bed<'_>) -> Result<(), Error> {
     Err(Error::Unfit(text))
 }
 
-/// What an arrangement that is learnt from `input` as [`study`] does would do, under `policy`, to the requests that it was
-/// not learnt from: on the disk of each bed, in such a replay. None if nothing is to be moved; the first of them that
-/// gains nothing is the last.
+/// Learns an arrangement from `input` as [`study`] does and evaluates it on the remaining requests,
+/// under `policy`, on each bed with its setup. Returns none if nothing is to be moved, and stops
+/// after the first bed without a gain.
 pub(crate) fn elsewhere(
     input: &Input,
     policy: &str,
@@ -284,14 +287,13 @@ pub(crate) fn elsewhere(
     Ok(effects)
 }
 
-/// How many requests an arrangement is learnt from.
+/// Returns the number of requests that an arrangement is learned from.
 fn learnt_requests(input: &Input) -> u64 {
     let all = input.description.records;
     if all < REQUESTS_MIN { 0 } else { (all / 2).min(LEARNT_MAX) }
 }
 
-/// Asks what defragmentation would do for `input` on the first disk of `bed`, which has to be the
-/// only one, under `policy`.
+/// Evaluates defragmentation for `input` on the only disk of `bed`, under `policy`.
 pub fn study(
     input: &Input,
     bed: Bed<'_>,
@@ -310,7 +312,7 @@ pub fn study(
     let (held_out_shares, known_shares) = (shares(half..u64::MAX)?, shares(0..half)?);
     let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, progress);
     let on = |requests| Stretch { rearrangement: Some(map), ..Stretch::of(requests) };
-    // Alone: no requests, and moves from the first nanosecond on.
+    // Runs the moves alone: no requests, and moves from the first nanosecond on.
     let alone = run(Stretch { copied_from: Some(Nanos(1)), ..on(0..0) })?;
     answer.cost_s = alone.result.figures.makespan_s;
     let idle_needed = Nanos::from_secs_f64(answer.cost_s);
@@ -352,18 +354,18 @@ fn empty(policy: &str, learnt_requests: u64, learnt: &Arrangement) -> Defragment
     }
 }
 
-/// Time of the held-out load until it has saved what the moves cost.
+/// Returns the time of the held-out load until it has saved the cost of the moves.
 fn pay_back_s(effect: &Effect, cost_s: f64) -> Option<f64> {
     let saved_s = effect.total_before_s - effect.total_after_s;
     (saved_s > 0.0).then(|| cost_s / saved_s * effect.span_s)
 }
 
-/// The first idle period that holds all moves, as what is moved early gains longest; else the
-/// longest.
+/// Returns the first idle period that fits all moves, because early moves benefit the most
+/// requests; else the longest one.
 fn best_moment(before: &Run) -> Option<(Moment, Nanos)> {
     let Period { at, length } = before.idle.first.or(before.idle.longest)?;
     let (at_s, idle_s) = (at.as_secs_f64(), length.as_secs_f64());
-    // Above zero: that is when a run begins.
+    // Must be above zero, where a run begins.
     Some((Moment { at_s, idle_s, holds_all: before.idle.first.is_some() }, at.max(Nanos(1))))
 }
 

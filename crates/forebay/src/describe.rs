@@ -1,4 +1,4 @@
-//! The verb `describe`. The figures and what they mean are in [`forebay_trace::describe`].
+//! The verb `describe`. The figures are defined in [`forebay_trace::describe`].
 
 pub(crate) mod page;
 mod threads;

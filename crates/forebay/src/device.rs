@@ -1,4 +1,5 @@
-//! The verb `device`: device files made of measurements or of DiskSim's files, and models held against measured times.
+//! The verb `device`: makes device files from measurements or DiskSim files, and compares models
+//! with measured times.
 
 mod sweep;
 pub mod verb;
@@ -20,7 +21,7 @@ pub use sweep::{DriveKind, RowFigures, SweepFigures, SweepValidation};
 /// A figure and its standard error: `[value, error]`.
 type Pair = [f64; 2];
 
-/// What a fit found.
+/// The figures of a fit.
 #[derive(Clone, Debug, Serialize)]
 pub struct FitFigures {
     output: String,
@@ -39,7 +40,7 @@ pub struct FitFigures {
 }
 
 impl FitFigures {
-    /// Those of `fitted`, which was written to `output`.
+    /// Makes the figures of `fitted`, which was written to `output`.
     pub fn of(fitted: &Fitted, output: &Path) -> FitFigures {
         let pair = |figure: Figure| [figure.value, figure.error];
         let [outer, inner] = rates(fitted);
@@ -61,7 +62,7 @@ impl FitFigures {
     }
 }
 
-/// MB a second at the outer and at the inner edge.
+/// Returns the transfer rates, in MB per second, at the outer and the inner edge.
 pub fn rates(fitted: &Fitted) -> [Figure; 2] {
     [fitted.zones.first(), fitted.zones.last()]
         .map(|zone| zone.map_or(Figure::default(), |zone| zone.sustained_mb_per_s))
@@ -70,36 +71,36 @@ pub fn rates(fitted: &Fitted) -> [Figure; 2] {
 /// The fio job that measures a sweep (examples/measure/depth.fio).
 pub const SWEEP_JOB: &str = include_str!("../measure/depth.fio");
 
-/// What a fit is told beside the measurements.
+/// The options of a fit.
 #[derive(Clone, Debug, Default)]
 pub struct FitOptions {
-    /// The drive's size; a fit to logs needs it.
+    /// The drive's size; required for a fit to logs.
     pub capacity_bytes: Option<u64>,
-    /// Data surfaces of a disk.
+    /// The number of data surfaces of a disk.
     pub heads: Option<u32>,
-    /// What to call the drive; by default as the file.
+    /// The drive's name; defaults to the file's name.
     pub name: Option<String>,
-    /// Disk or solid-state drive; by default what a sweep's rates say.
+    /// The kind of drive; by default derived from a sweep's rates.
     pub kind: Option<DriveKind>,
 }
 
-/// What a fit came to.
+/// The result of a fit.
 #[derive(Clone, Debug)]
 pub enum Fit {
-    /// Of logs of latencies.
+    /// A fit to latency logs.
     Logs(Box<Fitted>),
-    /// Of a sweep of queue depths.
+    /// A fit to a sweep of queue depths.
     Sweep(SweepFigures),
 }
 
-/// Data surfaces of a disk that nobody knows.
+/// The number of data surfaces of a disk if unknown.
 const HEADS: u32 = 2;
 
-/// Fits a drive to what fio measured and writes its device file to `output`: logs of latencies in one folder
-/// (docs/measure-a-drive.md), or fio's results in files or folders.
+/// Fits a drive to fio's measurements and writes its device file to `output`. The measurements are
+/// latency logs in one folder (docs/measure-a-drive.md), or fio's results in files or folders.
 ///
 /// # Errors
-/// What are no measurements of a drive, or a file that cannot be written.
+/// If the files are not measurements of a drive, or the output cannot be written.
 pub fn fit(measurements: &[PathBuf], options: &FitOptions, output: &Path) -> Result<Fit, Error> {
     let stem = output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = options.name.clone().or(stem).unwrap_or_default();
@@ -129,13 +130,13 @@ fn fit_logs(
     let heads = options.heads.unwrap_or(HEADS);
     let fitted = fit::fit(&measurements, Known { name, capacity_bytes, heads })?;
     let text = fitted.toml();
-    // What is written can be read, or the measurements do not describe a disk.
+    // Reads the text back to make sure that the measurements describe a disk.
     devices::read(output, &text)?;
     write::file(output, &text, &kept).map_err(Error::output)?;
     Ok(fitted)
 }
 
-/// What to know of a fit, a sentence each.
+/// Returns notes about a fit, a sentence each.
 pub fn told_of(fitted: &Fitted) -> Vec<String> {
     let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
     let skipped = of(fitted.lines_skipped, "log lines are no reads and were skipped");
@@ -143,23 +144,24 @@ pub fn told_of(fitted: &Fitted) -> Vec<String> {
     skipped.into_iter().chain(cached).collect()
 }
 
-/// A drive of DiskSim's as a device file.
+/// A DiskSim drive as a device file.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Its name.
+    /// The drive's name.
     pub device: String,
-    /// What it is.
+    /// A summary of the drive.
     pub summary: String,
-    /// What was not taken over, or repaired, a sentence each.
+    /// Parameters that were left out or repaired, a sentence each.
     pub notes: Vec<String>,
-    /// The device file.
+    /// The text of the device file.
     pub text: String,
 }
 
-/// Makes a device file of the `.diskspecs` at `file` and those beside it, and writes it to `output`, if any.
+/// Makes a device file from the `.diskspecs` at `file` and the files beside it, and writes it to
+/// `output`, if given.
 ///
 /// # Errors
-/// Files that cannot be taken over, or an output that cannot be written.
+/// If the files cannot be imported, or the output cannot be written.
 pub fn import(file: &Path, output: Option<&Path>) -> Result<Imported, Error> {
     let imported = disksim::import(file)?;
     if let Some(output) = output {
@@ -176,27 +178,27 @@ pub fn import(file: &Path, output: Option<&Path>) -> Result<Imported, Error> {
     Ok(Imported { device: device.name, summary: device.summary, notes: imported.notes, text })
 }
 
-/// A note without the folder of the files: a device file is passed on.
+/// Removes the files' folder from a note, because device files are shared with others.
 fn within<'a>(file: &Path, note: &'a str) -> &'a str {
     let folder = file.parent().unwrap_or(Path::new("")).display().to_string();
     note.strip_prefix(&folder).map_or(note, |rest| rest.trim_start_matches('/'))
 }
 
-/// What a device was compared with.
+/// The result of comparing a device with measurements.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Compared {
-    /// A trace of service times.
+    /// The comparison with a trace of service times.
     Trace(Box<Validation>),
-    /// A sweep of queue depths.
+    /// The comparison with a sweep of queue depths.
     Sweep(SweepValidation),
 }
 
-/// Compares the device called `device` with what was measured on the drive: a DiskSim validation trace, or fio's
-/// results in files or folders.
+/// Compares the device called `device` with measurements of the drive: a DiskSim validation trace,
+/// or fio's results in files or folders.
 ///
 /// # Errors
-/// What is neither, or no such device.
+/// If the measurements are neither, or the device does not exist.
 pub fn compare(
     device: &str,
     measured: &[PathBuf],
@@ -214,11 +216,11 @@ pub fn compare(
     }
 }
 
-/// Plays the DiskSim validation trace at `trace` on the disk called `device`; answers how near its times are, and
-/// what to know, a sentence each.
+/// Plays the DiskSim validation trace at `trace` on the disk called `device`. Returns how close its
+/// times are, and notes, a sentence each.
 ///
 /// # Errors
-/// What is no disk or no such trace.
+/// If the device is not a disk, or the file is not such a trace.
 pub fn validate(
     device: &str,
     trace: &Path,

@@ -1,4 +1,4 @@
-//! What can go wrong in a verb.
+//! The errors of the verbs.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,48 +12,49 @@ use crate::devices::disksim::ImportError;
 use crate::devices::fit::FitError;
 use crate::devices::validate::ValidateError;
 
-/// A verb's failure, in one message; the user's to mend unless [`Error::is_input`] denies it.
+/// The failure of a verb, as one message. The user can fix it, unless [`Error::is_input`] returns
+/// false.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The trace.
+    /// An invalid trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The policy or its parameters.
+    /// An invalid policy or parameter.
     #[error("{0}")]
     Policy(#[from] SpecError),
-    /// The device or its file.
+    /// An invalid device or device file.
     #[error(transparent)]
     Device(#[from] DevicesError),
-    /// Measurements of a drive.
+    /// Measurements that a drive cannot be fitted to.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// What is written cannot be; the trace is not to blame.
+    /// The output cannot be written; the trace is not the cause.
     #[error(transparent)]
     Output(TraceError),
     /// The report cannot be written.
     #[error("{}: cannot write the report: {source}", path.display())]
     Report {
-        /// Where to.
+        /// The path of the report.
         path: PathBuf,
-        /// The system's reason.
+        /// The error from the system.
         source: io::Error,
     },
-    /// Whoever was told of the progress asked to stop.
+    /// The progress callback requested a stop.
     #[error("stopped")]
     Stopped,
-    /// A drive file of DiskSim.
+    /// An invalid DiskSim drive file.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A model and what was measured do not go together.
+    /// A model that cannot be compared with these measurements.
     #[error(transparent)]
     Validate(#[from] ValidateError),
-    /// Trace and device, or options, do not go together.
+    /// The trace, the device or the options do not fit together.
     #[error("{0}")]
     Unfit(String),
-    /// What went wrong in something that a face holds itself, such as a policy in Python.
+    /// An error in an object that the caller supplied, such as a policy in Python.
     #[error("{0}")]
     Face(Box<dyn std::error::Error + Send + Sync>),
-    /// An input.
+    /// An invalid option.
     #[error(transparent)]
     Ask(#[from] AskError),
     /// A failure in a crate above this one, such as a target that cannot be opened.
@@ -61,15 +62,16 @@ pub enum Error {
     Live {
         /// The message.
         message: String,
-        /// Whether inputs or files are at fault, not the system.
+        /// Whether the options or files are the cause, and not the system.
         is_input: bool,
-        /// What the system refused, if it did.
+        /// The kind of the system's error, if there is one.
         system: Option<io::ErrorKind>,
     },
 }
 
 impl Error {
-    /// Whether what was asked for or read is at fault, not the system; so is a place that nothing can be written to.
+    /// Whether the options or the files read are the cause, and not the system. Paths that cannot
+    /// be written to count as options.
     pub fn is_input(&self) -> bool {
         match self {
             Error::Output(TraceError::Io { source, .. }) | Error::Report { source, .. } => {
@@ -81,7 +83,8 @@ impl Error {
         }
     }
 
-    /// From a writer: what it says of options is the user's to mend, the rest the system's.
+    /// Converts a writer's error: those about options are the user's to fix, all others the
+    /// system's.
     pub fn output(error: TraceError) -> Error {
         match error {
             TraceError::Io { .. } => Error::Output(error),
@@ -90,7 +93,7 @@ impl Error {
     }
 }
 
-/// Whether a file cannot be there at all; a disk that is full or fails is another matter.
+/// Whether the path can never hold a file, as opposed to a disk that is full or fails.
 fn is_of_place(source: &io::Error) -> bool {
     use io::ErrorKind::{
         AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,

@@ -1,8 +1,9 @@
-//! A fio job with the means of a trace: what a job file can say of a workload, and no more.
+//! A fio job with the mean properties of a trace, which is all that a job file can express.
 //!
-//! One job a volume: the mix of reads and writes, sizes and the random share by direction, rates
-//! with exponential gaps, and how requests spread over twenty equal ranges. fio takes whole percents and
-//! whole rates. What it cannot say stands at the head of the file; fio's I/O log keeps every request.
+//! There is one job per volume: the mix of reads and writes, the sizes and the random share by
+//! direction, rates with exponential inter-arrival times, and the distribution of requests over
+//! twenty equal ranges. fio only accepts whole percents and whole rates. The head of the file lists
+//! what it cannot express; fio's I/O log format keeps every request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,27 +19,30 @@ use forebay_trace::{Reader, Record};
 use crate::error::Error;
 use crate::progress::{Meter, Progress};
 
-/// Equal ranges of a volume whose use is told apart.
+/// The number of equal ranges per volume whose use is counted separately.
 const RANGES: u64 = 20;
-/// Volumes that get a job, the busiest: each is a process.
+/// The most volumes that get a job, the busiest first, because each job is a process.
 const JOBS_MAX: usize = 32;
-/// Sizes are multiples of this, for direct I/O.
+/// Sizes are multiples of this, as direct I/O requires.
 const SECTOR_BYTES: u64 = 512;
-/// What a volume's size is a multiple of.
+/// Volume sizes are multiples of this.
 const MIB: u64 = 1 << 20;
-/// Stretches of a volume whose requests are counted apart.
+/// The number of areas per volume whose requests are counted separately.
 const STRETCHES: usize = 1024;
 
-/// Whether a file `output` is to be a job: `to` says so, or, where it says nothing, the ending does.
+/// Whether the file `output` is to be a job: `to` decides, or the file's ending if `to` is not
+/// given.
 pub fn is_asked(output: &Path, to: Option<&str>) -> bool {
     let ending = output.extension().is_some_and(|ending| ending == "fio");
     to.map_or(ending, |format| format == "fio-job")
 }
 
-/// Fills `draft` with a job of all that `reader` reads of `model`; answers how many requests that were.
+/// Writes a job for everything that `reader` reads of `model` to `draft`, and returns the number of
+/// requests.
 ///
 /// # Errors
-/// [`Error::Output`] where the system refuses to write, [`Error::Stopped`] where `progress` asks for it.
+/// [`Error::Output`] if the system refuses to write; [`Error::Stopped`] if `progress` requested a
+/// stop.
 pub fn write(
     model: &Path,
     reader: &mut dyn Reader,
@@ -61,19 +65,19 @@ pub fn write(
     Ok(meter.count())
 }
 
-/// Counts of a trace, for a job.
+/// The counts of a trace that a job needs.
 #[derive(Debug, Default)]
 pub struct FioJob {
     volumes: BTreeMap<u32, Volume>,
     used: Touched,
     end: Nanos,
-    /// Flushes, trims and what else moves no data.
+    /// The number of flushes, trims and other requests that move no data.
     left_out: u64,
 }
 
 #[derive(Debug)]
 struct Volume {
-    /// Of reads and of writes.
+    /// The counts of reads and of writes.
     directions: [Direction; 2],
     extent: u64,
     begins: Begins,
@@ -88,10 +92,10 @@ impl Default for Volume {
 #[derive(Debug, Default)]
 struct Direction {
     requests: u64,
-    /// Those that begin where the one before ended.
+    /// The number of requests that begin where the previous one ended.
     sequential: u64,
     next: Option<u64>,
-    /// By size.
+    /// The counts by size.
     sizes: BTreeMap<u64, u64>,
 }
 
@@ -122,7 +126,7 @@ impl FioJob {
         *direction.sizes.entry(size).or_default() += 1;
     }
 
-    /// The job file; `of` is what it was made of.
+    /// Returns the text of the job file; `of` names its source.
     pub fn text(&self, of: &str) -> String {
         let duration_s = self.end.as_secs_f64();
         let mut busiest: Vec<_> = self.volumes.iter().collect();
@@ -177,7 +181,7 @@ impl FioJob {
     }
 }
 
-/// The job of a volume, its long gaps left out.
+/// Writes the job of a volume, with its long gaps left out.
 fn job(out: &mut String, number: u32, volume: &Volume, used: &Folded, duration_s: f64) {
     let [reads, writes] = &volume.directions;
     let extent = volume.extent.min(used.bytes()).next_multiple_of(MIB);
@@ -189,7 +193,7 @@ fn job(out: &mut String, number: u32, volume: &Volume, used: &Folded, duration_s
         _ => writeln!(out, "rw=randrw\nrwmixread={}", whole(&both)[0]),
     };
     let each = |say: &dyn Fn(&Direction) -> String| {
-        // A direction without requests is not used: fio wants something there.
+        // fio requires settings for both directions, even if one has no requests.
         let used = |one: &Direction| {
             say(if one.requests > 0 {
                 one
@@ -217,14 +221,14 @@ fn job(out: &mut String, number: u32, volume: &Volume, used: &Folded, duration_s
     let _ = writeln!(out, "random_distribution=zoned:{}", zones(volume, used, extent));
 }
 
-/// Sizes with their percents.
+/// Formats the sizes with their percentages.
 fn sizes(direction: &Direction) -> String {
     let counts: Vec<u64> = direction.sizes.values().copied().collect();
     let shares = direction.sizes.keys().zip(whole(&counts)).filter(|(_, percent)| *percent > 0);
     shares.map(|(size, percent)| format!("{size}/{percent}")).collect::<Vec<_>>().join(":")
 }
 
-/// How much of the use each range of the volume gets.
+/// Formats the share of accesses in each range of the volume.
 fn zones(volume: &Volume, used: &Folded, extent: u64) -> String {
     let mut counts = [0; RANGES as usize];
     for stretch in volume.begins.stretches() {
@@ -236,7 +240,8 @@ fn zones(volume: &Volume, used: &Folded, extent: u64) -> String {
     shares.collect::<Vec<_>>().join(":")
 }
 
-/// Whole percents that add up to 100, those with the largest rest rounded up.
+/// Rounds shares to whole percents that add up to 100; those with the largest remainders are
+/// rounded up.
 fn whole(counts: &[u64]) -> Vec<u64> {
     let all: u128 = counts.iter().map(|count| u128::from(*count)).sum::<u128>().max(1);
     let hundredfold = |count: u64| u128::from(count) * 100;
@@ -280,7 +285,8 @@ mod tests {
     #[test]
     fn a_job_says_the_means() {
         let mut job = FioJob::default();
-        // Ten seconds: of 100 reads 25 go on where the last one ended, 300 writes never do.
+        // Ten seconds: of 100 reads, 25 continue where the previous one ended; the 300 writes never
+        // do.
         for n in 0..400 {
             let at_ms = n * 10_000 / 399;
             let place = n / 16 * 65_536;
@@ -304,7 +310,8 @@ mod tests {
         assert!(text.starts_with("; Drawn from m?.json"), "{text}");
     }
 
-    /// One distant request neither makes the file as long as that nor puts all others into one range.
+    /// A single distant request neither extends the file to its offset nor moves all others into
+    /// one range.
     #[test]
     fn distant_requests_leave_the_ranges_of_all_others() {
         let job = |far: Option<u64>| {

@@ -1,51 +1,52 @@
-//! Where the heads are over time and for which I/O, thinned so that any run fits a picture.
+//! The positions of the heads over time and the I/Os that they serve, thinned out so that any run
+//! fits into a chart.
 
 use forebay_core::{Completion, Nanos, Observer, Op};
 
-/// Points kept at most: of 32 bytes, which no run allocates more than once each.
+/// The most points that are stored, of 32 bytes each.
 const POINTS_MAX: usize = 200_000;
 
-/// An I/O that is remembered.
+/// A stored I/O.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeadPoint {
-    /// When the disk took it.
+    /// The time at which the disk started it.
     pub started: Nanos,
-    /// When it was done.
+    /// The time at which it was done.
     pub done: Nanos,
     /// The cylinder of its first sector.
     pub cylinder: u32,
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: u32,
-    /// Whose it is.
+    /// The stream that it belongs to.
     pub stream: u32,
-    /// What it does.
+    /// Its operation.
     pub op: Op,
 }
 
 impl HeadPoint {
-    /// When it was done, in seconds.
+    /// Returns the time at which it was done, in seconds.
     pub fn done_s(&self) -> f64 {
         self.done.as_secs_f64()
     }
 
-    /// How long the disk had it.
+    /// Returns how long the disk took for it.
     pub fn took(&self) -> Nanos {
         Nanos(self.done.0.saturating_sub(self.started.0))
     }
 }
 
-/// Records every n-th I/O; n doubles whenever the points grow too many.
+/// Records every n-th I/O; n doubles whenever there are too many points.
 #[derive(Clone, Debug, Default)]
 pub struct HeadTrace {
-    /// I/Os in the order they were done.
+    /// I/Os in order of completion.
     pub points: Vec<HeadPoint>,
     every: u64,
-    /// I/Os until the next that is kept.
+    /// The number of I/Os until the next one to store.
     left: u64,
 }
 
 impl HeadTrace {
-    /// One in so many I/Os is kept.
+    /// Returns n if every n-th I/O is stored.
     pub fn every(&self) -> u64 {
         self.every.max(1)
     }

@@ -1,29 +1,29 @@
-//! Idle periods of a run: when no request is under way, and background work disturbs nobody.
+//! Idle periods of a run, in which no request is in progress and background work disturbs nobody.
 //!
-//! Only two are kept, so a run of any length costs nothing: the first that is long enough for a
+//! Memory is constant, because only two periods are stored: the first one that is long enough for a
 //! given need, and the longest.
 
 use forebay_core::Nanos;
 
-/// A time without requests.
+/// A period without requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// When it begins.
+    /// Its start.
     pub at: Nanos,
-    /// How long it is.
+    /// Its length.
     pub length: Nanos,
 }
 
-/// Idle periods between requests; what comes after the last one does not count.
+/// Idle periods between requests; the time after the last request does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdlePeriods {
-    /// The first that is long enough.
+    /// The first period that is long enough.
     pub first: Option<Period>,
-    /// The longest.
+    /// The longest period.
     pub longest: Option<Period>,
 }
 
-/// Watches for idle periods.
+/// Observes idle periods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idle {
     needed: Nanos,

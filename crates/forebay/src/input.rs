@@ -1,8 +1,9 @@
-//! Input: a trace read once, described, grouped into streams, and kept as far as memory allows.
+//! A trace that has been read once, described and grouped into streams, and that is kept in memory
+//! if it is short enough.
 //!
-//! Up to [`KEPT_RECORDS_MAX`] records are kept; a longer trace is read again for every run, so
-//! memory stays bounded whatever its length. What is read may be drawn from a model: whoever stands above
-//! opens it ([`Opening`]).
+//! Up to [`KEPT_RECORDS_MAX`] records are kept. A longer trace is read again for every run, so
+//! memory stays bounded regardless of its length. The records may also be generated from a model;
+//! the caller supplies the function that opens it ([`Opening`]).
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -22,43 +23,45 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open}
 use crate::error::Error;
 use crate::progress::{Meter, Progress};
 
-/// Records kept in memory: 96 MiB, so that with the largest footprint they fit 512 MiB in all.
+/// The most records kept in memory: 96 MiB, so that a run with the largest footprint stays within
+/// 512 MiB in total.
 pub const KEPT_RECORDS_MAX: usize = 2 << 20;
 
-/// Opens a trace from its beginning, as often as it is asked to.
+/// Opens a trace from its beginning; may be called repeatedly.
 pub type Opening = Box<dyn Fn() -> Result<Box<dyn Reader>, TraceError> + Send + Sync>;
 
-/// A trace that was read through.
+/// A trace that has been read completely.
 pub struct Input {
-    /// Where it was read from.
+    /// The file or stream that it was read from.
     pub path: PathBuf,
-    /// What it is like.
+    /// The description of the trace.
     pub description: Description,
-    /// How reading went.
+    /// Notes from reading the trace.
     pub notes: Notes,
-    /// Name of each stream.
+    /// The name of each stream.
     pub labels: Vec<String>,
-    /// Whether it says who submitted requests: a thread, a process or a name.
+    /// Whether the trace identifies who submitted requests: a thread, a process or a name.
     pub names_submitters: bool,
-    /// Records of which the latency is known.
+    /// The number of records with a known latency.
     latencies: u64,
-    /// Whose writes are write-back.
+    /// Which writes are write-back.
     write_back: WriteBack,
-    /// Highest byte reached on each volume.
+    /// The extent of each volume, in bytes.
     pub extents: Vec<u64>,
-    /// Where each volume is read or written, its long gaps left out.
+    /// The areas of each volume that are read or written, with long gaps left out.
     pub stretches: Vec<Vec<Stretch>>,
-    /// Name of each volume.
+    /// The name of each volume.
     pub volumes: Vec<String>,
-    /// How to read it again, if it is too long to be kept.
+    /// The function that opens the trace again, if it is too long to keep in memory.
     opening: Option<Opening>,
     stream_by: StreamBy,
     kept: Option<Vec<Record>>,
 }
 
 impl Input {
-    /// Reads the trace at `path` (format `from`, or found by looking) and tells `progress` now and
-    /// then how many records have been read. Who takes models too opens them, for [`Input::read_from`].
+    /// Reads the trace at `path` (in format `from`, or detected), calling `progress` from time to
+    /// time with the number of records read. Does not accept models; callers that do open them for
+    /// [`Input::read_from`].
     pub fn read(
         path: &Path,
         from: Option<&str>,
@@ -70,7 +73,7 @@ impl Input {
         Input::read_from(path, Box::new(opening), stream_by, progress)
     }
 
-    /// Reads what `opening` opens, as [`Input::read`] does; messages call it `name`.
+    /// Reads the trace that `opening` opens, as [`Input::read`] does; messages call it `name`.
     pub fn read_from(
         name: &Path,
         opening: Opening,
@@ -120,7 +123,7 @@ impl Input {
         })
     }
 
-    /// A trace that is in memory already, one volume, streams named by `labels`.
+    /// Makes an input from records in memory, all on one volume, with streams named by `labels`.
     pub fn from_records(records: Vec<Record>, labels: Vec<String>) -> Input {
         let dictionary = Dictionary {
             streams: labels
@@ -156,23 +159,24 @@ impl Input {
         }
     }
 
-    /// The share of its records of which the latency is known.
+    /// Returns the share of records with a known latency.
     pub fn known_latency_share(&self) -> f64 {
         self.latencies as f64 / self.description.records.max(1) as f64
     }
 
-    /// The files it was read from, which nothing is written over.
+    /// Returns the files that the trace was read from, which must not be overwritten.
     pub fn kept(&self) -> Kept {
         Kept::trace(&self.path)
     }
 
-    /// Bytes of all volumes, long gaps left out.
+    /// Returns the bytes of all volumes with long gaps left out.
     pub(crate) fn used_bytes(&self) -> u64 {
         let used = self.stretches.iter().map(|of| Folded::new(of).bytes());
         used.fold(0, u64::saturating_add)
     }
 
-    /// A sentence where most of what the volumes reach is long gaps, for answers that count drives for all of it.
+    /// Returns a note if most of the volumes' extents consists of long gaps, for results whose
+    /// number of drives covers the whole extent.
     pub(crate) fn told_of_gaps(&self) -> Option<String> {
         let reached = self.extents.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
         let used = self.used_bytes();
@@ -186,15 +190,16 @@ impl Input {
         })
     }
 
-    /// Whether runs read nothing but memory.
+    /// Whether the trace is kept in memory.
     pub fn is_in_memory(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Arrivals over time: (seconds, requests a second), so many `times` as fast as recorded, in at most 600 steps.
+    /// Returns arrivals over time as (seconds, requests per second), `times` as fast as recorded,
+    /// in at most 600 steps.
     ///
     /// # Errors
-    /// A trace that cannot be read again.
+    /// If the trace cannot be read again.
     pub fn arrival_rates(&self, times: f64) -> Result<Vec<(f64, f64)>, Error> {
         const STEPS: usize = 600;
         let step_s = (self.description.duration_s / STEPS as f64).max(1e-6);
@@ -212,7 +217,8 @@ impl Input {
         Ok(counts.iter().enumerate().map(rate).collect())
     }
 
-    /// The records in time order, streams grouped. After the last one, ask `failed`.
+    /// Returns the records in order of time, with streams grouped. Check `failed` after the last
+    /// one.
     pub(crate) fn records(&self) -> Result<Records<'_>, Error> {
         let failed = Rc::new(RefCell::new(None));
         let source = match (&self.kept, &self.opening) {
@@ -232,13 +238,13 @@ impl Input {
     }
 }
 
-/// Opens a trace, to be read on a thread of its own.
+/// Opens a trace for reading on a separate thread.
 fn ahead(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ahead::new(open::open(path, from)?)))
 }
 
-/// Describes what `reader` reads in one pass, as `options` say, keeping nothing, and tells `progress` now
-/// and then how many records have been read; messages call it `name`.
+/// Describes the trace in `reader` in one pass, as `options` specify, without storing it. Calls
+/// `progress` from time to time with the number of records read; messages call the trace `name`.
 pub fn describe(
     name: &Path,
     reader: &mut dyn Reader,
@@ -251,8 +257,8 @@ pub fn describe(
     Ok((describer.finish(reader.dictionary(), &notes), notes))
 }
 
-/// Hands all that `reader` gives to `each`, batch by batch, and tells `progress` now and then how many
-/// records that were. Fails where there are none; messages call the trace `name`.
+/// Passes everything from `reader` to `each`, in batches, calling `progress` from time to time with
+/// the number of records. Fails if there are none; messages call the trace `name`.
 pub(crate) fn read_through(
     name: &Path,
     reader: &mut dyn Reader,
@@ -272,14 +278,14 @@ pub(crate) fn read_through(
     }
 }
 
-/// The reader's notes, and what grouping by `stream_by` has to add.
+/// Returns the reader's notes, plus those about grouping by `stream_by`.
 fn notes_on(notes: &Notes, stream_by: StreamBy, dictionary: &Dictionary) -> Notes {
     let mut notes = notes.clone();
     notes.warnings.extend(streams::warning(stream_by, dictionary));
     notes
 }
 
-/// Fails unless there were `records`: a trace without a single request is a mistake somewhere.
+/// Fails if there are no `records`, because an empty trace is a mistake.
 pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Error> {
     if records > 0 {
         return Ok(());
@@ -292,7 +298,8 @@ pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Erro
     )))
 }
 
-/// A trace that gives less when it is read again: it was changed, or can be read only once.
+/// Makes the error that a trace has fewer records when read again, because it changed or can be
+/// read only once.
 fn shorter(path: &Path, left: u64) -> TraceError {
     TraceError::Malformed {
         path: path.to_path_buf(),
@@ -307,23 +314,23 @@ fn is_named(stream: &Stream) -> bool {
     stream.thread.is_some() || stream.process.is_some() || !stream.name.is_empty()
 }
 
-/// How far volumes are reached, and where they are used.
+/// The extents of the volumes and their used areas.
 #[derive(Default)]
 struct Reach {
     extents: Vec<u64>,
     touched: Touched,
     latencies: u64,
-    /// Whether any of them is more than nothing.
+    /// Whether any latency is above zero.
     measured: bool,
-    /// Whether any write is marked as one that somebody waits for.
+    /// Whether any write is marked as synchronous.
     sync_writes: bool,
 }
 
-/// Which writes of a trace are the page cache's.
+/// Identifies the writes that come from the page cache.
 struct WriteBack {
-    /// Those that are not marked as ones that somebody waits for; such marks there are.
+    /// Whether the trace marks synchronous writes, so that all other writes are write-back.
     by_flag: bool,
-    /// Those of these streams, which are the kernel's own.
+    /// For each stream, whether it is a write-back worker of the kernel.
     workers: Vec<bool>,
 }
 
@@ -334,18 +341,19 @@ impl WriteBack {
     }
 }
 
-/// Which streams of these names write back.
+/// Returns which streams with these names are write-back workers.
 fn workers(labels: &[String]) -> Vec<bool> {
     labels.iter().map(|name| streams::is_write_back(name)).collect()
 }
 
 impl Reach {
-    /// How many requests have a latency. A column of zeros is none.
+    /// Returns the number of requests with a latency. A column of zeros counts as no latencies.
     fn known_latencies(&self) -> u64 {
         if self.measured { self.latencies } else { 0 }
     }
 
-    /// Takes a request. One without length, such as a flush, reaches nothing, whatever offset it has.
+    /// Adds a request. A request without length, such as a flush, does not extend its volume,
+    /// whatever its offset.
     fn add(&mut self, record: &Record) {
         self.latencies += u64::from(record.latency.is_some());
         self.measured |= record.latency.is_some_and(|latency| latency > Nanos::ZERO);
@@ -365,17 +373,17 @@ impl Reach {
     }
 }
 
-/// Records from memory or, again, from the file.
+/// Records from memory, or from the file read again.
 pub(crate) struct Records<'a> {
     source: Source<'a>,
     path: &'a Path,
-    /// Flags that each gets besides its own.
+    /// Flags that are added to each record.
     marks: Flags,
     write_back: &'a WriteBack,
     failed: Failed,
 }
 
-/// Why reading stopped before the end.
+/// The reason that reading ended early.
 pub(crate) type Failed = Rc<RefCell<Option<TraceError>>>;
 
 enum Source<'a> {
@@ -385,14 +393,14 @@ enum Source<'a> {
         grouping: Grouping,
         batch: Vec<Record>,
         next: usize,
-        /// Records of the first reading that have not come yet.
+        /// The number of records of the first reading that are still to come.
         left: u64,
         failed: Failed,
     },
 }
 
 impl Records<'_> {
-    /// Holds the error once the iterator has ended because of one.
+    /// Returns the slot that holds the error if the iterator ended because of one.
     pub(crate) fn failed(&self) -> Failed {
         Rc::clone(&self.failed)
     }

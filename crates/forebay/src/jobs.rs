@@ -1,8 +1,8 @@
-//! Parts of a verb's work side by side, each on a thread of its own.
+//! Runs the parts of a verb's work in parallel, each on its own thread.
 //!
-//! Invariants: answers come in the order of the parts, and are those of the parts one after another, however many
-//! threads there are; where some fail it is the first of them in that order whose error is told. Whoever is told of
-//! progress is told on the thread that asked.
+//! Invariants: results are in the order of the parts and do not depend on the number of threads. If
+//! several parts fail, the error of the first one in that order is returned. Progress callbacks run
+//! on the calling thread.
 
 use std::num::NonZero;
 use std::ops::{ControlFlow, Range};
@@ -17,22 +17,23 @@ use crate::input::Input;
 use crate::progress::{Telling, Told, unheard};
 use crate::replayed::{Replay, Setup};
 
-/// Memory that requests waiting in all runs under way may take together.
+/// The most memory for the waiting requests of all concurrent runs.
 const WAITING_BYTES_MAX: u64 = 1 << 30;
 
-/// What a waiting request takes: `elevator/block` has 64 bytes for each.
+/// The memory per waiting request: `elevator/block` uses 64 bytes.
 const WAITING_BYTES: u64 = 64;
 
-/// What a request takes in closed replay, all of which are held, and in dependent replay, which reads ahead.
+/// The memory per request in closed replay, which holds all of them, and in dependent replay, which
+/// reads ahead.
 const HELD_BYTES: u64 = 150;
 
-/// As many threads as there are processors to run them.
+/// Returns the number of available processors.
 pub fn all() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Of `jobs` as many as memory allows, at least one, where in each run of `input` no more than so many requests ever
-/// wait; all of them where that is not known.
+/// Returns how many of `jobs` fit into memory, at least one, if no run of `input` ever has more
+/// than `waiting_max` requests waiting. If that is unknown, it may be all of them.
 pub(crate) fn within_memory(
     jobs: usize,
     input: &Input,
@@ -49,22 +50,23 @@ pub(crate) fn within_memory(
     jobs.min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1)
 }
 
-/// What is told of one part's work.
+/// A message about the work of one part.
 enum News<T> {
     Begun(usize),
-    /// So much was counted.
+    /// The part has counted this many steps.
     Counted(usize, u64),
     Ended(usize, Result<T, Error>),
 }
 
-/// How one part's work tells how far it is, and hears whether to go on.
+/// Reports the progress of one part, and returns whether to go on.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// Does the parts called `names`, at most `jobs` at a time: `work` is given each one's place. It counts to `steps` or
-/// so; all of them together are the `share` of the verb's work that `progress` is told of.
+/// Runs the parts called `names`, up to `jobs` at a time; `work` gets the index of its part. Each
+/// part counts up to about `steps`; all parts together are the `share` of the verb's work that is
+/// reported to `progress`.
 ///
 /// # Errors
-/// The first part's that failed; [`Error::Stopped`] where `progress` asked for that.
+/// The error of the first part that failed; [`Error::Stopped`] if `progress` requested a stop.
 pub(crate) fn side_by_side<T: Send>(
     names: &[&str],
     (jobs, steps): (usize, u64),
@@ -80,7 +82,7 @@ pub(crate) fn side_by_side<T: Send>(
             if part >= names.len() {
                 return;
             }
-            // Whoever listens is there until all have ended.
+            // The receiver exists until all threads have ended.
             let _ = news.send(News::Begun(part));
             let mut tell = |count| {
                 let _ = news.send(News::Counted(part, count));
@@ -114,11 +116,12 @@ pub(crate) fn side_by_side<T: Send>(
     }
 }
 
-/// `work` on each of `parts`, one a processor at a time; they are the `share` of the verb's work that `progress` is told
-/// of, each `called` something. Answers come in their order.
+/// Runs `work` on each of `parts`, one per processor at a time, and returns the results in order.
+/// `called` names a part for progress messages; all parts together are the `share` of the verb's
+/// work that is reported to `progress`.
 ///
 /// # Errors
-/// The first part's that failed; [`Error::Stopped`] where `progress` asked for that.
+/// The error of the first part that failed; [`Error::Stopped`] if `progress` requested a stop.
 pub(crate) fn each_told<J: Sync, T: Send>(
     parts: &[J],
     called: impl Fn(&J) -> String,
@@ -131,10 +134,11 @@ pub(crate) fn each_told<J: Sync, T: Send>(
     side_by_side(&names, (all(), 1), share, |part, _| work(&parts[part]), progress)
 }
 
-/// `work` on each of `parts`, one a processor at a time, without progress; answers in their order.
+/// Runs `work` on each of `parts`, one per processor at a time, without progress, and returns the
+/// results in order.
 ///
 /// # Errors
-/// The first part's that failed.
+/// The error of the first part that failed.
 pub(crate) fn on_all_cores<J: Sync, T: Send>(
     parts: &[J],
     work: impl Fn(&J) -> Result<T, Error> + Sync,
@@ -143,12 +147,12 @@ pub(crate) fn on_all_cores<J: Sync, T: Send>(
     side_by_side(&names, (all(), 1), 0.0..1.0, |part, _| work(&parts[part]), &mut unheard)
 }
 
-/// How far all parts are.
+/// The progress of all parts.
 struct Parts<'a, T> {
     names: &'a [&'a str],
     steps: u64,
     share: Range<f64>,
-    /// What each has counted; none before it begins and after it has ended.
+    /// The count of each part; none before it begins and after it has ended.
     under_way: Vec<Option<u64>>,
     answers: Vec<Option<Result<T, Error>>>,
 }
@@ -160,7 +164,7 @@ impl<'a, T> Parts<'a, T> {
         Parts { names, steps, share, under_way, answers }
     }
 
-    /// Takes news; whether they are worth telling.
+    /// Processes a message and returns whether it is worth reporting.
     fn hear(&mut self, news: News<T>) -> bool {
         match news {
             News::Begun(part) => self.under_way[part] = Some(0),
@@ -223,7 +227,7 @@ mod tests {
         let alone = |_: usize, _: Tell<'_>| count(&|| ());
         side_by_side(&NAMES, (1, 1), 0.0..1.0, alone, &mut unheard).unwrap();
         assert_eq!(most.swap(0, Ordering::SeqCst), 1);
-        // Nobody goes on until two are there.
+        // The barrier makes two parts wait for each other.
         let pair = Barrier::new(2);
         let met = |_: usize, _: Tell<'_>| count(&|| _ = pair.wait());
         side_by_side(&NAMES[..4], (2, 1), 0.0..1.0, met, &mut unheard).unwrap();

@@ -1,13 +1,13 @@
-//! VolumeLayout: where a trace's volumes lie on a device, or on several alike.
+//! The locations of a trace's volumes on one or more identical devices.
 //!
-//! Volumes are laid one after another, each as long as the trace reaches (rounded up to 1 MiB);
-//! over several devices they are dealt in turn.
-//! What then lies beyond the device is scaled, wrapped or clipped, and counted ([`Changed`]). Before anything
-//! is scaled, long gaps that no request lies on are shortened until all fits: a single distant request would
-//! else press all others together.
+//! Volumes are laid out one after another, each as long as its extent in the trace (rounded up to 1
+//! MiB); with several devices, they are assigned to the devices in turn. Addresses beyond the
+//! device are scaled, wrapped or clipped, and counted ([`Changed`]). Before anything is scaled,
+//! long gaps without requests are shortened until everything fits; otherwise a single distant
+//! request would squeeze all others together.
 //!
-//! A request is placed whole: one that would straddle the device's end is moved back until it ends
-//! with the device, and one longer than the device is cut to it.
+//! A request is always placed whole. A request across the device's end is moved back until it ends
+//! with the device, and one longer than the device is cut to the device's size.
 
 use std::str::FromStr;
 
@@ -18,17 +18,17 @@ use serde::Serialize;
 
 use crate::quantities::{bytes, counted};
 
-/// What to do with a trace that reaches beyond the device.
+/// What to do with a trace that extends beyond the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Map {
-    /// Long gaps that no request lies on are shortened, or left out. If the trace still does not fit, addresses are
-    /// scaled so that it does; gaps between requests shrink, and neighbours stay neighbours only as far as rounding to
-    /// their own distance allows.
+    /// Long gaps without requests are shortened or removed. If the trace still does not fit,
+    /// addresses are scaled down; gaps between requests shrink, and neighbors remain neighbors only
+    /// as far as rounding allows.
     #[default]
     Scale,
-    /// Addresses are taken modulo the device's capacity; a request over its end is moved back.
+    /// Addresses are taken modulo the device's capacity; a request across its end is moved back.
     Wrap,
-    /// Requests that end beyond the device are left out.
+    /// Requests that end beyond the device are omitted.
     Clip,
 }
 
@@ -44,26 +44,27 @@ impl FromStr for Map {
     }
 }
 
-/// Sectors are the grain of every address.
+/// All addresses are multiples of a sector.
 const SECTOR: u64 = 512;
-/// Volumes begin at multiples of this; scaling moves pieces of this size.
+/// Volumes begin at multiples of this, and scaling moves pieces of this size.
 const GRAIN: u64 = 1 << 20;
 
-/// Requests that are not on the device as the trace has them.
+/// The number of requests that were changed to fit on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changed {
-    /// At another address than the trace's, by `--map scale` or `wrap`.
+    /// Requests moved to another address by `--map scale` or `wrap`.
     pub requests_moved: u64,
-    /// Longer than the device and cut to it; counted as moved too if their address changed.
+    /// Requests longer than the device that were cut; they also count as moved if their address
+    /// changed.
     pub requests_cut: u64,
-    /// Left out by `--map clip`.
+    /// Requests omitted by `--map clip`.
     pub requests_clipped: u64,
-    /// What `--map scale` left out of long gaps that no request lies on.
+    /// The bytes that `--map scale` removed from long gaps without requests.
     pub gap_bytes_left_out: u64,
 }
 
 impl Changed {
-    /// A sentence for each kind that occurred.
+    /// Describes each kind of change that occurred in a sentence.
     pub fn told(&self) -> Vec<String> {
         let beyond = "The trace reaches beyond the device";
         let gaps = (self.gap_bytes_left_out > 0).then(|| {
@@ -92,30 +93,30 @@ impl Changed {
 /// Places records on devices.
 #[derive(Clone, Debug)]
 pub struct VolumeLayout {
-    /// Device and first byte of each volume.
+    /// The device and the first byte of each volume.
     bases: Vec<(Lane, u64)>,
-    /// How far each volume reaches.
+    /// The extent of each volume.
     extents: Vec<u64>,
-    /// Each volume without its long gaps, if these are left out on its device.
+    /// Each volume without its long gaps, if these are removed on its device.
     folded: Vec<Option<Folded>>,
     devices: Vec<Reach>,
     map: Map,
     changed: Changed,
 }
 
-/// A device, and how far the trace reaches on it.
+/// A device and the extent of the trace on it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
-    /// Bytes it holds, whole sectors.
+    /// The capacity in bytes, in whole sectors.
     capacity: u64,
-    /// Bytes from the first volume's start to the last one's end.
+    /// The bytes from the first volume's start to the last one's end.
     span: u64,
     /// The highest byte.
     end: u64,
 }
 
 impl Reach {
-    /// Puts a volume that reaches so far behind all others, and says where that is.
+    /// Appends a volume of this extent after all others, and returns its start.
     fn append(&mut self, extent: u64) -> u64 {
         let base = self.span;
         self.end = base.saturating_add(extent);
@@ -129,12 +130,12 @@ impl Reach {
 }
 
 impl VolumeLayout {
-    /// For volumes that reach up to `extents` bytes and a device of `capacity` bytes.
+    /// Lays out volumes with these `extents` on a device of `capacity` bytes.
     pub fn new(extents: &[u64], capacity: u64, map: Map) -> VolumeLayout {
         VolumeLayout::over(extents, 1, capacity, map)
     }
 
-    /// The same for several devices of `capacity` bytes each, at least one.
+    /// Lays out volumes on one or more devices of `capacity` bytes each.
     pub fn over(extents: &[u64], devices: u16, capacity: u64, map: Map) -> VolumeLayout {
         let capacities = vec![capacity; usize::from(devices.max(1))];
         let lane = |volume: usize| (volume % capacities.len()) as Lane;
@@ -142,11 +143,11 @@ impl VolumeLayout {
         VolumeLayout::on(&volumes.collect::<Vec<_>>(), &capacities, map)
     }
 
-    /// For volumes that reach up to so many bytes, each on a device of its own choice, and devices of
-    /// these `capacities` in bytes.
+    /// Lays out volumes, each with its extent in bytes and its device, on devices of these
+    /// `capacities` in bytes.
     ///
     /// # Panics
-    /// If a volume's device is none of those.
+    /// If a volume's device does not exist.
     pub fn on(volumes: &[(u64, Lane)], capacities: &[u64], map: Map) -> VolumeLayout {
         let whole = |capacity: &u64| capacity / SECTOR * SECTOR;
         let mut devices: Vec<Reach> = capacities
@@ -169,8 +170,9 @@ impl VolumeLayout {
         }
     }
 
-    /// Shortens what is not in the `stretches` of each volume, on devices that the trace reaches beyond, if addresses are
-    /// to be scaled: gaps shrink until all fits, or are left out where it does not fit at all.
+    /// Shortens the gaps between the `stretches` of each volume if addresses are to be scaled, on
+    /// devices that the trace extends beyond. Gaps shrink until everything fits, or are removed if
+    /// it does not fit at all.
     #[must_use]
     pub fn without_gaps(mut self, stretches: &[Vec<Stretch>]) -> VolumeLayout {
         if self.map != Map::Scale || !self.is_beyond() {
@@ -209,32 +211,33 @@ impl VolumeLayout {
         self
     }
 
-    /// Whether requests may lie elsewhere on a device than on their volume, apart from where that begins.
+    /// Whether requests may have another location relative to the start of their volume.
     pub fn moves(&self) -> bool {
         self.is_beyond() || !self.folded.is_empty()
     }
 
-    /// Whether the trace reaches beyond a device.
+    /// Whether the trace extends beyond a device.
     pub fn is_beyond(&self) -> bool {
         self.devices.iter().any(Reach::is_beyond)
     }
 
-    /// Bytes from the first volume's start to the last one's end, on the device that has most.
+    /// Returns the bytes from the first volume's start to the last one's end, on the device with
+    /// the most.
     pub fn span(&self) -> u64 {
         self.devices.iter().map(|device| device.span).max().unwrap_or_default()
     }
 
-    /// The same, of each device.
+    /// Returns the bytes from the first volume's start to the last one's end, for each device.
     pub fn spans(&self) -> impl Iterator<Item = u64> {
         self.devices.iter().map(|device| device.span)
     }
 
-    /// What was done so far to requests that did not fit.
+    /// Returns the changes made so far to requests that did not fit.
     pub fn changed(&self) -> Changed {
         self.changed
     }
 
-    /// The request that `record` becomes, or `None` if it is clipped.
+    /// Converts `record` to a request; `None` if it is clipped.
     #[inline]
     pub fn place(&mut self, record: &Record, id: u64) -> Option<Request> {
         let (lane, base) = self.bases.get(record.volume as usize).copied().unwrap_or((0, 0));
@@ -258,8 +261,8 @@ impl VolumeLayout {
         })
     }
 
-    /// Address and length on the device of a request of a trace that reaches beyond it; `is_moved` if it was moved
-    /// already.
+    /// Fits a request of a trace that extends beyond the device, and returns its address and
+    /// length; `is_moved` says whether it was moved before.
     fn fit(&mut self, offset: u64, len: u32, device: Reach, is_moved: bool) -> Option<(u64, u32)> {
         if self.map == Map::Clip {
             let inside = offset.saturating_add(u64::from(len)) <= device.capacity;
@@ -279,7 +282,8 @@ impl VolumeLayout {
     }
 }
 
-/// Whole grains move together, so that what is sequential within one stays so.
+/// Scales an offset. Whole grains move together, so that sequential requests within a grain remain
+/// sequential.
 fn scaled(offset: u64, device: Reach) -> u64 {
     let grains = (device.capacity / GRAIN).max(1);
     let span = (device.span / GRAIN).max(1);
@@ -287,10 +291,10 @@ fn scaled(offset: u64, device: Reach) -> u64 {
     (grain as u64).saturating_mul(GRAIN).saturating_add(offset % GRAIN)
 }
 
-/// A latency for a record that has none, by direction.
+/// A latency for records that have none, by direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Imputed {
-    /// For reads and everything else that is waited for.
+    /// For reads and all other requests that somebody waits for.
     pub read: Nanos,
     /// For writes.
     pub write: Nanos,
@@ -360,11 +364,11 @@ mod tests {
         }
     }
 
-    /// Wherever they are, and however the volume begins: the others keep their distances, and are not moved at all
-    /// where they lie at the beginning.
+    /// Distant requests do not change the distances between the others, wherever they are and
+    /// however the volume begins. Requests at the beginning of the volume are not moved at all.
     #[test]
     fn distant_requests_leave_all_others_where_they_were() {
-        // Two places far apart stay as far apart as the device allows.
+        // Two distant places remain as far apart as the device allows.
         let ends =
             [Stretch { begin_mib: 0, end_mib: 10 }, Stretch { begin_mib: 5000, end_mib: 5010 }];
         let mut apart = VolumeLayout::new(&[5010 * GRAIN], 3000 * GRAIN, Map::Scale)
@@ -398,12 +402,12 @@ mod tests {
                 assert_eq!(layout.changed().requests_moved, moved + 1);
                 let told = layout.changed().told();
                 assert!(told[0].contains("of long gaps that no request lies on were left out"));
-                // What is in a gap, such as a trim of the whole volume, stays on the device.
+                // Requests in a gap, such as a trim of the whole volume, stay on the device.
                 let trim = Record { len: u32::MAX, op: Op::Trim, ..record(0, 5 << 40) };
                 assert!(layout.place(&trim, 0).unwrap().end() <= 4000 * GRAIN);
             }
         }
-        // Without gaps to leave out it is scaled as ever, and so it is if it was asked to be wrapped.
+        // Without gaps to remove the trace is scaled as usual, and with `wrap` it is wrapped.
         let extents = [100 * GRAIN];
         let all = [vec![Stretch { begin_mib: 0, end_mib: 100 }]];
         for map in [Map::Scale, Map::Wrap, Map::Clip] {
@@ -425,7 +429,7 @@ mod tests {
             let Changed { requests_moved, requests_cut, requests_clipped, .. } = layout.changed();
             (placed, [requests_moved, requests_cut, requests_clipped])
         };
-        // Inside, over the end, beyond it.
+        // Inside, across the end, and beyond it.
         let records = [record(0, 0), record(0, capacity - 512), record(0, capacity + 512)];
         let offsets = |placed: Vec<Option<Request>>| -> Vec<Option<u64>> {
             placed.iter().map(|request| request.map(|request| request.offset)).collect()

@@ -1,6 +1,6 @@
 //! Forebay's verbs as a library: describe, simulate, advise, report.
 //!
-//! Everything a face (command line, Python) does is a call here; nothing here prints.
+//! The command line and the Python module only call this library; nothing here prints.
 
 #![forbid(unsafe_code)]
 

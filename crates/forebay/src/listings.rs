@@ -1,4 +1,4 @@
-//! The verbs that list what can be named: devices and policies.
+//! The verbs that list devices and policies.
 
 mod devices;
 mod policies;

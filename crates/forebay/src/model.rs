@@ -1,5 +1,5 @@
-//! The workload model among the verbs: `fit`, and models where a trace would do. The model itself is
-//! [`forebay_model`].
+//! Verbs of the workload model: `fit`, `generate`, and models in place of traces. The model itself
+//! is [`forebay_model`].
 
 pub mod fit;
 pub mod generate;

@@ -1,14 +1,16 @@
-//! Files by short names: the one way in which answers, pages and `forebay top` tell traces and disks apart.
+//! Short names for files, used wherever results, pages and `forebay top` distinguish traces and
+//! disks.
 
 use std::collections::HashMap;
 
-/// For each path in turn as many of its last parts as tell it from the other paths: `web.parquet`, or `monday/web.parquet` where
-/// another folder has one too. A path that is given twice has one name.
+/// Shortens each path to as many of its last components as distinguish it from the other paths:
+/// `web.parquet`, or `monday/web.parquet` if another folder has a file of the same name. Identical
+/// paths get identical names.
 pub fn told_apart(paths: &[&str]) -> Vec<String> {
     let mut different = paths.to_vec();
     different.sort_unstable();
     different.dedup();
-    // How many paths have so many last parts in common.
+    // Counts the paths that share each tail.
     let mut ends: HashMap<&str, usize> = HashMap::new();
     for path in &different {
         let mut of_path: Vec<&str> = tails(path).collect();
@@ -22,7 +24,7 @@ pub fn told_apart(paths: &[&str]) -> Vec<String> {
     paths.iter().map(own).collect()
 }
 
-/// The same, and a path that is given again is `web.parquet#2`.
+/// Does the same, but numbers repeated paths: `web.parquet#2`.
 pub fn numbered(paths: &[&str]) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for name in told_apart(paths) {
@@ -33,13 +35,14 @@ pub fn numbered(paths: &[&str]) -> Vec<String> {
     told
 }
 
-/// Clients by their places, from 1 on, and their traces: "2 (monday/web.parquet)". One trace may stand for several.
+/// Names clients by their position, counted from 1, and their trace: "2 (monday/web.parquet)". One
+/// trace may stand for several clients.
 pub fn clients(traces: &[&str]) -> Vec<String> {
     let named = told_apart(traces).into_iter().enumerate();
     named.map(|(at, name)| format!("{} ({name})", at + 1)).collect()
 }
 
-/// The last part of a path, the last two, and so on.
+/// Returns the last component of a path, the last two, and so on.
 fn tails(path: &str) -> impl Iterator<Item = &str> {
     let starts = path.rmatch_indices('/').map(|(slash, _)| &path[slash + 1..]);
     starts.chain(std::iter::once(path))
@@ -56,7 +59,7 @@ mod tests {
             told_apart(&["/d/mon/x.csv", "/d/tue/x.csv", "x.csv", "/e/y.csv"]),
             ["mon/x.csv", "tue/x.csv", "x.csv", "y.csv"]
         );
-        // The first part may be all that differs; one path twice has one name.
+        // Paths may differ only in the first component; a repeated path keeps one name.
         assert_eq!(told_apart(&["a/b/x", "c/b/x", "c/b/x"]), ["a/b/x", "c/b/x", "c/b/x"]);
         assert_eq!(told_apart(&["/x/"]), ["x/"]);
         assert!(told_apart(&[]).is_empty());

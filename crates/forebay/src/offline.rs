@@ -1,14 +1,14 @@
-//! The offline limit on small windows: the best order of the I/Os of a window, found by search,
-//! beside what schedulers make of the same requests.
+//! The offline limit on small windows: the best order of a window's I/Os, found by search and
+//! compared with the schedulers' results for the same requests.
 //!
-//! A window is some consecutive requests of the trace, all of them there from the start, on a disk
-//! that begins at rest. Neighbours are joined as a block layer would join them, so no scheduler has
-//! fewer I/Os. The search is dynamic programming over (what is done, what was done last), after Held
-//! and Karp (1962). It is exact where an I/O that starts earlier never ends later: on a disk of arm and
-//! platters or a server of constant rate. A drive with a queue of its own serves several at once, which
-//! no order of single ones bounds.
+//! A window is a number of consecutive requests of the trace, all queued from the start, on a disk
+//! that begins at rest. Adjacent requests are merged as a block layer would merge them, so no
+//! scheduler has fewer I/Os. The search is dynamic programming over (completed set, last
+//! completed), after Held and Karp (1962). It is exact if an I/O that starts earlier never ends
+//! later, which holds for a disk with arm and platters and for a constant-rate server. A drive with
+//! its own queue serves several I/Os at once, and no order of single I/Os bounds that.
 //!
-//! It says what ordering alone could gain: arrivals, fairness and deadlines have no part in it.
+//! The result shows what ordering alone could gain; it ignores arrivals, fairness and deadlines.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
@@ -27,57 +27,57 @@ mod verb;
 
 pub use verb::OfflineAsk;
 
-/// Requests of a window at most, however well they join.
+/// The most requests in a window, however well they merge.
 const REQUESTS_MAX: usize = 4096;
 
-/// What a block layer sends at once.
+/// The largest request that a block layer sends.
 const PIECE_BYTES: u32 = 512 << 10;
 
-/// One window.
+/// The results of one window.
 #[derive(Clone, Debug, Serialize)]
 pub struct Window {
-    /// Its first request, counted from 0 over those that move data.
+    /// The index of its first request, counting only requests that move data.
     pub first_request: u64,
-    /// Requests in it.
+    /// The number of requests.
     pub requests: u64,
-    /// I/Os once neighbours are joined.
+    /// The number of I/Os after merging.
     pub ios: u64,
-    /// Least time to move the bytes.
+    /// The least time to transfer the bytes.
     pub transfer_bound_s: f64,
-    /// Time in the best order.
+    /// The time in the best order.
     pub best_s: f64,
-    /// Time each scheduler takes for the same requests, in the order that was asked for, until the last is done: its
-    /// waiting counts, or the turns it lets pass while idle would be free.
+    /// The time that each scheduler takes for the same requests, in the order given. It
+    /// includes deliberate waiting, because otherwise idling would be free.
     pub makespan_s: Vec<f64>,
 }
 
-/// All windows, and what they add up to.
+/// The results of all windows and their totals.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct OfflineAnswer {
     /// The trace.
     pub(crate) trace: String,
     /// The device.
     pub(crate) device: String,
-    /// I/Os of all windows.
+    /// The I/Os of all windows.
     pub(crate) ios: u64,
-    /// Least time to move the bytes of all windows.
+    /// The least time to transfer the bytes of all windows.
     pub(crate) transfer_bound_s: f64,
-    /// Time of all windows in the best order.
+    /// The time of all windows in the best order.
     pub(crate) best_s: f64,
-    /// Each scheduler, in the order that was asked for.
+    /// The total of each scheduler, in the order given.
     pub(crate) policies: Vec<PolicyTotal>,
-    /// Each window.
+    /// The windows.
     pub(crate) rows: Vec<Window>,
 }
 
-/// How long a scheduler takes for all windows.
+/// The total time of a scheduler over all windows.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PolicyTotal {
     /// The scheduler.
     pub(crate) policy: String,
-    /// Its time.
+    /// The scheduler's total time.
     pub(crate) makespan_s: f64,
-    /// That time over the time in the best order.
+    /// The scheduler's time divided by the time in the best order.
     pub(crate) over_best_ratio: f64,
 }
 
@@ -102,7 +102,7 @@ impl OfflineAnswer {
     }
 }
 
-/// Neighbours joined.
+/// Adjacent requests merged into one I/O.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Joined {
     op: Op,
@@ -110,8 +110,8 @@ struct Joined {
     end: u64,
 }
 
-/// Runs of `requests` in order of arrival, until there would be more than `ios_max`; and how many
-/// requests they hold.
+/// Merges `requests`, in order of arrival, into at most `ios_max` runs. Returns the runs and the
+/// number of requests in them.
 fn joined(requests: &[Request], ios_max: usize) -> (Vec<Joined>, usize) {
     let mut runs: Vec<Joined> = Vec::new();
     for (taken, request) in requests.iter().enumerate() {
@@ -132,7 +132,7 @@ fn joined(requests: &[Request], ios_max: usize) -> (Vec<Joined>, usize) {
     (runs, requests.len())
 }
 
-/// When `device`, free at `now`, is done with `run`.
+/// Returns when `device`, free at `now`, completes `run`.
 fn serve(device: &mut DeviceModel, mut now: Nanos, run: Joined) -> Nanos {
     let mut offset = run.offset;
     while offset < run.end {
@@ -146,7 +146,7 @@ fn serve(device: &mut DeviceModel, mut now: Nanos, run: Joined) -> Nanos {
     now
 }
 
-/// The least time in which `device` serves all of `runs`, one after the other.
+/// Returns the least time in which `device` serves all of `runs`, one after the other.
 fn best(device: &DeviceModel, runs: &[Joined]) -> Nanos {
     let all = (1usize << runs.len()) - 1;
     let mut states: Vec<Vec<Option<(Nanos, DeviceModel)>>> = vec![Vec::new(); all + 1];
@@ -169,7 +169,7 @@ fn best(device: &DeviceModel, runs: &[Joined]) -> Nanos {
     ends.min().unwrap_or(Nanos::ZERO)
 }
 
-/// The placed requests that move data, all at the start of time.
+/// Returns the requests that move data, placed on the device, all arriving at time 0.
 fn requests(input: &Input, capacity: u64) -> Result<Vec<Request>, Error> {
     let mut layout =
         VolumeLayout::new(&input.extents, capacity, Map::Scale).without_gaps(&input.stretches);
@@ -183,7 +183,7 @@ fn requests(input: &Input, capacity: u64) -> Result<Vec<Request>, Error> {
     Ok(placed.collect())
 }
 
-/// `requests` as a trace.
+/// Makes a trace from `requests`.
 fn as_input(requests: &[Request]) -> Input {
     let record = |request: &Request| Record {
         at: Nanos::ZERO,
@@ -200,7 +200,7 @@ fn as_input(requests: &[Request]) -> Input {
     Input::from_records(requests.iter().map(record).collect(), labels)
 }
 
-/// Refuses a device that serves several I/Os at once.
+/// Rejects a device that serves several I/Os at once.
 fn check(device: &OpenDevice) -> Result<(), Error> {
     if matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Fixed(_)) {
         return Ok(());
@@ -212,8 +212,9 @@ fn check(device: &OpenDevice) -> Result<(), Error> {
     )))
 }
 
-/// The best order and each of `policies` on `windows` windows of `ios_max` I/Os, evenly over `input`. Time and memory
-/// double with each I/O of a window, because the search visits all sets of them.
+/// Runs the best order and each of `policies` on `windows` windows of `ios_max` I/Os, spread evenly
+/// over `input`. Each additional I/O per window doubles time and memory, because the search visits
+/// all subsets.
 fn windows(
     input: &Input,
     device: &OpenDevice,
@@ -264,7 +265,7 @@ mod tests {
         Request { at, offset, id: 0, len, stream: 0, lane: 0, op, flags }
     }
 
-    /// Offsets all over a disk of 250 GB, by a multiplicative sequence.
+    /// Makes offsets all over a disk of 250 GB with a multiplicative sequence.
     fn scattered(count: u64) -> Vec<Request> {
         let offset =
             |index: u64| (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) % 48_000_000 * 4096;
@@ -272,7 +273,7 @@ mod tests {
         (0..count).map(|index| request(op(index), offset(index), 65536)).collect()
     }
 
-    /// Every order, tried.
+    /// Finds the best order by trying every order.
     fn brute(device: &DeviceModel, now: Nanos, runs: &[Joined]) -> Nanos {
         let after = |at: usize| {
             let (mut device, mut rest) = (device.clone(), runs.to_vec());

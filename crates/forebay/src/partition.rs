@@ -1,5 +1,5 @@
-//! The verb `convert` into a folder of a trace a volume, which goes on where it was interrupted
-//! ([`forebay_trace::partition`]).
+//! The verb `convert` into a folder with one trace per volume. Running it again resumes an
+//! interrupted conversion ([`forebay_trace::partition`]).
 
 use std::ops::ControlFlow;
 
@@ -12,53 +12,54 @@ use crate::error::Error;
 use crate::input::refuse_empty;
 use crate::progress::{Meter, Progress};
 
-/// A trace that lies in a folder, a file a volume.
+/// A trace stored in a folder, with one file per volume.
 #[derive(Debug)]
 pub struct Parted {
-    /// What the folder holds.
+    /// The manifest of the folder.
     pub manifest: Manifest,
-    /// What it held before.
+    /// What the folder contained before.
     pub found: Found,
-    /// What is to be said of the trace, if it was read.
+    /// Notes about the trace, if it was read.
     pub notes: Option<Notes>,
 }
 
-/// What a folder held of the same trace.
+/// What a folder already contained of the same trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Nothing.
     Nothing,
-    /// All that was read, but not all volumes.
+    /// The complete intermediate data, but not all volumes.
     Part,
-    /// All of it.
+    /// All volumes.
     Whole,
 }
 
 impl Parted {
-    /// Requests of all volumes.
+    /// Returns the number of requests of all volumes.
     pub fn requests(&self) -> u64 {
         self.manifest.parts.iter().map(|part| part.requests).sum()
     }
 }
 
-/// What is under way.
+/// The current step of the conversion.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// The trace is read.
+    /// Reading the trace.
     Reading,
-    /// Volumes are written, of so many requests together.
+    /// Writing the volumes.
     Writing {
-        /// How many.
+        /// The number of requests in all volumes to be written.
         of: u64,
     },
 }
 
-/// Parts the trace at `trace`, which `open` opens as what is of format `from`, into `folder`. `progress` is told how many requests of a
-/// step are done. What was stopped goes on when it is asked for again: once the trace is read, with the volumes that are not there.
+/// Splits the trace at `trace`, which `open` opens in format `from`, into `folder`. Calls
+/// `progress` with the number of requests completed in a step. An interrupted conversion can be
+/// resumed: once the trace has been read, only the missing volumes are written.
 ///
 /// # Errors
-/// [`Error::Output`] for a folder that holds something else, or where the system refuses to write; what reading says;
-/// [`Error::Stopped`] where `progress` asks for it.
+/// [`Error::Output`] if the folder contains something else or the system refuses to write; reading
+/// errors; [`Error::Stopped`] if `progress` requested a stop.
 pub fn part(
     trace: &Path,
     from: Option<&str>,

@@ -1,15 +1,15 @@
-//! The verb `plan`: what a promise costs.
+//! The verb `plan`: what it costs to keep a promise.
 //!
-//! A promise is a share of all requests and the time within which they are answered. What it costs
-//! is a capacity, in requests per second of a server of constant rate, found exactly by RTT
-//! decomposition ([`forebay_core::rtt`]); or a number of devices, found by simulation.
+//! A promise is a share of all requests and the time within which they are answered. Its cost is
+//! either a capacity, in requests per second of a constant-rate server, computed exactly by RTT
+//! decomposition ([`forebay_core::rtt`]), or a number of devices, found by simulation.
 //!
 //! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, sections 3.2
-//! and 4.2 to 4.5. Every record of a trace counts as one request, whatever it does and however
-//! long it is, unless a cost is given ([`costed`]).
+//! and 4.2 to 4.5. Every record of a trace counts as one request, regardless of its operation and
+//! length, unless a cost is given ([`costed`]).
 //!
-//! Memory: four bytes a request for the times of arrival, and as much again where volumes are told
-//! apart; nothing else grows with the trace.
+//! Memory: four bytes per request for the arrival times, and the same again if volumes are
+//! separated; nothing else grows with the trace.
 
 pub mod arrival_times;
 pub mod buy;

@@ -1,39 +1,39 @@
-//! Progress: what a verb tells while it works, and how it is asked to stop.
+//! Progress reports of a verb, and requests to stop it.
 
 use std::ops::ControlFlow;
 
 use forebay_core::{Bytes, Done, Nanos, Request, Slots, Workload};
 
-/// Whoever hears now and then how many records or requests were counted, and answers whether to go on:
-/// `Break` ends the verb soon, with [`crate::Error::Stopped`].
+/// A callback that is called from time to time with the number of records or requests so far, and
+/// returns whether to go on: `Break` ends the verb soon, with [`crate::Error::Stopped`].
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// As [`Progress`], for a verb that does several things.
+/// The same as [`Progress`], for a verb that does several things.
 pub type Telling<'a> = &'a mut dyn FnMut(&Told) -> ControlFlow<()>;
 
-/// Goes on, whatever is counted.
+/// Ignores the count and goes on.
 pub fn untold(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Goes on, whatever is done.
+/// Ignores the progress and goes on.
 pub fn unheard(_: &Told) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// How far a verb is that does several things, some at a time.
+/// The progress of a verb that does several things, some of them in parallel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// What is under way, comma-separated.
+    /// What is in progress, separated by commas.
     pub doing: String,
-    /// The share of the whole that is done, from 0 to 1; it never falls.
+    /// The completed share, from 0 to 1; it never decreases.
     pub done_share: f64,
 }
 
-/// Records or requests between one piece of news and the next.
+/// The number of records or requests between reports.
 const EVERY: u64 = 1 << 16;
 
-/// Counts, and tells now and then.
+/// Counts, and reports from time to time.
 pub struct Meter<'a> {
     count: u64,
     told: u64,
@@ -41,12 +41,12 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// One that tells `tell`.
+    /// Makes a meter that reports to `tell`.
     pub fn new(tell: Progress<'a>) -> Meter<'a> {
         Meter { count: 0, told: 0, tell }
     }
 
-    /// Counts `more`; answers whether to stop.
+    /// Counts `more`, and returns whether to stop.
     #[inline]
     pub(crate) fn stops_after(&mut self, more: usize) -> bool {
         self.count += more as u64;
@@ -59,13 +59,13 @@ impl<'a> Meter<'a> {
         (self.tell)(self.count).is_break()
     }
 
-    /// All that was counted.
+    /// Returns the total count.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 }
 
-/// A workload that tells how far the run is, and ends it when asked to.
+/// A workload that reports the progress of the run and ends it on request.
 pub(crate) struct Metered<'a, W> {
     pub(crate) workload: W,
     meter: Meter<'a>,

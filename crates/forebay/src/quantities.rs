@@ -1,35 +1,35 @@
-//! Figures for sentences: as tables have them, without zeros that end them.
+//! Formats figures for sentences: as in tables, but without trailing zeros.
 
 pub(crate) use forebay_show::plural::counted;
 use forebay_show::quantities;
 pub use forebay_show::quantities::{achieved, bound, money, promised, watts};
 
-/// Three digits.
+/// Formats a number with three significant digits.
 pub fn significant(value: f64) -> String {
     plain(&quantities::significant(value))
 }
 
-/// A time, given in seconds.
+/// Formats a time given in seconds.
 pub fn seconds(s: f64) -> String {
     plain(&quantities::seconds(s))
 }
 
-/// A time, given in milliseconds.
+/// Formats a time given in milliseconds.
 pub fn millis(ms: f64) -> String {
     plain(&quantities::millis(ms))
 }
 
-/// A size, given in bytes.
+/// Formats a size given in bytes.
 pub fn bytes(bytes: f64) -> String {
     plain(&quantities::bytes(bytes))
 }
 
-/// A share as a percentage.
+/// Formats a share as a percentage.
 pub fn percent(share: f64) -> String {
     plain(&quantities::percent(share))
 }
 
-/// How far `now` is from `before`, with its sign: "-12.3 %".
+/// Formats the relative change from `before` to `now` with its sign: "-12.3 %".
 pub fn change(now: f64, before: f64) -> String {
     match now / before - 1.0 {
         _ if before <= 0.0 => "no baseline".to_string(),
@@ -38,7 +38,7 @@ pub fn change(now: f64, before: f64) -> String {
     }
 }
 
-/// "50 %" of "50.0 %", "8.2 %" of "8.20 %".
+/// Removes trailing zeros: "50 %" for "50.0 %", "8.2 %" for "8.20 %".
 fn plain(shown: &str) -> String {
     let (figure, unit) = match shown.find(' ') {
         Some(blank) => shown.split_at(blank),

@@ -1,11 +1,11 @@
-//! What to do about a refusal of the system, behind its own words.
+//! Adds advice to the system's error messages.
 
 use std::io::{self, ErrorKind};
 
-/// What the system's words end with: `No such file or directory (os error 2)`.
+/// The start of the suffix of system messages: `No such file or directory (os error 2)`.
 const NUMBERED: &str = " (os error ";
 
-/// `message`, and what to do where it says no more than what the system does.
+/// Returns `message`, with advice if it only contains the system's own words.
 pub fn with_remedy(message: String) -> String {
     match remedy(&message) {
         Some(remedy) => format!("{message}; {remedy}"),

@@ -1,4 +1,5 @@
-//! Traces as workloads: an input's requests on the devices, arriving as a replay mode has them.
+//! Traces as workloads: an input's requests on the devices, with arrivals according to a replay
+//! mode.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -19,16 +20,18 @@ use crate::statistics::Figures;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Replay {
-    /// At their recorded times.
+    /// Each request arrives at its recorded time.
     Open,
-    /// Their recorded think time after their predecessor's completion in this run.
+    /// Each request arrives after the completion of its predecessor in this run, delayed by its
+    /// recorded think time.
     Closed,
-    /// Their recorded think time after the answer, in this run, that their task can have waited for.
+    /// Each request arrives after the completion in this run that its task may have waited for,
+    /// delayed by its recorded think time.
     Dependent,
 }
 
 impl Replay {
-    /// Its name: `open`, `closed` or `dependent`.
+    /// Returns its name: `open`, `closed` or `dependent`.
     pub fn name(self) -> &'static str {
         match self {
             Replay::Open => "open",
@@ -37,8 +40,8 @@ impl Replay {
         }
     }
 
-    /// What a run's total time is called: below saturation open replay has no time of completion that order could change, so
-    /// it is the time that devices work.
+    /// Returns the name of a run's total time. In open replay below saturation, the order of
+    /// requests does not change the completion time, so the total is the devices' busy time.
     pub fn total_name(self) -> &'static str {
         match self {
             Replay::Open => "busy time",
@@ -46,7 +49,7 @@ impl Replay {
         }
     }
 
-    /// The case it stands for, in a sentence.
+    /// Describes in a sentence the case that the mode represents.
     pub(crate) fn as_told(self) -> &'static str {
         match self {
             Replay::Open => "if requests come as recorded",
@@ -54,7 +57,7 @@ impl Replay {
         }
     }
 
-    /// What it replays.
+    /// Describes what the mode replays.
     pub(crate) fn told(self) -> &'static str {
         match self {
             Replay::Open => "open: recorded arrival times",
@@ -78,12 +81,12 @@ impl FromStr for Replay {
     }
 }
 
-/// Everything about a run but the policy.
+/// All parameters of a run except the policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// How requests arrive.
     pub replay: Replay,
-    /// How much faster than recorded.
+    /// How much faster than recorded requests arrive.
     pub intensity: Intensity,
     /// What to do with addresses beyond the device.
     pub map: Map,
@@ -95,16 +98,18 @@ impl Default for Setup {
     }
 }
 
-/// Requests that closed replay takes: it holds all of them, in about 150 bytes each at its peak.
+/// The most requests for closed replay, which holds all of them in memory, at a peak of about 150
+/// bytes each.
 pub const CLOSED_REQUESTS_MAX: u64 = 16 << 20;
 
-/// With latencies of less than this share of its requests a recording says only roughly what waits for what.
+/// If the share of requests with latencies is below this, a recording only roughly shows which
+/// request waits for which.
 pub const DEPENDENT_KNOWN_SHARE: f64 = 0.8;
 
-/// Above this share of requests without a measured latency, closed replay says little.
+/// If the share of requests without a measured latency is above this, closed replay says little.
 pub const IMPUTED_SHARE_MAX: f64 = 0.1;
 
-/// Share of `input`'s requests that have no measured latency.
+/// Returns the share of `input`'s requests without a measured latency.
 pub fn imputed_share(input: &Input) -> Result<f64, Error> {
     let (mut missing, mut all) = (0u64, 0u64);
     for record in input.records()? {
@@ -114,7 +119,7 @@ pub fn imputed_share(input: &Input) -> Result<f64, Error> {
     Ok(missing as f64 / all.max(1) as f64)
 }
 
-/// Fails where closed replay would have to hold more than `requests_max`.
+/// Fails if closed replay would have to hold more than `requests_max`.
 fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     let requests = input.description.records;
     if requests <= requests_max {
@@ -128,15 +133,15 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
     )))
 }
 
-/// Records as requests on the device.
+/// Converts records to requests on the device.
 pub(crate) struct DeviceRequests<'a> {
     records: Records<'a>,
     layout: VolumeLayout,
-    /// What was changed before the last request that was read.
+    /// The changes before the last request that was read.
     before: Changed,
     next: u64,
     wanted: Range<u64>,
-    /// When the first wanted one arrives; the others' times run from there.
+    /// The arrival of the first wanted request, from which the times of the others are measured.
     begins: Option<Nanos>,
 }
 
@@ -146,12 +151,12 @@ impl<'a> DeviceRequests<'a> {
         layout: VolumeLayout,
         wanted: Range<u64>,
     ) -> DeviceRequests<'a> {
-        // The whole trace keeps its own beginning.
+        // A whole trace keeps its own beginning.
         let begins = (wanted.start == 0).then_some(Nanos::ZERO);
         DeviceRequests { records, layout, before: Changed::default(), next: 0, wanted, begins }
     }
 
-    /// The next request, and the latency it had if that was recorded.
+    /// Returns the next request and its recorded latency, if any.
     #[inline]
     pub(crate) fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
         while self.next < self.wanted.end {
@@ -185,7 +190,7 @@ pub struct Replayed<'a> {
     failed: Failed,
 }
 
-// One value a run: its size does not matter.
+// There is only one value per run, so its size does not matter.
 #[allow(clippy::large_enum_variant)]
 enum Kind<'a> {
     Open(Open<DeviceRequests<'a>>),
@@ -193,7 +198,7 @@ enum Kind<'a> {
     Dependent(Box<Dependent<WithLatency<'a>>>),
 }
 
-/// Requests with the latencies they had.
+/// Requests with their recorded latencies.
 struct WithLatency<'a>(DeviceRequests<'a>);
 
 impl Iterator for WithLatency<'_> {
@@ -205,11 +210,12 @@ impl Iterator for WithLatency<'_> {
 }
 
 impl<'a> Replayed<'a> {
-    /// The requests numbered `wanted` of `input`, where `layout` puts them, and the share of their
-    /// latencies that had to be imputed. `meter` is told of what is read beforehand.
+    /// Makes a workload of the requests of `input` numbered `wanted`, at the locations given by
+    /// `layout`. Also returns the share of their latencies that had to be imputed. `meter` counts
+    /// the requests that are read in advance.
     ///
     /// # Errors
-    /// A trace that cannot be read again, or too long for closed replay.
+    /// If the trace cannot be read again, or is too long for closed replay.
     pub fn new(
         input: &'a Input,
         layout: VolumeLayout,
@@ -231,10 +237,10 @@ impl<'a> Replayed<'a> {
         Ok((Replayed { kind, failed }, share))
     }
 
-    /// What was done so far to requests that did not fit.
+    /// Returns the changes made so far to requests that did not fit.
     pub fn changed(&self) -> Changed {
         match &self.kind {
-            // One is read ahead, which a run that ends early never takes.
+            // One request is read ahead, and a run that ends early never takes it.
             Kind::Open(open) if open.peek().is_some() => open.source().before,
             Kind::Open(open) => open.source().layout.changed(),
             Kind::Closed(_, changed) => *changed,
@@ -242,15 +248,16 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// Puts into `figures` how far the run is behind its recording, where requests wait for others; else that shows in
-    /// their own times.
+    /// Sets in `figures` how far the run is behind its recording, if requests wait for others. In
+    /// open replay their response times already show that.
     pub fn tell_lag(&self, figures: &mut Figures) {
         if let Kind::Dependent(dependent) = &self.kind {
             figures.set_lags(dependent.lag(), |stream| dependent.lag_of(stream));
         }
     }
 
-    /// Requests that dependent replay issued late, because too many others had to be read before them.
+    /// Returns the number of requests that dependent replay issued late because too many others had
+    /// to be read before them.
     pub fn found_late(&self) -> u64 {
         match &self.kind {
             Kind::Dependent(dependent) => dependent.found_late(),
@@ -258,13 +265,13 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// Why the trace could not be read to its end.
+    /// Returns the error that ended reading early, if any.
     pub fn failed(&self) -> Option<TraceError> {
         self.failed.take()
     }
 }
 
-/// Closed replay, and the share of latencies that had to be imputed.
+/// Makes closed replay, and returns the share of latencies that had to be imputed.
 fn closed<'a>(
     input: &Input,
     mut placed: DeviceRequests<'a>,
@@ -289,7 +296,7 @@ fn closed<'a>(
     Ok((Kind::Closed(Box::new(closed), placed.layout.changed()), share))
 }
 
-/// The mean measured latency of each direction, for requests that have none.
+/// Returns the mean measured latency of each direction, for requests without one.
 fn imputed(input: &Input, meter: &mut Meter<'_>) -> Result<Imputed, Error> {
     let mut sums = [(0u128, 0u64); 2];
     for record in input.records()? {

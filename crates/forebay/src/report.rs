@@ -1,9 +1,10 @@
-//! The reports of the verbs: HTML pages that work offline.
+//! The HTML reports of the verbs, which work offline.
 //!
-//! Invariants: the page refers to nothing outside itself, and the one script that it may hold (zoom in time) is its own
-//! and could be left out; every text from outside is escaped; no figure is printed that is not a number; the page is well-formed XML and
-//! its size has a bound that does not depend on the trace. Pictures are SVG written here, not by a
-//! plotting library, because their colours follow the reader's light or dark scheme.
+//! Invariants: a page refers to nothing outside itself, and its only script (zoom in time) is our
+//! own and optional. Every text from outside is escaped. Only finite numbers are printed. The page
+//! is well-formed XML, and its size has a bound that does not depend on the trace. Charts are SVG
+//! written here, not by a plotting library, so that their colors follow the reader's light or dark
+//! scheme.
 
 mod claims;
 mod plain;
@@ -22,18 +23,18 @@ use forebay_trace::write::{Draft, Kept};
 use crate::error::Error;
 use crate::words;
 
-/// A value of JSON as pages have it: [`words::shown`] in print's figures.
+/// Formats a JSON value for pages: [`words::shown`] with typographic digits.
 pub fn shown_value(key: &str, value: f64) -> String {
     forebay_show::html::text::typeset(&words::shown(key, value))
 }
 
-/// A page of sentences and tables that were put together elsewhere.
+/// Makes a page from sentences and tables that were assembled elsewhere.
 pub fn plain_html(told: &PlainPage) -> String {
     plain::page(told)
 }
 
-/// Begins the report that will be called `path`, before the work that it tells of; it has its name
-/// only when it is whole. None of `kept` is ever written over, nor a file that is no page.
+/// Begins the report `path` before the work that it describes; the file appears under its name only
+/// when it is complete. Never overwrites any of `kept`, or a file that is not a page.
 pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
     let draft = Draft::new(path, kept).map_err(cannot)?;
     match is_page_or_new(path) {
@@ -45,7 +46,7 @@ pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
     }
 }
 
-/// Whether a report may have this name: it is free, or that of a page or of an empty file.
+/// Whether a report may use this path: it is free, or has a page or an empty file.
 fn is_page_or_new(path: &Path) -> bool {
     let mut begins = [0; 9];
     let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut begins));

@@ -1,9 +1,10 @@
-//! Retrodiction: a model simulates the system that made a recording, and its latencies are held against the recorded
-//! ones.
+//! Retrodiction: a model simulates the system that made a recording, and its latencies are compared
+//! with the recorded ones.
 //!
-//! Judged are reads and writes whose latency was recorded, the same requests on both sides. A latency of the model runs
-//! from when the request is submitted until it is answered, as in every other figure of a run. Nothing here says whether the
-//! device of the recording is the one that is modelled: whoever asks has to know that.
+//! Only reads and writes with a recorded latency are compared, the same requests on both sides. A
+//! latency of the model runs from the submission of the request to its completion, as in all other
+//! figures of a run. Nothing here verifies that the recorded device is the modeled one; the user
+//! has to know that.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request};
 use forebay_trace::TraceError;
@@ -25,7 +26,7 @@ use outstanding::Outstanding;
 pub use outstanding::OutstandingAnswer;
 pub use verb::RetrodictAsk;
 
-/// Latencies of the requests that are judged, on one side.
+/// The latencies of the compared requests, recorded or modeled.
 pub struct Judged {
     reads: Latencies,
     writes: Latencies,
@@ -40,7 +41,7 @@ impl Default for Judged {
 }
 
 impl Judged {
-    /// Takes a request of a run that is answered `now`.
+    /// Adds a request of a run that completes `now`.
     #[inline]
     pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
         if done.request.flags.has(Flags::MEASURED) && done.outcome.is_ok() {
@@ -59,18 +60,18 @@ impl Judged {
     }
 }
 
-/// What was recorded of a trace, or of a part of it.
+/// The recorded latencies of a trace or of a part of it.
 pub(crate) struct Recording {
     judged: Judged,
-    /// Reads and writes without a latency.
+    /// Reads and writes without a recorded latency.
     unmeasured: u64,
 }
 
 impl Recording {
-    /// Of the requests numbered `wanted`, as `layout` lets them through.
+    /// Collects the recorded latencies of the requests numbered `wanted` that `layout` keeps.
     ///
     /// # Errors
-    /// A trace that cannot be read again.
+    /// If the trace cannot be read again.
     pub(crate) fn of(
         input: &Input,
         layout: VolumeLayout,
@@ -95,7 +96,7 @@ impl Recording {
         error.map_or(Ok(Recording { judged, unmeasured }), |error| Err(error.into()))
     }
 
-    /// Holds `run` against it; none of a run that was not asked to be judged.
+    /// Compares `run` with the recording; none if the run has no latencies to compare.
     pub(crate) fn against(&self, run: &Run) -> Option<Retrodiction> {
         let modelled = run.judged.as_ref()?;
         let recorded = &self.judged;
@@ -114,45 +115,47 @@ impl Recording {
     }
 }
 
-/// How near a model comes to a recording.
+/// The comparison of a model with a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Retrodiction {
-    /// The device that was modelled.
+    /// The modeled device.
     pub device: String,
-    /// The scheduler before it.
+    /// The scheduler in front of it.
     pub policy: String,
-    /// How requests arrived.
+    /// The replay mode.
     pub replay: Replay,
-    /// Reads and writes that are judged: those with a recorded latency.
+    /// The number of compared reads and writes: those with a recorded latency.
     pub requests: u64,
     /// Reads and writes without a recorded latency.
     pub requests_unmeasured: u64,
-    /// Whether the model cannot keep up with the recording, so that its times are the length of a backlog.
+    /// Whether the model cannot keep up with the recording, so that its times measure the length of
+    /// a backlog.
     pub is_overloaded: bool,
-    /// Reads; none where none is judged.
+    /// The latencies of reads; none if none are compared.
     pub reads: Option<DirectionAnswer>,
-    /// Writes; none where none is judged.
+    /// The latencies of writes; none if none are compared.
     pub writes: Option<DirectionAnswer>,
-    /// Requests outstanding in each second; none where nothing is judged.
+    /// The requests outstanding in each second; none if no requests are compared.
     pub outstanding: Option<OutstandingAnswer>,
 }
 
-/// Latencies of reads or of writes.
+/// The latencies of reads or of writes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionAnswer {
-    /// Requests that are judged.
+    /// The number of compared requests.
     pub requests: u64,
-    /// Median, as recorded.
+    /// The recorded median.
     pub recorded_p50_ms: f64,
-    /// Median in the model.
+    /// The modeled median.
     pub modelled_p50_ms: f64,
-    /// The model's median over the recorded one, less 1: above 0 where the model is slower; none where that was 0.
+    /// The relative error of the modeled median, above 0 if the model is slower; none if the
+    /// recorded median is 0.
     pub p50_error_share: Option<f64>,
-    /// What 99 % did not exceed, as recorded.
+    /// The recorded 99th percentile.
     pub recorded_p99_ms: f64,
-    /// What 99 % do not exceed in the model.
+    /// The modeled 99th percentile.
     pub modelled_p99_ms: f64,
-    /// The error of the latter, likewise.
+    /// The relative error of the modeled 99th percentile.
     pub p99_error_share: Option<f64>,
 }
 
@@ -174,10 +177,12 @@ impl DirectionAnswer {
     }
 }
 
-/// Simulates `policy` on `bed` as the system that recorded `input`, and holds what comes of it against the recording.
+/// Simulates `policy` on `bed` as the system that recorded `input`, and compares the result with
+/// the recording.
 ///
 /// # Errors
-/// A trace without recorded latencies, another speed than the recorded one, and what [`crate::simulate::run`] refuses.
+/// If the trace has no recorded latencies, if the speed differs from the recorded one, or if
+/// [`crate::simulate::run`] fails.
 pub fn retrodict(
     input: &Input,
     bed: Bed<'_>,
@@ -189,7 +194,7 @@ pub fn retrodict(
     retrodict_part(input, bed, policy, setup, whole, progress)
 }
 
-/// As [`retrodict`], of the requests numbered `wanted`.
+/// Does the same as [`retrodict`] for the requests numbered `wanted`.
 pub(crate) fn retrodict_part(
     input: &Input,
     bed: Bed<'_>,

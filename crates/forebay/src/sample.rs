@@ -1,4 +1,4 @@
-//! The bundled trace: a Hadoop TeraSort captured by ourselves (traces/README.md).
+//! The bundled trace: a Hadoop TeraSort that we recorded (traces/README.md).
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use crate::progress::Progress;
 
 const BUNDLED: &[u8] = include_bytes!("../traces/terasort.parquet");
 
-/// What results call it.
+/// The name of the trace in results.
 const NAME: &str = "the bundled TeraSort trace";
 
-/// Reads it as [`Input::read`] reads a file. It is short enough to be kept in memory.
+/// Reads the trace as [`Input::read`] reads a file. It is short enough to be kept in memory.
 ///
 /// # Errors
-/// [`Error::Output`] where there is no room for a temporary file.
+/// [`Error::Output`] if there is no space for a temporary file.
 pub fn read(stream_by: StreamBy, progress: Progress<'_>) -> Result<Input, Error> {
     let fail = |source| Error::Output(TraceError::Io { path: PathBuf::from(NAME), source });
     let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().map_err(fail)?;

@@ -1,8 +1,9 @@
-//! Shingled disks, whose models know no random writes.
+//! Shingled disks, whose models do not cover random writes.
 //!
-//! Tracks of a shingled disk overlap, so that a write in place has the drive move what follows it, at
-//! once or when it is idle. Nothing published says when and how long, so no model of such a disk
-//! answers a question that hangs on it. Reads and writes that go on from one another are as on any disk.
+//! Tracks of a shingled disk overlap, so for a write in place the drive has to move the data that
+//! follow, at once or when it is idle. When and for how long is not published, so models of such
+//! disks cannot answer questions that depend on it. Sequential reads and writes perform as on any
+//! disk.
 
 use forebay_core::Op;
 
@@ -11,16 +12,18 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::counted;
 
-/// Writers that may take turns, each of which goes on where it was.
+/// The number of concurrent sequential writers that are recognized.
 const WRITERS: usize = 64;
-/// Fewer than one in so many writes, and one in [`REQUESTS_ONE_IN`] requests, do not make a question of random writes.
+/// If the share of random writes is below one in this many writes, or one in [`REQUESTS_ONE_IN`]
+/// requests, they are negligible.
 const WRITES_ONE_IN: u64 = 10;
 const REQUESTS_ONE_IN: u64 = 100;
 
-/// Why `device` has no answer for `inputs`, if it is shingled and they write at random.
+/// Explains why `device` cannot be simulated for `inputs`, if it is shingled and they write at
+/// random.
 ///
 /// # Errors
-/// A trace that cannot be read again.
+/// If a trace cannot be read again.
 pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<String>, Error> {
     if !device.shingled {
         return Ok(None);
@@ -42,7 +45,7 @@ pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<S
     }))
 }
 
-/// Refuses a shingled `device` for random writes.
+/// Rejects random writes on a shingled `device`.
 pub(crate) fn check(device: &OpenDevice, input: &Input) -> Result<(), Error> {
     refusal(device, &[input])?.map_or(Ok(()), |what| Err(Error::Unfit(what)))
 }
@@ -51,13 +54,13 @@ pub(crate) fn check(device: &OpenDevice, input: &Input) -> Result<(), Error> {
 struct Counts {
     requests: u64,
     writes: u64,
-    /// Writes that go on from none of the last ones.
+    /// Writes that continue none of the last writes.
     random: u64,
 }
 
 impl Counts {
     fn add(&mut self, input: &Input) -> Result<(), Error> {
-        // Volume and end of the last writes, the latest at the end.
+        // The volume and the end of the last writes, the latest at the end.
         let mut ends: Vec<(u32, u64)> = Vec::with_capacity(WRITERS);
         let records = input.records()?;
         let failed = records.failed();
@@ -114,7 +117,7 @@ mod tests {
         let shingled = ["st2000dm008", "st1000lm035"].map(|name| open(name).unwrap());
         let random: Vec<_> = (0..50).map(|at| (Op::Write, (at * 7919 % 997) << 20)).collect();
         let reads: Vec<_> = random.iter().map(|(_, at)| (Op::Read, *at)).collect();
-        // Two writers that take turns, and reads between.
+        // Two writers that take turns, with reads in between.
         let in_order: Vec<_> = (0..100)
             .flat_map(|at| {
                 [(Op::Write, at << 12), (Op::Read, at << 24), (Op::Write, (9 << 30) + (at << 12))]

@@ -1,4 +1,4 @@
-//! The verb `simulate`: a trace through a policy on a device model, in virtual time.
+//! The verb `simulate`: runs a trace through a policy on a device model, in virtual time.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -45,25 +45,25 @@ pub(crate) use stretch::Stretch;
 pub use verb::{FailureInput, OwnPolicy, PolicyInput, SimulateAsk};
 use watch::Watch;
 
-/// A policy's run.
+/// A policy's run with all its data.
 pub struct Run {
-    /// What is reported.
+    /// The reported result.
     pub result: RunResult,
-    /// Where the heads were.
+    /// The positions of the heads over time.
     pub head: HeadTrace,
-    /// When nothing was under way.
+    /// The periods in which the device was idle.
     pub idle: IdlePeriods,
-    /// Latency distributions: (milliseconds, share) of reads.
+    /// The latency distribution of reads: (milliseconds, share).
     pub read_distribution: Vec<(f64, f64)>,
-    /// The same of writes.
+    /// The latency distribution of writes: (milliseconds, share).
     pub write_distribution: Vec<(f64, f64)>,
-    /// The run in slices, if that was asked for.
+    /// The run in time slices, if requested.
     pub slices: Option<Slices>,
-    /// Latencies of what was measured in the recording, if that was asked for.
+    /// The latencies of requests that have a measured latency in the recording, if requested.
     pub judged: Option<Judged>,
 }
 
-/// A policy's run as it is reported.
+/// A policy's run as reported.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
     /// The policy with its parameters.
@@ -72,35 +72,35 @@ pub struct RunResult {
     pub device: String,
     /// The replay mode.
     pub replay: Replay,
-    /// Requests moved, cut or left out because the trace reaches beyond the device.
+    /// Requests that were moved, cut or omitted because the trace extends beyond the device.
     #[serde(flatten)]
     pub changed: Changed,
-    /// Share of requests whose latency was imputed (closed replay).
+    /// The share of requests whose latency was imputed (closed replay).
     pub imputed_share: f64,
-    /// Requests that came later than they should have, since too many others had to be read before them (dependent
-    /// replay).
+    /// Requests that arrived late because too many other requests had to be read before them
+    /// (dependent replay).
     pub found_late: u64,
-    /// The figures, of all devices together.
+    /// The figures of all devices together.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Flash pages programmed for each page written to flash devices; none without such writes.
+    /// Flash pages programmed per page written to flash devices; none without such writes.
     pub write_amplification: Option<f64>,
     /// Blocks erased on flash devices; none without such devices.
     pub erases: Option<u64>,
-    /// Most erases of one block.
+    /// The highest number of erases of any block.
     pub erases_max: Option<u64>,
-    /// Each device, disks first.
+    /// The figures of each device, disks first.
     pub devices: Vec<DeviceFigures>,
-    /// What the policy counted for itself.
+    /// Counters of the policy itself.
     pub placement: BTreeMap<&'static str, f64>,
-    /// Who fought whom.
+    /// How much streams slow each other down.
     pub contention: ContentionFigures,
     /// The simulator's own speed, statistics included.
     pub simulated_requests_per_s: f64,
 }
 
 impl RunResult {
-    /// Its total time: what a scheduler can change.
+    /// Returns the total time: the time that a scheduler can change.
     pub fn total_s(&self) -> f64 {
         match self.replay {
             Replay::Open => self.figures.busy_s,
@@ -109,16 +109,17 @@ impl RunResult {
     }
 }
 
-/// Runs `input` through the policy that `policy` names on `device`.
+/// Runs `input` through the policy that `policy` specifies on `device`.
 ///
 /// # Errors
-/// A wrong policy spec, a trace that cannot be read again, or a trace without any measured latency
-/// in closed replay.
+/// If the policy spec is invalid, the trace cannot be read again, or the trace has no measured
+/// latencies in closed replay.
 pub fn run(input: &Input, device: &OpenDevice, policy: &str, setup: Setup) -> Result<Run, Error> {
     run_with(input, device, policy, setup, &mut untold)
 }
 
-/// As [`run`], telling `progress` now and then how many arrivals and completions there have been.
+/// Does the same as [`run`], calling `progress` from time to time with the number of arrivals and
+/// completions so far.
 pub fn run_with(
     input: &Input,
     device: &OpenDevice,
@@ -129,7 +130,7 @@ pub fn run_with(
     run_on(input, Bed::of(device), policy, setup, progress)
 }
 
-/// As [`run_with`], on several devices.
+/// Does the same as [`run_with`], on several devices.
 pub fn run_on(
     input: &Input,
     bed: Bed<'_>,
@@ -140,7 +141,7 @@ pub fn run_on(
     run_stretch(input, bed, policy, setup, Stretch::of(0..u64::MAX), progress)
 }
 
-/// As [`run_on`], through a scheduler that no catalog lists, which results call `name`.
+/// Does the same as [`run_on`] with a scheduler that no catalog lists; results call it `name`.
 pub fn run_own(
     input: &Input,
     bed: Bed<'_>,
@@ -148,7 +149,7 @@ pub fn run_own(
     setup: Setup,
     progress: Progress<'_>,
 ) -> Result<Run, Error> {
-    // Whatever it is called, it has the lanes of the simplest scheduler.
+    // Regardless of its name, it has the lanes of the simplest scheduler.
     let mut run =
         visited(input, bed, "noop", setup, Stretch::of(0..u64::MAX), progress, |visit| {
             visit.simulate(policy)
@@ -157,8 +158,9 @@ pub fn run_own(
     Ok(run)
 }
 
-/// `input` through each of `policies`, at most `jobs` at a time and no more than fit memory; answers in their order,
-/// the same whatever `jobs` is but for the simulator's own speed.
+/// Runs `input` through each of `policies`, up to `jobs` at a time or as many as fit in memory. The
+/// results are in the order of `policies` and do not depend on `jobs`, except for the simulator's
+/// own speed.
 pub fn run_all(
     input: &Input,
     bed: Bed<'_>,
@@ -170,7 +172,8 @@ pub fn run_all(
     let steps = input.description.records.saturating_mul(2);
     let all = jobs::within_memory(jobs, input, setup, None);
     let work = |policy: &str, tell: Tell<'_>| run_on(input, bed, policy, setup, tell);
-    // Where not all fit at worst, the first one alone tells how bad it is.
+    // If the worst cases may not all fit in memory, the first run alone shows how much memory is
+    // really needed.
     let first = if all < jobs { 1.min(policies.len()) } else { policies.len() };
     let (alone, rest) = policies.split_at(first);
     let share = first as f64 / policies.len().max(1) as f64;
@@ -183,7 +186,7 @@ pub fn run_all(
     Ok(runs)
 }
 
-/// As [`run_on`], of a part of the trace.
+/// Does the same as [`run_on`] for a part of the trace.
 pub(crate) fn run_stretch(
     input: &Input,
     bed: Bed<'_>,
@@ -197,7 +200,7 @@ pub(crate) fn run_stretch(
     })
 }
 
-/// Does `run` with what a run of `policy` is made of.
+/// Calls `run` with the prepared inputs of a run of `policy`.
 fn visited(
     input: &Input,
     bed: Bed<'_>,
@@ -214,8 +217,8 @@ fn visited(
     run(Visit { input, bed, layout, setup, policy, stretch, meter })
 }
 
-/// The requests that `input` becomes on the devices, before any policy. After the last one, ask
-/// the second value.
+/// Returns the requests that `input` becomes on the devices, before any policy. Check the second
+/// value for errors after the last request.
 pub(crate) fn requests(
     input: &Input,
     bed: Bed<'_>,
@@ -243,7 +246,7 @@ impl PolicyVisitor for Visit<'_> {
         let Some(map) = self.stretch.rearrangement.cloned() else {
             return self.simulate(&mut policy);
         };
-        // Boxed, so that the loop is not compiled once more for each policy.
+        // Boxed, so that this function is not compiled again for each policy.
         let policy: Box<dyn Policy + Send> = Box::new(policy);
         let len_max = self.bed.disk.model.len_max();
         let lanes = policy.servers().len().max(self.bed.devices(self.policy).len()) as u16;
@@ -256,7 +259,7 @@ impl PolicyVisitor for Visit<'_> {
 }
 
 impl<'a> Visit<'a> {
-    /// Only the loop is compiled for each policy.
+    /// Runs the simulation loop, the only part that is compiled for each policy.
     fn simulate<P: Policy>(self, policy: &mut P) -> Result<Run, Error> {
         let (visit, mut ready) = self.ready(policy)?;
         let begun = Instant::now();
@@ -270,7 +273,7 @@ impl<'a> Visit<'a> {
         visit.finish(ready, policy, makespan, begun.elapsed().as_secs_f64())
     }
 
-    /// What `policy` is to run on.
+    /// Prepares the devices and statistics for `policy`.
     fn ready(mut self, policy: &dyn Policy) -> Result<(Visited<'a>, Ready<'a>), Error> {
         let requests = self.stretch.requests.clone();
         let (replayed, imputed_share) =
@@ -300,7 +303,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// What a run begins with.
+/// The initial state of a run.
 struct Ready<'a> {
     opened: Vec<&'a OpenDevice>,
     devices: Vec<DeviceModel>,
@@ -320,7 +323,7 @@ impl Ready<'_> {
     }
 }
 
-/// What a run was asked to be.
+/// The inputs of a run.
 struct Visited<'a> {
     input: &'a Input,
     bed: Bed<'a>,
@@ -329,7 +332,7 @@ struct Visited<'a> {
 }
 
 impl Visited<'_> {
-    /// The figures of a run that is over.
+    /// Computes the results of a completed run.
     fn finish(
         &self,
         ready: Ready<'_>,

@@ -1,25 +1,26 @@
-//! A run cut into slices by the arrival of its requests, so that it can be told how far its figures would differ by
-//! chance: a block bootstrap over time.
+//! A run cut into slices by arrival time, which shows how much its figures would vary by chance: a
+//! block bootstrap over time.
 //!
-//! A resample draws as many slices as there are, with replacement, the same ones of every run that is compared: so what
-//! a slice asked for is asked of each. A slice has the latencies of its requests, in buckets some 2 % wide, and the time
-//! that devices had commands for them, each moment once. What it cannot tell: bursts rarer than the trace, and the time
-//! in which a drive empties its write cache with no command outstanding.
+//! A resample draws as many slices as there are, with replacement, and uses the same slices for
+//! every run that is compared, so all runs face the same requests. A slice has the latencies of its
+//! requests, in buckets about 2 % wide, and the time during which devices were executing commands
+//! for them, with overlaps counted once. Limitations: bursts that are too rare to occur in the
+//! trace, and the time in which a drive empties its write cache with no command outstanding.
 
 use forebay_core::{Completion, Done, Nanos, Observer, Op};
 
-/// The most slices; when there would be more, each takes in its neighbour.
+/// The most slices; when there would be more, neighboring slices are merged in pairs.
 const SLICES: usize = 64;
-/// The first slices are so long.
+/// The initial length of a slice.
 const WIDTH: Nanos = Nanos::from_millis(1);
-/// Buckets of an octave.
+/// Buckets per octave.
 const STEPS: u64 = 32;
-/// Resamples drawn.
+/// The number of resamples drawn.
 const RESAMPLES: usize = 200;
-/// The share of resamples within an interval.
+/// The share of resamples that an interval covers.
 const LEVEL: f64 = 0.95;
 
-/// Latencies in buckets, each of which is 1/32 of an octave wide.
+/// A histogram of latencies with buckets 1/32 of an octave wide.
 #[derive(Clone, Debug, Default)]
 struct Tally(Vec<u32>);
 
@@ -44,14 +45,14 @@ impl Tally {
         self.0.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The mean in ns; none without any.
+    /// Returns the mean in ns; none if empty.
     fn mean(&self) -> Option<f64> {
         let sums = self.0.iter().enumerate().map(|(at, count)| middle(at) * f64::from(*count));
         let count = self.count();
         (count > 0).then(|| sums.sum::<f64>() / count as f64)
     }
 
-    /// What all but one in so many do not exceed, in ns; none without any.
+    /// Returns the latency, in ns, that all but one in `of` requests do not exceed; none if empty.
     fn all_but_one_in(&self, of: u64) -> Option<f64> {
         let count = self.count();
         let mut left = count - count / of;
@@ -70,14 +71,14 @@ fn bucket(ns: u64) -> usize {
     (shift * STEPS + (ns >> shift)) as usize
 }
 
-/// The middle of a bucket.
+/// Returns the middle of a bucket.
 fn middle(bucket: usize) -> f64 {
     let bucket = bucket as u64;
     let shift = (bucket / STEPS).saturating_sub(1);
     ((bucket - shift * STEPS) as f64 + 0.5) * 2f64.powi(shift as i32)
 }
 
-/// What arrived within some time.
+/// The requests that arrived within one slice of time.
 #[derive(Clone, Debug, Default)]
 struct Slice {
     reads: Tally,
@@ -93,14 +94,14 @@ impl Slice {
     }
 }
 
-/// A run in slices.
+/// A run cut into slices.
 #[derive(Clone, Debug)]
 pub struct Slices {
     width: Nanos,
     slices: Vec<Slice>,
-    /// What devices worked for requests that have not been told of yet.
+    /// Busy time that has not been assigned to a slice yet.
     busy: Nanos,
-    /// Until when each device's time is counted, by lane.
+    /// The time up to which each device's busy time has been counted, by lane.
     counted: Vec<Nanos>,
 }
 
@@ -122,7 +123,7 @@ impl Slices {
         &mut self.slices[index]
     }
 
-    /// Twice as long, half as many.
+    /// Doubles the length of the slices, which halves their number.
     fn halve(&mut self) {
         self.width = self.width + self.width;
         let pairs = self.slices.chunks(2).map(|pair| {
@@ -135,7 +136,7 @@ impl Slices {
 }
 
 impl Slices {
-    /// Devices worked so long for the requests that finish next.
+    /// Adds busy time for the requests that finish next.
     #[inline]
     pub fn worked(&mut self, time: Nanos) {
         self.busy += time;
@@ -149,7 +150,7 @@ impl Observer for Slices {
         if lane >= self.counted.len() {
             self.counted.resize(lane + 1, Nanos::ZERO);
         }
-        // Commands that a drive has at a time take its time once.
+        // Time is counted once if a drive executes several commands at the same time.
         let from = completion.started.max(self.counted[lane]);
         if completion.at > from {
             self.counted[lane] = completion.at;
@@ -172,28 +173,28 @@ impl Observer for Slices {
     }
 }
 
-/// Figures of a run that are compared, less being better.
+/// The figures of a run that are compared; lower is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Compared {
-    /// Time that devices worked, in s.
+    /// The devices' busy time in s.
     pub busy_s: f64,
-    /// What 99 % of reads do not exceed, in ms; none without any.
+    /// The 99th percentile of reads in ms; none without reads.
     pub read_p99_ms: Option<f64>,
-    /// What 99 % of writes do not exceed, in ms; none without any.
+    /// The 99th percentile of writes in ms; none without writes.
     pub write_p99_ms: Option<f64>,
-    /// The median read, in ms; none without any.
+    /// The median of reads in ms; none without reads.
     pub read_p50_ms: Option<f64>,
-    /// The median write, in ms; none without any.
+    /// The median of writes in ms; none without writes.
     pub write_p50_ms: Option<f64>,
-    /// The mean read, in ms; none without any.
+    /// The mean of reads in ms; none without reads.
     pub read_mean_ms: Option<f64>,
-    /// The mean write, in ms; none without any.
+    /// The mean of writes in ms; none without writes.
     pub write_mean_ms: Option<f64>,
 }
 
-/// Figures of some runs of one trace, as they would come out of others like it.
+/// The figures of several runs of one trace, as they might vary over similar traces.
 pub struct Resampled {
-    /// Of each resample those of each run.
+    /// For each resample, the figures of each run.
     drawn: Vec<Vec<Compared>>,
 }
 
@@ -218,7 +219,8 @@ impl Resampled {
         Resampled { drawn: drawn.collect() }
     }
 
-    /// The interval of the ratio of two runs' figures, as `of` gives them; none where one is missing in a resample.
+    /// Returns the interval of the ratio of two runs' figures, selected by `of`; none if one is
+    /// missing in a resample.
     pub fn ratio(
         &self,
         (a, b): (usize, usize),
@@ -228,7 +230,8 @@ impl Resampled {
         interval(self.drawn.iter().map(ratio).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// The interval of a run's total time, which is `total_s`: as much shorter or longer as its devices' work.
+    /// Returns the interval of a run's total time `total_s`, which varies in proportion to its
+    /// devices' busy time.
     pub fn total(&self, run: usize, total_s: f64) -> Option<(f64, f64)> {
         let all = |runs: &Vec<Compared>| runs[run].busy_s;
         let mean = self.drawn.iter().map(all).sum::<f64>() / self.drawn.len().max(1) as f64;
@@ -236,7 +239,7 @@ impl Resampled {
         (mean > 0.0).then(|| (total_s * low / mean, total_s * high / mean))
     }
 
-    /// The interval of a run's figure.
+    /// Returns the interval of a run's figure.
     pub fn figure(&self, run: usize, of: impl Fn(&Compared) -> Option<f64>) -> Option<(f64, f64)> {
         interval(self.drawn.iter().map(|runs| of(&runs[run])).collect::<Option<Vec<f64>>>()?)
     }
@@ -249,7 +252,7 @@ fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
 }
 
 impl Slices {
-    /// The figures of these slices together.
+    /// Computes the figures of these slices together.
     fn figures(&self, slices: &[usize]) -> Compared {
         let mut sum = Slice::default();
         slices.iter().filter_map(|slice| self.slices.get(*slice)).for_each(|one| sum.add(one));
@@ -283,7 +286,7 @@ mod tests {
     use super::*;
     use forebay_core::{Flags, Request};
 
-    /// So many reads, one a ms, each of which takes what `latency_us` says.
+    /// Makes a run of `count` reads, one per ms, whose latencies `latency_us` returns.
     fn run(count: u64, latency_us: impl Fn(u64) -> u64) -> Slices {
         let mut slices = Slices::default();
         for index in 0..count {
@@ -322,7 +325,7 @@ mod tests {
         let all: Vec<usize> = (0..slices.slices.len()).collect();
         let figures = slices.figures(&all);
         assert!((figures.busy_s - 5.0).abs() < 1e-9);
-        // The rank rule of percentiles: 9,900 of 10,000 take 198 us or less.
+        // By the rank rule of percentiles, 9,900 of 10,000 take 198 us or less.
         assert!((figures.read_p99_ms.unwrap() - 0.198).abs() < 0.004, "{figures:?}");
         assert_eq!(figures.write_p99_ms, None);
     }
@@ -339,7 +342,7 @@ mod tests {
             let (mechanics, outcome) = (Default::default(), Ok(()));
             Completion { io, started: at_first, at: ms(at), mechanics, outcome }
         };
-        // Three at a time, then a pause, then one; another device beside it.
+        // Three at a time, then a pause, then one; another device runs in parallel.
         for (lane, started, at) in [(0, 0, 4), (0, 1, 6), (0, 2, 5), (0, 10, 12), (1, 0, 3)] {
             slices.io(&io(lane, started, at));
         }
@@ -351,7 +354,7 @@ mod tests {
         let read = |of: &Compared| of.read_p99_ms;
         let (slow, fast) =
             (run(5000, |index| 1000 + index % 7), run(5000, |index| 900 + index % 7));
-        // A tenth more in one place only.
+        // A tenth more, in a single place.
         let once = run(5000, |index| if (2000..2060).contains(&index) { 2000 } else { 1000 });
         let plain = run(5000, |_| 1000);
         let told = Resampled::of(&[&fast, &slow, &once, &plain], 1);

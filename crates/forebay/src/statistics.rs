@@ -1,10 +1,11 @@
-//! Statistics of a run: the figures every result shows, gathered by one observer for both drivers.
+//! Statistics of a run: the figures that every result shows, collected by one observer in
+//! simulations and live runs.
 //!
-//! Percentiles come from histograms with three significant digits (per stream: two, and only for the
-//! first [`STREAMS_MEASURED`], so that memory stays bounded). Head movement is counted in cylinders
-//! between the first sector of an I/O and where the heads stood, and within an I/O that crosses
-//! cylinders; the approach to the first I/O is not counted (the **bid** paper's worked example,
-//! section "Disk head movement (seek) distance").
+//! Percentiles come from histograms with three significant digits. Per stream they have two digits,
+//! and only for the first [`STREAMS_MEASURED`] streams, so that memory stays bounded. Head movement
+//! is counted in cylinders between the first sector of an I/O and the previous position of the
+//! heads, and within an I/O that crosses cylinders; the approach to the first I/O is not counted
+//! (the **bid** paper's worked example, section "Disk head movement (seek) distance").
 
 use forebay_core::contract::policy::Class;
 use forebay_core::replay::Lag;
@@ -17,7 +18,7 @@ mod classes;
 pub use classes::ClassFigures;
 use classes::Classes;
 
-/// Latencies of one kind of request.
+/// The latencies of one kind of request.
 pub struct Latencies {
     histogram: Histogram<u32>,
     sum_ns: u128,
@@ -26,7 +27,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Empty, exact to so many significant digits.
+    /// Makes an empty histogram with `significant_digits` digits.
     ///
     /// # Panics
     /// With more than 5 digits.
@@ -35,43 +36,43 @@ impl Latencies {
         Latencies { histogram, sum_ns: 0, count: 0, max: Nanos::ZERO }
     }
 
-    /// Takes one more.
+    /// Records a latency.
     #[inline]
     pub fn record(&mut self, latency: Nanos) {
-        // Resizes itself; fails only beyond the machine's address space.
+        // The histogram resizes itself; this fails only beyond the machine's address space.
         let _ = self.histogram.record(latency.0);
         self.sum_ns += u128::from(latency.0);
         self.count += 1;
         self.max = self.max.max(latency);
     }
 
-    /// Requests recorded.
+    /// Returns the number of requests recorded.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Mean in milliseconds; `None` without requests.
+    /// Returns the mean in milliseconds; `None` without requests.
     pub fn mean_ms(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e6)
     }
 
-    /// The latency that `share` (0 to 1) of the requests do not exceed, in milliseconds.
+    /// Returns the latency, in milliseconds, that `share` (0 to 1) of the requests do not exceed.
     pub fn quantile_ms(&self, share: f64) -> Option<f64> {
         let ns = self.histogram.value_at_quantile(share).min(self.max.0);
         (self.count > 0).then_some(ns as f64 / 1e6)
     }
 
-    /// The longest.
+    /// Returns the longest latency.
     pub fn max(&self) -> Nanos {
         self.max
     }
 
-    /// The longest, in milliseconds; `None` without requests.
+    /// Returns the longest latency in milliseconds; `None` without requests.
     fn max_ms(&self) -> Option<f64> {
         (self.count > 0).then(|| self.max.as_millis_f64())
     }
 
-    /// Points of the cumulative distribution: (milliseconds, share), about `points` of them.
+    /// Returns about `points` points of the cumulative distribution: (milliseconds, share).
     pub fn distribution(&self, points: usize) -> Vec<(f64, f64)> {
         let share = |index: usize| index as f64 / points as f64;
         (0..=points)
@@ -123,9 +124,9 @@ impl Movement {
     }
 }
 
-/// Streams a result lists, those that take most of the device's time.
+/// The most streams in a result: those that use the most device time.
 const STREAMS_SHOWN: usize = 1000;
-/// Streams below this have percentiles of their own: some 15 KB each.
+/// Streams with numbers below this have their own percentiles, at about 15 KB each.
 const STREAMS_MEASURED: usize = 4096;
 
 /// One stream's share of a run.
@@ -135,7 +136,7 @@ struct Stream {
     latencies: Option<Box<Latencies>>,
     busy: Nanos,
     lag: Lag,
-    /// When its last request was answered.
+    /// The time at which its last request was answered.
     done: Nanos,
 }
 
@@ -145,10 +146,10 @@ impl Stream {
     }
 }
 
-/// What was asked of one device.
+/// The I/O sent to one device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
-    /// I/Os it did.
+    /// The number of I/Os.
     pub ios: u64,
     /// Bytes read from it.
     pub read_bytes: u64,
@@ -156,11 +157,12 @@ pub struct Asked {
     pub written_bytes: u64,
 }
 
-/// What statistics ask of a device: less than a model knows, since a real one has none.
+/// The device properties that statistics need. Real devices know less about themselves than models
+/// do.
 pub trait Known {
-    /// The least time that moving `io`'s data can take; zero where nobody knows.
+    /// Returns the least time that transferring `io`'s data can take; zero if unknown.
     fn floor(&self, io: &Request) -> Nanos;
-    /// Cylinders of a disk; 0 without moving parts, and where nobody knows.
+    /// Returns the number of cylinders of a disk; 0 without moving parts or if unknown.
     fn cylinders(&self) -> u32;
 }
 
@@ -173,26 +175,26 @@ impl<D: Device> Known for D {
     }
 }
 
-/// Gathers the statistics of one run.
+/// Collects the statistics of one run.
 pub struct Statistics<D> {
-    /// Devices of the same kinds, by lane, asked for floors.
+    /// Devices of the same kinds, by lane; only used to compute lower bounds.
     devices: Vec<D>,
     asked: Vec<Asked>,
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    /// Until their streams' turns came.
+    /// The times that requests were held back until their streams' turns.
     held: Latencies,
-    /// Until they entered the request queue.
+    /// The delay until requests entered the request queue.
     lag: Lag,
-    /// Sum over I/Os.
+    /// The sum of service times over all I/Os.
     service_ns: u128,
     outstanding_max: u64,
     arrived: u64,
     finished: u64,
     flushes: u64,
     trims: u64,
-    /// Reads, writes and other requests that failed.
+    /// The number of failed reads, writes and other requests.
     failed: [u64; 3],
     ios: u64,
     ios_failed: u64,
@@ -200,14 +202,14 @@ pub struct Statistics<D> {
     seek: Nanos,
     rotation: Nanos,
     transfer: Nanos,
-    /// Of each device.
+    /// The head movements of each device.
     movements: Vec<Movement>,
     streams: Vec<Stream>,
     classes: Classes,
 }
 
 impl<D: Known> Statistics<D> {
-    /// For a run on devices like these, by lane, by a policy with `classes`.
+    /// Makes statistics for a run on devices like these, by lane, under a policy with `classes`.
     pub fn new(devices: Vec<D>, classes: &[Class]) -> Statistics<D> {
         Statistics {
             asked: vec![Asked::default(); devices.len()],
@@ -236,17 +238,17 @@ impl<D: Known> Statistics<D> {
         }
     }
 
-    /// Whether no request arrived.
+    /// Whether no request has arrived.
     pub fn is_empty(&self) -> bool {
         self.arrived == 0
     }
 
-    /// Latencies of reads.
+    /// Returns the latencies of reads.
     pub fn reads(&self) -> &Latencies {
         &self.reads
     }
 
-    /// Latencies of writes.
+    /// Returns the latencies of writes.
     pub fn writes(&self) -> &Latencies {
         &self.writes
     }
@@ -259,18 +261,18 @@ impl<D: Known> Statistics<D> {
         &mut self.streams[index]
     }
 
-    /// The devices it was told of.
+    /// Returns the devices that were passed to [`Statistics::new`].
     #[inline]
     pub fn devices(&self) -> &[D] {
         &self.devices
     }
 
-    /// What was asked of each device.
+    /// Returns the I/O sent to each device.
     pub fn asked(&self) -> &[Asked] {
         &self.asked
     }
 
-    /// Cylinders crossed, in sweeps of the device they were crossed on.
+    /// Returns the cylinders crossed, in full sweeps over the respective device.
     fn sweeps(&self, movements: &[Movement]) -> f64 {
         let of = |(device, movement): (&D, &Movement)| match device.cylinders() {
             0 => 0.0,
@@ -279,8 +281,8 @@ impl<D: Known> Statistics<D> {
         self.devices.iter().zip(movements).map(of).sum()
     }
 
-    /// The figures, with `busy` and `joules` as the devices of the run tell them together, `written_back` of each by
-    /// lane where they are models, and streams named by `labels`.
+    /// Computes the figures. `busy` and `joules` are the totals over the run's devices,
+    /// `written_back` has each modeled device's write-back by lane, and `labels` names the streams.
     pub fn figures(
         &self,
         makespan: Nanos,
@@ -344,7 +346,7 @@ impl<D: Known> Statistics<D> {
         figures
     }
 
-    /// Streams by falling share of the device's time.
+    /// Returns the streams by decreasing share of the device's time.
     fn shares(&self, busy: Nanos, labels: &[String]) -> Vec<StreamShare> {
         let mut shares: Vec<StreamShare> = self
             .streams
@@ -401,7 +403,7 @@ impl<D: Known> Observer for Statistics<D> {
         self.rotation += mechanics.rotation;
         self.transfer += mechanics.transfer;
         self.service_ns += u128::from(took.0);
-        // What nobody asked for belongs to no stream.
+        // Background I/O, which no client requested, belongs to no stream.
         if io.stream != BACKGROUND {
             self.stream(io.stream).busy += took;
         }
@@ -413,7 +415,7 @@ impl<D: Known> Observer for Statistics<D> {
         self.finished += 1;
         match done.request.op {
             op if done.outcome.is_err() => {
-                // How soon a request fails says nothing of how soon others are served.
+                // The time until a request fails says nothing about the speed of others.
                 self.failed[if op.moves_data() { op as usize } else { 2 }] += 1;
                 return;
             }
@@ -439,12 +441,13 @@ impl<D: Known> Observer for Statistics<D> {
 }
 
 impl Figures {
-    /// Whether the devices fell behind the recording, so that times from arrival are the length of a backlog.
+    /// Whether the devices fell behind the recording, so that times since arrival measure the
+    /// length of a backlog.
     pub fn is_overloaded(&self) -> bool {
         Lag::is_overload_of(self.lagging_share)
     }
 
-    /// Takes these for how far the run, and each stream, was behind the recording.
+    /// Sets how far the run, and each stream, was behind the recording.
     pub fn set_lags(&mut self, all: Lag, of_stream: impl Fn(u32) -> Lag) {
         self.set_lag(all);
         for share in &mut self.streams {
@@ -459,12 +462,13 @@ impl Figures {
     }
 }
 
-/// What a run came to. Latencies run from the turn of a request's stream, which is its arrival unless requests of the
-/// stream before it found no place in the request queue; waits from admission to that queue.
+/// The results of a run. Latencies start when it is the turn of a request's stream, which is its
+/// arrival unless earlier requests of the stream were still waiting for a place in the request
+/// queue. Waits start at admission to that queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// Client requests finished, whatever they do: the `records` of a description (whose `requests`
-    /// are reads and writes only).
+    /// Client requests finished, of all kinds: the `records` of a description (whose `requests` are
+    /// only reads and writes).
     pub requests: u64,
     /// Reads among them.
     pub reads: u64,
@@ -474,43 +478,44 @@ pub struct Figures {
     pub flushes: u64,
     /// Trims among them.
     pub trims: u64,
-    /// Client requests that never finished: always 0, or the policy is broken.
+    /// Client requests that never finished; above 0 only if the policy has a bug.
     pub unfinished: u64,
-    /// Client requests that failed. Latencies and waits are those of the others.
+    /// Client requests that failed; latencies and waits exclude them.
     pub failed: u64,
-    /// I/Os the devices did.
+    /// I/Os that the devices served.
     pub ios: u64,
     /// I/Os among them that failed.
     pub ios_failed: u64,
-    /// From the first arrival to the last completion.
+    /// The time from the first arrival to the last completion.
     pub makespan_s: f64,
-    /// Time the devices worked, one added to the other.
+    /// The sum of the devices' busy times.
     pub busy_s: f64,
-    /// Least time that moving the same bytes takes at media rate.
+    /// The least time to transfer the same bytes at media rate.
     pub transfer_bound_s: f64,
-    /// Time moving the arm.
+    /// The time spent moving the arm.
     pub seek_s: f64,
-    /// Time waiting for sectors to come round.
+    /// The time spent waiting for sectors to rotate to the head.
     pub rotation_s: f64,
-    /// Time moving data, switches on the way included.
+    /// The time spent transferring data, including head and track switches.
     pub transfer_s: f64,
-    /// Time of these three in which the arm emptied the drives' write caches, while others waited or nobody did.
+    /// The part of these three times in which the arm emptied the drives' write caches, whether or
+    /// not requests were waiting.
     pub write_back_s: f64,
-    /// Times the heads changed cylinder.
+    /// The number of times that the heads changed cylinder.
     pub head_movements: u64,
     /// Cylinders crossed, in full sweeps over the disk.
     pub seek_sweeps: f64,
     /// Cylinders crossed per movement.
     pub avg_seek_tracks: f64,
-    /// Standard deviation of the same.
+    /// The standard deviation of the cylinders crossed per movement.
     pub seek_stddev_tracks: f64,
     /// Mean read latency.
     pub read_mean_ms: Option<f64>,
     /// Median read latency.
     pub read_p50_ms: Option<f64>,
-    /// Read latency that 99 % do not exceed.
+    /// The 99th percentile of read latency.
     pub read_p99_ms: Option<f64>,
-    /// Read latency that 99.9 % do not exceed.
+    /// The 99.9th percentile of read latency.
     pub read_p999_ms: Option<f64>,
     /// The longest read latency.
     pub read_max_ms: Option<f64>,
@@ -518,76 +523,79 @@ pub struct Figures {
     pub write_mean_ms: Option<f64>,
     /// Median write latency.
     pub write_p50_ms: Option<f64>,
-    /// Write latency that 99 % do not exceed.
+    /// The 99th percentile of write latency.
     pub write_p99_ms: Option<f64>,
-    /// Write latency that 99.9 % do not exceed.
+    /// The 99.9th percentile of write latency.
     pub write_p999_ms: Option<f64>,
     /// The longest write latency.
     pub write_max_ms: Option<f64>,
-    /// Mean time from admission to completion.
+    /// The mean time from admission to completion.
     pub wait_mean_ms: Option<f64>,
-    /// Time from admission to completion that 99 % do not exceed.
+    /// The 99th percentile of the time from admission to completion.
     pub wait_p99_ms: Option<f64>,
     /// The longest time from admission to completion.
     pub longest_wait_ms: f64,
-    /// Mean time until the turn of a request's stream came, before it could be submitted: no part of its latency.
+    /// The mean time until it was the turn of a request's stream and the request could be
+    /// submitted; not part of its latency.
     pub held_mean_ms: Option<f64>,
     /// The longest such time.
     pub longest_held_ms: f64,
-    /// Mean time that the run was behind its recording: until a request entered the queue, from when it came, or
-    /// in dependent replay from when it came in the recording.
+    /// The mean time that the run was behind the recording: the time until a request entered the
+    /// queue, since its arrival or, in dependent replay, since its arrival in the recording.
     pub lag_mean_ms: Option<f64>,
-    /// The most that it was behind.
+    /// The longest time that the run was behind.
     pub longest_lag_ms: f64,
-    /// Requests for which it was more than a second behind, of all.
+    /// The share of requests for which the run was more than a second behind.
     pub lagging_share: f64,
-    /// Mean time the device took for an I/O.
+    /// The mean service time of an I/O.
     pub service_mean_ms: Option<f64>,
-    /// The most requests that had arrived and were not finished.
+    /// The most requests that were outstanding at the same time.
     pub outstanding_max: u64,
-    /// Energy the devices used.
+    /// The energy used by the devices.
     pub energy_j: f64,
-    /// Streams there are.
+    /// The number of streams.
     pub streams_total: usize,
-    /// The streams that take most of the busy time, 1000 at most, by falling share.
+    /// The streams that use the most busy time, up to 1000, by decreasing share.
     pub streams: Vec<StreamShare>,
-    /// Classes of service, where the policy has any; first all requests.
+    /// The classes of service, if the policy has any; the first entry covers all requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFigures>,
 }
 
 impl Figures {
-    /// The share of the busy time in which heads are moved or wait for a sector; 0 where no device was busy.
+    /// Returns the share of the busy time in which heads move or wait for a sector; 0 if no device
+    /// was busy.
     pub fn moving_share(&self) -> f64 {
         let moving_s = self.seek_s + self.rotation_s;
         if self.busy_s > 0.0 { moving_s / self.busy_s } else { 0.0 }
     }
 
-    /// The longest latency of reads and writes; none without any.
+    /// Returns the longest latency of reads and writes; none without any.
     pub fn longest_ms(&self) -> Option<f64> {
         self.read_max_ms.into_iter().chain(self.write_max_ms).reduce(f64::max)
     }
 }
 
-/// One stream in a run.
+/// The results of one stream in a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct StreamShare {
-    /// Its name.
+    /// The stream's name.
     pub stream: String,
     /// Client requests finished.
     pub requests: u64,
-    /// The time of its I/Os over the device's busy time: how many are under way on average while the device works, so
-    /// above 1 on a drive with a queue (an I/O merged from several streams counts for the first).
+    /// The service time of its I/Os divided by the device's busy time: the mean number in progress
+    /// while the device works, so it can exceed 1 on a drive with a queue. An I/O merged from
+    /// several streams counts for the first.
     pub busy_share: f64,
-    /// Median latency; none for streams past the first 4096 of the trace.
+    /// Median latency; none for streams after the first 4096 of the trace.
     pub p50_ms: Option<f64>,
-    /// Latency that 99 % of its requests do not exceed; none as above.
+    /// The 99th percentile of latency; none for streams after the first 4096 of the trace.
     pub p99_ms: Option<f64>,
-    /// When its last request was answered, since the run began.
+    /// The time of its last completion, since the start of the run.
     pub done_s: f64,
-    /// The most that it was behind its recording, as [`Figures::longest_lag_ms`].
+    /// The longest time that it was behind its recording, as in [`Figures::longest_lag_ms`].
     pub longest_lag_ms: f64,
-    /// Its number in the trace.
+    /// The stream's number in the trace.
     #[serde(skip)]
     pub(crate) number: u32,
 }

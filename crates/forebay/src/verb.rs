@@ -1,7 +1,8 @@
-//! A verb: what it asks for, what it answers as data, and the page that a person reads.
+//! The interface of verbs: their options, their results as data, and the page that people read.
 //!
-//! Faces call [`answer`] with an [`Ask`] that they have read and a [`Session`], which shows progress and warnings in the
-//! face's own way. The report is written before anything is returned, so that a face that prints can lose no report.
+//! A face (the command line or Python) calls [`answer`] with an [`Ask`] that it has parsed and a
+//! [`Session`], which shows progress and warnings in the face's own way. The report is written
+//! before anything is returned, so it cannot be lost when a face fails to print.
 
 use std::ops::ControlFlow;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -33,8 +34,8 @@ use crate::report;
 
 /// A verb, such as `simulate`, with the inputs that a user gave it.
 pub trait Verb: Ask {
-    /// What the verb returns besides data and page, for faces that can hold more than text: runs with the points of their
-    /// pictures, for example.
+    /// Values that the verb returns in addition to data and page, for faces that can return more
+    /// than text: for example, runs with the points of their charts.
     type Beyond: Send;
 
     /// The traces that the verb reads. Reports never overwrite them.
@@ -95,26 +96,27 @@ pub trait Session {
     }
 }
 
-/// Work on the running machine. It ends soon, with the results so far, once its first argument is set, and tells its
-/// second one what it is doing and the share that is done, if that is known.
+/// Work on the running machine. It ends soon, with the results so far, once its first argument is
+/// set. It calls its second argument with a description of what it is doing and the completed
+/// share, if known.
 pub type LiveWork<'a> = Box<dyn FnOnce(&AtomicBool, LiveTell<'_>) + Send + 'a>;
 
-/// Hears what live work is doing, and the share of it that is done, if that is known.
+/// A callback that receives what live work is doing, and the completed share, if known.
 pub type LiveTell<'a> = &'a mut dyn FnMut(String, Option<f64>);
 
-/// What a second interruption does to work that the first one shortens.
+/// The effect of a second interruption on work that the first one shortens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondInterruption {
-    /// Nothing: the work has to put back what it changed.
+    /// No effect, because the work has to restore what it changed.
     Waits,
     /// Ends the process, because the work may wait for a device that never answers.
     Ends,
 }
 
-/// Does `work` on the running machine, which an interruption only shortens.
+/// Does `work` on the running machine so that an interruption only shortens it.
 ///
 /// # Errors
-/// [`Error::Stopped`] if the session did not do it.
+/// [`Error::Stopped`] if the session did not run `work`.
 pub fn shortened<T: Send>(
     session: &mut dyn Session,
     second: SecondInterruption,
@@ -125,42 +127,43 @@ pub fn shortened<T: Send>(
     outcome.ok_or(Error::Stopped)
 }
 
-/// The answer of a verb.
+/// The result of a verb.
 #[derive(Clone, Debug)]
 pub struct Answered<B = ()> {
-    /// As data.
+    /// The result as data.
     pub data: serde_json::Value,
-    /// As a person reads it.
+    /// The result as a page for people to read.
     pub page: Page,
-    /// Whatever the verb returns besides.
+    /// Additional values that the verb returns.
     pub beyond: B,
-    /// Why the verb failed although it has an answer, as when some I/Os of a trace failed. Faces show the answer first.
+    /// The reason that the verb failed although it has a result, as when some I/Os of a trace
+    /// failed. Faces show the result first.
     pub failure: Option<String>,
 }
 
 impl Answered {
-    /// `data` and its `page`.
+    /// Makes a result from `data` and its `page`.
     ///
     /// # Errors
-    /// Data that JSON cannot hold, a fault of our own.
+    /// If JSON cannot represent the data, which would be a bug.
     pub fn new(data: &impl Serialize, page: Page) -> Result<Answered, Error> {
         let data = serde_json::to_value(data).map_err(|error| Error::Unfit(error.to_string()))?;
         Ok(Answered { data, page, beyond: (), failure: None })
     }
 
-    /// With what else the verb yields.
+    /// Adds further values to the result.
     pub fn with<B>(self, beyond: B) -> Answered<B> {
         Answered { data: self.data, page: self.page, beyond, failure: self.failure }
     }
 }
 
 impl<B> Answered<B> {
-    /// With the reason why the verb failed, if it did.
+    /// Adds the reason that the verb failed, if it did.
     pub fn failing(self, failure: Option<String>) -> Answered<B> {
         Answered { failure, ..self }
     }
 
-    /// With the inputs that its sentences name as a face writes them.
+    /// Rewrites the options named in sentences in the spelling of the face.
     pub fn spelled(mut self, spelling: Spelling) -> Answered<B> {
         let mut spell = |text: &mut String| {
             if text.contains('\u{1}') {
@@ -185,10 +188,10 @@ fn for_each_text(value: &mut serde_json::Value, change: &mut dyn FnMut(&mut Stri
     }
 }
 
-/// Answers `ask`, and writes its report; both name inputs as a face writes them.
+/// Runs `ask` and writes its report; both spell options as the face does.
 ///
 /// # Errors
-/// As [`Verb::run`]; a report that cannot be written.
+/// Same as [`Verb::run`], or if the report cannot be written.
 pub fn answer<V: Verb>(
     ask: V,
     session: &mut dyn Session,
@@ -203,21 +206,21 @@ pub fn answer<V: Verb>(
     Ok(answered)
 }
 
-/// The files that `ask` reads, which nothing is written over.
+/// Returns the files that `ask` reads, which must not be overwritten.
 pub(crate) fn kept<V: Verb>(ask: &V) -> Kept {
     let traces = ask.traces().into_iter().flat_map(|trace| trace.kept().paths().to_vec());
     ask.files().into_iter().fold(traces.collect(), Kept::and_file)
 }
 
-/// A remark for messages: that writing to `path` replaces a file; empty if it does not.
+/// Returns a remark for messages that writing to `path` replaces a file; empty if it does not.
 pub fn in_place_of(path: &Path) -> &'static str {
     if path.is_file() { ", in place of the file of that name" } else { "" }
 }
 
-/// An input that asks for each volume by itself.
+/// The option to treat each volume separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByVolume {
-    /// Each volume.
+    /// Each volume separately.
     Volume,
 }
 
@@ -233,20 +236,20 @@ impl Value for ByVolume {
     }
 }
 
-/// A trace that a face holds itself, such as a table in memory.
+/// A trace that the caller supplies, such as a table in memory.
 pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// Its name in messages.
+    /// Returns its name in messages.
     fn name(&self) -> &Path;
-    /// Its files.
+    /// Returns its files.
     fn kept(&self) -> Kept;
     /// Opens it from its beginning.
     ///
     /// # Errors
-    /// A trace that cannot be read.
+    /// If the trace cannot be read.
     fn open(&self) -> Result<Box<dyn Reader>, TraceError>;
 }
 
-/// An input that names a trace: a file, or an object of a face's own.
+/// The option that names a trace: a file, or an object that the caller supplies.
 #[derive(Clone)]
 pub struct TraceInput {
     path: PathBuf,
@@ -260,17 +263,17 @@ impl std::fmt::Debug for TraceInput {
 }
 
 impl TraceInput {
-    /// Its name in messages.
+    /// Returns its name in messages.
     pub fn name(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is a file, not an object of a face's own.
+    /// Whether it is a file and not an object that the caller supplies.
     pub fn is_file(&self) -> bool {
         self.object.is_none()
     }
 
-    /// Its files.
+    /// Returns its files.
     pub fn kept(&self) -> Kept {
         self.object.as_ref().map_or_else(|| Kept::trace(&self.path), |object| object.kept())
     }
@@ -327,10 +330,10 @@ forebay_ask::ask! {
 }
 
 impl SourceAsk {
-    /// Opens a trace, or a model in its place. A file is read on a thread of its own.
+    /// Opens a trace, or a model in its place. A file is read on a separate thread.
     ///
     /// # Errors
-    /// A trace that cannot be read.
+    /// If the trace cannot be read.
     pub fn open(
         &self,
         trace: &TraceInput,
@@ -346,7 +349,7 @@ impl SourceAsk {
         }
     }
 
-    /// The format, as [`open::open`] takes it.
+    /// Returns the format, as [`open::open`] takes it.
     pub fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
         let from = self.from.clone().or_else(columns);
@@ -356,10 +359,10 @@ impl SourceAsk {
         }
     }
 
-    /// Reads the whole trace; `session` hears what was skipped.
+    /// Reads the whole trace; `session` receives warnings about what was skipped.
     ///
     /// # Errors
-    /// A trace that cannot be read.
+    /// If the trace cannot be read.
     pub fn read(
         &self,
         trace: &TraceInput,
@@ -386,13 +389,13 @@ forebay_ask::ask! {
 }
 
 impl StreamsAsk {
-    /// What counts as one stream.
+    /// Returns what counts as one stream.
     pub fn by(&self) -> StreamBy {
         self.stream_by.0
     }
 }
 
-/// What counts as one stream, as an input.
+/// The option for what counts as one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamsBy(pub StreamBy);
 
@@ -411,7 +414,7 @@ impl Value for StreamsBy {
     }
 }
 
-/// A device by its name, its file or a spec.
+/// A device given by its name, its file or a spec.
 #[derive(Clone, Debug)]
 pub struct DeviceInput(pub String);
 
@@ -446,7 +449,7 @@ forebay_ask::ask! {
 }
 
 impl JobsAsk {
-    /// The number.
+    /// Returns the number of jobs.
     pub fn count(&self) -> usize {
         self.jobs.map_or_else(jobs::all, usize::from)
     }
@@ -465,10 +468,10 @@ forebay_ask::ask! {
 }
 
 impl ReplayAsk {
-    /// The setup; `session` hears if `input` hardly supports this replay.
+    /// Returns the setup; warns `session` if `input` is hardly suitable for this replay.
     ///
     /// # Errors
-    /// A trace that cannot be read again.
+    /// If the trace cannot be read again.
     pub fn setup(&self, input: &input::Input, session: &mut dyn Session) -> Result<Setup, Error> {
         let known = input.known_latency_share();
         if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
@@ -524,17 +527,17 @@ impl Value for Map {
     }
 }
 
-/// Tells what a reader skipped, or wants known.
+/// Warns about what a reader skipped or noticed.
 pub fn warn_notes(session: &mut dyn Session, trace: &Path, notes: &Notes) {
     warn_all(session, trace, &notes.sentences());
 }
 
-/// Tells `sentences` of a trace.
+/// Warns with each of `sentences` about a trace.
 pub fn warn_all(session: &mut dyn Session, trace: &Path, sentences: &[String]) {
     sentences.iter().for_each(|sentence| session.warn(trace, sentence));
 }
 
-/// Tells a sentence that names its own subject before a colon; others are about `subject`.
+/// Warns with a sentence about the subject that it names before a colon, or else about `subject`.
 pub fn warn_named(session: &mut dyn Session, subject: &Path, sentence: &str) {
     match sentence.split_once(": ") {
         Some((own, said)) => session.warn(Path::new(own), said),

@@ -1,34 +1,36 @@
-//! What the keys of JSON are called on terminals and pages, and their values: the one place that knows.
+//! The only place that defines how JSON keys and their values are shown on terminals and pages.
 //!
-//! A key ends with its unit (docs/schema.md), `read_p99_ms`, or with a limit behind it, `flash_used_bytes_max`; where it lies within others they stand before it,
-//! `recommended.size_mib`; behind a colon stands which of several it is, `size_share:4096_bytes`.
+//! A key ends with its unit (docs/schema.md), as `read_p99_ms` does, or with a limit after the
+//! unit, as in `flash_used_bytes_max`. Names of enclosing objects are put in front, as in
+//! `recommended.size_mib`. A colon precedes the name of one of several items, as in
+//! `size_share:4096_bytes`.
 
 use crate::quantities::promised;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::quantities::{bound, bytes, joules, percent, seconds, significant};
 use forebay_show::table::Cell;
 
-/// What a value is counted in.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Counted {
-    /// Nothing: a number.
+    /// A plain number.
     Plain,
-    /// So many seconds each.
+    /// A time in units of this many seconds.
     Time(f64),
-    /// So many bytes each.
+    /// A size in units of this many bytes.
     Size(f64),
-    /// A part of 1.
+    /// A fraction of 1.
     Share,
-    /// Hundredths.
+    /// A percentage.
     Percent,
-    /// 1 or 0.
+    /// A truth value, 1 or 0.
     Held,
-    /// With this behind it.
+    /// A number followed by this unit.
     Unit(&'static str),
     Energy,
 }
 
-/// What the last word of a key says of its value.
+/// The units by the last word of a key.
 const UNITS: &[(&str, Counted)] = &[
     ("s", Counted::Time(1.0)),
     ("ms", Counted::Time(1e-3)),
@@ -44,10 +46,10 @@ const UNITS: &[(&str, Counted)] = &[
     ("j", Counted::Energy),
 ];
 
-/// Last words of a key that stay, of what is a part of 1.
+/// The last words of keys for fractions of 1 that are kept in the name.
 const SHARES: &[&str] = &["share", "fraction", "ratio", "weight"];
 
-/// Keys whose own words do not say enough.
+/// Names for keys whose own words are not clear enough.
 const CALLED: &[(&str, &str)] = &[
     ("accesses", "blocks used"),
     ("bound_ms", "bound"),
@@ -67,15 +69,15 @@ const CALLED: &[(&str, &str)] = &[
     ("stream_weight", "requests of"),
 ];
 
-/// A key without which of several it is, and that.
+/// Splits a key into the name and the item after the colon.
 fn parts(key: &str) -> (&str, &str) {
     key.split_once(':').unwrap_or((key, ""))
 }
 
-/// Words behind a unit that limit it.
+/// Words after a unit that limit it.
 const LIMITS: &[&str] = &["least", "max"];
 
-/// The word of a key that is its unit, if it has one, and what its value is counted in.
+/// Returns the word of a key that is its unit, if it has one, and the unit.
 fn unit(what: &str) -> (Option<&str>, Counted) {
     let last = what.rsplit(['_', '.']).find(|word| !LIMITS.contains(word)).unwrap_or(what);
     match UNITS.iter().find(|(unit, _)| *unit == last && last.len() < what.len()) {
@@ -86,8 +88,8 @@ fn unit(what: &str) -> (Option<&str>, Counted) {
     }
 }
 
-/// A key in words, without its unit: "read p99" for `read_p99_ms`. What is behind a colon may be a stream's name and
-/// stays what it is.
+/// Converts a key to words, without its unit: "read p99" for `read_p99_ms`. The part after a colon
+/// may be a stream's name and is not changed.
 pub fn words(key: &str) -> String {
     let (what, which) = parts(key);
     let called = CALLED.iter().find(|(key, _)| *key == what).map(|(_, words)| words.to_string());
@@ -104,7 +106,7 @@ pub fn words(key: &str) -> String {
     }
 }
 
-/// A part of a key as it is written.
+/// Returns the display form of a part of a key.
 fn word(part: &str) -> &str {
     match part {
         "ios" => "I/Os",
@@ -115,14 +117,14 @@ fn word(part: &str) -> &str {
     }
 }
 
-/// A value in the unit that its key has and its magnitude asks for.
+/// Formats a value in its key's unit, scaled to its magnitude.
 pub fn shown(key: &str, value: f64) -> String {
     match unit(parts(key).0).1 {
         Counted::Plain if value.fract() == 0.0 && (0.0..1e15).contains(&value) => {
             format!("{value:.0}")
         }
         Counted::Plain => significant(value),
-        // What was chosen is said with all its digits: a bound, and a promise.
+        // Bounds and promises are chosen by the user, so they are shown with all digits.
         Counted::Time(each_s) if parts(key).0 == "bound_ms" => bound(value * each_s * 1e3),
         Counted::Time(each_s) => seconds(value * each_s),
         Counted::Size(each) => bytes(value * each),
@@ -135,7 +137,7 @@ pub fn shown(key: &str, value: f64) -> String {
     }
 }
 
-/// A value as a cell of a table whose rows differ in what they count.
+/// Formats a value as a cell of a table whose rows have different units.
 pub fn cell(key: &str, value: f64) -> Cell {
     let (value, counted) = match unit(parts(key).0).1 {
         Counted::Plain if value.fract() == 0.0 && (0.0..1e15).contains(&value) => {
@@ -155,8 +157,7 @@ pub fn cell(key: &str, value: f64) -> Cell {
     Figure::new(value, counted).into()
 }
 
-/// For an axis that reaches to `most`: what its values are counted in, and by what they are multiplied for that. The
-/// unit is empty where they are plain numbers.
+/// Returns the factor and the unit for an axis up to `most`. The unit is empty for plain numbers.
 pub fn scale(key: &str, most: f64) -> (f64, &'static str) {
     let largest = |value: f64, units: &[(f64, &'static str)]| {
         let fits = units.iter().find(|(worth, _)| value >= *worth);

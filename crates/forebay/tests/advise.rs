@@ -1,5 +1,5 @@
-//! `advise` on small traces whose best scheduler is known: three where it differs, and two where
-//! nothing helps, which must be said.
+//! `advise` on small traces whose best scheduler is known: three on which it differs, and two on
+//! which nothing helps, which the advice must say.
 
 use forebay::advise::{
     Advice, AdviceOptions, Prefer, Remedy, RemedyKind, Verdict, advise, default_device,
@@ -48,7 +48,7 @@ fn preferring(mut records: Vec<Record>, device: &str, prefer: Prefer) -> Advice 
     advise(&input, &device, reason, &flash, Setup::default(), asked, &mut unheard).unwrap()
 }
 
-/// Compared with none, which leaves the order to the drive.
+/// Returns options that compare with `none`, which leaves the order to the drive.
 fn of_none() -> AdviceOptions {
     AdviceOptions { current: Some("none".to_string()), ..AdviceOptions::default() }
 }
@@ -57,13 +57,13 @@ fn best(advice: &Advice) -> &str {
     &advice.ranking[0].policy
 }
 
-/// A place that looks random and is not.
+/// Returns an address that looks random but is reproducible.
 fn scattered(index: u64) -> u64 {
     index.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (800 * GIB) / 4096 * 4096
 }
 
-/// Bursts of single reads all over the disk, each by a process of its own: only an order by
-/// address helps, and it must look across processes.
+/// Bursts of single reads all over the disk, each by its own process: only sorting by address
+/// helps, and it must sort across processes.
 #[test]
 fn scattered_bursts_want_an_elevator() {
     let burst = |n: u64| {
@@ -82,7 +82,7 @@ fn scattered_bursts_want_an_elevator() {
     assert!(why("noop").starts_with("beaten by clook: "), "{}", why("noop"));
 }
 
-/// Scattered reads among bursts of others' scattered writes, on `device`.
+/// Scattered reads among bursts of other processes' scattered writes, on `device`.
 fn among_bursts(device: &str) -> Advice {
     let reads = (0..3_000u64).map(|n| read(n * 20_000 + n * 7919 % 5000, 0, scattered(n), 4 * KIB));
     let burst = |n: u64| {
@@ -110,7 +110,8 @@ fn queues_of_other_sizes_are_tried() {
     );
 }
 
-/// The drive takes one command at a time: what is left to choose from is Linux's queue, which bursts overflow.
+/// The drive takes one command at a time, so the only choice is Linux's queue, which bursts
+/// overflow.
 #[test]
 fn bursts_wider_than_the_queue_want_more_requests() {
     let burst = |n: u64| {
@@ -127,11 +128,11 @@ fn bursts_wider_than_the_queue_want_more_requests() {
     assert!(set, "{}", advice.headline);
 }
 
-/// Two sequential readers, `gap_us` apart each and half of that from each other.
+/// Two sequential readers, each with a gap of `gap_us` between reads, offset by half of that.
 fn two_readers(gap_us: u64) -> Vec<Record> {
     let reader = |stream: u64| {
         (0..1500u64).map(move |n| {
-            // A little jitter, so that arrivals do not fall on timers.
+            // A little jitter, so that arrivals do not coincide with timers.
             let at_us = n * gap_us + stream * gap_us / 2 + n * 7919 % 500;
             read(at_us, stream as u32, stream * 400 * GIB + n * 64 * KIB, 64 * KIB)
         })
@@ -139,7 +140,8 @@ fn two_readers(gap_us: u64) -> Vec<Record> {
     (0..2).flat_map(reader).collect()
 }
 
-/// Two readers that think longer than CFQ and BFQ idle, and than BID waits: `forebay` goes by what a wait is worth.
+/// Two readers that think longer than CFQ and BFQ idle, and than BID waits: `forebay` decides by
+/// what a wait is worth.
 #[test]
 fn slow_sequential_readers_want_waits_that_pay() {
     let total = advice_on(two_readers(9_200), Prefer::Total);
@@ -153,7 +155,8 @@ fn slow_sequential_readers_want_waits_that_pay() {
     tells_the_price(&reads);
 }
 
-/// The rule looks at the total and tails: a mean or median that gets longer is told first, and no other.
+/// Returns whether a mean or median gets longer, which the rule ignores because it considers only
+/// the total and tails. Checks that the advice mentions exactly those that do, and first.
 fn tells_the_price(advice: &Advice) -> bool {
     let figures = |policy: &str| {
         let run = advice.runs.iter().find(|run| run.policy == policy).unwrap();
@@ -174,13 +177,14 @@ fn tells_the_price(advice: &Advice) -> bool {
     any
 }
 
-/// Two readers that think less than CFQ, BFQ and `forebay` wait: they let each read on for a whole turn.
+/// Two readers that think shorter than CFQ, BFQ and `forebay` wait, so each can read for a whole
+/// turn.
 #[test]
 fn quick_sequential_readers_want_slices() {
     let advice = advice_on(two_readers(4_000), Prefer::Total);
     assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
     assert!(["cfq", "bfq", "forebay"].contains(&best(&advice)), "{}", advice.headline);
-    // CFQ can no longer be had.
+    // CFQ was removed from Linux.
     let chosen = advice.recommended.as_deref().unwrap();
     assert!(["bfq", "forebay"].contains(&chosen), "{}", advice.headline);
     assert!(advice.findings.iter().any(|finding| finding.contains("reader-0 and reader-1")));
@@ -194,7 +198,8 @@ fn rare_reads_want_nothing() {
     assert!(advice.findings[0].starts_with("Nothing to gain"), "{}", advice.headline);
 }
 
-/// A disk that is idle but for two bursts: their tail is told, and that it may be chance who is quicker.
+/// A disk that is idle except for two bursts: the advice reports their tail, and that the
+/// difference may be chance.
 #[test]
 fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
     let rare = (0..200).map(|n| read(n * 500_000, 0, scattered(n), 4 * KIB));
@@ -207,7 +212,7 @@ fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
     assert!(advice.findings[0].contains("chance may be all of that"), "{}", advice.headline);
 }
 
-/// What the disk still works on when the last request has come is not a share of the time before.
+/// Work that the disk still has after the last arrival does not count as busy time before it.
 #[test]
 fn a_disk_is_not_busy_for_more_than_all_of_the_time() {
     let advice = advice((0..100).map(|n| read(n * 7_000, 0, scattered(n), 4 * KIB)).collect());
@@ -251,7 +256,7 @@ fn free_remedies_come_first_and_every_kind_is_told() {
     );
 }
 
-/// Each fragment read once: nothing to find again for a cache, nothing to offload.
+/// Each fragment is read only once: a cache would have no hits, and there are no writes to offload.
 #[test]
 fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     let advice = advice(two_readers(4_000));
@@ -263,13 +268,13 @@ fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
 }
 
-/// A small scattered set read again and again, faster than a disk can.
+/// A small scattered set that is read repeatedly, faster than a disk can.
 fn hot_set() -> Vec<Record> {
     let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
     (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB)).collect()
 }
 
-/// On a disk that it keeps busy: a cache of its size.
+/// On a disk that it keeps busy, the advice is a cache of the set's size.
 #[test]
 fn a_hot_set_wants_a_cache_of_its_size() {
     let advice = advice(hot_set());
@@ -283,7 +288,7 @@ fn a_hot_set_wants_a_cache_of_its_size() {
     assert!(advice.findings[0].contains("MiB of flash: a write-back cache"), "{}", advice.headline);
 }
 
-/// One that reads a file from end to end, and another whose small writes pull the heads away.
+/// One process reads a file from end to end, while another's small writes pull the heads away.
 #[test]
 fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     let reads = (0..4_000u64).map(|n| read(n * 5_000, 0, n * 256 * KIB, 256 * KIB));
@@ -291,7 +296,7 @@ fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     let advice = advice(reads.chain(writes).collect());
     let offloading = remedy(&advice, RemedyKind::Offloading);
     assert!(offloading.gain_over_free_share.unwrap() > 0.1, "{offloading:?}");
-    // It goes by process.
+    // The kernel can only distinguish processes.
     assert!(offloading.reason.ends_with("does not see."), "{}", offloading.reason);
     assert!(!offloading.recommended);
     assert!(offloading.flash_bytes >= 4 * KIB && offloading.flash_bytes <= 2_000 * 4 * KIB);
@@ -299,8 +304,8 @@ fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     assert!(!advice.findings[0].contains("offloading"), "{}", advice.headline);
 }
 
-/// One file in scattered fragments, read over and over: one stream, so nobody fights it, and
-/// defragmentation is free.
+/// One file in scattered fragments, read over and over: a single stream has no contention, and
+/// defragmentation costs nothing.
 #[test]
 fn one_stream_over_fragments_wants_defragmentation() {
     let scan = |time: u64| {
@@ -310,7 +315,7 @@ fn one_stream_over_fragments_wants_defragmentation() {
     let defragmentation = remedy(&advice, RemedyKind::Defragmentation);
     assert!(defragmentation.recommended && defragmentation.flash_bytes == 0);
     assert!(advice.findings[0].contains("MiB moved once save"), "{}", advice.headline);
-    // Its figures are of the second half, and so is the baseline beside them.
+    // Its figures, and the baseline beside them, are those of the second half.
     assert_eq!(defragmentation.requests, 2000);
     let (before, after) = (defragmentation.before.unwrap(), defragmentation.total_s.unwrap());
     assert!(before.total_s < 0.6 * advice.ranking[0].total_s, "the whole trace: {before:?}");
@@ -327,7 +332,7 @@ fn a_few_requests_are_too_short_to_advise() {
     let advice = advice((0..40).map(|n| read(n * 100, 0, scattered(n), 4 * KIB)).collect());
     assert_eq!((advice.verdict, advice.recommended.as_deref()), (Verdict::TooShort, None));
     assert!(advice.findings[0].starts_with("Too short to advise: 40 requests"));
-    // Plain figures: neither an order nor percentages.
+    // Plain figures: neither ranks nor percentages.
     assert!(advice.ranking.iter().all(|ranked| ranked.gain_share.is_none()));
     let listed = POLICIES.iter().map(|listed| listed.name);
     let listed = listed.chain(["mq-deadline, equal slots"]);
@@ -348,7 +353,8 @@ fn a_device_without_heads_is_told_so() {
     assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
 }
 
-/// Scattered reads that took so long each as no disk can: the model is flash, and what Linux has for it is enough.
+/// Scattered reads that are faster than any disk: the model is flash, for which Linux's schedulers
+/// are good enough.
 #[test]
 fn a_recording_from_flash_is_tried_on_flash() {
     let recorded = |latency_us: u64| -> Vec<Record> {
@@ -367,11 +373,11 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert_eq!(advice.recommended.as_deref(), Some("none"));
     assert!(advice.today.is_none());
     assert!(advice.findings[0].ends_with("Keep none."), "{}", advice.findings[0]);
-    // Schedulers that come to the same share a sentence.
+    // Schedulers with equal results share a sentence.
     let same = advice.findings.iter().filter(|told| told.contains("cannot be told from none"));
     assert_eq!(same.count(), 1, "{:?}", advice.findings);
     assert!(!advice.cautions.iter().any(|told| told.contains("was faster")));
-    // On a disk as asked for it is told that the recording's device was faster.
+    // If a disk is requested, the advice says that the recorded device was faster.
     let disk = devices::open("st1000nm0011").unwrap();
     let on_disk = advice_of(&input, &disk);
     let told = on_disk.cautions.iter().find(|told| told.contains("was faster")).unwrap();
@@ -387,7 +393,7 @@ fn advice_of(input: &Input, device: &OpenDevice) -> Advice {
     advise(input, device, String::new(), &flash, setup, of_none(), &mut unheard).unwrap()
 }
 
-/// Everything but how fast the simulator was.
+/// Removes the simulator's speed, which varies.
 fn without_speed(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(object) => {
@@ -429,8 +435,8 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
     assert!(told.last().is_some_and(|share| *share > 0.7), "remedies are told of too");
 }
 
-/// A run is left at once, requests unfinished, when whoever is told of its progress says so; how
-/// requests arrive must not matter.
+/// A run ends at once, with requests unfinished, when the progress callback stops it, regardless of
+/// how requests arrive.
 #[test]
 fn a_simulation_can_be_stopped() {
     use forebay::Error;
@@ -457,7 +463,8 @@ fn a_simulation_can_be_stopped() {
     assert!(matches!(stopped, Err(Error::Stopped)));
 }
 
-/// Random reads that the disk keeps up with: staging them saves device time and makes everybody wait.
+/// Random reads that the disk keeps up with: staging them would save device time but make everybody
+/// wait.
 #[test]
 fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     let places = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (4 * GIB) / 4096 * 4096;
@@ -480,8 +487,8 @@ fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     );
 }
 
-/// The hot set of [`a_hot_set_wants_a_cache_of_its_size`] on a disk with time to spare: a cache would
-/// save nearly all of its work, and nobody would notice.
+/// The hot set of [`a_hot_set_wants_a_cache_of_its_size`] on a disk with time to spare: a cache
+/// would save nearly all of its work without a noticeable benefit.
 #[test]
 fn flash_is_not_recommended_to_an_idle_disk() {
     let reads = (0..6_000u64).map(|n| {
@@ -530,7 +537,7 @@ fn a_trace_without_usable_times_gets_no_advice_on_schedulers() {
         assert!(advice.ranking.is_empty() && advice.runs.is_empty());
         assert!(advice.remedies.iter().all(|one| !one.recommended && one.total_s.is_none()));
         assert_eq!(advice.reasons().len(), 1);
-        // What hangs on order alone is told all the same: 200 blocks used 15 times each.
+        // Findings that depend only on the order are still reported: 200 blocks used 15 times each.
         assert!(advice.findings[1].contains("find 93.3 %"), "{}", advice.findings[1]);
         assert!(advice.headline.starts_with("No advice: "), "{}", advice.headline);
     }
@@ -557,8 +564,9 @@ fn a_mechanical_disk_is_no_flash() {
     assert!(text.contains("got a mechanical disk, expected a solid-state drive"), "{text}");
 }
 
-/// A reader that the drive is behind with, and another who then asks for all of a file at once, both reading much of it
-/// twice: the drive is overloaded, so that the time until all is done counts, and no tail.
+/// A reader that the drive cannot keep up with, and another that then requests a whole file at
+/// once, both reading much of it twice. The drive is overloaded, so the completion time counts and
+/// tails do not.
 #[test]
 fn tails_do_not_count_where_the_drive_is_behind() {
     let records = two_readers(2_000).into_iter();
@@ -574,12 +582,13 @@ fn tails_do_not_count_where_the_drive_is_behind() {
     assert!(run("none").figures.is_overloaded());
     let reason = &remedy(&advice, RemedyKind::QueueSizes).reason;
     assert!(reason.contains("busy time ") && !reason.contains("p99"), "{reason}");
-    // With tails, a queue that holds more back would look better.
+    // If tails counted, a queue that holds more back would look better.
     let figures = |policy| &run(policy).figures;
     assert!(figures("mq-deadline").held_mean_ms.unwrap() > 100.0);
 }
 
-/// However far it is, and wherever the others are: the drive is the same, and so is what it does.
+/// The distance of the request and the location of the others change neither the drive nor its
+/// results.
 #[test]
 fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
     let near = |base: u64| -> Vec<Record> {
@@ -600,12 +609,12 @@ fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
     let plain = input(near(0), &[]);
     let (smallest, reason) = default_device(&plain, Setup::default(), &mut unheard).unwrap();
     assert!(!reason.contains("distant"), "{reason}");
-    // A drive that holds the distant one too is chosen, and what decided it is said.
+    // A drive that also holds the distant request is chosen, and the advice says why.
     let (larger, reason) =
         default_device(&input(near(0), &[3 << 40]), Setup::default(), &mut unheard).unwrap();
     assert!(larger.model.capacity() > smallest.model.capacity());
     assert!(reason.contains("distant") && reason.contains(&smallest.name), "{reason}");
-    // Requests all over a large drive are no distant ones.
+    // Requests spread over a large drive do not count as distant.
     let wide = (0..4_000u64).map(|n| read(n * 9_000, 0, scattered(n) * 40, 16 * KIB)).collect();
     let (_, reason) = default_device(&input(wide, &[]), Setup::default(), &mut unheard).unwrap();
     assert!(!reason.contains("distant"), "{reason}");

@@ -1,4 +1,4 @@
-//! What the crate promises, from outside: one module a behaviour.
+//! Tests of the crate's public behavior, one module per behavior.
 
 #![allow(clippy::unwrap_used)] // tests
 

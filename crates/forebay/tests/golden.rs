@@ -1,5 +1,5 @@
-//! Golden tables: every scheduler on the bundled trace. `UPDATE=1` writes them anew; a change must
-//! be explained in the commit that makes it.
+//! Golden tables of every scheduler on the bundled trace. `UPDATE=1` rewrites them; the commit that
+//! does so must explain the change.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use forebay_trace::streams::StreamBy;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Of `policies` on the disk called `name`.
+/// Makes the table of `policies` on the disk called `name`.
 fn table(name: &str, policies: &[&str]) -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
     let input = Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap();
@@ -71,7 +71,7 @@ fn schedulers_on_the_bundled_trace() {
     is_golden("terasort.txt", &table("st1000nm0011:plain", &names));
 }
 
-/// The drive as it ships, with its queue, buffer and write cache.
+/// The drive in its factory configuration, with its queue, buffer and write cache.
 #[test]
 fn some_schedulers_on_the_drive_as_it_ships() {
     let names = ["noop", "mq-deadline", "kyber", "bfq", "cfq", "bid", "forebay"];
@@ -87,7 +87,7 @@ fn is_golden(name: &str, table: &str) {
     assert_eq!(table, golden, "UPDATE=1 writes the table anew");
 }
 
-/// Placements on a disk and flash, at one speed: what each device did.
+/// Makes the table of each device's figures for placements on a disk and flash, at one speed.
 fn placed_table() -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
     let input = Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap();
@@ -138,7 +138,7 @@ fn placements_on_the_bundled_trace() {
     is_golden("terasort-flash.txt", &placed_table());
 }
 
-/// What to buy for the bundled trace, as far as it is found in moments.
+/// What to buy for the bundled trace, limited to what is found quickly.
 #[test]
 fn what_to_buy_for_the_bundled_trace() {
     use forebay::plan::buy::{

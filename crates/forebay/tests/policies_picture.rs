@@ -1,4 +1,5 @@
-//! The picture of docs/policies.md: what each scheduler makes of one small trace. `UPDATE=1` draws it anew.
+//! The chart in docs/policies.md, which shows each scheduler on one small trace. `UPDATE=1` redraws
+//! it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +14,8 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError};
 
-/// One command at a time, as papers have it: what the scheduler chooses is what the disk does.
+/// The device takes one command at a time, as in the papers, so the disk does exactly what the
+/// scheduler chooses.
 const DEVICE: &str = "sata250:plain";
 const GIB: u64 = 1 << 30;
 
@@ -33,7 +35,8 @@ impl Reader for Given {
     }
 }
 
-/// Two readers, each of every fourth piece in a row, far apart, and between them a writer of blocks here and there, all at once.
+/// Two distant readers, each of every fourth piece in sequence, and a writer of scattered blocks
+/// between them, all at once.
 fn trace() -> Vec<Record> {
     let request = |at_us: u64, stream: u32, op: Op, offset: u64| Record {
         at: Nanos(at_us * 1000),
@@ -49,7 +52,7 @@ fn trace() -> Vec<Record> {
     for n in 0..16u64 {
         all.push(request(n * 400, 0, Op::Read, 20 * GIB + n * (256 << 10)));
         all.push(request(n * 400 + 100, 1, Op::Read, 160 * GIB + n * (256 << 10)));
-        // Scattered over 60 GiB, the same in every run.
+        // Scattered over 60 GiB, identical in every run.
         all.push(request(n * 400 + 200, 2, Op::Write, 60 * GIB + n * 7 % 16 * 4 * GIB));
     }
     all
@@ -87,7 +90,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}.b{font-weigh
 @media(prefers-color-scheme:dark){text{fill:#e6e6e6}.s{fill:#aab}.f{stroke:#445}.w{stroke:#46627f}\
 .r{fill:#6ab4f0}.o{fill:#f2a05a}.k{fill:#aab4c0}}";
 
-/// One scheduler's way over the disk: time to the right, place upwards.
+/// Draws one scheduler's path over the disk: time on the x axis, position on the y axis.
 fn small(
     policy: &str,
     run: &Run,

@@ -1,5 +1,5 @@
-//! The source's claims for shaping on its own trace (a prefix of it), and what the verb says of
-//! classes and servers. Skipped where the trace is not at hand.
+//! The paper's claims about shaping on its own trace (a prefix of it), and the verb's results for
+//! classes and servers. Skipped if the trace is not available.
 
 use std::path::PathBuf;
 
@@ -28,13 +28,14 @@ fn simulated(input: &Input, device: &str, policy: &str) -> RunResult {
     run(input, &devices::open(device).unwrap(), policy, Setup::default()).unwrap().result
 }
 
-/// Requests of a class within its bound, all of it, and its mean response in ms.
+/// Returns a class's requests within its bound, all of its requests, and its mean response time in
+/// ms.
 fn class(run: &RunResult, name: &str) -> (u64, u64, f64) {
     let class = run.figures.classes.iter().find(|class| class.class == name).unwrap();
     (class.within_bound, class.requests, class.mean_ms.unwrap())
 }
 
-/// `cmin` is what `plan capacity` answers for 90 % and 95 % within 50 ms; delta-C is 1/50 ms.
+/// `cmin` is the result of `plan capacity` for 90 % and 95 % within 50 ms; delta-C is 1/50 ms.
 #[test]
 fn the_papers_claims_hold_on_the_start_of_websearch1() {
     let Some(input) = websearch() else { return };
@@ -64,7 +65,7 @@ fn the_papers_claims_hold_on_the_start_of_websearch1() {
     }
 }
 
-/// `count` requests at once, a megabyte apart.
+/// Makes `count` requests at once, a megabyte apart.
 fn burst(count: u64) -> Input {
     let record = |at: u64| Record {
         at: Nanos::ZERO,
@@ -81,14 +82,15 @@ fn burst(count: u64) -> Input {
 
 #[test]
 fn split_divides_a_server_and_doubles_a_disk() {
-    // Three of ten are within 30 ms at 100 a second; the rest takes seven services of 50 a second.
+    // At 100 per second three of ten are within 30 ms; the others take seven service times at 50
+    // per second.
     let run = simulated(&burst(10), "fixed:150", "split:cmin=100:delta-ms=30:delta-c=50");
     assert_eq!((run.devices.len(), class(&run, "q1").0, class(&run, "q2").1), (2, 3, 7));
     assert_eq!(run.figures.makespan_s, 0.14);
     assert!((run.figures.busy_s - 0.17).abs() < 1e-9);
-    // Twice the server: twice the rate of both parts.
+    // A server twice as fast doubles the rate of both parts.
     let run = simulated(&burst(10), "fixed:300", "split:cmin=100:delta-ms=30:delta-c=50");
-    // Services are whole nanoseconds.
+    // Service times are rounded to whole nanoseconds.
     assert!((run.figures.makespan_s - 0.07).abs() < 1e-7);
     let run = simulated(&burst(10), "sata250", "split:cmin=100:delta-ms=30:delta-c=50");
     assert_eq!((run.devices.len(), run.figures.unfinished), (2, 0));

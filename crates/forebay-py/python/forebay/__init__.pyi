@@ -475,7 +475,7 @@ def compare(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Say how alike two traces are, and for what the second may stand in for the first."""
+    """Report how similar two traces are, and for which purposes the second may stand in for the first."""
 
 def plan_consolidate(
     traces: _Source | Sequence[_Source],

@@ -1,34 +1,35 @@
-//! Rows with more fields than the line of names has: these are not read, and may be the sign of a comma within a
-//! name.
+//! Detects rows with more fields than the header line. The additional fields are not read, and may
+//! be caused by a comma within a name.
 
 use crate::columns::cursor::{Cursor, Separator};
 use forebay_show::plural::{counted, verb};
 
-/// Counts them.
+/// The rows with additional fields.
 #[derive(Default)]
 pub(super) struct Beyond {
-    /// Fields of the line of names; 0 where there is none.
+    /// The number of fields in the header line; 0 if there is none.
     named: usize,
     rows: u64,
-    /// The line of the first.
+    /// The line number of the first such row.
     first: u64,
 }
 
 impl Beyond {
-    /// Takes the line of names, if it is one: it has a name for all of so many columns.
+    /// Processes a possible header line: it is one if it has names for at least `columns` columns.
     pub(super) fn name(&mut self, names: &[u8], columns: usize, separator: Separator) {
         let line = [names, b"\n"].concat();
         let named = Cursor::new(&line, separator).fields();
         self.named = if named >= columns && named > 1 { named } else { 0 };
     }
 
-    /// Looks at whole lines: so many, behind line `before`.
+    /// Examines complete lines: `lines` of them, after line `before`.
     pub(super) fn look(&mut self, text: &[u8], (before, lines): (u64, u64), separator: Separator) {
         let Separator::Byte(byte) = separator else { return };
         if self.named == 0 {
             return;
         }
-        // Nearly always all rows have as many fields as there are names, and then so many separators.
+        // Nearly always all rows have as many fields as the header, and therefore this total number
+        // of separators.
         let usual = (self.named as u64 - 1) * lines;
         if memchr::memchr_iter(byte, text).count() as u64 != usual {
             self.look_closer(text, before, separator);
@@ -45,7 +46,7 @@ impl Beyond {
         }
     }
 
-    /// Whether there is anything in a field behind those that have a name.
+    /// Whether any field after those with a name is not empty.
     fn has_more(&self, line: &[u8], separator: Separator) -> bool {
         let mut cursor = Cursor::new(line, separator);
         cursor.first();
@@ -62,7 +63,7 @@ impl Beyond {
         false
     }
 
-    /// What to say of them.
+    /// Returns the note about such rows.
     pub(super) fn sentence(&self) -> Option<String> {
         (self.rows > 0).then(|| {
             format!(

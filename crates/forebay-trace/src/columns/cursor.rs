@@ -1,27 +1,29 @@
-//! Walks over text field by field, eight bytes at a time where it can.
+//! Walks over text field by field, eight bytes at a time where possible.
 //!
-//! The text holds whole lines: there is a `\n` behind every byte a cursor looks at. A field ends
-//! with the separator or with the line, and `stop` stands on what ended it. What a fast method does
-//! not understand it leaves untouched, for [`Cursor::field`] to look at.
+//! The text consists of complete lines: there is a `\n` after every byte that a cursor examines. A
+//! field ends with the separator or with the line, and `stop` is the position of what ended it. If
+//! a fast method does not understand a field, it does not move, so that [`Cursor::field`] can read
+//! the field.
 
 use crate::columns::swar::{HIGHS, ONES, POWERS, eight, load};
 
-/// What parts fields.
+/// The separator of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
     /// One byte; two in a row enclose an empty field.
     Byte(u8),
-    /// Blanks and tabs, any number of them.
+    /// Any number of blanks and tabs.
     Blanks,
 }
 
-/// Bytes that are all below `limit` (at most 0x80) have their high bit set, as may those behind one.
+/// Sets the high bit of every byte that is below `limit` (at most 0x80). Bytes after the first such
+/// byte may also have it set.
 #[inline(always)]
 fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
 }
 
-/// A word of at most seven bytes as a number that tells it from every other.
+/// Returns a word of at most seven bytes as a unique number.
 #[inline]
 pub(crate) fn short_key(word: &[u8]) -> Option<u64> {
     if word.len() > 7 {
@@ -31,28 +33,28 @@ pub(crate) fn short_key(word: &[u8]) -> Option<u64> {
     Some(value | (word.len() as u64) << 56)
 }
 
-/// Why a row could not be read on.
+/// The reason that a row could not be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The line ends before this column.
     Ended,
-    /// The field is not of its kind.
+    /// The field has the wrong kind of content.
     Field,
     /// A carriage return without a line feed.
     LoneReturn,
-    /// A quoted field that does not end, or goes on behind its end.
+    /// A quoted field does not end, or continues after its end.
     Quotes,
-    /// The request is longer than any.
+    /// The request is longer than the limit.
     Length,
-    /// The request ends beyond all addresses.
+    /// The request ends beyond the highest address.
     Address,
-    /// The completion lies before the arrival.
+    /// The completion precedes the arrival.
     Backwards,
-    /// There is no room for the name.
+    /// There is no space for the name.
     Name,
 }
 
-/// A place in text.
+/// A position in a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     text: &'a [u8],
@@ -64,7 +66,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the start of the first line of `text`.
+    /// Makes a cursor at the start of the first line of `text`.
     #[inline]
     pub(crate) fn new(text: &'a [u8], separator: Separator) -> Cursor<'a> {
         match separator {
@@ -77,19 +79,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Where it stands.
+    /// Returns the current position.
     #[inline]
     pub(crate) fn position(&self) -> usize {
         self.stop
     }
 
-    /// Goes to where a line begins.
+    /// Moves to the start of a line.
     #[inline]
     pub(crate) fn go(&mut self, position: usize) {
         self.stop = position;
     }
 
-    /// How many fields are left of the line, as far as they can be read.
+    /// Counts the remaining fields of the line, as far as they can be read.
     pub(crate) fn fields(mut self) -> usize {
         let mut count = 0;
         self.first();
@@ -102,7 +104,7 @@ impl<'a> Cursor<'a> {
         count
     }
 
-    /// The byte it stands on; a line feed behind the text.
+    /// Returns the byte at the current position; a line feed at the end of the text.
     #[inline(always)]
     pub(crate) fn byte(&self) -> u8 {
         self.text.get(self.stop).copied().unwrap_or(b'\n')
@@ -113,7 +115,7 @@ impl<'a> Cursor<'a> {
         load(self.text, at)
     }
 
-    /// Steps to the first field of the line.
+    /// Moves to the first field of the line.
     #[inline(always)]
     pub(crate) fn first(&mut self) {
         if self.blanks {
@@ -121,7 +123,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over the separator to the next field.
+    /// Moves over the separator to the next field.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<(), Fault> {
         if self.blanks {
@@ -152,7 +154,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether a byte ends a field, seen with the one behind it.
+    /// Whether the byte at `at` ends a field, taking the next byte into account.
     #[inline(always)]
     fn parts(&self, at: usize) -> bool {
         match self.text.get(at) {
@@ -164,11 +166,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Up to 19 digits from `at`: their value and where they end.
+    /// Reads up to 19 digits from `at`, and returns their value and their end.
     #[inline(always)]
     fn digits(&self, at: usize) -> Option<(u64, usize)> {
-        // Where the next eight begin is written as a constant, so that the processor need not wait for
-        // the count: what it guesses of the branch is nearly always right.
+        // The start of the next eight bytes is a constant, so that the processor does not wait for
+        // the count. The branch is nearly always predicted correctly.
         let (count, first) = eight(self.load(at));
         if count < 8 {
             return Some((first, at + count));
@@ -182,7 +184,7 @@ impl<'a> Cursor<'a> {
         (count <= 3).then(|| (value * POWERS[count] + third, at + 16 + count))
     }
 
-    /// A whole number, if that is all the field holds.
+    /// Reads an integer, if that is the whole field.
     #[inline(always)]
     pub(crate) fn number(&mut self) -> Option<u64> {
         let (value, end) = self.digits(self.stop)?;
@@ -193,8 +195,8 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// A decimal number, if that is all the field holds: its whole part, and the billionths of at
-    /// most nine decimals.
+    /// Reads a decimal number, if that is the whole field. Returns its integer part, and the
+    /// billionths of at most nine decimals.
     #[inline(always)]
     pub(crate) fn decimal(&mut self) -> Option<(u64, u64)> {
         let (whole, mut end) = self.digits(self.stop)?;
@@ -222,14 +224,14 @@ impl<'a> Cursor<'a> {
         Some((whole, billionths))
     }
 
-    /// A word of at most seven bytes, as [`short_key`] gives it.
+    /// Reads a word of at most seven bytes, in the form of [`short_key`].
     #[inline(always)]
     pub(crate) fn short(&mut self) -> Option<u64> {
         let word = self.load(self.stop);
         let same = word ^ (ONES * u64::from(self.separator));
         let stops = below(word, self.limit) | below(same, 1);
         let length = (stops.trailing_zeros() / 8) as usize;
-        // A blank or a quote at its start is not part of it.
+        // A blank or a quote at the start is not part of the word.
         if length > 7 || word & 0xff <= u64::from(b'"') || !self.parts(self.stop + length) {
             return None;
         }
@@ -238,10 +240,10 @@ impl<'a> Cursor<'a> {
         Some(value | (length as u64) << 56)
     }
 
-    /// The bytes of any field, blanks and quotes around them taken off.
+    /// Returns the bytes of any field, without blanks and quotes around them.
     pub(crate) fn field(&mut self) -> Result<&'a [u8], Fault> {
         if !self.blanks {
-            // Blanks before a quote.
+            // Skips blanks before a quote.
             let separator = self.separator;
             while matches!(self.byte(), byte @ (b' ' | b'\t') if byte != separator) {
                 self.stop += 1;
@@ -278,7 +280,7 @@ impl<'a> Cursor<'a> {
         Ok(rest.get(..length).unwrap_or_default().trim_ascii())
     }
 
-    /// Steps over a line that holds nothing but blanks, if it stands on one.
+    /// Skips the current line if it only contains blanks.
     #[inline(always)]
     pub(crate) fn skip_blank_line(&mut self) -> bool {
         self.byte() <= b' ' && self.skip_blanks_to_line()
@@ -294,7 +296,7 @@ impl<'a> Cursor<'a> {
         blank
     }
 
-    /// Steps over a field.
+    /// Skips a field.
     #[inline]
     pub(crate) fn skip(&mut self) -> Result<(), Fault> {
         if self.short().is_none() {
@@ -303,7 +305,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Goes to the start of the next line.
+    /// Moves to the start of the next line.
     #[inline(always)]
     pub(crate) fn end_line(&mut self) -> Result<(), Fault> {
         if self.byte() == b'\n' {

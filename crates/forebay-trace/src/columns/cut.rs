@@ -1,20 +1,23 @@
-//! Whether the last line of a file, which has no line end, is cut within its last number.
+//! Detects whether the last line of a file, which has no line end, is truncated within its last
+//! number.
 //!
-//! Nothing tells a shorter number from a whole one but the rows before: lengths and places are multiples
-//! of a sector in all of them, and times do not go back. A length that is none is taken for cut if one of
-//! those before begins with its digits; else it may be new.
+//! A truncated number can only be recognized by comparison with the previous rows: if their lengths
+//! and offsets are all multiples of a sector, so should be the last, and times should not go back.
+//! A length that is not a multiple counts as truncated if one of the previous lengths begins with
+//! its digits; otherwise it may be a new length.
 
 use crate::columns::spec::Role;
 use crate::trace::Record;
 
-/// Rows that show what all values are multiples of, beyond a sector.
+/// The least number of rows that show the common factor of all values, beyond a sector.
 const ROWS_LEAST: usize = 100;
-/// Bytes in a sector.
+/// The size of a sector.
 const SECTOR_BYTES: u64 = 512;
-/// How far a time may lie before the one above, in nanoseconds.
+/// How far a time may precede that of the previous row, in nanoseconds.
 const BACK_NS_MAX: u64 = 1_000_000_000;
 
-/// Whether the value in the last column fits those of the rows before, in the order of the file.
+/// Whether the value in the last column is consistent with those of the previous rows, in the order
+/// of the file.
 pub(super) fn fits(role: &Role, last: &Record, before: &[Record]) -> bool {
     match role {
         Role::Len(unit) => {
@@ -30,7 +33,7 @@ pub(super) fn fits(role: &Role, last: &Record, before: &[Record]) -> bool {
     }
 }
 
-/// Whether a length, in units of so many bytes, is what another one begins with when it is written down.
+/// Whether a length, in units of `unit` bytes, begins another length when written in decimal.
 fn begins_one(len: u32, before: &[Record], unit: u64) -> bool {
     let len = u64::from(len) / unit;
     before.iter().any(|record| {

@@ -1,20 +1,21 @@
-//! Dates with a time of day, as pandas, Polars and DuckDB write them: `2026-01-31 12:00:00.000345`, with a `T` in the place of the
-//! blank, and behind it `Z`, `UTC`, `+01`, `+0100` or `+01:00`. Without one of these it is universal time. Leap seconds are the
-//! second that follows them.
+//! Dates with a time of day, as pandas, Polars and DuckDB write them: `2026-01-31 12:00:00.000345`,
+//! with a blank or a `T` in between, and optionally followed by `Z`, `UTC`, `+01`, `+0100` or
+//! `+01:00`. The default is UTC. A leap second equals the second after it.
 
 use chrono::{DateTime, NaiveDateTime};
 
-/// Where date and time of day meet.
+/// The position between date and time of day.
 const BETWEEN: usize = "2026-01-31".len();
-/// No date has more bytes: nine decimals and a zone.
+/// The length of the longest date: nine decimals and a zone.
 const BYTES_MAX: usize = 40;
 
-/// Nanoseconds from the beginning of 1970 to a date; none if it is no date, lies before that, or beyond 2262.
+/// Returns the nanoseconds from the beginning of 1970 to a date; none if the field is not a date,
+/// or outside 1970 to 2262.
 pub(crate) fn ns(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok().filter(|text| text.len() <= BYTES_MAX)?;
     let between = *field.get(BETWEEN)?;
     let (day, time) = (text.get(..BETWEEN)?, text.get(BETWEEN + 1..)?);
-    // Only digits where a calendar would take blanks and signs as well.
+    // Only digits are accepted where the date parser would also accept blanks and signs.
     if !matches!(between, b' ' | b'T')
         || !field.first()?.is_ascii_digit()
         || !time.as_bytes().first()?.is_ascii_digit()
@@ -37,7 +38,7 @@ pub(crate) fn ns(field: &[u8]) -> Option<u64> {
     u64::try_from(ns?).ok()
 }
 
-/// The day that is so many seconds after the beginning of 1970, in words.
+/// Formats the day that is `s` seconds after the beginning of 1970.
 pub(crate) fn day_of(s: f64) -> String {
     DateTime::from_timestamp(s as i64, 0)
         .map_or_else(|| "no date".to_owned(), |date| date.format("%B %-d, %Y").to_string())

@@ -1,27 +1,28 @@
-//! Numbers the volumes and streams of a trace by what its columns call them.
+//! Numbers the volumes and streams of a trace by the names in their columns.
 //!
-//! A name is made of up to three fields. Fields of at most seven bytes are found in a small
-//! direct-mapped cache without touching text; whatever is not there, in a map of whole names. One
-//! name may be spelt in several ways (`7`, ` 7`, `"7"`): the map holds it once.
+//! A name consists of up to three fields. Names whose fields have at most seven bytes are found in
+//! a small direct-mapped cache without touching text; all others in a map of complete names. A name
+//! may be spelled in several ways (`7`, ` 7`, `"7"`); the map contains it once.
 
 use rustc_hash::FxHashMap;
 
-/// Fields in a name.
+/// The most fields in a name.
 pub(crate) const PARTS: usize = 3;
 
-/// Slots of the cache, a power of two.
+/// The number of cache entries, a power of two.
 const SLOTS: usize = 4096;
 
-/// Fields as [`crate::columns::cursor::short_key`] gives them; 0 for those a format does not have.
+/// Fields in the form of [`crate::columns::cursor::short_key`]; 0 for fields that a format does not
+/// have.
 pub(crate) type Keys = [u64; PARTS];
 
-/// No field has this key: its length would be 255.
+/// A key that no field has: its length would be 255.
 const NO_KEYS: Keys = [u64::MAX; PARTS];
 
-/// Names seen and their numbers.
+/// The names seen so far and their numbers.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// Empty until there is something in it.
+    /// The cache, which is not allocated until it is needed.
     cache: Vec<(Keys, u32)>,
     known: FxHashMap<Vec<u8>, u32>,
 }
@@ -35,16 +36,17 @@ impl Names {
         (mixed >> 32) as usize % SLOTS
     }
 
-    /// The number of a name met lately.
+    /// Returns the number of a recently used name.
     #[inline]
     pub(crate) fn cached(&self, keys: &Keys) -> Option<u32> {
         let (known, number) = self.cache.get(Self::slot(keys))?;
-        // Compared one by one: as a whole they would have to be in memory first.
+        // Compares the fields individually, because comparing the arrays would store them to memory
+        // first.
         let differ = (known[0] ^ keys[0]) | (known[1] ^ keys[1]) | (known[2] ^ keys[2]);
         (differ == 0).then_some(*number)
     }
 
-    /// Remembers what a name's fields are, if they are all short.
+    /// Caches a name's fields if all are short.
     pub(crate) fn remember(&mut self, keys: Option<Keys>, number: u32) {
         let Some(keys) = keys else { return };
         self.cache.resize(SLOTS, (NO_KEYS, 0));
@@ -53,12 +55,12 @@ impl Names {
         }
     }
 
-    /// The number of a name; `None` if it was never met.
+    /// Returns the number of a name; `None` if it is new.
     pub(crate) fn known(&self, name: &[u8]) -> Option<u32> {
         self.known.get(name).copied()
     }
 
-    /// Gives a name its number.
+    /// Assigns a number to a name.
     pub(crate) fn add(&mut self, name: &[u8], number: u32) {
         self.known.insert(name.to_vec(), number);
     }

@@ -1,39 +1,40 @@
-//! The words an operation is written in.
+//! The words for operations.
 
 use forebay_core::Op;
 
 use crate::columns::cursor::short_key;
 
-/// How a column says what a request does.
+/// How a column encodes operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OpCode {
-    /// OpWords, in any case.
+    /// Words, in any case.
     Words(OpWords),
-    /// SCSI operation codes in hexadecimal; what moves no data is skipped.
+    /// SCSI operation codes in hexadecimal; those that move no data are skipped.
     Scsi,
     /// DiskSim's flags: a number whose bit 0 is set for reads.
     Disksim,
 }
 
-/// OpWords and what they mean.
+/// Words and their meanings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpWords {
     known: Vec<(String, Op)>,
-    /// Short ones as [`short_key`] gives them, in the usual cases, each at its slot.
+    /// The short words in the form of [`short_key`], in their usual spellings, each at its slot.
     keys: Vec<(u64, Op)>,
-    /// Parts them over the slots.
+    /// The multiplier that assigns the slots.
     factor: u64,
-    /// For messages.
+    /// A description for messages.
     pub(crate) expected: String,
 }
 
-/// Slots of short words, a power of two.
+/// The number of slots for short words, a power of two.
 const SLOTS: usize = 256;
-/// An odd number of no pattern (2^64 over the golden ratio), where the search for a factor begins.
+/// An odd number without a pattern (2^64 divided by the golden ratio), at which the search for a
+/// multiplier begins.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Factors that are tried.
+/// The number of multipliers to try.
 const TRIES: u64 = 1 << 12;
-/// The key of no word: its length would be 255.
+/// A key that no word has: its length would be 255.
 const NO_KEY: u64 = u64::MAX;
 
 #[inline]
@@ -41,8 +42,8 @@ fn slot(key: u64, factor: u64) -> usize {
     (key.wrapping_mul(factor) >> 56) as usize
 }
 
-/// OpWords by their slots, if a factor gives each its own: which word comes next is hard to foretell,
-/// so one look has to do.
+/// Places the words in slots, if the factor gives each word its own. A single lookup has to be
+/// enough, because the sequence of words is hard to predict.
 fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
     let mut slots = vec![(NO_KEY, Op::Read); SLOTS];
     for &(key, op) in keys {
@@ -52,7 +53,7 @@ fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
     Some((factor, slots))
 }
 
-/// OpWords that need no declaration.
+/// Words that need no declaration.
 const USUAL: &[(&str, Op)] = &[
     ("R", Op::Read),
     ("W", Op::Write),
@@ -68,7 +69,7 @@ const USUAL: &[(&str, Op)] = &[
     ("Flush", Op::Flush),
 ];
 
-/// What the words of a declaration mean, in their order.
+/// The meanings of the words in a declaration, in order.
 const DECLARED: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
 
 impl OpWords {
@@ -80,7 +81,8 @@ impl OpWords {
         )
     }
 
-    /// From `R/W`: words for read, write, trim and flush; several of one meaning are joined by `+`.
+    /// Parses `R/W`: words for read, write, trim and flush; several words with the same meaning are
+    /// joined by `+`.
     pub(crate) fn declared(text: &str) -> Option<OpWords> {
         let mut known: Vec<(String, Op)> = Vec::new();
         let meanings: Vec<&str> = text.split('/').collect();
@@ -117,7 +119,7 @@ impl OpWords {
         OpWords { known, keys, factor, expected }
     }
 
-    /// The operation of a short word; `None` says to ask [`OpWords::word`].
+    /// Returns the operation of a short word; if `None`, [`OpWords::word`] has to be used.
     #[inline]
     pub(crate) fn short(&self, key: u64) -> Option<Op> {
         let (known, op) = self.keys.get(slot(key, self.factor))?;
@@ -130,7 +132,8 @@ impl OpWords {
     }
 }
 
-/// What a SCSI command of this operation code (SBC-4) does; `Some(None)` moves no data.
+/// Returns the operation of a SCSI command with this operation code (SBC-4); `Some(None)` if it
+/// moves no data.
 pub(crate) fn scsi(field: &[u8]) -> Option<Option<Op>> {
     let digits = field.strip_prefix(b"0x").unwrap_or(field);
     if !(1..=2).contains(&digits.len()) {

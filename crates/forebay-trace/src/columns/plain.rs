@@ -1,9 +1,8 @@
-//! Reads plain rows, which are nearly all: its fields found first ([`split`]), each is read from where
-//! it stands, in no order, so that the processor works on several at once.
+//! Reads plain rows, which nearly all rows are: the fields are located first ([`split`]), and then
+//! read in any order, so that the processor works on several at once.
 //!
-//! What it reads it reads as [`super::plan::Plan::row`] does. It gives up on whatever is out of the
-//! ordinary (a row that is not plain, a name not met lately, no length, anything wrong) and leaves
-//! the row to that.
+//! The result is the same as that of [`super::plan::Plan::row`]. Unusual rows (not plain, with a
+//! name not used recently, without length, or invalid) are left to that function.
 
 use forebay_core::{Flags, Nanos, Op};
 
@@ -17,13 +16,13 @@ use crate::columns::unit::TimeUnit;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, is_wrapped};
 use crate::trace::Record;
 
-/// Where the parts of a name stand.
+/// The columns that the parts of a name are in.
 type Parts = [Option<usize>; PARTS];
 
-/// A declaration ready for plain rows.
+/// A declaration prepared for plain rows.
 pub(crate) struct Plain {
     separator: u8,
-    /// Whether two separators in a row are one.
+    /// Whether consecutive separators count as one.
     blanks: bool,
     columns: usize,
     at: Option<(usize, TimeUnit)>,
@@ -36,14 +35,14 @@ pub(crate) struct Plain {
     stream: Option<Parts>,
 }
 
-/// How a row says what it does.
+/// How a row encodes its operation.
 enum Operation {
     Same(Op),
     Words(usize, OpWords),
     Disksim(usize),
 }
 
-/// A row's text and where its fields are.
+/// A row's text and the positions of its fields.
 struct Row<'a> {
     text: &'a [u8],
     bounds: &'a Bounds,
@@ -51,7 +50,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Begin and end of a field.
+    /// Returns the beginning and end of a field.
     #[inline(always)]
     fn field(&self, column: usize) -> (usize, usize) {
         let bound = |n: usize| self.bounds[n % (COLUMNS_MAX + 1)];
@@ -80,7 +79,7 @@ impl Row<'_> {
         (cursor.position() == to && unit.ns > 1).then(|| unit.as_ns(whole, billionths))?
     }
 
-    /// The number of the name these fields make.
+    /// Returns the number of the name that these fields form.
     #[inline(always)]
     fn name(&self, parts: Option<&Parts>, names: &Names) -> Option<u32> {
         let Some(parts) = parts else { return Some(0) };
@@ -97,7 +96,7 @@ impl Row<'_> {
 }
 
 impl Plain {
-    /// For these columns, if they are of the usual kinds.
+    /// Prepares these columns, if they are of the usual kinds.
     pub(crate) fn new(columns: &Columns, separator: Separator) -> Option<Plain> {
         let (separator, blanks) = match separator {
             Separator::Byte(separator) => (separator, false),
@@ -147,8 +146,8 @@ impl Plain {
         })
     }
 
-    /// Reads the row that begins at `start`, and says where the next does. What is in `bounds` does
-    /// not matter; names have the numbers they have in `volumes` and `streams`.
+    /// Reads the row that begins at `start`, and returns it with the start of the next row. The
+    /// content of `bounds` is overwritten; names have their numbers in `volumes` and `streams`.
     #[inline(always)]
     pub(crate) fn row(
         &self,
@@ -210,7 +209,7 @@ mod tests {
     use crate::lines::PADDING_BYTES;
     use proptest::prelude::*;
 
-    /// What the plan and, once it knows the names, the short cut make of a row.
+    /// Reads a row with the plan and, once the plan knows the names, with the fast path.
     fn both(declared: &str, row: &str) -> [Option<(Record, usize)>; 2] {
         let columns: Columns = declared.parse().unwrap();
         let separator = columns.separator.unwrap();
@@ -289,7 +288,7 @@ mod tests {
                 "tab" => "\t",
                 _ => " ",
             };
-            // Most fields as they should be, else hardly a row is read.
+            // Most fields must be valid, or else hardly any row would be readable.
             let roles: Vec<&str> = declared.split(',').collect();
             let fields: Vec<String> = fields.iter().enumerate().map(|(n, field)| {
                 match roles.get(n).and_then(|role| role.split(':').next()) {

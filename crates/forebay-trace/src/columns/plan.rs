@@ -1,4 +1,4 @@
-//! A declaration made ready to read rows.
+//! A declaration prepared for reading rows.
 
 use forebay_core::{Flags, Nanos, Op};
 
@@ -13,30 +13,30 @@ use crate::naming::{self, Room};
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
-/// Where in a row something is wrong.
+/// The place of an error in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
-    /// Index of the column.
+    /// The index of the column.
     column: usize,
-    /// Where its field begins.
+    /// The beginning of its field.
     from: usize,
     fault: Fault,
 }
 
 impl Bad {
-    /// The same field, for which there is no room.
+    /// Changes the fault to a lack of space for the name.
     fn named(self) -> Bad {
         Bad { fault: Fault::Name, ..self }
     }
 }
 
-/// Where the fields of a name stand in a row.
+/// The positions of a name's fields in a row.
 #[derive(Clone, Copy)]
 struct Name {
     keys: Keys,
-    /// Where each begins; a part a row does not have is at its column's default.
+    /// The beginning of each field; a part that a row does not have is at its column's default.
     starts: [usize; PARTS],
-    /// Whether the keys say all.
+    /// Whether the keys represent the whole name.
     short: bool,
 }
 
@@ -58,7 +58,7 @@ impl Name {
     }
 }
 
-/// One column's work.
+/// The processing of one column.
 enum Step {
     Skip,
     At(TimeUnit),
@@ -67,14 +67,14 @@ enum Step {
     Offset(u64),
     Len(u64),
     Op(OpCode),
-    /// The part of the volume's name.
+    /// The index of the part within the volume's name.
     Volume(usize),
-    /// The part of the stream's name.
+    /// The index of the part within the stream's name.
     Stream(usize),
     Flags,
 }
 
-/// Parts of a stream's name.
+/// The indices of the parts of a stream's name.
 pub(crate) const THREAD: usize = 0;
 pub(crate) const PROCESS: usize = 1;
 pub(crate) const NAME: usize = 2;
@@ -95,17 +95,17 @@ pub(crate) struct Plan {
     pub(crate) odd: Odd,
 }
 
-/// Rows of which a part cannot be kept.
+/// The number of rows of which a part cannot be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Odd {
-    /// Latencies that are a difference below zero.
+    /// Latencies that are negative differences.
     pub(crate) wrapped: u64,
     /// Trims longer than a record can be.
     pub(crate) long_trims: u64,
 }
 
 impl Plan {
-    /// For these columns.
+    /// Prepares these columns.
     pub(crate) fn new(columns: &Columns) -> Plan {
         let mut volume_parts = 0..;
         let steps = columns.roles.iter().map(|role| match role {
@@ -138,13 +138,13 @@ impl Plan {
         }
     }
 
-    /// The volumes and the streams met so far.
+    /// Returns the volumes and the streams seen so far.
     #[inline]
     pub(crate) fn names(&self) -> (&Names, &Names) {
         (&self.volumes, &self.streams)
     }
 
-    /// A dictionary to begin with: what the columns do not name is one.
+    /// Returns an initial dictionary: if no column names volumes or streams, it contains one.
     pub(crate) fn dictionary(&self) -> Dictionary {
         let mut dictionary = Dictionary::default();
         if !self.has_volume {
@@ -156,8 +156,8 @@ impl Plan {
         dictionary
     }
 
-    /// Reads the row the cursor stands on and goes to the next; `None` is a row that holds no request
-    /// to keep. Where there is no column of times, the request is at 0.
+    /// Reads the row at the cursor and moves to the next; `None` if the row contains no request to
+    /// keep. Without a column of times, the request is at 0.
     #[inline]
     pub(crate) fn row(
         &mut self,
@@ -219,7 +219,7 @@ impl Plan {
                 _ => return Err(bad),
             }
         }
-        // Where an empty flush points means nothing; tracers have all bits set there.
+        // The offset of an empty flush is meaningless; tracers set all of its bits.
         if offset >= END_BYTES_MAX - len && op.is_some_and(|op| is_placeless(op, len)) {
             offset = 0;
         }
@@ -266,7 +266,7 @@ impl Plan {
         }))
     }
 
-    /// The volume of a name that is not in the cache.
+    /// Returns the volume of a name that is not in the cache.
     #[cold]
     fn volume(
         &mut self,
@@ -307,7 +307,7 @@ impl Plan {
         Ok(number)
     }
 
-    /// The stream of a name that is not in the cache.
+    /// Returns the stream of a name that is not in the cache.
     #[cold]
     fn stream(
         &mut self,
@@ -332,7 +332,7 @@ impl Plan {
             }
         }
         for field in fields {
-            // No field holds a line feed, so it parts them.
+            // Fields never contain a line feed, so it can separate them.
             whole.extend_from_slice(field.unwrap_or_default());
             whole.push(b'\n');
         }
@@ -360,7 +360,7 @@ impl Plan {
         self.titles.first().is_some_and(|title| first.eq_ignore_ascii_case(title.as_bytes()))
     }
 
-    /// Whether a line has words where numbers should be.
+    /// Whether a line has words where numbers are expected.
     pub(crate) fn has_no_number(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
@@ -392,7 +392,7 @@ impl Plan {
         cursor.next().is_err()
     }
 
-    /// What is wrong, in words.
+    /// Describes the error.
     #[cold]
     pub(crate) fn explain(&self, bad: Bad, cursor: &Cursor<'_>) -> Wrong {
         let column_of = |wanted: fn(&Role) -> bool| self.roles.iter().position(wanted);
@@ -442,7 +442,7 @@ impl Plan {
     }
 }
 
-/// What to say of a time that does not fit its unit, and is a date of this century in another.
+/// Returns a hint if a time does not fit its unit but is a date of this century in another.
 fn other_date(role: &Role, field: &[u8]) -> Option<String> {
     let (Role::At(unit) | Role::End(unit)) = role else { return None };
     let (count, _) = decimal(field)?;
@@ -454,7 +454,7 @@ fn other_date(role: &Role, field: &[u8]) -> Option<String> {
     Some(format!("; in {} it is a date of this century", other.name))
 }
 
-/// The field that begins at a place known to begin one.
+/// Returns the field that begins at `from`.
 fn field_at<'a>(cursor: &Cursor<'a>, from: usize) -> &'a [u8] {
     let mut cursor = *cursor;
     cursor.go(from);

@@ -18,26 +18,26 @@ use crate::rows::{names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use forebay_show::plural::{counted, verb};
 
-/// What the first line may be beside a request.
+/// What the first line may be, other than a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// Names that begin with that of the first column, which a preset has.
+    /// Names that begin with that of the preset's first column.
     Preset,
-    /// The names that the declaration was made from.
+    /// The names that the declaration was derived from.
     Named,
-    /// Anything without a number where numbers are declared.
+    /// Any line without a number where numbers are declared.
     Guessed,
 }
 
-/// Latencies below zero that are always taken for unknown.
+/// Up to this many negative latencies are always treated as unknown.
 const BACKWARDS_LEAST: u64 = 100;
 
-/// A [`Reader`] of columns. Blank lines mean nothing; rows without a request are counted.
+/// A [`Reader`] of columns. Blank lines are ignored; rows without a request are counted.
 pub(crate) struct ColumnReader {
     lines: Lines,
     plan: Plan,
     columns: Columns,
-    /// For the rows it can read, as soon as the separator is known.
+    /// The fast path for plain rows, once the separator is known.
     plain: Option<Plain>,
     bounds: Bounds,
     separator: Option<Separator>,
@@ -47,7 +47,7 @@ pub(crate) struct ColumnReader {
     kept: u64,
     begun: bool,
     ended: bool,
-    /// The line of names, if there is one, and how many lines behind it are the same.
+    /// The header line, if there is one, and the number of later lines that repeat it.
     names: Vec<u8>,
     names_again: u64,
     beyond: Beyond,
@@ -57,7 +57,8 @@ pub(crate) struct ColumnReader {
 }
 
 impl ColumnReader {
-    /// Of `content`; notes call it `format`, and `hint` says what to do about a row that is wrong.
+    /// Makes a reader of `content`; notes name the format `format`, and `hint` says what to do
+    /// about an invalid row.
     pub(crate) fn new(
         path: &Path,
         content: Box<dyn BufRead + Send>,
@@ -89,7 +90,7 @@ impl ColumnReader {
         }
     }
 
-    /// Steps over what comes before the first request and finds the separator.
+    /// Skips what precedes the first request, and detects the separator.
     fn begin(&mut self) -> Result<Separator, TraceError> {
         for _ in 0..self.skip_lines {
             let line = self.lines.next()?.unwrap_or_default();
@@ -121,7 +122,7 @@ impl ColumnReader {
         }
     }
 
-    /// Says of a preset's rows that they have more columns than it knows.
+    /// Adds a note if a preset's rows have more columns than the preset.
     fn note_columns_behind(&mut self, separator: Separator) -> Result<(), TraceError> {
         let known = self.columns.roles.len();
         if self.header != Header::Preset || self.lines.block()?.1 == 0 {
@@ -140,7 +141,7 @@ impl ColumnReader {
         Ok(())
     }
 
-    /// A last line without an end is read as it stands, unless its last number shows that it is cut.
+    /// Keeps a last line without a line end, unless its last number shows that it is truncated.
     fn judge_cut(&mut self, batch: &mut Vec<Record>) {
         let Some((last, before)) = batch.split_last() else { return };
         let fits = self.columns.roles.last().is_none_or(|role| cut::fits(role, last, before));
@@ -157,7 +158,7 @@ impl ColumnReader {
         ));
     }
 
-    /// Refuses rows most of which complete before they arrive.
+    /// Rejects traces in which most rows complete before they arrive.
     fn refuse_backwards(&self) -> Result<(), TraceError> {
         let (wrapped, rows) = (self.plan.odd.wrapped, self.lines.number());
         if wrapped < BACKWARDS_LEAST || wrapped * 2 < rows {
@@ -190,33 +191,33 @@ impl ColumnReader {
         }
     }
 
-    /// The format has no times: those of its requests are made up.
+    /// Marks the format as having no times: those of its requests are invented.
     pub(crate) fn timeless(mut self) -> ColumnReader {
         self.notes.is_timeless = true;
         self
     }
 
-    /// The format counts in blocks whose size it does not say, taken for `bytes`.
+    /// Sets the assumed block size of a format that counts in blocks of unknown size.
     pub(crate) fn in_blocks(mut self, bytes: u32) -> ColumnReader {
         self.notes.own_block_bytes = Some(bytes);
         self
     }
 
-    /// Says once what the format lacks and what stands in for it.
+    /// Adds a note on what the format lacks and what is used instead.
     pub(crate) fn warn(mut self, warning: impl Into<String>) -> ColumnReader {
         self.notes.warnings.push(warning.into());
         self
     }
 }
 
-/// The line that begins at a place.
+/// Returns the line that begins at `from`.
 fn line_at(text: &[u8], from: usize) -> &[u8] {
     let rest = text.get(from..).unwrap_or_default();
     let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     rest.get(..end).unwrap_or_default()
 }
 
-/// What to do about names of columns behind so many lines.
+/// Returns a hint about column names after `lines` lines.
 fn named_again(lines: u64) -> String {
     format!(
         "the names of the columns stand here again, as if a second file began: head -n {lines} and \
@@ -225,7 +226,8 @@ fn named_again(lines: u64) -> String {
     )
 }
 
-/// The separator of a line: the first of comma, tab and semicolon it has, else blanks.
+/// Returns the separator of a line: the first of comma, tab and semicolon that it contains, else
+/// blanks.
 fn separator_of(line: &[u8]) -> Separator {
     [b',', b'\t', b';']
         .into_iter()

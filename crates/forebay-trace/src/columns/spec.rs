@@ -1,4 +1,4 @@
-//! The declaration of columns: its words, and what is wrong with one.
+//! The declaration of columns: its syntax and its errors.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,30 +11,30 @@ use crate::columns::op_words::{OpCode, OpWords};
 use crate::columns::unit::{DATE, TIME_UNITS, TimeUnit, length_unit_bytes};
 use crate::rows::LEN_BYTES_MAX;
 
-/// What stands in a column.
+/// The contents of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Nothing that is read.
+    /// Ignored.
     Skip,
-    /// Arrival.
+    /// The arrival.
     At(TimeUnit),
-    /// Completion.
+    /// The completion.
     End(TimeUnit),
-    /// From arrival to completion; may be empty.
+    /// The time from arrival to completion; may be empty.
     Latency(TimeUnit),
-    /// First byte, in units of so many bytes.
+    /// The first byte, in units of this many bytes.
     Offset(u64),
-    /// Length, in units of so many bytes.
+    /// The length, in units of this many bytes.
     Len(u64),
-    /// What the request does.
+    /// The operation.
     Op(OpCode),
-    /// The volume's name or a part of it; must it be a number?
+    /// The volume's name or a part of it; true if it must be a number.
     Volume(bool),
-    /// Thread id.
+    /// The thread id.
     Thread,
-    /// Process id.
+    /// The process id.
     Process,
-    /// Name of the submitter.
+    /// The name of the submitter.
     Name,
     /// Letters of `PFASM`.
     Flags,
@@ -42,42 +42,42 @@ pub(crate) enum Role {
 
 /// Columns of a text and their units, as `--columns` and the presets declare them.
 ///
-/// A declaration is a list of columns in their order, parted by commas: `at`, `end` and `latency`
-/// with a unit of time (`at:us`; of `at` and `end` also `date`), `offset` and `len` with a unit of length (bytes if none), `op` with
-/// its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume` (several make one name),
-/// `thread`, `process`, `name` or `stream`, `flags`, and `_` for what is not read. Columns behind the
-/// last one are not read. Settings are `sep=comma|tab|semicolon|blank`, `skip=LINES`, and for what a
-/// text does not have, `every=10ms`, `op=read`, `len=4096`. `units=sure` reads
-/// a trace whose units cannot be right as they are declared.
+/// A declaration is a list of columns in order, separated by commas: `at`, `end` and `latency` with
+/// a unit of time (`at:us`; for `at` and `end` also `date`), `offset` and `len` with a unit of
+/// length (default: bytes), `op` with its words (`op:R/W`, read first; `op:scsi`, `op:disksim`),
+/// `volume` (several form one name), `thread`, `process`, `name` or `stream`, `flags`, and `_` for
+/// columns to ignore. Columns after the last one are ignored. Settings are
+/// `sep=comma|tab|semicolon|blank`, `skip=LINES`, and, for what a text does not have, `every=10ms`,
+/// `op=read`, `len=4096`. `units=sure` accepts units that look wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// As it was declared.
+    /// The declaration as written.
     pub(crate) text: String,
     pub(crate) roles: Vec<Role>,
     /// The name of each column for messages.
     pub(crate) titles: Vec<String>,
     pub(crate) separator: Option<Separator>,
-    /// Lines before the first request.
+    /// The number of lines before the first request.
     pub(crate) skip_lines: u64,
-    /// Requests come at this distance.
+    /// The interval between requests, in nanoseconds, if there are no times.
     pub(crate) every_ns: Option<u64>,
-    /// What every request does.
+    /// The operation of every request, if there is no such column.
     pub(crate) op: Option<Op>,
-    /// How long every request is.
+    /// The length of every request, if there is no such column.
     pub(crate) len_bytes: Option<u64>,
-    /// Whether the units are right whatever comes of them.
+    /// Whether to accept the units even if they look wrong.
     pub(crate) sure: bool,
 }
 
-/// What is wrong with a declaration of columns.
+/// An invalid declaration of columns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("columns {text:?}: got {got}, expected {expected}")]
 pub struct BadColumns {
     /// The whole declaration.
     pub text: String,
-    /// The piece of it that is wrong.
+    /// The invalid part.
     pub got: String,
-    /// What could stand there.
+    /// What is expected instead.
     pub expected: String,
 }
 
@@ -106,13 +106,13 @@ impl FromStr for Columns {
 }
 
 impl Columns {
-    /// With names of its own for the columns, which messages then use.
+    /// Sets the names of the columns for messages.
     pub(crate) fn titled(mut self, titles: &str) -> Columns {
         self.titles = titles.split(',').map(str::to_owned).collect();
         self
     }
 
-    /// The unit that arrivals are counted in, if there is one: dates have none.
+    /// Returns the unit of arrivals, if there is one: dates have none.
     pub(crate) fn at_unit(&self) -> Option<TimeUnit> {
         let unit = self.roles.iter().find_map(|role| match role {
             Role::At(unit) | Role::End(unit) => Some(*unit),
@@ -234,7 +234,7 @@ impl Columns {
     }
 }
 
-/// The column of a name and, behind a colon, its unit.
+/// Parses the name of a column and its unit, which follows a colon.
 fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
     let time = || {
         let got = unit.map_or(format!("{name:?} without a unit"), |unit| {
@@ -295,7 +295,7 @@ fn op_code(unit: Option<&str>) -> Result<OpCode, Wrong> {
     }
 }
 
-/// A time such as `10ms`.
+/// Parses a time such as `10ms`.
 fn every_ns(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (count, unit) = text.split_at(digits);

@@ -1,30 +1,29 @@
-//! Finds where the fields of a plain row end, sixteen bytes at a time, before any of them is read:
-//! none has to wait for the one before it.
+//! Finds the ends of the fields of a plain row, sixteen bytes at a time, before any field is read,
+//! so that no field has to wait for the previous one.
 //!
-//! A *plain* row holds nothing but its separator and ASCII from `#` on, so that each field is
-//! just what stands between two separators. Whatever is not plain is left to
-//! [`crate::columns::cursor`].
+//! A *plain* row only contains its separator and ASCII from `#` on, so that each field is simply
+//! the text between two separators. All other rows are left to [`crate::columns::cursor`].
 
 use wide::i8x16;
 
-/// Most columns a plain row is read by.
+/// The most columns of a plain row.
 pub(crate) const COLUMNS_MAX: usize = 31;
 
-/// Where fields begin, and after the last of them where the next would.
+/// The beginnings of the fields and, after the last of them, where the next would begin.
 pub(crate) type Bounds = [usize; COLUMNS_MAX + 1];
 
-/// To begin with.
+/// The initial value.
 pub(crate) const NO_BOUNDS: Bounds = [0; COLUMNS_MAX + 1];
 
-/// Bytes looked at together.
+/// The number of bytes examined together.
 const WINDOW: usize = 64;
-/// Windows a row may reach into.
+/// The most windows that a row may extend into.
 const WINDOWS_MAX: usize = 8;
-/// The first byte above blanks, quotes and controls.
+/// The first byte above blanks, quotes and control characters.
 const PLAIN_LEAST: u8 = b'#';
 
-/// Bounds the first `columns` fields of the plain row that begins at `start` and says where the next
-/// row does; `None` if it is not plain or has fewer.
+/// Finds the first `columns` fields of the plain row that begins at `start`, and returns the start
+/// of the next row; `None` if the row is not plain or has fewer fields.
 #[inline(always)]
 pub(crate) fn split(
     text: &[u8],
@@ -39,7 +38,7 @@ pub(crate) fn split(
     for _ in 0..WINDOWS_MAX {
         let window = text.get(from..).and_then(<[u8]>::first_chunk::<WINDOW>)?;
         let (mut separators, others) = marks(window, separator);
-        // Of those before the first other byte, which has to end the row.
+        // Only separators before the first other special byte, which has to end the row.
         separators &= (others & others.wrapping_neg()).wrapping_sub(1);
         while separators != 0 && found <= columns {
             bounds[found % (COLUMNS_MAX + 1)] = from + separators.trailing_zeros() as usize + 1;
@@ -64,11 +63,11 @@ pub(crate) fn split(
     None
 }
 
-/// A bit for each separator, and one for each other byte that no plain field holds.
+/// Returns a bit mask of the separators, and one of the other bytes that no plain field contains.
 #[inline(always)]
 fn marks(window: &[u8; WINDOW], separator: u8) -> (u64, u64) {
     let wanted = i8x16::splat(separator as i8);
-    // Bytes from 0x80 are negative.
+    // Bytes from 0x80 on are negative.
     let least = i8x16::splat(PLAIN_LEAST as i8);
     let (mut separators, mut others) = (0, 0);
     for (index, quarter) in window.as_chunks::<16>().0.iter().enumerate() {

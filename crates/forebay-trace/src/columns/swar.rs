@@ -1,19 +1,20 @@
-//! Decimal digits eight at a time, in the bytes of a word.
+//! Parses decimal digits eight at a time, in the bytes of a word (SIMD within a register).
 
 pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
 pub(crate) const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// How many decimal digits eight bytes begin with, and their value.
+/// Returns how many decimal digits eight bytes begin with, and their value.
 #[inline(always)]
 pub(crate) fn eight(word: u64) -> (usize, u64) {
     let x = word ^ (ONES * 0x30);
-    // A byte above 9 gets its high bit set. Its carry may spoil bytes behind it, none before it.
+    // A byte above 9 gets its high bit set. Its carry may corrupt bytes after it, but none before
+    // it.
     let stops = (x.wrapping_add(ONES * 0x76) | x) & HIGHS;
     let digits = (stops.trailing_zeros() / 8) as usize;
     if digits == 0 {
         return (0, 0);
     }
-    // What follows the digits is shifted out; zeros come in before them.
+    // Shifts out what follows the digits; zeros enter before them.
     let x = x << (64 - 8 * digits);
     (digits, value(x))
 }
@@ -21,14 +22,14 @@ pub(crate) fn eight(word: u64) -> (usize, u64) {
 pub(crate) const POWERS: [u64; 10] =
     [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// Eight bytes of a text from `at`; zeros where it is too short.
+/// Loads eight bytes of a text from `at`, padded with zeros.
 #[inline(always)]
 pub(crate) fn load(text: &[u8], at: usize) -> u64 {
     let bytes = text.get(at..).and_then(<[u8]>::first_chunk::<8>);
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The value of eight digits, each a byte from 0 to 9, the first in the lowest byte.
+/// Returns the value of eight digits, each a byte from 0 to 9, the first in the lowest byte.
 #[inline(always)]
 fn value(x: u64) -> u64 {
     let pairs = x.wrapping_mul(10).wrapping_add(x >> 8);
@@ -37,15 +38,15 @@ fn value(x: u64) -> u64 {
     low.wrapping_add(high) >> 32
 }
 
-/// The value of the bytes `from..to`, if they are 1 to 19 digits.
+/// Returns the value of the bytes `from..to`, if they are 1 to 19 digits.
 #[inline(always)]
 pub(crate) fn number(text: &[u8], from: usize, to: usize) -> Option<u64> {
     let length = to.wrapping_sub(from);
-    // Of 1 to 8 digits from here, those behind them shifted out.
+    // Loads 1 to 8 digits, shifting out those after them.
     let first = |count: usize| (load(text, from) ^ (ONES * 0x30)) << (64 - 8 * count);
     let last = || load(text, to - 8) ^ (ONES * 0x30);
     let not = |x: u64| (x.wrapping_add(ONES * 0x76) | x) & HIGHS;
-    // What are no digits may overflow.
+    // Bytes that are not digits may overflow.
     let join = |high: u64, low: u64| high.wrapping_mul(POWERS[8]).wrapping_add(value(low));
     let (value, wrong) = match length {
         1..=8 => {
@@ -67,7 +68,7 @@ pub(crate) fn number(text: &[u8], from: usize, to: usize) -> Option<u64> {
     (wrong == 0).then_some(value)
 }
 
-/// A field of at most seven bytes as [`crate::columns::cursor::short_key`] gives it.
+/// Returns a field of at most seven bytes in the form of [`crate::columns::cursor::short_key`].
 #[inline(always)]
 pub(crate) fn key(text: &[u8], from: usize, to: usize) -> Option<u64> {
     let length = to.wrapping_sub(from);

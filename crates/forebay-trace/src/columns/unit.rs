@@ -1,18 +1,18 @@
 //! Units of time and of length.
 
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeUnit {
-    /// What a declaration calls it.
+    /// Its name in declarations.
     pub(crate) name: &'static str,
-    /// Nanoseconds in it, a power of ten; none in a date.
+    /// Its length in nanoseconds, a power of ten; 0 for a date.
     pub(crate) ns: u64,
 }
 
-/// Every unit of time, the first of each size its usual name.
+/// All units of time, with the usual name of each size first.
 pub(crate) const TIME_UNITS: &[TimeUnit] = &[
     TimeUnit { name: "ns", ns: 1 },
     TimeUnit { name: "ticks", ns: 100 },
@@ -22,7 +22,7 @@ pub(crate) const TIME_UNITS: &[TimeUnit] = &[
     TimeUnit { name: "filetime", ns: 100 },
 ];
 
-/// Dates in the place of counts.
+/// Dates instead of counts.
 pub(crate) const DATE: TimeUnit = TimeUnit { name: "date", ns: 0 };
 
 impl TimeUnit {
@@ -34,7 +34,7 @@ impl TimeUnit {
         TIME_UNITS.iter().copied().find(|unit| unit.name == name)
     }
 
-    /// A count of these with a fraction of so many billionths, in nanoseconds.
+    /// Converts a count with a fraction in billionths to nanoseconds.
     #[inline]
     pub(crate) fn as_ns(self, whole: u64, billionths: u64) -> Option<u64> {
         let whole_ns = whole.checked_mul(self.ns)?;
@@ -45,7 +45,7 @@ impl TimeUnit {
     }
 }
 
-/// Bytes in a unit of length: `bytes`, `sectors`, `kib`, `mib`, `pages` or `blocks:N`.
+/// Returns the bytes in a unit of length: `bytes`, `sectors`, `kib`, `mib`, `pages` or `blocks:N`.
 pub(crate) fn length_unit_bytes(name: &str) -> Option<u64> {
     match name {
         "bytes" => Some(1),

@@ -1,4 +1,4 @@
-//! Reads the field a cursor stands on as what its column holds, fast where it can.
+//! Reads the field at a cursor as the content of its column, with fast paths.
 
 use forebay_core::{Flags, Op};
 
@@ -10,7 +10,7 @@ use crate::columns::unit::TimeUnit;
 use crate::fields::{decimal, decimal_or_power, digits, whole};
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 
-/// What a column may hold.
+/// Describes the valid content of a column.
 pub(crate) fn expected(role: &Role) -> String {
     match role {
         Role::At(unit) | Role::End(unit) | Role::Latency(unit) => match unit.name {
@@ -43,7 +43,7 @@ fn slow_number(field: &[u8]) -> Result<u64, Fault> {
     digits(field).or_else(|| whole(field)).ok_or(Fault::Field)
 }
 
-/// A number, or none in an empty field.
+/// Reads a number, or none from an empty field.
 #[inline(always)]
 pub(crate) fn optional_number(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fault> {
     match cursor.number() {
@@ -66,7 +66,8 @@ pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, Fault
     }
 }
 
-/// A latency, where there is one. One below zero is as long as can be: it wraps.
+/// Reads a latency, if there is one. A negative latency becomes the longest possible one, as if it
+/// had wrapped around.
 #[inline(always)]
 pub(crate) fn optional_time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<Option<u64>, Fault> {
     match cursor.decimal() {
@@ -85,7 +86,7 @@ pub(crate) fn optional_time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<O
     }
 }
 
-/// As [`as_ns`]; what does not fit is as long as can be.
+/// Does the same as [`as_ns`], but times that are too long become the longest possible one.
 #[inline(always)]
 fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, Fault> {
     match whole.checked_mul(unit.ns) {
@@ -107,7 +108,7 @@ fn slow_time(field: &[u8], unit: TimeUnit) -> Result<u64, Fault> {
 
 #[inline(always)]
 fn as_ns(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, Fault> {
-    // A fraction of a nanosecond is the surest sign of a wrong unit.
+    // A fraction of a nanosecond is the clearest sign of a wrong unit.
     if unit.ns == 1 && billionths > 0 {
         return Err(Fault::Field);
     }

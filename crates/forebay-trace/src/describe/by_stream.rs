@@ -1,7 +1,7 @@
-//! Figures of each stream, and the order of requests as the streams meant it.
+//! The figures of each stream, and the sequential runs within streams.
 //!
-//! A stream's reads and writes on each volume are sequences of their own: a program that reads one
-//! file and writes another is sequential in both.
+//! A stream's reads and writes on each volume are separate sequences: a program that reads one file
+//! and writes another is sequential in both.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::{direction, mean_kib, share};
 use crate::streams::{Grouping, StreamBy, is_write_back};
 use crate::trace::{Dictionary, Record};
 
-/// Streams that have a row of their own.
+/// The most streams that have their own row.
 const ROWS: usize = 20;
 
-/// Totals of each stream.
+/// The totals of each stream.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     grouping: Grouping,
@@ -23,13 +23,14 @@ pub(super) struct Streams {
     sequences: Sequences,
     breaks: Breaks,
     runs: RunLengths,
-    /// The threads, as soon as they are not the same as the streams.
+    /// The threads, once they differ from the streams.
     threads: Option<Threads>,
     /// Which streams of the dictionary submitted data requests.
     seen: Vec<bool>,
 }
 
-/// The sequences of the threads as the kernel tells them apart, each write-back worker by itself.
+/// The sequences of the threads as the kernel distinguishes them, with each write-back worker on
+/// its own.
 #[derive(Clone, Debug)]
 struct Threads {
     grouping: Grouping,
@@ -39,7 +40,7 @@ struct Threads {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
-    /// Of reads and of writes.
+    /// The number of reads and of writes.
     requests: [u64; 2],
     bytes: [u64; 2],
     sequential: u64,
@@ -62,7 +63,7 @@ impl Streams {
         streams
     }
 
-    /// Takes data requests.
+    /// Adds data requests.
     pub(super) fn add(&mut self, data: &[Record], dictionary: &Dictionary) {
         if self.seen.len() < dictionary.streams.len() {
             self.seen.resize(dictionary.streams.len(), false);
@@ -88,12 +89,12 @@ impl Streams {
         self.runs.add(&self.breaks);
     }
 
-    /// How streams are grouped.
+    /// Returns the grouping of streams.
     pub(super) fn grouping(&mut self) -> &mut Grouping {
         &mut self.grouping
     }
 
-    /// The group of a stream that is seen for the first time.
+    /// Returns the group of a stream that is new.
     #[cold]
     fn meet(&mut self, dictionary: &Dictionary, stream: u32) -> u32 {
         let mut new = self.grouping.ungrouped(dictionary).iter();
@@ -103,13 +104,13 @@ impl Streams {
         self.grouping.group(dictionary, stream)
     }
 
-    /// From now on, the threads are followed by themselves.
+    /// Starts to follow threads separately from streams.
     fn part(&mut self, grouping: Grouping) {
         let sequential = self.sum().sequential;
         self.threads = Some(Threads { grouping, sequences: self.sequences.clone(), sequential });
     }
 
-    /// Streams with data requests.
+    /// Returns the number of streams with data requests.
     pub(super) fn count(&self) -> u64 {
         self.totals.iter().filter(|t| t.requests() > 0).count() as u64
     }
@@ -124,7 +125,7 @@ impl Streams {
         share(self.threads.as_ref().map_or(sum.sequential, |t| t.sequential), sum.requests())
     }
 
-    /// Threads and processes with data requests.
+    /// Returns the number of threads and processes with data requests.
     pub(super) fn threads_and_processes(&self, dictionary: &Dictionary) -> (u64, u64) {
         let active = dictionary.streams.iter().zip(&self.seen).filter(|(_, seen)| **seen);
         let (mut threads, mut processes) = (BTreeSet::new(), BTreeSet::new());
@@ -147,7 +148,7 @@ impl Streams {
         runs.figures()
     }
 
-    /// The streams with most bytes, and what is left.
+    /// Returns the streams with most bytes, and the sum of the others.
     pub(super) fn rows(&self, dictionary: &Dictionary) -> ByStream {
         let all = self.sum();
         let mut order: Vec<(u32, &Total)> =

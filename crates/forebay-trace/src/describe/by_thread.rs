@@ -1,18 +1,19 @@
-//! Threads one by one, and by types: what each does, how much of it, when and where.
+//! Describes threads individually and by type: what each does, how much of it, when and where.
 //!
 //! Source: C. Delimitrou, S. Sankar, K. Vaid, C. Kozyrakis, "Decoupling datacenter studies from
 //! access to large-scale applications: a modeling approach for storage workloads" (IISWC 2011),
-//! section IV, tables II and III: threads are told apart by functionality (data or log),
-//! fluctuation and intensity, and each type has the features of its threads together. The paper gives
-//! no rules for its types; ours are [`Rules`], and the description holds them.
+//! section IV, tables II and III: threads are classified by functionality (data or log),
+//! fluctuation and intensity, and each type has the combined features of its threads. The paper
+//! gives no rules for its types; ours are [`Rules`], which are included in the description.
 //!
-//! Where this departs from the source: its quarters are of the machine's storage. A trace does not
-//! say how large that is, so here they have equal shares of what any thread reads or writes, to a MiB, all
-//! volumes end to end: one distant request would push all others into the first quarter of the addresses.
+//! Departure from the source: its quarters are of the machine's storage. A trace does not record
+//! that size, so here quarters have equal shares of what any thread reads or writes, to a MiB, with
+//! all volumes end to end. With quarters of the address range, one distant request would push all
+//! others into the first quarter.
 //!
 //! A thread is a stream as the description counts them: all write-back workers are one. Memory: the
 //! first [`THREADS_MAX`] threads and the first [`PLACES_MAX`] pairs of thread and volume are
-//! followed, 4 KB and 3 KB each at most; what comes after is added up as one.
+//! followed, at 4 KB and 3 KB each; all others are added up as one.
 
 mod folding;
 mod period;
@@ -36,25 +37,25 @@ use crate::streams::Grouping;
 use crate::touched::Touched;
 use crate::trace::{Dictionary, Record};
 
-/// Threads that are followed one by one.
+/// The most threads that are followed individually.
 pub const THREADS_MAX: usize = 4096;
 
-/// Pairs of thread and volume whose addresses are followed.
+/// The most pairs of thread and volume whose addresses are followed.
 pub const PLACES_MAX: usize = 16_384;
 
-/// What to say of threads.
+/// Options for the description of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadOptions {
-    /// Length of the periods that fluctuation is taken over; none for the paper's half hour, or
-    /// less where the trace has fewer than eight of them.
+    /// The length of the periods over which fluctuation is measured; none for the paper's half
+    /// hour, or less if the trace has fewer than eight of them.
     pub period: Option<Nanos>,
-    /// Threads with a row of their own, those with most requests.
+    /// The most threads with their own row, those with most requests first.
     pub rows_max: usize,
-    /// How types are told apart.
+    /// The rules for types.
     pub rules: Rules,
 }
 
-/// Threads with a row of their own unless asked for more.
+/// The default number of threads with their own row.
 pub const ROWS: usize = 20;
 
 impl Default for ThreadOptions {
@@ -72,9 +73,9 @@ pub(super) struct Threads {
     options: ThreadOptions,
     clock: Clock,
     all: Tally,
-    /// By group, where its tally is; none before its first request.
+    /// The tally of each group; none before its first request.
     slots: Vec<Option<u32>>,
-    /// Followed threads in order of appearance, with their groups.
+    /// The followed threads in order of appearance, with their groups.
     tallies: Vec<(u32, Tally)>,
     beyond: Tally,
     threads_beyond: u64,
@@ -99,7 +100,8 @@ impl Threads {
         }
     }
 
-    /// Takes records, and again those that are data requests; `grouping` tells their threads.
+    /// Adds records, and separately those that are data requests; `grouping` identifies their
+    /// threads.
     pub(super) fn add(
         &mut self,
         records: &[Record],
@@ -126,7 +128,7 @@ impl Threads {
         }
     }
 
-    /// The place of a group's tally.
+    /// Returns the slot of a group's tally.
     #[inline]
     fn slot(&mut self, group: u32) -> u32 {
         match self.slots.get(group as usize) {
@@ -147,7 +149,7 @@ impl Threads {
         slot
     }
 
-    /// What became of it. `duration_ns` is the trace's.
+    /// Returns the description. `duration_ns` is that of the trace.
     pub(super) fn finish(
         mut self,
         dictionary: &Dictionary,
@@ -183,7 +185,7 @@ impl Threads {
         }
     }
 
-    /// The threads that are followed, those with most requests first.
+    /// Returns the followed threads, those with most requests first.
     fn typed<'a>(
         &'a self,
         dictionary: &Dictionary,

@@ -1,25 +1,25 @@
-//! Figures of each volume, and the order of requests as the volumes see it.
+//! The figures of each volume, and the sequential runs on volumes.
 
 use super::description::{Runs, Seeks, VolumeRow};
 use super::sequential::{Breaks, Distances, Run, RunLengths};
 use super::{direction, mean_kib, share};
 use crate::trace::{Dictionary, Record};
 
-/// Totals of each volume.
+/// The totals of each volume.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Volumes {
     volumes: Vec<Volume>,
     breaks: Breaks,
     runs: RunLengths,
     distances: Distances,
-    /// Data requests whose volume is not in the dictionary: a fault of the reader.
+    /// Data requests whose volume is not in the dictionary, which would be a bug in the reader.
     pub(super) nameless: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Volume {
     run: Run,
-    /// Of reads and of writes.
+    /// The number of reads and of writes.
     requests: [u64; 2],
     bytes: [u64; 2],
     sequential: u64,
@@ -27,7 +27,7 @@ struct Volume {
 }
 
 impl Volumes {
-    /// Takes data requests.
+    /// Adds data requests.
     pub(super) fn add(&mut self, data: &[Record], dictionary: &Dictionary) {
         if self.volumes.len() < dictionary.volumes.len() {
             self.volumes.resize_with(dictionary.volumes.len(), Volume::default);
@@ -47,7 +47,7 @@ impl Volumes {
         self.runs.add(&self.breaks);
     }
 
-    /// Volumes with data requests.
+    /// Returns the number of volumes with data requests.
     pub(super) fn count(&self) -> u64 {
         self.volumes.iter().filter(|v| v.requests() > 0).count() as u64
     }
@@ -66,7 +66,7 @@ impl Volumes {
         runs.figures()
     }
 
-    /// One row for each volume with data requests; `footprints` holds bytes by volume.
+    /// Returns one row for each volume with data requests; `footprints` holds bytes by volume.
     pub(super) fn rows(&self, dictionary: &Dictionary, footprints: &[u64]) -> Vec<VolumeRow> {
         let requests: u64 = self.volumes.iter().map(Volume::requests).sum();
         let labels = dictionary.volumes.iter().zip(footprints);

@@ -1,9 +1,9 @@
 //! A distribution in bounded memory: exact count, mean and maximum, quantiles to 0.1 %.
 //!
-//! Values fall into buckets of equal width within each power of two, `2^DIGITS` to a power. A
-//! quantile is the lower end of its bucket: with 10 digits at most 1/1024 below the true value, and
-//! exact for values below 2048 and all that need at most 11 binary digits, as the sizes of requests
-//! do.
+//! Values are counted in buckets of equal width within each power of two, `2^DIGITS` per power. A
+//! quantile is the lower end of its bucket. With 10 digits it is at most 1/1024 below the true
+//! value, and exact for values below 2048 and all that need at most 11 binary digits, which
+//! includes the usual request sizes.
 
 use super::{PIECE, direction};
 use crate::trace::Record;
@@ -51,7 +51,7 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
         self.count
     }
 
-    /// The sum of all values, or the greatest number there is.
+    /// Returns the sum of all values, or the greatest integer on overflow.
     pub(super) fn sum(&self) -> u64 {
         u64::try_from(self.sum).unwrap_or(u64::MAX)
     }
@@ -64,7 +64,7 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The smallest value that at least the share `q` of all values does not exceed.
+    /// Returns the smallest value that at least the share `q` of all values does not exceed.
     pub(super) fn quantile(&self, q: f64) -> Option<u64> {
         if self.count == 0 {
             return None;
@@ -81,16 +81,16 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
     }
 }
 
-/// Distributions of reads and of writes.
+/// The distributions of reads and of writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ByDirection {
     distributions: [Distribution; 2],
-    /// Where the values of each are picked out.
+    /// Buffers for the values of each direction.
     picked: [Vec<u64>; 2],
 }
 
 impl ByDirection {
-    /// Adds a value of each record. Which direction comes next is hard to foretell: no branches.
+    /// Adds a value of each record. Branch-free, because the direction is hard to predict.
     #[inline]
     pub(super) fn add_all<'a>(&mut self, values: impl Iterator<Item = (&'a Record, u64)>) {
         let [reads, writes] = &mut self.picked;

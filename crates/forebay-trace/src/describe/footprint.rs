@@ -1,13 +1,12 @@
-//! How much of the volumes is touched at all: distinct 512-byte sectors, in bounded memory.
+//! The footprint: the number of distinct 512-byte sectors touched, in bounded memory.
 //!
-//! One bit a sector in bitmaps of aligned regions of 256 KiB, one cache line each, which exist only
-//! where something is touched. When there are too many, half of the regions, chosen by a hash of
-//! volume and address, is forgotten and ignored from then on; what is left is a fair sample of the
-//! regions, counted exactly, and stands for the whole. That errs less than a sketch of sectors would,
-//! since a million regions remain.
+//! Each sector has one bit in bitmaps of aligned regions of 256 KiB, one cache line each, which
+//! only exist for touched regions. When there are too many, half of the regions, chosen by a hash
+//! of volume and address, are removed and ignored from then on. The remaining regions are a fair
+//! sample, counted exactly, from which the total is estimated. The error is smaller than that of a
+//! sketch of sectors, since a million regions remain.
 //!
-//! Requests that go on where the last one of their volume ended are marked together, once the run
-//! breaks.
+//! Requests that continue the previous one on their volume are marked together when the run ends.
 
 use rustc_hash::FxHashMap;
 
@@ -17,26 +16,26 @@ const SECTOR_BYTES: u64 = 512;
 const REGION_SECTORS: u64 = 512;
 const WORDS: usize = REGION_SECTORS as usize / 64;
 
-/// Regions kept at most, 512 GiB where they are full: 168 MB, and up to 105 MB of hash table and
-/// 67 MB of indices to find them.
+/// The most regions that are stored, 512 GiB if they are full: 168 MB, and up to 105 MB of hash
+/// table and 67 MB of indices.
 pub(super) const REGIONS_MAX: usize = 1 << 21;
 
 /// Regions with numbers below this (512 GiB of a volume) are found without hashing.
 const NEAR_REGIONS: u64 = 1 << 21;
-/// And volumes below this.
+/// Volumes with numbers below this are found without hashing.
 const NEAR_VOLUMES: u32 = 8;
 
-/// Volumes below this have their runs followed.
+/// Volumes with numbers below this have their runs followed.
 const RUN_VOLUMES: u32 = 1024;
-/// Runs are marked at the latest when they are this long.
+/// The length at which runs are marked even if they have not ended.
 const RUN_SECTORS_MAX: u64 = 64 * REGION_SECTORS;
 
-/// Visits looked up at a time.
+/// The number of visits that are looked up at a time.
 const VISITS: usize = 1024;
-/// A request of 4 GiB, which is the longest, may come on top of those.
+/// The most visits in the buffer, including a request of 4 GiB, which is the longest.
 const VISITS_MAX: usize = VISITS + (1 << 14) + 1;
 
-/// Regions that there is room for by doubling.
+/// The number of regions up to which memory grows by doubling.
 const ROOM_REGIONS: usize = 1 << 12;
 
 /// One bit for each sector of a region, in one cache line.
@@ -53,7 +52,7 @@ struct Visit {
     key: Key,
     from: u32,
     to: u32,
-    /// Index of the region plus one; 0 where it is not known yet.
+    /// The index of the region plus one; 0 if not known yet.
     slot: u32,
 }
 
@@ -65,7 +64,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// Whether sectors from here on make one extent with it.
+    /// Whether a request that starts at `from` extends it.
     #[inline]
     fn goes_on_at(&self, from: u64) -> bool {
         self.from <= from && from <= self.to && self.to - self.from < RUN_SECTORS_MAX
@@ -75,24 +74,24 @@ impl Extent {
 /// Touched sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Footprint {
-    /// The run each volume is in.
+    /// The current run of each volume.
     runs: Vec<Extent>,
-    /// Bitmaps of regions, side by side for the sake of speed.
+    /// The bitmaps of regions, contiguous for speed.
     bitmaps: Vec<Bitmap>,
-    /// Whose they are.
+    /// The key of each bitmap.
     keys: Vec<Key>,
-    /// By volume and region: index into both, plus one.
+    /// The index plus one of a region, by volume and region number.
     near: Vec<Vec<u32>>,
-    /// The same for great volume and region numbers.
+    /// The index plus one of regions with large volume or region numbers.
     far: FxHashMap<Key, u32>,
-    /// Room for those of a piece.
+    /// A buffer for the visits of a piece.
     visits: Vec<Visit>,
     regions_max: usize,
-    /// One region in 2^this is kept.
+    /// One in 2^`halvings` regions is stored.
     halvings: u32,
 }
 
-/// Bytes touched on one volume or all.
+/// The bytes touched on one volume or all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Touched {
     pub(super) bytes: u64,
@@ -101,7 +100,7 @@ pub(super) struct Touched {
 }
 
 impl Footprint {
-    /// Keeps at most this many regions.
+    /// Makes an empty footprint that stores up to `regions_max` regions.
     pub(super) fn new(regions_max: usize) -> Footprint {
         Footprint {
             runs: Vec::new(),
@@ -115,7 +114,7 @@ impl Footprint {
         }
     }
 
-    /// Takes data requests.
+    /// Adds data requests.
     pub(super) fn add(&mut self, data: &[Record]) {
         let mut visits = std::mem::take(&mut self.visits);
         for r in data {
@@ -138,7 +137,7 @@ impl Footprint {
         self.visits = visits;
     }
 
-    /// The run a volume is in, if its runs are followed.
+    /// Returns the current run of a volume, if its runs are followed.
     #[inline]
     fn run(&mut self, volume: u32) -> Option<&mut Extent> {
         if volume >= RUN_VOLUMES {
@@ -161,8 +160,8 @@ impl Footprint {
         }
     }
 
-    /// Goes to some regions. All are looked up before the first is touched, so that the waiting for
-    /// memory overlaps.
+    /// Processes visits. All are looked up before the first is touched, so that the memory accesses
+    /// overlap.
     fn visit(&mut self, visits: &mut Vec<Visit>) {
         if self.halvings > 0 {
             visits.retain(|visit| kept(visit.key, self.halvings));
@@ -195,14 +194,14 @@ impl Footprint {
         }
     }
 
-    /// The bitmap of a region, made if it is missing.
+    /// Returns the bitmap of a region, and creates it if necessary.
     #[inline]
     fn bitmap(&mut self, visit: &Visit) -> &mut [u64; WORDS] {
         let index = if visit.slot > 0 { visit.slot as usize - 1 } else { self.insert(visit.key) };
         &mut self.bitmaps[index].0
     }
 
-    /// What [`Footprint::slot`] holds, or 0.
+    /// Returns the value for [`Footprint::slot`], or 0.
     #[inline]
     fn look_up(&self, key: Key) -> u32 {
         let (volume, region) = key;
@@ -213,7 +212,8 @@ impl Footprint {
         slots.get(region as usize).copied().unwrap_or(0)
     }
 
-    /// The index of a region that was not there when it was looked up.
+    /// Returns the index of a region that did not exist when it was looked up, and creates it if
+    /// necessary.
     fn insert(&mut self, key: Key) -> usize {
         let slot = *self.slot(key);
         if slot > 0 {
@@ -226,8 +226,8 @@ impl Footprint {
         self.keys.len() - 1
     }
 
-    /// Past [`ROOM_REGIONS`], room for all at once, which costs nothing until it is used: whoever
-    /// doubles it holds old and new for a while.
+    /// Beyond [`ROOM_REGIONS`], reserves memory for all regions at once, which costs nothing until
+    /// it is used. Doubling would hold the old and the new memory for a while.
     #[inline]
     fn make_room(&mut self) {
         let length = self.keys.len();
@@ -270,7 +270,7 @@ impl Footprint {
         }
     }
 
-    /// Drops a region; the last one takes its place.
+    /// Removes a region; the last one takes its place.
     fn forget(&mut self, index: usize) {
         let key = self.keys.swap_remove(index);
         self.bitmaps.swap_remove(index);
@@ -283,7 +283,7 @@ impl Footprint {
         }
     }
 
-    /// What is touched in all, and on each of the first `volumes` volumes.
+    /// Returns the touched bytes in total, and on each of the first `volumes` volumes.
     pub(super) fn touched(&mut self, volumes: usize) -> (Touched, Vec<u64>) {
         self.settle();
         let mut by_volume = vec![0u64; volumes];
@@ -300,8 +300,8 @@ impl Footprint {
         for of_volume in &mut by_volume {
             *of_volume = of_volume.saturating_mul(factor);
         }
-        // Horvitz and Thompson: each region is in the sample with probability p by itself, so the
-        // variance of the sum over p is (1-p)/p^2 times the sum of squares.
+        // Horvitz-Thompson estimator: each region is in the sample independently with probability
+        // p, so the variance of the sum over p is (1-p)/p^2 times the sum of squares.
         let p = 0.5f64.powi(self.halvings as i32);
         let error = if sectors == 0 { 0.0 } else { ((1.0 - p) * squares).sqrt() / sectors as f64 };
         let bytes = sectors.saturating_mul(factor);
@@ -309,7 +309,7 @@ impl Footprint {
     }
 }
 
-/// The regions an extent lies in.
+/// Adds a visit for each region that an extent overlaps.
 #[inline]
 fn add_visits(volume: u32, Extent { from, to }: Extent, visits: &mut Vec<Visit>) {
     if from == to {
@@ -330,8 +330,8 @@ fn kept(key: Key, halvings: u32) -> bool {
     halvings == 0 || mix(key).trailing_zeros() >= halvings
 }
 
-/// A number that depends on every bit of both parts evenly (Stafford's variant 13 of the
-/// finaliser of MurmurHash3). Apart from the table's own hash, lest the sample cluster in it.
+/// Hashes both parts evenly (Stafford's variant 13 of the finalizer of MurmurHash3). Independent of
+/// the hash table's own hash, so that the sample does not cluster in it.
 fn mix((volume, region): Key) -> u64 {
     let mut x = region ^ u64::from(volume).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -380,7 +380,7 @@ mod tests {
     fn beyond_the_limit_a_sample_stands_for_the_whole() {
         let mut footprint = Footprint::new(5000);
         for k in 0..40_000u64 {
-            // Half of them beyond the regions that are found without hashing.
+            // Half of them are beyond the regions that are found without hashing.
             let offset = (k << 18) + (k % 2) * (1 << 50);
             footprint.add(&[write(0, offset, 4096 * (1 + (k % 7) as u32))]);
         }

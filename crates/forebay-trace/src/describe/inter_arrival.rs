@@ -1,18 +1,20 @@
-//! When requests arrive: gaps between them, and counts at several time scales.
+//! Arrival times: gaps between requests, and counts at several time scales.
 //!
-//! Only bins that hold an arrival cost time, so a gap of years is a matter of one division. The
-//! scales are powers of ten of one another: a finished bin is counted into the next longer one.
+//! Only bins with an arrival take computing time, so a gap of years costs a single division. Each
+//! scale is ten times as long as the previous one, and a complete bin is counted into the next
+//! longer one.
 
 use super::description::{Arrivals, InterArrival};
 use super::distribution::Distribution;
 use super::ms;
 use crate::trace::Record;
 
-/// Length of the shortest bin in nanoseconds; each scale has bins ten times as long as the last.
+/// The length of the shortest bin in nanoseconds; each scale has bins ten times as long as the
+/// previous one.
 const SHORTEST_NS: u64 = 1_000_000;
 const SCALES: usize = 6;
 
-/// Arrival times of a trace.
+/// The arrival times of a trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Times {
     first_ns: Option<u64>,
@@ -35,7 +37,7 @@ struct Scale {
 }
 
 impl Times {
-    /// Takes records, and again those that are data requests.
+    /// Adds records, and separately those that are data requests.
     pub(super) fn add(&mut self, records: &[Record], data: &[Record]) {
         let Some(first) = records.first() else { return };
         let first = *self.first_ns.get_or_insert(first.at.0);
@@ -56,7 +58,7 @@ impl Times {
     }
 
     /// Counts one request into a bin of the first scale, which is the current one or a later one.
-    /// Whether it is a new bin is a toss-up, hence no branch: where it is not, zero is counted.
+    /// Branch-free, because a new bin is as likely as not: if there is none, zero is counted.
     #[inline]
     fn arrive(&mut self, bin: u64) {
         let [current, longer, ..] = &mut self.scales;
@@ -95,7 +97,7 @@ impl Times {
         self.count(scale + 1, done / 10, requests);
     }
 
-    /// From the first record to the last.
+    /// Returns the time from the first record to the last.
     pub(super) fn duration_ns(&self) -> u64 {
         self.last_ns - self.first_ns.unwrap_or(self.last_ns)
     }
@@ -130,7 +132,7 @@ impl Times {
 }
 
 impl Scale {
-    /// Ends the current bin; it counts towards mean and variance only if it lies as a whole within
+    /// Ends the current bin; it is included in mean and variance only if it lies completely within
     /// the trace.
     fn finish(&mut self, whole: bool) {
         self.peak = self.peak.max(self.count);
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn empty_bins_count_and_the_unfinished_one_does_not() {
-        // Bins of 1 ms: 3, 0, 1, then 2 in one that has only begun.
+        // Bins of 1 ms: 3, 0, 1, then 2 in an incomplete one.
         let rows = times(&[1000, 1100, 1999, 3500, 4000, 4001]).arrivals();
         assert_eq!((rows[0].bin_ms, rows[0].bins), (1, 3));
         assert_eq!(rows[0].mean_requests, Some(4.0 / 3.0));
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn longer_scales_add_up_the_shorter() {
         let rows = times(&[0, 9_999, 10_000, 25_000, 30_000]).arrivals();
-        // Bins of 10 ms: 2, 1, 1, then the unfinished one.
+        // Bins of 10 ms: 2, 1, 1, then the incomplete one.
         assert_eq!((rows[1].bins, rows[1].mean_requests), (3, Some(4.0 / 3.0)));
         assert_eq!(rows[1].peak_iops, Some(200.0));
         assert_eq!((rows[2].bins, rows[2].peak_iops), (0, Some(50.0)));

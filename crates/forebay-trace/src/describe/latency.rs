@@ -1,4 +1,4 @@
-//! How long requests took when they were recorded, and how many were on their way at a time.
+//! Recorded latencies, and the number of outstanding requests.
 
 use super::description::{Concurrency, Latency};
 use super::distribution::{ByDirection, Distribution};
@@ -17,7 +17,7 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    /// Takes data requests.
+    /// Adds data requests.
     pub(super) fn add(&mut self, data: &[Record]) {
         let measured = data.iter().filter_map(|r| r.latency.map(|latency| (r, latency)));
         self.latencies.add_all(measured.clone().map(|(r, latency)| (r, latency.0)));
@@ -30,12 +30,12 @@ impl Latencies {
         }
     }
 
-    /// Figures of the reads, of which there were `reads` in all.
+    /// Returns the figures of the reads; `reads` is the number of all reads.
     pub(super) fn read(&self, reads: u64) -> Latency {
         figures(self.latencies.reads(), reads)
     }
 
-    /// Figures of the writes, of which there were `writes` in all.
+    /// Returns the figures of the writes; `writes` is the number of all writes.
     pub(super) fn write(&self, writes: u64) -> Latency {
         figures(self.latencies.writes(), writes)
     }

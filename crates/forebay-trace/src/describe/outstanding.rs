@@ -1,17 +1,17 @@
-//! How many requests were on their way at a time, at most.
+//! The highest number of requests outstanding at the same time.
 //!
-//! Only the maximum is asked for, so requests that are done are thrown out no sooner than when
-//! there might be more on their way than ever before. Memory stays within the maximum.
+//! Only the maximum is needed, so completed requests are removed only when the number might
+//! otherwise exceed the previous maximum. Memory is proportional to the maximum.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Requests that are told apart at most: 8 MB.
+/// The most requests that are tracked: 8 MB.
 const REQUESTS_MAX: usize = 1 << 20;
-/// Up to so many, looking at each is quicker than keeping them in order.
+/// Up to this number, a linear search is faster than a heap.
 const FEW: usize = 64;
 
-/// Requests on their way by when they complete.
+/// The completion times of outstanding requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
     few: Vec<u64>,
@@ -21,13 +21,13 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// A request arrives; times never fall from call to call.
+    /// Adds a request; arrival times must not decrease from call to call.
     #[inline]
     pub(super) fn add(&mut self, at_ns: u64, completion_ns: u64) {
         if self.most < FEW {
             self.few.push(completion_ns);
             if self.few.len() > self.most {
-                // Whoever arrives counts, though it be done in no time.
+                // An arrival counts even if its latency is zero.
                 let arrived = self.few.pop();
                 self.few.retain(|&completion_ns| completion_ns > at_ns);
                 self.few.extend(arrived);
@@ -51,7 +51,7 @@ impl Outstanding {
         self.most = self.most.max(self.many.len());
     }
 
-    /// The most that were on their way just after an arrival.
+    /// Returns the highest number outstanding just after an arrival.
     pub(super) fn most(&self) -> usize {
         self.most
     }

@@ -1,4 +1,5 @@
-//! Where each stream's reads and writes on each volume are: sequences of their own.
+//! The current positions of each stream's reads and writes on each volume, which are separate
+//! sequences.
 
 use rustc_hash::FxHashMap;
 
@@ -6,22 +7,22 @@ use super::direction;
 use super::sequential::Run;
 use crate::trace::Record;
 
-/// Volumes whose sequences are found without hashing.
+/// Volumes with numbers below this are found without hashing.
 const NEAR_VOLUMES: u32 = 64;
 
 /// The current run of each stream, volume and direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
-    /// Runs of reads and of writes.
+    /// The runs of reads and of writes.
     runs: Vec<[Run; 2]>,
-    /// Index into `runs`, plus one, by group and volume.
+    /// The index into `runs`, plus one, by group and volume.
     near: Vec<Vec<u32>>,
-    /// The same for volumes with great numbers.
+    /// The index of volumes with large numbers.
     far: FxHashMap<(u32, u32), u32>,
 }
 
 impl Sequences {
-    /// The run of a group's requests of the direction and on the volume of `r`.
+    /// Returns the run of a group's requests with the direction and the volume of `r`.
     #[inline]
     pub(super) fn run(&mut self, group: u32, r: &Record) -> &mut Run {
         let slot = if r.volume < NEAR_VOLUMES {
@@ -36,13 +37,13 @@ impl Sequences {
         &mut self.runs[*slot as usize - 1][direction(r)]
     }
 
-    /// All of them.
+    /// Returns all runs.
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> + Clone {
         self.runs.iter().flatten()
     }
 }
 
-/// The element at an index, which is made to exist. Only for dense indices.
+/// Returns the element at an index, and creates it if necessary. Only for dense indices.
 #[inline]
 pub(super) fn at<T: Default + Clone>(vector: &mut Vec<T>, index: u32) -> &mut T {
     let index = index as usize;

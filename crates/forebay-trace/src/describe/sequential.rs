@@ -1,17 +1,17 @@
 //! Sequential runs, and the seeks between them.
 //!
 //! A request *continues* its predecessor if it starts at the byte at which that one ended. A run is
-//! a longest row of requests of which each continues the one before.
+//! a maximal sequence of requests each of which continues the previous one.
 
 use super::description::{Runs, SeekBucket, Seeks};
 use super::distribution::Distribution;
 use super::{kib, share};
 use crate::trace::Record;
 
-/// The run that one queue of requests is in.
+/// The current run of one sequence of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
-    /// First byte after its last request.
+    /// The first byte after its last request.
     end: u64,
     /// 0 before the first request.
     requests: u64,
@@ -19,8 +19,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Takes the next request; whether it continues the run. A break is hard to foretell, hence no
-    /// branches.
+    /// Adds the next request, and returns whether it continues the run. Branch-free, because breaks
+    /// are hard to predict.
     #[inline]
     pub(super) fn step(&mut self, r: &Record) -> bool {
         let (before, len) = (*self, u64::from(r.len));
@@ -32,14 +32,14 @@ impl Run {
     }
 }
 
-/// A run that has ended, and where the next one starts.
+/// The end of a run and the start of the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Break {
     ended: Run,
     next: u64,
 }
 
-/// The breaks among a piece of a trace.
+/// The breaks in a piece of a trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breaks {
     breaks: Vec<Break>,
@@ -47,7 +47,7 @@ pub(super) struct Breaks {
 }
 
 impl Breaks {
-    /// Forgets all, and makes room for those of so many steps.
+    /// Clears the breaks, and reserves space for those of up to `steps_max` steps.
     pub(super) fn clear(&mut self, steps_max: usize) {
         self.count = 0;
         if self.breaks.len() < steps_max {
@@ -55,7 +55,8 @@ impl Breaks {
         }
     }
 
-    /// Gives a run its next request, and notes whether that ends it; whether it continues it.
+    /// Adds the next request to a run, and records a break if it ends the run. Returns whether it
+    /// continues the run.
     #[inline]
     pub(super) fn step(&mut self, run: &mut Run, r: &Record) -> bool {
         let before = *run;
@@ -70,7 +71,7 @@ impl Breaks {
     }
 }
 
-/// Lengths of the runs that have ended.
+/// The lengths of the runs that have ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunLengths {
     requests: Distribution,
@@ -82,7 +83,7 @@ impl RunLengths {
         self.add_runs(breaks.iter().map(|b| &b.ended));
     }
 
-    /// Counts runs that have ended; an empty one is none.
+    /// Counts runs that have ended; empty runs are ignored.
     pub(super) fn add_runs<'a>(&mut self, runs: impl Iterator<Item = &'a Run> + Clone) {
         let runs = runs.filter(|run| run.requests > 0);
         self.requests.add_all(runs.clone().map(|run| run.requests));
@@ -104,13 +105,13 @@ impl RunLengths {
     }
 }
 
-/// Distances between runs.
+/// The distances between runs.
 #[derive(Clone, Debug)]
 pub(super) struct Distances {
     sequential: u64,
-    /// Finer than others, since a thousandth of a disk is a great distance.
+    /// Finer than other distributions, since a thousandth of a disk is a large distance.
     distances: Distribution<12>,
-    /// Forward and backward ones by powers of two.
+    /// Forward and backward distances by powers of two.
     powers: [[u64; 2]; 64],
 }
 
@@ -121,7 +122,7 @@ impl Default for Distances {
 }
 
 impl Distances {
-    /// Takes breaks, and the number of requests that continued a run.
+    /// Adds breaks, and the number of requests that continued a run.
     pub(super) fn add(&mut self, breaks: &Breaks, sequential: u64) {
         self.sequential += sequential;
         self.distances.add_all(breaks.iter().map(|b| b.next.abs_diff(b.ended.end)));

@@ -1,9 +1,9 @@
-//! Text of blkparse in its default format, one event a line:
-//! `maj,min cpu sequence seconds pid action RWBS sector + count [process]`.
+//! Text output of blkparse in its default format, one event per line: `maj,min cpu sequence seconds
+//! pid action RWBS sector + count [process]`.
 //!
 //! Units: seconds with nine decimals, sectors of 512 bytes. Epoch: the first request. Comment lines
-//! (`#`) and the summary that blkparse appends are known and passed over. The text holds the same
-//! events as the binary files, so requests and latencies are found the same way.
+//! (`#`) and the summary that blkparse appends are recognized and skipped. The text contains the
+//! same events as the binary files, so requests and latencies are derived in the same way.
 
 pub(crate) mod ftlsim;
 mod line;
@@ -19,25 +19,26 @@ use crate::trace::{Dictionary, Notes, Reader, Record};
 use forebay_show::plural::{counted, verb};
 use line::Line;
 
-/// Devices that are remembered for what is said of remaps.
+/// The most devices that are tracked for the note about remaps.
 const REMAPS_MAX: usize = 64;
 
-/// Longest line that is believed, in bytes.
+/// The longest plausible line, in bytes.
 const LINE_MAX: u64 = 64 * 1024;
 
-/// Reads the text of blkparse.
+/// Reads the text output of blkparse.
 pub struct Blkparse {
     events: Sorted<Lines>,
     pairing: Pairing,
 }
 
 impl Blkparse {
-    /// Reads `reader`; `path` stands in messages.
+    /// Reads `reader`; messages call it `path`.
     pub fn new(path: &Path, reader: Box<dyn BufRead + Send>) -> Result<Blkparse, TraceError> {
         Blkparse::splitting_runs(path, reader, false)
     }
 
-    /// The same; where the clock goes back another run begins, which is put behind the one before if `is_wanted`.
+    /// Does the same, but if `is_wanted`, a step back of the clock begins another run, which is
+    /// placed after the previous one.
     pub fn splitting_runs(
         path: &Path,
         reader: Box<dyn BufRead + Send>,
@@ -66,8 +67,8 @@ impl Reader for Blkparse {
     }
 }
 
-/// Whether a file that begins so is text of blkparse: its first line that is no comment is an
-/// event.
+/// Whether a file that begins like this is blkparse text: its first line that is not a comment is
+/// an event.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').filter_map(|line| line::parse(line).ok());
     let first = lines.find(|line| !matches!(line, Line::Blank | Line::Summary));
@@ -79,21 +80,23 @@ struct Lines {
     path: PathBuf,
     reader: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
-    /// Lines read.
+    /// The number of lines read.
     number: u64,
     any_event: bool,
-    /// Lines that are no event and no summary, and the first of them.
+    /// The number of lines that are neither event nor summary, and the first of them.
     unknown: (u64, u64),
     cut_short: bool,
     back: Back,
-    /// What the summary says of events that blktrace could not keep up with.
+    /// What the summary says about events that blktrace had to drop.
     skips: Option<String>,
-    /// Devices whose requests go on to others, both ends, and those that requests are queued at.
+    /// Pairs of devices between which requests are remapped, and devices at which requests are
+    /// queued.
     remaps: BTreeSet<(u32, u32)>,
     queued: BTreeSet<u32>,
-    /// Name each thread was last seen under.
+    /// The last name of each thread.
     names: HashMap<u32, Box<str>>,
-    /// A request whose thread's name goes before it, or with which another run begins.
+    /// Events that are returned later, because the thread's name or the beginning of another run
+    /// comes first.
     held: VecDeque<Event>,
 }
 
@@ -138,12 +141,12 @@ impl Lines {
         }
     }
 
-    /// Whether the line ends as one of an event does, so that no number in it can be cut.
+    /// Whether the line ends like an event line, so that no number in it can be truncated.
     fn is_whole(&self) -> bool {
         self.buffer.ends_with(b"\n") || self.buffer.trim_ascii_end().ends_with(b"]")
     }
 
-    /// The end of the text; all of it must not have been something else.
+    /// Handles the end of the text, which is an error if nothing in it was an event.
     fn end(&self) -> Result<Option<Event>, TraceError> {
         if self.any_event {
             return Ok(None);
@@ -155,7 +158,7 @@ impl Lines {
         Err(error)
     }
 
-    /// The event, behind one with its thread's name where that is new.
+    /// Returns the event, or first an event with its thread's name if that is new.
     fn named(&mut self, parsed: line::Parsed) -> Event {
         let event = parsed.event;
         let Some(name) = parsed.name.filter(|name| !name.is_empty()) else { return event };
@@ -168,7 +171,7 @@ impl Lines {
         naming
     }
 
-    /// Looks at a line of the summary for events that were lost.
+    /// Checks a line of the summary for lost events.
     fn summary(&mut self) {
         let line = self.buffer.trim_ascii();
         let count = line.strip_prefix(b"Skips:").map(<[u8]>::trim_ascii_start);

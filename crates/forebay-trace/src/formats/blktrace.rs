@@ -1,9 +1,9 @@
 //! blktrace binary traces: one file of records for each CPU, merged by time.
 //!
 //! Units: times are nanoseconds of the traced machine's monotonic clock, sectors are 512 bytes.
-//! Epoch: the first request. Records of version 7 in either byte order; sequence gaps and missing
-//! CPU files are tolerated, the latter reported. Requests are the queue events (Q); their latency
-//! runs to the completion (C) of their last sector, as [`pairing`] says.
+//! Epoch: the first request. Supports records of version 7 in either byte order. Sequence gaps and
+//! missing CPU files are tolerated, the latter with a warning. Requests are the queue events (Q);
+//! their latency ends with the completion (C) of their last sector, as described in [`pairing`].
 
 mod back;
 mod event;
@@ -32,13 +32,13 @@ pub struct Blktrace {
 }
 
 impl Blktrace {
-    /// Opens the set that `path` names: its base name (`sdb` for `sdb.blktrace.0` and so on), its
-    /// folder, any one file of it, or a tar of it. Files and tar may be compressed.
+    /// Opens the set that `path` names: by its base name (`sdb` for `sdb.blktrace.0` and so on),
+    /// its folder, any one of its files, or a tar of it. Files and tar may be compressed.
     pub fn open(path: &Path) -> Result<Blktrace, TraceError> {
         Blktrace::from_readers(set::find(path)?)
     }
 
-    /// Reads the given files, whose names tell their CPUs and stand in messages.
+    /// Reads the given files, whose names contain their CPU numbers and appear in messages.
     pub fn from_readers(
         files: Vec<(PathBuf, Box<dyn Read + Send>)>,
     ) -> Result<Blktrace, TraceError> {
@@ -65,13 +65,13 @@ impl Blktrace {
         Ok(Blktrace { events, pairing })
     }
 
-    /// Adds a sentence to the notes: what whoever captured the records knows of them.
+    /// Adds a sentence to the notes, for callers that know more about the capture.
     pub fn warn(&mut self, sentence: String) {
         self.pairing.notes.warnings.push(sentence);
     }
 }
 
-/// A sentence on gaps in the numbers of the CPUs.
+/// Returns a sentence about gaps in the CPU numbers.
 fn missing_cpus(paths: &[PathBuf]) -> Option<String> {
     let mut cpus: Vec<u32> =
         paths.iter().filter_map(|path| set::split_name(path)).map(|(_, cpu)| cpu).collect();

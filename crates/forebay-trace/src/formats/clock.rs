@@ -1,15 +1,15 @@
-//! Times as logs write them: decimal numbers, and arrivals told by completions.
+//! Times as logs record them: decimal numbers, and arrivals computed from completions.
 
 use forebay_core::Nanos;
 
 use crate::fields::digits;
 
-/// Added to times that completions tell, so that an arrival before the log's zero is no negative
-/// number. Readers that use it are put in order afterwards, which takes it off again.
+/// Added to arrivals computed from completions, so that an arrival before the log's zero is not
+/// negative. Such readers are sorted afterwards, which subtracts it again.
 const BIAS_NS: u64 = 1 << 62;
 
-/// A decimal number without sign or exponent times ten to the power `places`; digits beyond are
-/// dropped. Milliseconds become nanoseconds with 6 places, seconds with 9.
+/// Parses a decimal number without sign or exponent, multiplied by ten to the power `places`;
+/// further digits are dropped. With 6 places milliseconds become nanoseconds, with 9 seconds do.
 pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
     let dot = field.iter().position(|&b| b == b'.').unwrap_or(field.len());
     let (whole, fraction) = field.split_at(dot);
@@ -32,8 +32,8 @@ pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
     Some(value)
 }
 
-/// When a request arrived that completed at `end_ns` after `latency_ns`, on a clock of its own.
-/// `None` where no trace can be that long.
+/// Returns the arrival of a request that completed at `end_ns` after `latency_ns`. `None` if no
+/// trace can be that long.
 pub(super) fn arrival(end_ns: u64, latency_ns: u64) -> Option<Nanos> {
     BIAS_NS.checked_add(end_ns)?.checked_sub(latency_ns).map(Nanos)
 }

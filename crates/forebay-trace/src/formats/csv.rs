@@ -1,10 +1,12 @@
-//! CSV with a header: canonical, or one that names columns and units in others' words ([`header`]).
+//! CSV with a header: the canonical form, or one with other names for columns and units
+//! ([`header`]).
 //!
-//! Canonical is every field of a record and its stream, one row a request. Columns: `at_ns` (from the first request), `op` (read, write, flush, trim), `offset` and `len`
-//! in bytes, `stream` (a number that tells streams apart), `volume` (its name), `latency_ns` (empty
-//! where unknown), `flags` (letters of `PFASM`), and the stream's `thread` and `process` ids (empty
-//! where unknown) and `name`. Quoting as in RFC 4180. Streams are numbered anew in the order of
-//! their first row. Rows of zero length that are no flush are skipped and counted.
+//! The canonical form has every field of a record and its stream, one row per request. Columns:
+//! `at_ns` (from the first request), `op` (read, write, flush, trim), `offset` and `len` in bytes,
+//! `stream` (a number that identifies the stream), `volume` (its name), `latency_ns` (empty if
+//! unknown), `flags` (letters of `PFASM`), and the stream's `thread` and `process` ids (empty if
+//! unknown) and `name`. Quoting as in RFC 4180. Streams are renumbered in the order of their first
+//! row. Rows of zero length that are not flushes are skipped and counted.
 
 pub(crate) mod header;
 
@@ -53,7 +55,7 @@ fn is_canonical(head: &[u8]) -> bool {
     head.starts_with(HEADER.join(",").as_bytes())
 }
 
-/// The columns that the header of a text declares, if it is in others' words and tells all.
+/// Returns the columns that the header of a text declares, if it is not canonical but complete.
 pub(crate) fn declared(head: &[u8]) -> Option<Columns> {
     let header = header::of(head).filter(|_| !is_canonical(head))?;
     header.ok().map(|header| header.columns)
@@ -79,7 +81,8 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     }
 }
 
-/// A text up to the end of its first row: the second line that is neither blank nor a remark.
+/// Reads a text up to the end of its first row: the second line that is neither blank nor a
+/// comment.
 fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
     let (mut begin, mut lines) = (Vec::new(), 0);
     while lines < 2 && begin.len() < LINE_BYTES_MAX {
@@ -130,14 +133,15 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
 
 type Source = ::csv::Reader<Rationed>;
 
-/// A row, line feeds within quotes included, and what is read ahead of it.
+/// The longest row, including line feeds within quotes, plus what is read ahead.
 const ROW_BYTES_MAX: usize = LINE_BYTES_MAX;
 
-/// Content of which so much may be read until more is allowed: the CSV crate takes rows of any length.
+/// Content with a limit on the bytes read, which callers raise as rows are consumed, because the
+/// CSV crate accepts rows of any length.
 struct Rationed {
     content: Box<dyn BufRead + Send>,
     left: usize,
-    /// Whether more was asked for.
+    /// Whether the limit was reached.
     is_short: bool,
     /// The last byte read.
     last: u8,
@@ -169,7 +173,7 @@ struct Csv {
     notes: Notes,
     ended: bool,
     headers_again: u64,
-    /// Latencies below zero.
+    /// The number of negative latencies.
     latencies_below: u64,
 }
 
@@ -233,7 +237,7 @@ impl Csv {
     }
 }
 
-/// The CSV crate's complaint as ours.
+/// Converts the CSV crate's error to ours.
 fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
     let path = path.to_path_buf();
     if source.get_ref().is_short {
@@ -341,7 +345,7 @@ mod tests {
         let told = message(open, text.as_bytes());
         assert!(told.contains("line 2: got a name of 5000 bytes, \"nnn"), "{told}");
         assert!(told.contains("in column name, expected at most 4096 bytes"), "{told}");
-        // Longer than a row may be, all together.
+        // In total longer than a row may be.
         let rows = "5,write,4096,512,9,\"v\n\n\nw\",,SM,7,,x\n".repeat(9000);
         let (records, dictionary, _) =
             read(open, format!("{}\n{rows}", HEADER.join(",")).as_bytes());

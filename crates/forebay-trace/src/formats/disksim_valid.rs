@@ -1,10 +1,10 @@
-//! DiskSim's validation format: `R/W buffer-action block size response gap`, parted by blanks.
+//! DiskSim's validation format: `R/W buffer-action block size response gap`, separated by blanks.
 //!
 //! Units: block and size in sectors of 512 bytes, response and gap in microseconds with decimals.
-//! One request is outstanding at a time: a request arrives `gap` after the one before has
-//! completed, the first at time zero. The response is the latency. The buffer action is what the
-//! drive's buffer was seen to do; a [`Record`](crate::Record) has no place for it, so [`rows()`]
-//! gives the rows themselves. One volume; who submitted a request is not recorded.
+//! One request is outstanding at a time: a request arrives `gap` after the completion of the
+//! previous one, the first at time zero. The response is the latency. The buffer action is the
+//! observed behavior of the drive's buffer; a [`Record`](crate::Record) cannot hold it, so
+//! [`rows()`] returns the rows themselves. One volume; the submitters of requests are not recorded.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -21,13 +21,13 @@ use crate::rows::{self, Wrong};
 use crate::trace::{Dictionary, Reader};
 use crate::unpack::unpack;
 
-/// Bytes of a sector.
+/// The size of a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// Longest response or gap believed, in microseconds: eleven days.
+/// The longest plausible response or gap, in microseconds: eleven days.
 const TIME_US_MAX: f64 = 1e12;
 
-/// What a drive's buffer was seen to do with a request, as the format spells it.
+/// The observed behavior of a drive's buffer for a request, as the format spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Buffer {
     /// `Hit`.
@@ -40,20 +40,20 @@ pub enum Buffer {
     Triple,
 }
 
-/// One request as the format has it.
+/// One request in the form of the format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Read or write.
     pub op: Op,
-    /// What the drive's buffer did.
+    /// The behavior of the drive's buffer.
     pub buffer: Buffer,
-    /// First sector of 512 bytes.
+    /// The first sector of 512 bytes.
     pub first_sector: u64,
-    /// Sectors of 512 bytes, at least one.
+    /// The number of sectors of 512 bytes, at least one.
     pub sectors: u32,
-    /// From issue to completion, in microseconds.
+    /// The time from issue to completion, in microseconds.
     pub response_us: f64,
-    /// From this request's completion to the issue of the next, in microseconds.
+    /// The time from this request's completion to the issue of the next, in microseconds.
     pub gap_us: f64,
 }
 
@@ -62,17 +62,16 @@ pub struct Rows {
     lines: Lines,
 }
 
-/// The rows of the trace at `path`, packed or not.
+/// Reads the rows of the trace at `path`, compressed or not.
 ///
 /// # Errors
-///
 /// If the file cannot be opened.
 pub fn rows(path: &Path) -> Result<Rows, TraceError> {
     Ok(Rows::new(path, unpack(path)?.content))
 }
 
 impl Rows {
-    /// The rows of `content`; `path` stands in messages.
+    /// Reads the rows of `content`; messages call it `path`.
     pub fn new(path: &Path, content: Box<dyn BufRead + Send>) -> Rows {
         Rows { lines: Lines::new(path, content) }
     }
@@ -141,7 +140,7 @@ fn time_us(column: &'static str, word: &[u8]) -> Result<f64, Wrong> {
 /// The rows as requests.
 #[derive(Default)]
 struct DisksimValid {
-    /// When the next request arrives, in nanoseconds.
+    /// The arrival of the next request, in nanoseconds.
     next_ns: u64,
 }
 

@@ -1,16 +1,17 @@
 //! fio's I/O logs (`write_iolog`, `read_iolog`), versions 2 and 3.
 //!
-//! The first line is `fio version N iolog`. Then come `[time] file action` (add, open, close) and
-//! `[time] file action offset length` (read, write, trim, sync, datasync, wait). Names hold no
-//! blanks.
+//! The first line is `fio version N iolog`. The next lines are `[time] file action` (add, open,
+//! close) and `[time] file action offset length` (read, write, trim, sync, datasync, wait). Names
+//! contain no blanks.
 //!
-//! Units: offset and length in bytes. Version 3 gives every line a time from the start of the run;
-//! fio's manual names no unit, fio itself (3.33) writes microseconds. Version 2 has no times: its
-//! `wait` lines say for how many microseconds, and a request arrives at the sum of the waits before
-//! it. fio drops waits below 100 us when it replays; they count here. Epoch: the first request.
+//! Units: offset and length in bytes. In version 3 every line has a time from the start of the run;
+//! fio's manual specifies no unit, but fio itself (3.33) writes microseconds. Version 2 has no
+//! times: its `wait` lines give waits in microseconds, and a request arrives at the sum of the
+//! waits before it. fio ignores waits below 100 us during replay; they count here. Epoch: the first
+//! request.
 //!
-//! A file is a volume. `sync` and its kin are flushes, whose offset means nothing. Numbering submitted a
-//! request and how long it took is not recorded.
+//! A file is a volume. `sync` and its variants are flushes, whose offset is meaningless. The
+//! submitters of requests and the latencies are not recorded.
 
 use forebay_core::{Flags, Nanos, Op};
 
@@ -39,21 +40,21 @@ impl Version {
     }
 }
 
-/// What has been read so far.
+/// The state of reading.
 #[derive(Default)]
 struct Fio {
     version: Option<Version>,
     who: Numbering,
     now_us: u64,
     waits: u64,
-    /// Requests of version 2, which have no times of their own.
+    /// The number of requests of version 2, which have no times of their own.
     untimed: u64,
-    /// Lengths of all requests but the last, each once, in order.
+    /// The distinct lengths of all requests except the last, sorted.
     lens: Vec<u32>,
     last_len: Option<u32>,
 }
 
-/// Lengths that are remembered.
+/// The most distinct lengths that are remembered.
 const LENS_MAX: usize = 4096;
 
 impl Fio {
@@ -112,7 +113,7 @@ impl Fio {
     }
 }
 
-/// A trim, which may be longer than any request that moves data; `None` from 4 GiB on.
+/// Makes a trim, which may be longer than any request that moves data; `None` from 4 GiB on.
 fn trim(at_ns: u64, offset: u64, length: u64) -> Result<Option<Record>, Wrong> {
     let Ok(len) = u32::try_from(length) else { return Ok(None) };
     if offset >= rows::END_BYTES_MAX - length {
@@ -159,7 +160,8 @@ impl Log for Fio {
         self.request(op, file, range, dictionary)
     }
 
-    /// Its length is a multiple of what all others are, up to a sector, and does not begin another one.
+    /// Whether the last line is complete: its length is a multiple of what all others are multiples
+    /// of, up to a sector, and is not the beginning of another length.
     fn is_whole(&self, last: &Record) -> bool {
         let bits = self.lens.iter().fold(512, |bits, len| bits | len);
         let is_known = self.lens.binary_search(&last.len).is_ok();
@@ -193,7 +195,7 @@ impl Log for Fio {
 }
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    // Also versions that cannot be read, for their message.
+    // Includes unsupported versions, for their error message.
     let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
     first.starts_with(b"fio version ") && first.ends_with(b" iolog")
 }

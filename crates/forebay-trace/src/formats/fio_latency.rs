@@ -1,20 +1,21 @@
 //! fio's latency logs (`write_lat_log` with `log_offset=1`): `time, value, direction, block size,
-//! offset, priority`, and with `log_issue_time=1` the time of issue behind.
+//! offset, priority`, followed by the issue time with `log_issue_time=1`.
 //!
-//! Units: time in milliseconds from the start of the job, at which the request had completed;
-//! value is the latency in nanoseconds; block size and offset in bytes; the issue time in
-//! nanoseconds. Direction 0 is a read, 1 a write, 2 a trim; others are skipped and counted.
-//! Arrival is the issue time where the log has it, else completion less latency: then it is off by
-//! up to a millisecond, which a warning says. Epoch: the first request.
+//! Units: time in milliseconds from the start of the job to the completion of the request; value is
+//! the latency in nanoseconds; block size and offset in bytes; the issue time in nanoseconds.
+//! Direction 0 is a read, 1 a write, 2 a trim; others are skipped and counted. The arrival is the
+//! issue time if the log has it, else completion minus latency, with an error of up to a
+//! millisecond and a warning. Epoch: the first request.
 //!
-//! Logs without offsets, and those averaged over time (`log_avg_msec`), hold no requests and are
-//! refused with what to record instead. A log is one file of one job and names neither: one volume,
-//! nobody. The priority is not kept.
+//! Logs without offsets, and those averaged over time (`log_avg_msec`), contain no requests and are
+//! rejected with advice on what to record instead. A log is one file of one job and names neither,
+//! so there is one volume and no submitter. The priority is dropped.
 //!
-//! fio's bandwidth (`NAME_bw.1.log`) and IOPS logs look the same, but their values are KiB/s and requests/s.
-//! What tells them is the name; where it does not, values that are all 1 (IOPS), or that no latency could have
-//! (nanoseconds in which no device moves so many bytes, or more than there was time for). Either is
-//! refused. A submission log (`_slat`) has no latencies, a name that tells nothing is noted.
+//! fio's bandwidth (`NAME_bw.1.log`) and IOPS logs look the same, but their values are KiB/s and
+//! requests/s. They are recognized by their name, or else by values that are all 1 (IOPS) or
+//! impossible as latencies (nanoseconds in which no device moves that many bytes, or more than
+//! there was time for), and are rejected. A submission log (`_slat`) has no latencies; an
+//! unrecognized name causes a note.
 
 use std::path::Path;
 
@@ -31,7 +32,7 @@ use crate::order::Ordered;
 use crate::rows::{self, Wrong};
 use crate::trace::{Dictionary, Reader};
 
-/// Nanoseconds in a millisecond.
+/// Nanoseconds per millisecond.
 const MS_NS: u64 = 1_000_000;
 
 /// The fields of a line.
@@ -40,7 +41,7 @@ struct Entry<'a> {
     value_ns: u64,
     direction: u64,
     len: u64,
-    /// Offset, priority, issue time: what there is of them.
+    /// The offset, priority and issue time, as far as present.
     rest: Vec<&'a [u8]>,
 }
 
@@ -60,8 +61,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The offset. Of five fields, the last is the priority in logs of fio 3, and was the offset
-    /// in those of fio 2, which had no priority: a priority is 0, 1 or hexadecimal.
+    /// Returns the offset. With five fields, the last is the priority in logs of fio 3, and the
+    /// offset in those of fio 2, which had no priority: a priority is 0, 1 or hexadecimal.
     fn offset(&self) -> Result<u64, Wrong> {
         const EXPECTED: &str = "an offset: record the log with log_offset=1";
         match self.rest.as_slice() {
@@ -82,19 +83,19 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What the values of a log are, as the name of its file tells.
+/// What the values of a log are, according to its file name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Values {
     #[default]
     Untold,
     Latency,
     Submission,
-    /// Something else, called so.
+    /// Other values, with their name.
     Other(&'static str),
 }
 
 impl Values {
-    /// fio calls its logs `NAME_bw.1.log` or `NAME_bw.log`.
+    /// Recognizes fio's log names, `NAME_bw.1.log` or `NAME_bw.log`.
     fn of(path: &Path) -> Values {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let stem = name.split(".log").next().unwrap_or_default();
@@ -111,7 +112,7 @@ impl Values {
         kinds.into_iter().find(|(kind, _)| *kind == last).map_or(Values::Untold, |(_, kind)| kind)
     }
 
-    /// Why the values of the log at `path`, which begins so, are no latencies.
+    /// Returns why the values of the log at `path`, which begins with `head`, are not latencies.
     fn refusal(self, path: &Path, head: &[u8]) -> Option<TraceError> {
         let values = match (self, Evidence::of(head).other()) {
             (Values::Other(values), _) => format!("{values}, as its name says"),
@@ -144,31 +145,31 @@ impl Values {
     }
 }
 
-/// The columns of a log whose values are no latencies.
+/// The columns of a log whose values are not latencies.
 const REQUESTS: &str = "at:ms,_,op:0/1/2,len,offset,sep=comma";
 
-/// The input that declares them.
+/// Returns the option that declares these columns.
 fn requests() -> String {
     named(&format!("columns={REQUESTS}"))
 }
 
-/// What the first values show.
+/// What the first values suggest.
 #[derive(Default)]
 struct Evidence {
     entries: u64,
-    /// Values of 1.
+    /// The number of values of 1.
     ones: u64,
-    /// Values that, as nanoseconds, would move data faster than any device.
+    /// The number of values that, as nanoseconds, would move data faster than any device.
     impossible: u64,
 }
 
-/// Bytes in a nanosecond that no device moves: 64 GB/s, four times what a drive's link carries.
+/// Bytes per nanosecond that no device moves: 64 GB/s, four times the rate of a drive's link.
 const BYTES_PER_NS_MAX: u64 = 64;
-/// Entries that are needed to judge, beyond a name.
+/// The least number of entries for a judgment without a name.
 const ENTRIES_LEAST: u64 = 3;
 
 impl Evidence {
-    /// Of the lines that a log begins with; trims move no data.
+    /// Examines the first lines of a log; trims are ignored because they move no data.
     fn of(head: &[u8]) -> Evidence {
         let mut evidence = Evidence::default();
         let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
@@ -181,7 +182,7 @@ impl Evidence {
         evidence
     }
 
-    /// What the values are if they are no latencies, once enough have been seen.
+    /// Returns what the values are if they are not latencies, once enough have been seen.
     fn other(&self) -> Option<&'static str> {
         if self.entries < ENTRIES_LEAST {
             return None;
@@ -199,9 +200,9 @@ impl Evidence {
 #[derive(Default)]
 struct FioLatency {
     values: Values,
-    /// Whether an arrival had to be told from a completion.
+    /// Whether an arrival had to be computed from a completion.
     by_completion: bool,
-    /// Whether a line of five fields has shown an offset: then a zero there is one, too.
+    /// Whether a line of five fields has shown an offset, so that a zero there is an offset too.
     bare_offsets: bool,
 }
 
@@ -252,7 +253,7 @@ impl Log for FioLatency {
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
     first_lines(head).any(|line| {
-        // fio puts a blank behind each comma, which other tables of numbers do not.
+        // fio writes a blank after each comma, unlike other tables of numbers.
         line.split(|&byte| byte == b',').skip(1).all(|field| field.starts_with(b" "))
             && Entry::parse(line).is_ok_and(|entry| entry.direction <= 2)
     })
@@ -289,7 +290,7 @@ mod tests {
         let text = b"0, 203008, 0, 4096, 249856, 0\n5, 3603, 1, 8192, 1970176, 0x2004\r\n\
             6, 7000000, 2, 512, 0, 1\n6, 1, 3, 4096, 0, 0\n";
         let (records, _, notes) = read(open, text);
-        // The trim began before the first request that is logged.
+        // The trim began before the first logged request.
         let expected = [
             (0, Op::Trim, 0, 7_000_000),
             (796_992, Op::Read, 249_856, 203_008),

@@ -1,4 +1,4 @@
-//! Binary records, read one after another.
+//! Reads binary records, one after another.
 
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::rows::Wrong;
 pub(super) struct Frames {
     path: PathBuf,
     source: Box<dyn BufRead + Send>,
-    /// Where the last piece handed out begins, and the next.
+    /// The positions of the last piece returned and of the next.
     begin: u64,
     next: u64,
-    /// Where the file ends within a piece.
+    /// The position in a piece at which the file ends.
     cut: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Frames {
         Frames { path: path.to_path_buf(), source, begin: 0, next: 0, cut: None }
     }
 
-    /// Fills `piece`; false at the end of the file, also within the piece.
+    /// Fills `piece`; false at the end of the file, even if that is within the piece.
     pub(super) fn fill(&mut self, piece: &mut [u8]) -> Result<bool, TraceError> {
         self.begin = self.next;
         let mut filled = 0;
@@ -41,7 +41,8 @@ impl Frames {
         Ok(true)
     }
 
-    /// Everything up to a byte, which is left out; an error after `longest` bytes without it.
+    /// Reads everything up to the byte `end`, which is consumed but not returned; an error after
+    /// `longest` bytes without it.
     pub(super) fn until(&mut self, end: u8, longest: u64) -> Result<Vec<u8>, TraceError> {
         self.begin = self.next;
         let mut piece = Vec::new();
@@ -55,7 +56,7 @@ impl Frames {
         Ok(piece)
     }
 
-    /// That the last piece is wrong.
+    /// Makes the error that the last piece is malformed.
     #[cold]
     pub(super) fn malformed(&self, got: String, expected: &str, hint: &str) -> TraceError {
         TraceError::Malformed {
@@ -67,18 +68,18 @@ impl Frames {
         }
     }
 
-    /// That a field of the last piece is wrong.
+    /// Makes the error that a field of the last piece is wrong.
     #[cold]
     pub(super) fn wrong(&self, wrong: Wrong) -> TraceError {
         wrong.at(&self.path, Place::Byte(self.begin), "")
     }
 
-    /// Says that the file ends within a record.
+    /// Records that the file ends within a record.
     pub(super) fn mark_cut(&mut self) {
         self.cut = Some(self.begin);
     }
 
-    /// A sentence on a file that ends within a record.
+    /// Returns the sentence about a file that ends within a record.
     pub(super) fn cut_sentence(&self) -> Option<String> {
         let at = self.cut?;
         Some(format!("the last record, at byte {at}, is cut short and left out"))

@@ -1,19 +1,20 @@
-//! HP Labs' SRT traces, version 1.3: a text header that a form feed (0x0C) ends, then big-endian
-//! records of 14 words of 32 bits.
+//! HP Labs' SRT traces, version 1.3: a text header terminated by a form feed (0x0C), then
+//! big-endian records of 14 words of 32 bits.
 //!
 //! The words: size of the record in bytes, kind (0x40001 is a request), seconds, microseconds,
 //! start, completion, bytes, block, device, driver type, cylinder, flags, info, queue length at
 //! arrival.
 //!
-//! Units: seconds and microseconds give the arrival, from the header's `tracedate` (the epoch is
-//! the first request, so that date is not used); start and completion in microseconds from the
-//! arrival, completion being the latency; block in the header's `sectorsize` of the disk (256 where
-//! it says nothing), counted over the whole disk and not its section, as the cylinders show. Bit 0
-//! of the flags is set for reads; the others are buffer flags of HP-UX, not kept.
+//! Units: seconds and microseconds give the arrival, relative to the header's `tracedate` (the
+//! epoch is the first request, so that date is not used). Start and completion are in microseconds
+//! since the arrival, so completion is the latency. The block is in units of the disk's
+//! `sectorsize` in the header (256 if missing), counted over the whole disk and not its section, as
+//! the cylinders show. Bit 0 of the flags is set for reads; the others are buffer flags of HP-UX,
+//! which are dropped.
 //!
 //! The device is major << 24 | disk << 8 | section. A volume is a disk, `host.disk`, because the
-//! sections of a disk share its addresses. Numbering submitted a request is not recorded; its stream is
-//! called by the section's use in the header (`/`, `<swap>`), the nearest there is.
+//! sections of a disk share its addresses. The submitters of requests are not recorded. As the
+//! closest substitute, a stream is named after the section's use in the header (`/`, `<swap>`).
 
 mod header;
 
@@ -32,17 +33,17 @@ use crate::rows::{self, shorten};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use header::Header;
 
-/// How every such file begins.
+/// The beginning of every such file.
 const SIGNATURE: &[u8] = b"$$TR_IOREC-";
 
-/// Longest header believed, in bytes.
+/// The longest plausible header, in bytes.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// The kind of record that is a request, and its size in bytes.
 const REQUEST: i32 = 0x40001;
 const REQUEST_BYTES: usize = 56;
 
-/// Longest record believed, in bytes.
+/// The longest plausible record, in bytes.
 const RECORD_BYTES_MAX: usize = 1 << 12;
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
@@ -61,7 +62,7 @@ struct HpSrt {
     who: Numbering,
     dictionary: Dictionary,
     notes: Notes,
-    /// Records of other kinds, and requests without a completion.
+    /// The number of records of other kinds, and of requests without a completion.
     others: u64,
     unfinished: u64,
     ended: bool,
@@ -89,7 +90,7 @@ impl HpSrt {
         })
     }
 
-    /// The words of the next request; `None` at the end.
+    /// Returns the words of the next request; `None` at the end.
     fn words(&mut self) -> Result<Option<[i32; 14]>, TraceError> {
         let mut record = [0; RECORD_BYTES_MAX];
         loop {
@@ -119,7 +120,7 @@ impl HpSrt {
         }
     }
 
-    /// The request of a record; `None` for one of no length.
+    /// Returns the request of a record; `None` if it has no length.
     fn request(&mut self, words: [i32; 14]) -> Result<Option<Record>, TraceError> {
         let [_, _, seconds, microseconds, _, completion, bytes, block, device, _, _, flags, ..] =
             words;
@@ -175,7 +176,7 @@ impl HpSrt {
     }
 }
 
-/// A word of a record, big-endian.
+/// Returns a big-endian word of a record.
 fn word(record: &[u8], index: usize) -> i32 {
     let bytes = record.get(index * 4..).and_then(|rest| rest.first_chunk::<4>());
     bytes.map_or(0, |bytes| i32::from_be_bytes(*bytes))
@@ -219,7 +220,7 @@ mod tests {
         words.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
-    /// Arrival, completion, bytes, block, device, flags.
+    /// Makes a record from arrival, completion, bytes, block, device and flags.
     fn request([seconds, us, done, bytes, block, device, flags]: [i32; 7]) -> Vec<u8> {
         record(&[56, REQUEST, seconds, us, 5, done, bytes, block, device, 4, 0, flags, 0, 1])
     }
@@ -252,7 +253,8 @@ mod tests {
         assert_eq!(dictionary.volumes, ["a.3", "a.1"]);
         let names: Vec<&str> = dictionary.streams.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["/home", "section 8"]);
-        // The second comes most of a second before the first, which no two logs of one host do.
+        // The second log begins most of a second before the first, which cannot happen with two
+        // logs of one host.
         assert_eq!((notes.rows_skipped, notes.warnings.len()), (1, 3));
     }
 

@@ -1,7 +1,7 @@
-//! Text logs: lines of several kinds, of which some are requests.
+//! Text logs: lines of several kinds, some of which are requests.
 //!
-//! A format says what a line is ([`Log`]); blank lines, positions in messages and counting are the
-//! same for all.
+//! A format classifies its lines ([`Log`]); blank lines, positions in messages and counting are
+//! handled here.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -12,32 +12,32 @@ use crate::rows::Wrong;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use forebay_ask::named;
 
-/// What a line is.
+/// The kinds of lines.
 pub(super) enum Line {
     /// A request.
     Request(Record),
-    /// A request that cannot be kept honestly.
+    /// A request that cannot be represented correctly.
     Skipped,
-    /// Anything else the format knows.
+    /// Any other line that the format knows.
     Other,
 }
 
-/// A format of lines.
+/// A line-based format.
 pub(super) trait Log: Send {
     /// The format's name.
     const NAME: &'static str;
-    /// How its lines look, for messages.
+    /// The layout of its lines, for messages.
     const LINES: &'static str;
 
-    /// What a line is, which is not blank.
+    /// Parses a line that is not blank.
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong>;
 
-    /// Whether a request in the last line, which has no line end, may be read for all that.
+    /// Whether the request in the last line, which has no line end, may be read anyway.
     fn is_whole(&self, _last: &Record) -> bool {
         true
     }
 
-    /// What a user should know, once the log is at its end.
+    /// Returns the notes for the user at the end of the log.
     fn end(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -59,7 +59,7 @@ pub(super) struct LogReader<L> {
 }
 
 impl<L: Log> LogReader<L> {
-    /// Reads `content`, whose requests come from what `dictionary` holds already or `log` adds.
+    /// Reads `content`. Volumes and streams are those in `dictionary` or those that `log` adds.
     pub(super) fn new(
         path: &Path,
         content: Box<dyn BufRead + Send>,
@@ -138,12 +138,12 @@ impl<L: Log> Reader for LogReader<L> {
     }
 }
 
-/// The first lines of `head` that are not blank.
+/// Returns the first lines of `head` that are not blank.
 pub(super) fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).take(4)
 }
 
-/// The words of a line.
+/// Splits a line into words.
 pub(super) fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }

@@ -6,7 +6,7 @@ use crate::naming::Room;
 use crate::rows::Wrong;
 use crate::trace::{Dictionary, Stream};
 
-/// The names seen so far and their numbers in the dictionary.
+/// The names seen so far, with their numbers in the dictionary.
 #[derive(Default)]
 pub(super) struct Numbering {
     volumes: HashMap<Box<[u8]>, u32>,
@@ -15,7 +15,7 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// Number of the volume called `name`.
+    /// Returns the number of the volume called `name`.
     pub(super) fn volume(
         &mut self,
         name: &[u8],
@@ -31,7 +31,7 @@ impl Numbering {
         Ok(number)
     }
 
-    /// Number of a submitter.
+    /// Returns the number of a submitter.
     pub(super) fn stream(
         &mut self,
         stream: Stream,
@@ -48,7 +48,7 @@ impl Numbering {
     }
 }
 
-/// A dictionary of one submitter nothing is known about and, where it is named, one volume.
+/// Makes a dictionary of one unknown submitter and, if `volume` is given, one volume.
 pub(super) fn anonymous(volume: Option<&str>) -> Dictionary {
     Dictionary {
         streams: vec![Stream::default()],

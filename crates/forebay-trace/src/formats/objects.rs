@@ -1,14 +1,18 @@
-//! Traces of object caches: libCacheSim's [`oracle`] (oracleGeneral) and its [`table`] (CSV with a header).
+//! Traces of object caches: libCacheSim's [`oracle`] (oracleGeneral) and its [`table`] (CSV with a
+//! header).
 //!
-//! A request of such a trace names an object and its size, not a place. Forebay gives every object a place: whole sectors of 512
-//! bytes behind those of the object before it, in the order of their first uses, as a log would. So objects never share a sector, and
-//! what is used together for the first time lies together, which the trace does not say. Miss ratios do not depend on it, as long
-//! as blocks are sectors; so [`Notes::own_block_bytes`] is one.
+//! A request in such a trace names an object and its size, but no address. Forebay assigns each
+//! object an address: whole sectors of 512 bytes after those of the previous object, in the order
+//! of their first uses, as a log would. Objects therefore never share a sector, and objects first
+//! used together are adjacent, which is not information from the trace. Miss ratios do not depend
+//! on the addresses if blocks are sectors, so [`Notes::own_block_bytes`] is one sector.
 //!
-//! - An object that outgrows its place gets a new one, which is counted; one that shrinks uses the front of its place.
-//! - An object of more than 1 GiB is read or written by several requests of one time.
-//! - Of more than [`OBJECTS_MAX`] objects, the others lie scattered over places that their ids alone say, so that memory is bounded;
-//!   two of them share a sector with a probability of less than one in a million for each TiB that they have together.
+//! - An object that outgrows its space gets a new one, which is counted; one that shrinks uses the
+//!   front of its space.
+//! - An object of more than 1 GiB is read or written by several requests with the same time.
+//! - Beyond [`OBJECTS_MAX`] objects, addresses are derived only from the ids, so that memory is
+//!   bounded; two such objects share a sector with a probability of less than one in a million for
+//!   each TiB of their total size.
 //! - Requests without size are skipped and counted.
 
 pub mod oracle;
@@ -24,15 +28,15 @@ use crate::rows::LEN_BYTES_MAX;
 use crate::trace::{Dictionary, Notes, Reader, Record};
 use forebay_show::plural::counted;
 
-/// Bytes of a sector.
+/// The size of a sector.
 const SECTOR_BYTES: u64 = 512;
-/// Objects whose places are kept: 300 MB, while the table grows.
+/// The most objects whose addresses are stored: 300 MB, while the table grows.
 const OBJECTS_MAX: usize = 7_000_000;
-/// Bits of a place for its sectors less one: 4 GiB are 2^23 of them.
+/// The bits of an entry that hold the number of sectors minus one: 4 GiB are 2^23 sectors.
 const LEN_BITS: u32 = 23;
-/// Sectors of all places that are kept: 1 PiB.
+/// The most sectors of all stored objects: 1 PiB.
 const SECTORS_MAX: u64 = 1 << 41;
-/// Where scattered places begin, and how far they reach.
+/// The start of the addresses derived from ids, and the size of their range.
 const SCATTERED_BYTES: u64 = 1 << 61;
 
 /// A request for an object.
@@ -43,16 +47,17 @@ struct Use {
     size: u32,
 }
 
-/// What the trace holds in its order.
+/// A source of object requests in trace order.
 trait Source: Send {
-    /// What [`Notes::format`] calls it.
+    /// The name in [`Notes::format`].
     const NAME: &'static str;
 
-    /// Replaces `uses` by the next ones, [`crate::trace::BATCH`] at most; none at the end. Counts what it skips.
+    /// Replaces `uses` with the next ones, up to [`crate::trace::BATCH`]; none at the end. Counts
+    /// those that it skips.
     fn read(&mut self, uses: &mut Vec<Use>, notes: &mut Notes) -> Result<(), TraceError>;
 }
 
-/// The requests of a source, at places.
+/// The requests of a source, with addresses.
 struct Objects<S> {
     source: S,
     uses: Vec<Use>,
@@ -114,17 +119,18 @@ impl<S: Source> Reader for Objects<S> {
     }
 }
 
-/// Where each object lies.
+/// The addresses of objects.
 struct Places {
-    /// How many are kept at most.
+    /// The most objects whose addresses are stored.
     objects_max: usize,
-    /// First sector and, in the last [`LEN_BITS`], sectors less one. The hash has a secret, as ids come from outside.
+    /// The first sector and, in the last [`LEN_BITS`], the number of sectors minus one. The hash is
+    /// keyed, because ids come from outside.
     known: HashMap<u64, u64>,
-    /// Sectors that are taken.
+    /// The number of sectors in use.
     end: u64,
-    /// Objects that outgrew their places.
+    /// The number of objects that outgrew their space.
     moved: u64,
-    /// Uses of objects beyond those that are kept.
+    /// The number of uses of objects beyond those stored.
     scattered: u64,
 }
 
@@ -155,7 +161,7 @@ impl Places {
         }
     }
 
-    /// The first byte of an object that has `size` now.
+    /// Returns the first byte of an object whose current size is `size`.
     fn place(&mut self, id: u64, size: u32) -> u64 {
         let sectors = u64::from(size).div_ceil(SECTOR_BYTES);
         let known = self.known.get(&id).copied();
@@ -174,7 +180,7 @@ impl Places {
         first * SECTOR_BYTES
     }
 
-    /// What a user should know of them.
+    /// Returns the notes for the user.
     fn sentences(&self) -> Vec<String> {
         let moved = (self.moved > 0).then(|| {
             let times = counted(self.moved, "time");
@@ -192,7 +198,8 @@ impl Places {
     }
 }
 
-/// Ids, which may be small numbers, as if they were drawn (the finalizer of SplitMix64, Steele and others, OOPSLA 2014).
+/// Mixes ids, which may be small numbers, into random-looking ones (the finalizer of SplitMix64,
+/// Steele and others, OOPSLA 2014).
 fn mixed(id: u64) -> u64 {
     let id = (id ^ id >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let id = (id ^ id >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -256,7 +263,7 @@ mod tests {
         assert!(found.iter().all(|at| *at >= SCATTERED_BYTES && at % SECTOR_BYTES == 0));
         assert!(found[0].abs_diff(found[1]) > 1 << 40 && found[3] != found[0]);
         assert_eq!((places.scattered, places.known.len()), (5, 0));
-        // What is small enough still finds room.
+        // A sufficiently small object still fits.
         assert_eq!(places.place(9, 512), (SECTORS_MAX - 1) * SECTOR_BYTES);
         assert!(places.sentences()[0].starts_with("5 requests were for more objects"));
     }

@@ -1,9 +1,9 @@
 //! Parquet tables of requests: the [canonical](canonical) form and the [capture](hadoop) form.
 //!
-//! Both are read batch by batch and put in order of time. Integer columns may have any integer
-//! type, or floating point of whole numbers, and strings any string type, dictionaries included, as
-//! long as every value fits. Tables that others made are read as the canonical form, their columns
-//! found by the names that people give them ([`found`]).
+//! Both are read in batches and sorted by time. Integer columns may have any integer type, or a
+//! floating-point type with integral values, and strings any string type, including dictionaries,
+//! as long as every value fits. Tables from other tools are read as the canonical form, with
+//! columns found by their usual names ([`found`]).
 
 mod arrow_schema;
 pub mod canonical;
@@ -35,14 +35,14 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"PAR1")
 }
 
-/// Opens either form, which the columns tell apart.
+/// Opens either form; the columns determine which.
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let splits = input.split_runs;
     either(Table::open(input)?, splits)
 }
 
-/// What the names of columns declare of a table that others made, and what it calls times, places and lengths. Our own
-/// form states its units, and so does the capture form.
+/// Returns the declaration that the column names of another tool's table imply, and its names for
+/// times, offsets and lengths. Our own forms define their units.
 pub(crate) fn declared(path: &Path) -> Option<(String, [String; 3])> {
     let file = ParquetFile::open(path, File::open(path).ok()?).ok()?;
     let is_ours = file.metadata().iter().any(|(key, _)| key == canonical::KEY_VERSION);
@@ -56,7 +56,7 @@ fn is_capture(fields: &[Field]) -> bool {
     CAPTURE.iter().all(|wanted| fields.iter().any(|field| field.name == *wanted))
 }
 
-/// Opens either form of a table that is no file; `path` is what messages call it.
+/// Opens either form of a table that is not a file; messages call it `path`.
 pub(crate) fn open_table(
     path: PathBuf,
     metadata: Vec<(String, String)>,
@@ -96,10 +96,10 @@ trait Schema: Send + Sized {
     /// The format's name.
     const NAME: &'static str;
 
-    /// From the file's metadata.
+    /// Makes the schema from the file's metadata.
     fn new(table: &Table, dictionary: &mut Dictionary) -> Result<Self, TraceError>;
 
-    /// The names of the columns that it reads, of those that there are.
+    /// Returns the names of those existing columns that it reads.
     fn wanted(fields: &[Field]) -> Vec<&str>;
 
     /// Appends a batch of rows as records.
@@ -110,29 +110,29 @@ trait Schema: Send + Sized {
         batch: &mut Vec<Record>,
     ) -> Result<(), TraceError>;
 
-    /// What a user should know of all rows, at their end.
+    /// Returns a note for the user about all rows, at the end.
     fn end(&mut self) -> Option<String> {
         None
     }
 
-    /// What a user should know of the rows read so far, once.
+    /// Returns a note for the user about the rows read so far, once.
     fn warning(&mut self) -> Option<String> {
         None
     }
 }
 
-/// An open Parquet file, or a table of the same form.
+/// An open Parquet file, or a table in the same form.
 struct Table {
     path: PathBuf,
     fields: Vec<Field>,
     metadata: Vec<(String, String)>,
     source: Box<dyn Source>,
-    /// Where reading is told of, and bytes of the file for each row.
+    /// The progress counter, and the bytes of the file per row.
     told: Option<(Consumed, f64)>,
 }
 
 impl Table {
-    /// So many rows were read.
+    /// Adds the progress of `rows`.
     fn tell(&self, rows: u64) {
         if let Some((consumed, row_bytes)) = &self.told {
             consumed.store((rows as f64 * row_bytes) as u64, Ordering::Relaxed);
@@ -161,13 +161,13 @@ impl Table {
         Ok(Table { path, fields, metadata, source: Box::new(file), told })
     }
 
-    /// The value of a metadata key.
+    /// Returns the value of a metadata key.
     fn metadata(&self, key: &str) -> Option<&str> {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 }
 
-/// Runs a piece of the Parquet crate, whose code for damaged files is not free of panics.
+/// Runs code of the Parquet crate, which may panic on damaged files.
 fn guarded<T>(
     path: &Path,
     run: impl FnOnce() -> Result<T, ::parquet::errors::ParquetError>,
@@ -183,13 +183,13 @@ fn guarded<T>(
     Err(damaged(path, got, "a whole Parquet file: is it cut off or damaged?"))
 }
 
-/// A codec of Parquet that this build was made without.
+/// A Parquet codec that this build does not include.
 struct MissingCodec {
     name: &'static str,
     feature: &'static str,
 }
 
-/// The codec that a message of the Parquet crate says is missing.
+/// Parses the missing codec from an error message of the Parquet crate.
 fn missing_codec(message: &str) -> Option<MissingCodec> {
     let is_named = message.contains("Disabled feature at compile time: brotli");
     is_named.then_some(MissingCodec { name: "Brotli", feature: "brotli" })
@@ -210,7 +210,7 @@ impl MissingCodec {
     }
 }
 
-/// What the Parquet crate has to say, without the words that each of its layers begins with.
+/// Strips an error message of the Parquet crate of the prefixes that its layers add.
 fn shorten_message(message: &str) -> String {
     const LAYERS: [&str; 4] =
         ["Parquet error: ", "Parquet argument error: ", "External: ", "EOF: "];
@@ -235,7 +235,7 @@ fn damaged(path: &Path, got: String, expected: &str) -> TraceError {
 /// A [`Reader`] of a [`Schema`], in the order of the file.
 struct Rows<S> {
     table: Table,
-    /// Indices of the columns that are read.
+    /// The indices of the columns that are read.
     wanted: Vec<usize>,
     schema: S,
     row: u64,
@@ -286,7 +286,7 @@ impl<S: Schema> Reader for Rows<S> {
     }
 }
 
-/// A name as it may be shown, for messages of the schemas.
+/// Makes a name printable, for messages of the schemas.
 fn shown(text: &str) -> String {
     shorten(text.as_bytes())
 }

@@ -3,10 +3,10 @@
 //! Each declaration states columns, units and epoch; arrivals are made relative to the first request. Rows
 //! of zero length are skipped and counted. Columns behind the declared ones are not read.
 //!
-//! DiskSim's default ASCII format (`time device blkno size flags`) has no unit of its own: the same
-//! columns are written in ms by DiskSim, in ns for MQSim and SSDsim, in us by others, and with bytes
-//! for sectors. Times with decimals are taken for ms and whole ones for ns; [`crate::units`] refuses
-//! what cannot be true.
+//! DiskSim's default ASCII format (`time device blkno size flags`) has no fixed unit: the same
+//! columns are written in ms by DiskSim, in ns for MQSim and SSDsim, in us by others, and with
+//! bytes instead of sectors. Times with decimals are assumed to be ms and integers ns;
+//! [`crate::units`] rejects impossible results.
 
 use crate::columns::cursor::Cursor;
 use crate::columns::cursor::Separator;
@@ -19,34 +19,34 @@ use crate::order::Ordered;
 use crate::trace::Reader;
 use forebay_ask::named;
 
-/// A format that is a declaration of columns.
+/// A format that consists of a declaration of columns.
 pub struct Preset {
-    /// Its columns, as `--columns` takes them.
+    /// Its columns, in the syntax of `--columns`.
     pub columns: &'static str,
-    /// What the format calls its columns.
+    /// The format's own names for its columns.
     pub(super) titles: &'static str,
-    /// Whether a line of other text looks like one of its rows, beyond being readable.
+    /// How its rows are recognized, in addition to being readable.
     pub(super) looks: Looks,
     /// The size of its blocks, if it counts in blocks.
     pub(super) block_bytes: Option<u32>,
-    /// What a user should know about every trace of the format.
+    /// Notes for the user about every trace of the format.
     pub(super) warnings: &'static [&'static str],
 }
 
-/// What tells the rows of a format from others that read as well.
+/// How the rows of a format are distinguished from others that are also readable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Looks {
-    /// The declared columns and perhaps more.
+    /// By the declared columns, and possibly more.
     OrLonger,
-    /// The declared columns, no more.
+    /// By exactly the declared columns.
     Exact,
-    /// A header.
+    /// By a header.
     Titled,
-    /// The declared columns, the first a number with decimals.
+    /// By the declared columns, the first of which is a number with decimals.
     DecimalFirst,
-    /// The declared columns, all whole numbers.
+    /// By the declared columns, all of which are integers.
     Whole,
-    /// Nothing: it must be named.
+    /// Never; the format must be specified.
     Named,
 }
 
@@ -130,7 +130,7 @@ impl Preset {
         Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
     }
 
-    /// Whether a line is the header of its own names.
+    /// Whether a line is the header with its own names.
     pub(crate) fn is_titled(&self, line: &[u8]) -> bool {
         let Ok(line) = std::str::from_utf8(line) else { return false };
         let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));
@@ -138,7 +138,7 @@ impl Preset {
         own.all(|title| names.next().is_some_and(|name| name.eq_ignore_ascii_case(title)))
     }
 
-    /// Its columns; a test holds that there is nothing wrong with them.
+    /// Returns its columns; a test checks that they are valid.
     fn declared(&self) -> Option<Columns> {
         Some(self.columns.parse::<Columns>().ok()?.titled(self.titles))
     }

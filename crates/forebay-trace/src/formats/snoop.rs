@@ -1,25 +1,26 @@
-//! The output of bcc's `biosnoop` and perf-tools' `iosnoop`: a header line, then a line a request.
+//! The output of bcc's `biosnoop` and perf-tools' `iosnoop`: a header line, then a line per
+//! request.
 //!
-//! The header says which columns there are, in any of the forms the options give:
+//! The header lists the columns, in any of the forms that the tools' options produce:
 //!
-//! - biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`; that of libbpf-tools may have
-//!   `TIMESTAMP` in place of the first, times of day such as `23:59:59.987`
+//! - biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`; that of libbpf-tools may
+//!   have `TIMESTAMP` instead of the first, with times of day such as `23:59:59.987`
 //! - iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`
 //!
 //! Units: seconds, milliseconds, bytes, sectors of 512 bytes. Epoch: the first request. `TIME(s)`
 //! and `ENDs` are times of completion; a request arrived its latency before, and its time in the
-//! queue (`-Q`) belongs to its latency. With both times, the latency is their difference, which is
-//! finer than `LATms`. biosnoop's PID is that of the process, iosnoop's that of the thread; names
-//! may hold blanks. Without any time (iosnoop without `-s` and `-t`) requests stand one behind the
-//! other, each arriving when the one before has completed, and a warning says so. Times of day that
-//! go back by more than half a day are of the next day. A header with a heading that is not known where the
-//! times should be is refused; other columns that are not known are named in a note.
+//! queue (`-Q`) is part of its latency. If both times are present, the latency is their difference,
+//! which is more precise than `LATms`. biosnoop's PID is that of the process, iosnoop's that of the
+//! thread; names may contain blanks. Without any time (iosnoop without `-s` and `-t`), each request
+//! arrives when the previous one has completed, with a warning. Times of day that go back by more
+//! than half a day belong to the next day. A header with an unknown heading in place of the times
+//! is rejected; other unknown columns are listed in a note.
 //!
-//! A latency below zero, which clocks of two processors can make, is printed as such or as nearly 2^64
-//! ns: the request is kept without a latency, as one that arrived when it was completed.
+//! A negative latency, which can occur with the clocks of two processors, is printed as such or as
+//! nearly 2^64 ns: the request is kept without a latency, and arrives when it completed.
 //!
-//! `T` and `TYPE` hold the letters of the kernel's RWBS or just R and W. Rows without sectors that
-//! are no flush, and rows whose disk is missing, are skipped and counted.
+//! `T` and `TYPE` contain the letters of the kernel's RWBS or just R and W. Rows without sectors
+//! that are not flushes, and rows without a disk, are skipped and counted.
 
 mod columns;
 
@@ -40,32 +41,32 @@ use crate::rows::{self, LATENCY_NS_MAX, Wrong, names_again_sentence, wrapped_sen
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
 
-/// What has been read so far.
+/// The state of reading.
 #[derive(Default)]
 struct Snoop {
     layout: Option<Layout>,
     who: Numbering,
-    /// When the next request arrives, where the lines have no times.
+    /// The arrival of the next request, if the lines have no times.
     next_ns: u64,
     untimed: u64,
-    /// Lines that say that events were lost, and the events they count.
+    /// The number of lines that report lost events, and the number of events they report.
     losses: u64,
     lost: u64,
-    /// Headers behind the first.
+    /// The number of headers after the first.
     headers_again: u64,
-    /// Latencies below zero.
+    /// The number of negative latencies.
     wrapped: u64,
-    /// The newest time of day in nanoseconds, and days that have passed.
+    /// The newest time of day in nanoseconds, and the number of days that have passed.
     day: Option<(u64, u64)>,
 }
 
-/// Nanoseconds in a day.
+/// Nanoseconds per day.
 const DAY_NS: u64 = 86_400_000_000_000;
 const HOUR_NS: u64 = 3_600_000_000_000;
-/// Headings that are not read, in a note.
+/// The most unread headings in a note.
 const UNREAD_SHOWN: usize = 5;
 
-/// How many events a line says were lost, if it says that: `Possibly lost 12 samples`, `lost 5 events`.
+/// Returns how many events a line reports as lost: `Possibly lost 12 samples`, `lost 5 events`.
 fn lost(line: &[u8]) -> Option<u64> {
     let line = line.to_ascii_lowercase();
     let has = |word: &str| memchr::memmem::find(&line, word.as_bytes()).is_some();
@@ -75,7 +76,7 @@ fn lost(line: &[u8]) -> Option<u64> {
     Some(words(&line).find_map(digits).unwrap_or(0))
 }
 
-/// A time of day, `HH:MM:SS` with decimals or without, in nanoseconds.
+/// Parses a time of day, `HH:MM:SS` with or without decimals, and returns nanoseconds.
 fn time_of_day(word: &[u8]) -> Option<u64> {
     let mut parts = word.splitn(3, |&byte| byte == b':');
     let mut part = |most: u64| digits(parts.next()?).filter(|&value| value <= most);
@@ -84,7 +85,8 @@ fn time_of_day(word: &[u8]) -> Option<u64> {
     Some(minutes * 60_000_000_000 + seconds)
 }
 
-/// A latency in milliseconds, in nanoseconds; none if it is below zero, printed as such or wrapped.
+/// Parses a latency in milliseconds and returns nanoseconds; none if it is negative, printed as
+/// such or wrapped.
 fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
         Some(rest) => scaled(rest, 6).map(|_| None),
@@ -98,7 +100,7 @@ fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
 }
 
 impl Snoop {
-    /// A line that is no request: the header, or what the tools say besides.
+    /// Processes a line that is not a request: the header, or other output of the tools.
     fn remark(&mut self, line: &[u8]) -> Result<Option<Line>, Wrong> {
         if let Some(layout) = Layout::of(line) {
             if layout.may_have_time() {
@@ -126,7 +128,7 @@ impl Snoop {
         Ok(known.then_some(Line::Other))
     }
 
-    /// The cells of a row, unless the line says that events were lost.
+    /// Parses the cells of a row, unless the line reports lost events.
     fn row(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong> {
         let Some(layout) = &self.layout else {
             let expected = "a header line with COMM, PID, BYTES and LAT(ms) or LATms";
@@ -154,7 +156,7 @@ impl Snoop {
         }
         let offset = if bytes == 0 { 0 } else { sector.saturating_mul(SECTOR_BYTES) };
         let stream = stream(cells)?;
-        // The limit on a length is that of the span: trims may be longer than other requests.
+        // The span was checked instead, because trims may be longer than other requests.
         let mut record = rows::record(at_ns, op, offset, 0)?;
         record.len = bytes;
         record.latency = latency_ns.map(Nanos);
@@ -164,7 +166,7 @@ impl Snoop {
         Ok(Line::Request(record))
     }
 
-    /// Arrival and latency, in nanoseconds.
+    /// Returns arrival and latency, in nanoseconds.
     fn times(&mut self, cells: &Cells) -> Result<(u64, Option<u64>), Wrong> {
         let latency_ns = self.latency(cells)?;
         let seconds = |column| {
@@ -198,12 +200,13 @@ impl Snoop {
         Ok((at.ok_or_else(late)?.0, latency_ns))
     }
 
-    /// From arrival to completion in nanoseconds, time in the queue included; none where it is below zero.
+    /// Returns the time from arrival to completion in nanoseconds, including time in the queue;
+    /// none if it is negative.
     fn latency(&self, cells: &Cells) -> Result<Option<u64>, Wrong> {
         const EXPECTED: &str = "milliseconds such as 0.74";
         let cell = cells.get(Column::Latency);
         let latency = latency_ns(cell).ok_or_else(|| Wrong::new("latency", cell, EXPECTED))?;
-        // libbpf's biosnoop prints -1 for a request that never was in the queue.
+        // libbpf's biosnoop prints -1 for a request that was never in the queue.
         let queued = match cells.find(Column::Queued).filter(|cell| !cell.starts_with(b"-")) {
             Some(cell) => latency_ns(cell).ok_or_else(|| Wrong::new("QUE(ms)", cell, EXPECTED))?,
             None => Some(0),
@@ -211,7 +214,7 @@ impl Snoop {
         Ok(latency.zip(queued).map(|(latency, queued)| latency + queued))
     }
 
-    /// A time of day, from the first day on.
+    /// Returns a time of day relative to the start of the first day.
     fn of_day(&mut self, cell: &[u8]) -> Result<u64, Wrong> {
         let ns = time_of_day(cell)
             .ok_or_else(|| Wrong::new("time", cell, "a time of day such as 23:59:59.123"))?;
@@ -219,7 +222,7 @@ impl Snoop {
         if *newest > ns + DAY_NS / 2 {
             (*newest, *days) = (ns, *days + 1);
         }
-        // Just before midnight, in a row that comes behind one of the next day.
+        // A time just before midnight, in a row after one of the next day.
         if *days > 0 && *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
             return Ok((*days - 1) * DAY_NS + ns);
         }
@@ -233,7 +236,7 @@ fn number(cells: &Cells, column: Column) -> Result<u64, Wrong> {
     digits(cell).ok_or_else(|| Wrong::new(column.name(), cell, "a whole number without a sign"))
 }
 
-/// Numbering submitted a request.
+/// Returns the submitter of a request.
 fn stream(cells: &Cells) -> Result<Stream, Wrong> {
     let id = number(cells, Column::Pid)?;
     let id = u32::try_from(id)

@@ -1,9 +1,10 @@
-//! Columns by the names that people give them: `timestamp` or `time_us` for `at_ns`, `size` or `sectors` for `len`. The one table
-//! of names, for Parquet and for CSV with a header.
+//! Finds columns by the names in common use: `timestamp` or `time_us` for `at_ns`, `size` or
+//! `sectors` for `len`. This is the only table of names, for Parquet and for CSV with a header.
 //!
-//! Case plays no part, nor does a blank or a hyphen for `_`; `time (us)` and `time[us]` are `time_us`. Of several columns that would
-//! do, the one listed first is taken, so the canonical names always win. A unit stands at the end of the name. Without one,
-//! offsets and lengths are bytes; a time needs a type that says its unit, or is refused.
+//! Case is ignored, and a blank or a hyphen equals `_`; `time (us)` and `time[us]` are `time_us`.
+//! If several columns match, the one listed first is taken, so the canonical names always win. A
+//! unit is at the end of the name. Without one, offsets and lengths are in bytes; a time needs a
+//! type with a unit, or is rejected.
 
 /// Times of arrival.
 pub(super) const AT: [&str; 19] = [
@@ -27,7 +28,7 @@ pub(super) const AT: [&str; 19] = [
     "arrived",
     "date",
 ];
-/// The same where a unit tells that it is no place.
+/// Names that are only times of arrival if they have a unit; otherwise they may be offsets.
 pub(super) const AT_WITH_UNIT: [&str; 2] = ["start", "begin"];
 /// Times of completion.
 pub(super) const END: [&str; 10] = [
@@ -42,9 +43,9 @@ pub(super) const END: [&str; 10] = [
     "finish_time",
     "finished",
 ];
-/// Times from arrival to completion.
+/// Latencies, from arrival to completion.
 pub(super) const LATENCY: [&str; 4] = ["latency", "response_time", "duration", "response"];
-/// First bytes.
+/// Offsets of the first byte.
 pub(super) const OFFSET: [(&str, u64); 14] = [
     ("offset", 1),
     ("offset_bytes", 1),
@@ -61,7 +62,7 @@ pub(super) const OFFSET: [(&str, u64); 14] = [
     ("offset_sectors", SECTOR_BYTES),
     ("offset_kib", 1024),
 ];
-/// Places in units that no name tells.
+/// Offsets in unknown units.
 pub(super) const OFFSET_UNSURE: [&str; 13] = [
     "offset_kb",
     "offset_mb",
@@ -102,7 +103,7 @@ pub(super) const LEN: [(&str, u64); 22] = [
     ("size_sectors", SECTOR_BYTES),
     ("size_kib", 1024),
 ];
-/// Lengths in units that no name tells.
+/// Lengths in unknown units.
 pub(super) const LEN_UNSURE: [&str; 9] = [
     "size_kb",
     "len_kb",
@@ -114,9 +115,9 @@ pub(super) const LEN_UNSURE: [&str; 9] = [
     "npages",
     "count",
 ];
-/// Names of places and lengths that tell bytes only where nothing beside them counts otherwise.
+/// Names of offsets and lengths that only mean bytes if the other of the two has no other unit.
 const BARE: [&str; 6] = ["offset", "file_offset", "len", "length", "size", "io_size"];
-/// Operations as words, or whether a request writes or reads as truth values.
+/// Operations as words, or as truth values for write or read.
 pub(super) const OP: [&str; 9] =
     ["op", "operation", "op_type", "rw", "io_type", "type", "is_write", "is_read", "write"];
 /// Volumes by number or name.
@@ -126,7 +127,7 @@ pub(super) const VOLUME: [&str; 7] =
 pub(super) const THREAD: [&str; 3] = ["thread", "tid", "thread_id"];
 /// Processes by number.
 pub(super) const PROCESS: [&str; 4] = ["process", "pid", "process_id", "tgid"];
-/// Names of those who submit.
+/// Names of submitters.
 pub(super) const NAME: [&str; 6] =
     ["name", "comm", "process_name", "thread_name", "application", "process"];
 
@@ -147,10 +148,10 @@ const TIME_UNITS: [(&str, u64); 12] = [
 ];
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The names of a table's columns, as they are compared.
+/// The normalized names of a table's columns.
 pub(super) struct Titles(Vec<String>);
 
-/// A name as it is compared.
+/// Normalizes a name for comparison.
 fn plain(name: &str) -> String {
     let name = name.trim().trim_end_matches([')', ']']).to_lowercase();
     let words = name.split([' ', '-', '_', '(', '[']).filter(|word| !word.is_empty());
@@ -162,8 +163,8 @@ impl Titles {
         Titles(names.into_iter().map(plain).collect())
     }
 
-    /// The column of times that one of `names` calls, and the nanoseconds of the unit behind the name, if there is one. `fits` says
-    /// whether a column with or without such a unit will do.
+    /// Returns the column of times with one of `names`, and the nanoseconds of the unit suffix, if
+    /// there is one. `fits` decides whether a column with or without such a unit is acceptable.
     pub(super) fn time(
         &self,
         names: &[&str],
@@ -180,7 +181,7 @@ impl Titles {
         names.iter().find_map(called)
     }
 
-    /// The column of places or lengths that one of `names` calls, and the bytes of its unit.
+    /// Returns the column of offsets or lengths with one of `names`, and the bytes of its unit.
     pub(super) fn bytes(&self, names: &[(&str, u64)]) -> Option<(usize, u64)> {
         let called = |(wanted, unit): &(&str, u64)| {
             Some((self.0.iter().position(|title| title == wanted)?, *unit))
@@ -188,8 +189,9 @@ impl Titles {
         names.iter().find_map(called)
     }
 
-    /// The columns of places and of lengths, with the bytes of their units. A bare name beside one that counts sectors tells
-    /// none: `lba,size` is as often in sectors as in bytes.
+    /// Returns the columns of offsets and of lengths, with the bytes of their units. A bare name
+    /// beside one that counts sectors has an unknown unit: in `lba,size` the size is as often in
+    /// sectors as in bytes.
     pub(super) fn extents(&self) -> [Option<(usize, Option<u64>)>; 2] {
         let [offset, len] = [self.bytes(&OFFSET), self.bytes(&LEN)];
         let told = |one: Option<(usize, u64)>, other: Option<(usize, u64)>| {
@@ -200,7 +202,7 @@ impl Titles {
         [told(offset, len), told(len, offset)]
     }
 
-    /// The column that one of `names` calls, if it `fits`.
+    /// Returns the column with one of `names`, if it `fits`.
     pub(super) fn any(&self, names: &[&str], fits: impl Fn(usize) -> bool) -> Option<usize> {
         let called = |wanted: &&str| {
             let columns = self.0.iter().enumerate();

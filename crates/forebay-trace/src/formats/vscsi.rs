@@ -1,16 +1,16 @@
-//! VMware vSCSI traces as CloudPhysics published them: binary records, little-endian, no header.
+//! VMware vSCSI traces as published by CloudPhysics: binary records, little-endian, no header.
 //!
 //! - Version 1, 32 bytes: serial u32, length u32, scatter-gather elements u32, SCSI operation u16,
 //!   version u16 (0x100), block u64, time u64.
 //! - Version 2, 40 bytes: operation u16, version u16 (0x200), serial u32, length u32,
-//!   scatter-gather elements u32, block u64, time u64, response u64. No published trace at hand
-//!   has this version; its layout is that of the public readers for these traces, and its
-//!   response is taken for microseconds like the time, which a warning says.
+//!   scatter-gather elements u32, block u64, time u64, response u64. We have no published trace of
+//!   this version; its layout is that of the public readers for these traces, and its response is
+//!   assumed to be in microseconds like the time, with a warning.
 //!
 //! Units: length in bytes, block of 512 bytes, time in microseconds. Epoch: arbitrary; times are
-//! made relative to the first request. The version is told by content. A file is one virtual disk;
-//! who submitted a request is not recorded. Of the operations, reads, writes and cache flushes are
-//! kept, others are skipped and counted.
+//! made relative to the first request. The version is detected from the content. A file is one
+//! virtual disk; the submitters of requests are not recorded. Reads, writes and cache flushes are
+//! kept; other operations are skipped and counted.
 
 use std::io::{BufRead, Cursor, Read};
 use std::path::Path;
@@ -25,10 +25,10 @@ use crate::order::Ordered;
 use crate::rows;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 
-/// Bytes of a block.
+/// The size of a block.
 const BLOCK_BYTES: u64 = 512;
 
-/// Records at the start of a file that are looked at to recognise it.
+/// The number of records at the start of a file that are examined to recognize it.
 const SNIFFED: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ enum Version {
     Two,
 }
 
-/// What a record says.
+/// The contents of a record.
 struct Command {
     operation: u16,
     len_bytes: u32,
@@ -54,7 +54,7 @@ impl Version {
         }
     }
 
-    /// The version of a record, by the half-words that would hold it.
+    /// Detects the version of a record by the half-words that would hold it.
     fn of(record: &[u8]) -> Option<Version> {
         let operation_fits = |at: usize| record.get(at + 1) == Some(&0);
         match () {
@@ -84,7 +84,7 @@ impl Version {
 }
 
 impl Command {
-    /// What the SCSI operation does, of those a trace of requests keeps.
+    /// Returns the operation of the SCSI command, if a trace of requests includes it.
     fn op(&self) -> Option<Op> {
         match self.operation {
             0x08 | 0x28 | 0x88 | 0xa8 => Some(Op::Read),
@@ -137,7 +137,7 @@ impl Vscsi {
         Ok(Vscsi { frames, version, dictionary: anonymous(Some("disk")), notes, ended: false })
     }
 
-    /// The request of a record; `None` for one that is not kept.
+    /// Returns the request of a record; `None` if it is skipped.
     fn request(&self, record: &[u8]) -> Result<Option<Record>, TraceError> {
         if Version::of(record) != Some(self.version) {
             return Err(unknown_version(&self.frames));

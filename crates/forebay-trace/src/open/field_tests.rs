@@ -1,4 +1,4 @@
-//! What tracers and the tools around them write when something went wrong: read as it was meant, or told of.
+//! Defective output of tracers and related tools: it must be read as intended, or be reported.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::trace::{Notes, Record};
 const SNOOP: &str = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
 const S: u64 = 1_000_000_000;
 
-/// All requests of a file of this name and content, and the notes; or the message.
+/// Returns all requests of a file with this name and content, and the notes; or the error message.
 fn read_as(
     name: &str,
     text: impl AsRef<[u8]>,
@@ -35,7 +35,7 @@ fn read(text: impl AsRef<[u8]>) -> (Vec<Record>, Notes) {
     read_as("trace", text, None).unwrap()
 }
 
-/// The one note beside those that tell what a header was read as.
+/// Returns the only note, apart from those about how a header was interpreted.
 fn only(notes: &Notes) -> &str {
     let own: Vec<&String> =
         notes.warnings.iter().filter(|told| !told.starts_with("the header names")).collect();
@@ -47,7 +47,7 @@ fn at(records: &[Record]) -> Vec<u64> {
     records.iter().map(|record| record.at.0).collect()
 }
 
-/// Rows of a CSV whose times are these, in microseconds.
+/// Makes rows of a CSV with these times in microseconds.
 fn rows(times: impl IntoIterator<Item = u64>) -> String {
     let row = |(n, us): (u64, u64)| format!("{us},R,{},4096\n", n * 7919 % 100_000 * 4096);
     let rows: String = (0..).zip(times).map(row).collect();
@@ -231,7 +231,7 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
         assert!(has(&notes, "the clock goes back by "), "{notes:?}");
         let (_, notes) = read_as("t", format!("{csv}{csv}"), Some(SPLIT_RUNS)).unwrap();
         assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
-        // One that has other columns is another table.
+        // A file with other columns is another table.
         let other = csv.replacen("offset,len", "len,offset", 1);
         assert!(read_as("t", format!("{csv}{other}"), None).is_err());
     }
@@ -251,7 +251,7 @@ fn a_last_number_that_is_cut_is_left_out_or_told() {
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,4096", 3),
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,409", 2),
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,512", 2),
-        // A length of no sectors may be new.
+        // A length that is not a multiple of a sector may be a new length.
         ("time_s,op,offset,len", "0.1,R,0,4096\n0.2,W,4096,4096\n0.3,R,8192,1234", 3),
         ("time_s,op,offset,len,disk", "0.1,R,0,4096,sda\n0.2,W,4096,4096,sd", 2),
         ("time_s,op,offset,len,latency_us", "0.1,R,0,4096,55\n0.2,W,4096,4096,5", 2),
@@ -308,7 +308,8 @@ fn a_header_that_contradicts_the_rows_is_refused() {
     assert!(told.contains("in ms it is a date of this century"), "{told}");
 }
 
-/// Two runs of blkparse that both use the same sectors: completions stay in their run, however short it is.
+/// Two runs of blkparse that both use the same sectors: completions remain in their run, however
+/// short it is.
 #[test]
 fn runs_of_blkparse_are_parted_with_their_completions() {
     for (gap_us, cpus) in [(100, 1), (700, 4), (20_000, 3)] {
@@ -361,7 +362,8 @@ fn runs_of_blkparse_are_parted_with_their_completions() {
     }
 }
 
-/// The same sectors are written again and again, and some completions are lost: each write stays one.
+/// The same sectors are written again and again, and some completions are lost: each write remains
+/// a separate request.
 #[test]
 fn honest_rewrites_are_not_taken_for_requests_issued_again() {
     for apart_ms in [1_100u64, 5_000, 30_000] {
@@ -388,7 +390,7 @@ fn honest_rewrites_are_not_taken_for_requests_issued_again() {
             assert_eq!(known, vec![2_000_000; expected], "{case}");
         }
     }
-    // A busy driver is asked again at once.
+    // A busy driver is retried at once.
     for apart_ms in [1, 30, 900] {
         let text = format!(
             "8,16 0 1 0.000000000 5 D W 800 + 8 [a]\n8,16 0 2 0.{apart_ms:03}000000 5 D W 800 + 8 [a]\n\
@@ -420,7 +422,8 @@ fn fields_beyond_the_header_are_told_of() {
             assert!(told.contains(&format!("first such line is {}", every + 1)), "{told}");
         }
     }
-    // Names in quotes, separators at the end, columns without a name, blank lines, and fewer fields.
+    // Names in quotes, trailing separators, columns without a name, blank lines, and rows with
+    // fewer fields.
     for (header, end) in [
         ("time_us,op,offset,len,comm", ""),
         ("time_us,op,offset,len,comm,", ","),
@@ -497,7 +500,7 @@ fn a_few_latencies_below_zero_are_unknown_and_many_are_refused() {
             "{told:?}"
         );
     }
-    // A completion before its arrival is one, too; so is a latency in our own form.
+    // A completion before its arrival is negative too, and so is a latency in our own format.
     let rows: String = (0..100)
         .map(|n| {
             format!("{},{},W,{},4096\n", n * 1_000, n * 1_000 + 99 - n % 50 / 49 * 150, n * 4096)

@@ -1,18 +1,18 @@
-//! What the clock of a source did, as the rows show it in the order of the file.
+//! Analyzes the clock of a source, as seen from the rows in the order of the file.
 //!
-//! Rows of a trace may change places a little: several processors write to one log, or the log is
-//! in the order of completions. A clock that was set back, a second recording in the same file, or a
-//! stamp that is years off look the same to a sort, which lays one part over the other. So each row is
-//! held against the one before:
+//! Rows of a trace may be slightly out of order: several processors write to one log, or the log is
+//! in the order of completions. A clock that was set back, a second recording in the same file, or
+//! a timestamp that is years off look the same to a sort, which would overlay one part on the
+//! other. Therefore each row is compared with the previous one:
 //!
-//! - A *step back* is of [`STEP_NS`] or more in the time of arrival and, where latencies are known, in
-//!   that of completion. On a clock of whole seconds it is of more than two.
-//! - A smaller one counts if a run begins *again* with it: nearly at the time at which it began, and what follows
-//!   stays there ([`again`]).
-//! - Neither is one where time soon *returns* by a jump to where it was: a slow request in the order of
-//!   completions ([`again::returns`]).
-//! - *Wild* are up to [`WILD_ROWS`] rows that lie [`AHEAD_NS`] or more ahead of, or before, those on both
-//!   sides.
+//! - A *step back* is one of [`STEP_NS`] or more in the time of arrival and, if latencies are
+//!   known, in that of completion. On a clock of whole seconds it must be more than two seconds.
+//! - A smaller step counts if a run begins *again* with it: it goes back almost to the beginning of
+//!   the run, and the following rows stay there ([`again`]).
+//! - Neither counts if the time soon *returns* by a jump to where it was: that is a slow request in
+//!   the order of completions ([`again::returns`]).
+//! - *Wild* rows are up to [`WILD_ROWS`] rows that are [`AHEAD_NS`] or more ahead of, or before,
+//!   those on both sides.
 
 mod again;
 
@@ -25,15 +25,15 @@ use crate::trace::Record;
 use forebay_show::plural::{counted, verb};
 use forebay_show::quantities;
 
-/// Least step back that is told of.
+/// The least reported step back.
 const STEP_NS: u64 = 900_000_000;
-/// Least step ahead that a wild stamp makes.
+/// The least step ahead of a wild timestamp.
 pub(crate) const AHEAD_NS: u64 = 3_600_000_000_000;
-/// Rows in a row that are taken for wild.
+/// The most consecutive rows that count as wild.
 const WILD_ROWS: u64 = 16;
-/// Between runs that are put one behind the other.
+/// The time between runs that are placed one after another.
 pub(crate) const APART_NS: u64 = 1_000_000_000;
-/// Steps back that are told one by one, and beyond which they are no runs.
+/// The most steps back that are listed individually; with more, they are not separate runs.
 const STEPS_SHOWN: usize = 4;
 const RUNS_MAX: u64 = 16;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -55,58 +55,58 @@ impl Row {
 /// A step of the clock.
 #[derive(Clone, Copy)]
 struct Step {
-    /// The first row behind it, from 1.
+    /// The first row after it, counted from 1.
     row: u64,
-    /// How far it goes.
+    /// The size of the step.
     ns: u64,
     /// The newest time before it.
     newest_ns: u64,
 }
 
-/// What came since the last step back, or the beginning.
+/// The rows since the last step back, or since the beginning.
 #[derive(Clone, Copy, Default)]
 struct Run {
-    /// The rows before it.
+    /// The number of rows before it.
     before: u64,
     first_ns: u64,
     newest_ns: u64,
-    /// Whether a row came before an earlier one.
+    /// Whether any of its rows came after a row with a later time.
     is_shaken: bool,
 }
 
 /// The clock of a source.
 #[derive(Default)]
 pub(super) struct Clock {
-    /// Whether a step back begins a new run, which is put behind the one before.
+    /// Whether a step back begins a new run, which is placed after the previous one.
     splits: bool,
-    /// What is added to every time.
+    /// The offset added to every time.
     shift_ns: u64,
     rows: u64,
     run: Run,
     last: Row,
     newest_ns: u64,
-    /// Rows before the newest time, and how far at most.
+    /// The number of rows before the newest time, and how far back they are at most.
     moved: u64,
     moved_ns: u64,
-    /// The first steps back, and how many there are.
+    /// The first steps back, and the number of all.
     back: Vec<Step>,
     steps: u64,
     /// The last step ahead.
     ahead: Option<Step>,
-    /// Rows with wild stamps, the first of them, and how far off they are at most.
+    /// The number of wild rows, the first of them, and how far off they are at most.
     wild: u64,
     wild_first: u64,
     wild_ns: u64,
 }
 
 impl Clock {
-    /// A step back begins a new run.
+    /// Makes a step back begin a new run.
     pub(super) fn split(&mut self) {
         self.splits = true;
     }
 
-    /// Takes the next rows of the file, whose times stay as they are, if nothing is odd about them: nearly
-    /// always.
+    /// Processes the next rows of the file if nothing about them is unusual, which is nearly always
+    /// the case. Their times remain unchanged.
     pub(super) fn pass(&mut self, batch: &[Record]) -> bool {
         let [first, .., last] = batch else { return batch.is_empty() };
         let begins = self.rows > 0 && self.shift_ns == 0 && first.at.0 >= self.newest_ns;
@@ -123,8 +123,8 @@ impl Clock {
         steady
     }
 
-    /// The time of the next row of the file, which is behind the run before if it begins another; `ahead` are
-    /// the rows that follow, as many as are known.
+    /// Returns the time of the next row of the file, which is after the previous run if the row
+    /// begins another. `ahead` are the following rows, as far as known.
     #[inline(always)]
     pub(super) fn time(&mut self, at_ns: u64, latency: Option<Nanos>, ahead: &[Record]) -> u64 {
         let mut at_ns = at_ns.saturating_add(self.shift_ns);
@@ -132,7 +132,7 @@ impl Clock {
         if self.rows == 1 {
             self.run.first_ns = at_ns;
         }
-        // A step back wraps to a large one.
+        // A step back wraps around to a large step ahead.
         if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
             at_ns = self.step(Row { at_ns, latency }, ahead);
         }
@@ -175,7 +175,7 @@ impl Clock {
         row.at_ns
     }
 
-    /// Whether the clock was set back, rather than rows having changed places.
+    /// Whether the clock was set back, as opposed to rows being out of order.
     fn is_step(&self, row: Row, ahead: &[Record]) -> bool {
         let back_ns = self.last.at_ns - row.at_ns;
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
@@ -191,7 +191,7 @@ impl Clock {
         }
     }
 
-    /// A step ahead may end a few rows that lie far before the others.
+    /// Processes a step ahead, which may follow a few rows that are far before the others.
     fn step_ahead(&mut self, row: Row) {
         let ns = row.at_ns - self.last.at_ns;
         let few = |step: &Step| self.rows - step.row <= WILD_ROWS && step.ns >= AHEAD_NS;
@@ -206,7 +206,7 @@ impl Clock {
         self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
     }
 
-    /// Whether the row is one of those from before a few that lie far ahead.
+    /// Whether the row returns from a few rows that are far ahead.
     fn is_back_from_wild(&mut self, row: Row) -> bool {
         let Some(step) = self.ahead else { return false };
         let rows = self.rows - step.row;
@@ -228,7 +228,8 @@ impl Clock {
         self.wild_ns = self.wild_ns.max(step.ns);
     }
 
-    /// What a user should know. Of the rows that come before earlier ones, `late` found no place any more.
+    /// Returns notes for the user. `late` is the number of out-of-order rows that could not be
+    /// sorted.
     pub(super) fn sentences(&self, late: u64) -> impl Iterator<Item = String> {
         let back = self.back_sentence(self.moved.saturating_sub(late));
         [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
@@ -294,7 +295,7 @@ impl Clock {
     }
 }
 
-/// A time that may be years long.
+/// Formats a time that may be years long.
 pub(crate) fn long(ns: u64) -> String {
     let s = ns as f64 / 1e9;
     match s / DAY_S {
@@ -400,7 +401,7 @@ mod tests {
             let (_, said) = clock(Clock::default(), rows.iter().copied());
             assert!(said.is_empty(), "{said:?}");
         }
-        // Each goes on for a while, and often.
+        // Many steps, each after a while.
         let (_, said) = run((0..100_000).map(|n| n / 500 * 3 * S + n % 500 * S / 50 + 3));
         assert!(
             said[0].contains("goes back 199 times") && !said[0].contains("split_runs"),
@@ -408,7 +409,8 @@ mod tests {
         );
     }
 
-    /// Arrivals of a trace without latencies, in the order of completions: most take a ms, a few much longer.
+    /// Returns arrivals of a trace without latencies, in the order of completions: most requests
+    /// take 1 ms, a few take much longer.
     fn by_completion(rate: u64, count: u64, slow: u64, slow_ns: u64, burst: u64) -> Vec<u64> {
         let mut rows: Vec<(u64, u64)> = (0..count)
             .map(|n| {
@@ -419,7 +421,8 @@ mod tests {
             })
             .collect();
         rows.sort_unstable();
-        // Slow ones that are still under way at the end come last of all, as another run would.
+        // Slow requests that are still outstanding at the end come last, which looks like another
+        // run.
         let is_fast = |&(end, at): &(u64, u64)| end == at + S / 1000;
         rows.truncate(rows.iter().rposition(is_fast).unwrap_or(0) + 1);
         rows.into_iter().map(|row| row.1).collect()
@@ -445,7 +448,7 @@ mod tests {
                 for start in [0, 1_700_000_000 * S] {
                     let one =
                         |n: u64| start + n * length_ns / rows + n * 7919 % (length_ns / rows / 2);
-                    // As good as in order, or shaken by several processors.
+                    // Almost in order, or out of order because of several processors.
                     for shaken in [false, true] {
                         let mut first: Vec<u64> = (0..rows).map(one).collect();
                         if shaken && rows > 20 {
@@ -471,7 +474,7 @@ mod tests {
         }
     }
 
-    /// Queues, elevators and processors mix rows at the beginning of a trace, too.
+    /// Queues, elevators and processors reorder rows at the beginning of a trace as well.
     #[test]
     fn requests_that_overtake_each_other_begin_no_run() {
         for seed in 0..60u64 {

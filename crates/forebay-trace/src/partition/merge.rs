@@ -1,8 +1,8 @@
 //! Reads a finished folder back as one trace: its files merged by time.
 //!
-//! Volumes have the numbers of their places in the manifest; streams that are equal are one. Requests
-//! of one instant come in the order of their volumes, whatever it was before. All files are open at a
-//! time, each with a batch of records and a page of each column in memory.
+//! Volumes are numbered by their positions in the manifest; equal streams are merged. Requests at
+//! the same time are in the order of their volumes, which may differ from the original. All files
+//! are open at the same time, each with a batch of records and a page of each column in memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -45,7 +45,7 @@ struct Source {
     part: Part,
     reader: Box<dyn Reader>,
     batch: Vec<Record>,
-    /// The record of the batch that comes next.
+    /// The index of the next record in the batch.
     place: usize,
     requests: u64,
     /// The numbers of its streams in the whole trace.
@@ -61,7 +61,7 @@ impl Source {
         Ok(Source { path, part, reader, batch, place: 0, requests: 0, streams })
     }
 
-    /// When its next record arrives; none after the last.
+    /// Returns the arrival of its next record; none after the last.
     fn next_at(&mut self) -> Result<Option<Nanos>, TraceError> {
         if self.place == self.batch.len() {
             self.reader.read(&mut self.batch)?;
@@ -78,10 +78,10 @@ impl Source {
     }
 }
 
-/// The files of a folder, in order of time if each of them is.
+/// The files of a folder, merged in order of time if each of them is in order.
 struct Merged {
     sources: Vec<Source>,
-    /// Each source that has a record, and when that arrives.
+    /// Each source that has a record, by the arrival of that record.
     next: BinaryHeap<Reverse<(Nanos, usize)>>,
     begun: bool,
     streams: HashMap<Stream, u32>,
@@ -90,7 +90,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// The number in the whole trace of a stream of one source.
+    /// Returns the number in the whole trace of a stream of one source.
     fn stream(&mut self, source: usize, stream: u32) -> u32 {
         let Source { streams, reader, .. } = &mut self.sources[source];
         for known in reader.dictionary().streams.iter().skip(streams.len()) {

@@ -1,9 +1,9 @@
-//! Records parted by volume, in one file: buffered in memory, appended in runs.
+//! Stores records separated by volume in one file: buffered in memory, appended in runs.
 //!
-//! A run is a head of 12 bytes (where the volume's run before it begins, how many records it has)
-//! and its records, 34 bytes each, all little-endian. Memory is bounded by [`HELD_MAX`] records and
-//! a few words a volume, whatever the length of the trace. The file is only ever read by the
-//! program that wrote it; what does not fit is still an error, never a panic.
+//! A run consists of a header of 12 bytes (the start of the volume's previous run, and the number
+//! of records) and its records, 34 bytes each, all little-endian. Memory is bounded by [`HELD_MAX`]
+//! records and a few words per volume, regardless of the length of the trace. The file is only ever
+//! read by the program that wrote it; invalid content is still an error, never a panic.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -13,29 +13,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::Record;
 
-/// Records held in memory at most (48 bytes each).
+/// The most records held in memory (48 bytes each).
 const HELD_MAX: usize = 1 << 20;
-/// Records of a run at most.
+/// The most records in a run.
 const RUN_MAX: usize = 1 << 16;
-/// Where a volume's first run says that there is none before it.
+/// Marks a volume's first run, which has no previous one.
 const NONE: u64 = u64::MAX;
 const HEAD_BYTES: usize = 12;
 const RECORD_BYTES: usize = 34;
 
-/// What the file holds of one volume.
+/// The contents of the file for one volume.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Extent {
-    /// Where its last run begins.
+    /// The start of its last run.
     last_run: u64,
-    /// Its records.
+    /// The number of its records.
     pub(super) requests: u64,
-    /// Time of its first record.
+    /// The time of its first record.
     pub(super) first_ns: u64,
-    /// Time of its last record.
+    /// The time of its last record.
     pub(super) last_ns: u64,
 }
 
-/// The file while it is written.
+/// The file while it is being written.
 pub(super) struct Spool {
     file: BufWriter<File>,
     length: u64,
@@ -49,7 +49,7 @@ impl Spool {
         Spool { file, length: 0, volumes: Vec::new(), held: 0 }
     }
 
-    /// Takes records in, in order of time.
+    /// Adds records, in order of time.
     pub(super) fn add(&mut self, batch: &[Record]) -> io::Result<()> {
         for record in batch {
             let index = record.volume as usize;
@@ -69,7 +69,7 @@ impl Spool {
         if self.held > HELD_MAX { self.spill() } else { Ok(()) }
     }
 
-    /// Appends all that is held.
+    /// Appends all records held in memory.
     fn spill(&mut self) -> io::Result<()> {
         for (extent, held) in &mut self.volumes {
             for run in held.chunks(RUN_MAX) {
@@ -81,14 +81,14 @@ impl Spool {
                 extent.last_run = self.length;
                 self.length += (HEAD_BYTES + run.len() * RECORD_BYTES) as u64;
             }
-            // Not kept: what one volume needed once, another may need next.
+            // Frees the memory, because another volume may need it next.
             *held = Vec::new();
         }
         self.held = 0;
         Ok(())
     }
 
-    /// Writes all out to the disk and tells what there is of each volume.
+    /// Writes everything to the disk and returns the extents of all volumes.
     pub(super) fn seal(mut self) -> io::Result<Vec<Extent>> {
         self.spill()?;
         self.file.flush()?;
@@ -100,7 +100,7 @@ impl Spool {
 /// The records of one volume, run by run.
 pub(super) struct Runs<'a> {
     file: &'a mut File,
-    /// Where each run begins, the earliest last.
+    /// The starts of the runs, the earliest last.
     ahead: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -110,7 +110,7 @@ impl<'a> Runs<'a> {
         let mut ahead = Vec::new();
         let mut at = extent.last_run;
         while at != NONE {
-            // Each run names one before it, so this ends.
+            // Each run refers to an earlier one, so this loop ends.
             if ahead.last().is_some_and(|&later| at >= later) {
                 return Err(damaged());
             }
@@ -123,7 +123,7 @@ impl<'a> Runs<'a> {
         Ok(Runs { file, ahead, bytes: Vec::new() })
     }
 
-    /// Replaces the content of `batch` by the next run; leaves it empty after the last.
+    /// Replaces the content of `batch` with the next run; leaves it empty after the last.
     pub(super) fn next(&mut self, batch: &mut Vec<Record>) -> io::Result<()> {
         batch.clear();
         let Some(at) = self.ahead.pop() else { return Ok(()) };
@@ -152,7 +152,7 @@ fn packed(r: &Record) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
     bytes[..8].copy_from_slice(&r.at.0.to_le_bytes());
     bytes[8..16].copy_from_slice(&r.offset.to_le_bytes());
-    // No latency is as long as all time.
+    // The maximum stands for an unknown latency.
     bytes[16..24].copy_from_slice(&r.latency.unwrap_or(Nanos::MAX).0.to_le_bytes());
     bytes[24..28].copy_from_slice(&r.len.to_le_bytes());
     bytes[28..32].copy_from_slice(&r.stream.to_le_bytes());
@@ -160,7 +160,7 @@ fn packed(r: &Record) -> [u8; RECORD_BYTES] {
     bytes
 }
 
-/// The record, on volume 0.
+/// Decodes the record, on volume 0.
 fn unpacked(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
     let u64_at = |at: usize| bytes[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
     let u32_at = |at: usize| bytes[at..].first_chunk().map(|b| u32::from_le_bytes(*b));

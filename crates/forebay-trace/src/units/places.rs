@@ -1,27 +1,28 @@
-//! Are places and lengths in the unit they are read in?
+//! Checks whether offsets and lengths are in the unit in which they are read.
 //!
-//! Drives address whole sectors, so bytes are multiples of 512 and mostly of 4096; sectors are any
-//! number. Four mistakes are looked for: places, lengths or both in bytes that are read in sectors, and
-//! sectors that are read in bytes. What tells them:
+//! Drives address whole sectors, so byte values are multiples of 512 and mostly of 4096; sector
+//! values are arbitrary. Four mistakes are detected: offsets, lengths or both in bytes that are
+//! read in sectors, and sectors that are read in bytes. They are recognized as follows:
 //!
-//! - What is read in sectors though it counts bytes is mostly a multiple of 512 sectors. Requests of 1 MiB in
-//!   steps of 1 MiB are so too, and those of programs that ask for the head of each MiB, or for a few places
-//!   only: how long requests are, how far places reach and the time they took decide.
-//! - What is read in bytes though it counts sectors is mostly no multiple of 512.
-//! - Where one is right and the other is not, a request that goes on where the one before ended does so by a
-//!   512th, or 512 times, of the length ([`super::sample::Runs`]).
+//! - Byte values that are read in sectors are mostly multiples of 512 sectors. The same holds for
+//!   requests of 1 MiB in steps of 1 MiB, and for programs that read the head of each MiB, or only
+//!   a few places. The decision then depends on the length of the requests, the extent of the
+//!   offsets and the latencies.
+//! - Sector values that are read in bytes are mostly not multiples of 512.
+//! - If one is right and the other is not, a request that continues the previous one does so at an
+//!   offset of 1/512, or 512 times, of the length ([`super::sample::Runs`]).
 
 use super::sample::{Runs, Sample};
 use super::{Doubt, EXTENT_MAX, Evidence, Finding, LARGE_BYTES, LEN_MEAN_LEAST, RATE_MAX};
 use forebay_show::quantities;
 
-/// Runs that show a unit.
+/// The least number of runs that show a unit.
 const RUNS_LEAST: u64 = 16;
-/// Bytes a volume of one drive may have; beyond, it is one of many.
+/// The largest volume on a single drive, in bytes; a larger one must have several drives.
 const DRIVE_BYTES_MAX: u64 = 1 << 46;
-/// Bytes that are too few to show a step.
+/// Extents below this, in bytes, are too small to show a step.
 const SMALL_EXTENT_BYTES: u64 = 1 << 23;
-/// Share of places in steps of 512 units that shows those to be bytes if lengths are.
+/// The share of offsets in steps of 512 units that shows them to be bytes if lengths are.
 const PLACES_TOO: f64 = 0.5;
 
 /// Which columns count bytes, or sectors.
@@ -51,14 +52,14 @@ impl Which {
     }
 }
 
-/// Whether lengths in steps of so many bytes, by the exponent, are what systems ask for if their units
-/// are bytes: sectors, or pages.
+/// Whether lengths in steps of 2^`step` bytes are typical if their units are bytes: sectors, or
+/// pages.
 fn may_be_bytes(step: u32, unit: u64) -> bool {
     let step = step - unit.trailing_zeros();
     step == 9 || step >= 12
 }
 
-/// Whether there are many of one kind of run, and few of those as they are read.
+/// Whether there are many runs of one kind, and few as they are read.
 fn shows(runs: u64, Runs { as_read, .. }: Runs) -> bool {
     runs >= RUNS_LEAST && runs > 4 * as_read
 }
@@ -73,7 +74,7 @@ impl Sample {
             }
             Some((offset, 1)) => self.short(doubt).or_else(|| self.places_in_bytes(doubt, offset)),
             Some((offset, len)) => self.both_in_bytes(doubt, offset, len),
-            // Where the format states them, or the names of columns do.
+            // If the format or the names of columns define them.
             None => self.short(doubt).or_else(|| {
                 let both = self.is_absurd().then(|| self.both_in_bytes(doubt, 512, 512));
                 both.flatten()
@@ -86,7 +87,7 @@ impl Sample {
         quantities::bytes(self.mean_len())
     }
 
-    /// Volumes larger than any.
+    /// Checks for volumes that are impossibly large.
     fn beyond(&self, doubt: &Doubt) -> Option<Finding> {
         (self.end > EXTENT_MAX).then(|| Finding {
             evidence: Evidence::Strong,
@@ -100,7 +101,7 @@ impl Sample {
         })
     }
 
-    /// Lengths below a sector.
+    /// Checks for lengths below a sector.
     fn short(&self, doubt: &Doubt) -> Option<Finding> {
         (self.mean_len() < LEN_MEAN_LEAST).then(|| {
             let places_too = doubt.lengths().is_some_and(|(offset, _)| offset == 1)
@@ -116,7 +117,7 @@ impl Sample {
         })
     }
 
-    /// Sectors read in bytes, lengths too if they `may_be`.
+    /// Checks for sectors read in bytes, including lengths if they `may_be`.
     fn in_sectors(&self, doubt: &Doubt, may_be: bool) -> Option<Finding> {
         if may_be && let Some(short) = self.short(doubt) {
             return Some(short);
@@ -141,7 +142,7 @@ impl Sample {
         })
     }
 
-    /// Lengths in bytes that are read in units of `unit` bytes, beside places in bytes.
+    /// Checks for lengths in bytes that are read in units of `unit` bytes, with offsets in bytes.
     fn lens_in_bytes(&self, doubt: &Doubt, unit: u64) -> Option<Finding> {
         let step = self.len_steps.in_steps(unit)?;
         let finer = self.offset_steps.in_steps(unit).is_none() || self.is_too_long();
@@ -154,13 +155,13 @@ impl Sample {
         may_be.then(|| self.in_bytes(doubt, Which::Lens, evidence))
     }
 
-    /// Places in bytes that are read in units of `unit` bytes, beside lengths in bytes.
+    /// Checks for offsets in bytes that are read in units of `unit` bytes, with lengths in bytes.
     fn places_in_bytes(&self, doubt: &Doubt, unit: u64) -> Option<Finding> {
         let step = self.offset_steps.in_steps(unit)?;
         if shows(self.runs.lens_in_sectors, self.runs) {
             return Some(self.in_bytes(doubt, Which::Places, Evidence::Strong));
         }
-        // Programs that ask for the head of each block are so too.
+        // The same pattern comes from programs that read the head of each block.
         if self.is_at_few_places() || self.end < SMALL_EXTENT_BYTES {
             return None;
         }
@@ -173,7 +174,7 @@ impl Sample {
         is_short.then(|| self.in_bytes(doubt, Which::Places, evidence))
     }
 
-    /// Places and lengths in bytes that are read in units of so many bytes.
+    /// Checks for offsets and lengths in bytes that are read in units of `offset` and `len` bytes.
     fn both_in_bytes(&self, doubt: &Doubt, offset: u64, len: u64) -> Option<Finding> {
         let Some(step) = self.len_steps.in_steps(len) else {
             return self.places_in_bytes(doubt, offset);
@@ -187,12 +188,13 @@ impl Sample {
             return Some(self.in_bytes(doubt, which, Evidence::Strong));
         }
         let may_be = !self.is_at_few_places() && may_be_bytes(step, len);
-        // A few that are longer than programs ask for, among many others, are seldom sectors.
+        // If only a few, among many others, are longer than programs request, they are rarely
+        // sectors.
         let evidence = if self.too_long > 0 { Evidence::Odd } else { Evidence::Weak };
         may_be.then(|| self.in_bytes(doubt, which, evidence))
     }
 
-    /// Whether requests are longer, faster or farther apart than any that are known.
+    /// Whether requests are longer, faster or farther apart than any known ones.
     fn is_absurd(&self) -> bool {
         let (rate, _) = self.rates().unwrap_or((0.0, 0.0));
         self.is_too_long() || self.end > EXTENT_MAX || rate > RATE_MAX || self.is_faster_than_any()

@@ -1,15 +1,15 @@
-//! What is kept of the first records of a trace.
+//! The statistics of the first records of a trace, from which its units are judged.
 
 use forebay_core::Nanos;
 
 use super::{Doubt, Evidence, Finding, PLACES_LEAST, RATE_MAX, SAMPLE, SECTOR_BYTES};
 use crate::trace::Record;
 
-/// Different places that are told apart.
+/// The most distinct offsets that are stored.
 const PLACES_MAX: usize = 32;
-/// Share of requests that shows a step; the rest may be of another program.
+/// The share of requests that shows a step; the others may come from another program.
 const IN_STEPS_SHARE: f64 = 0.97;
-/// Longest request that programs ask for, in bytes.
+/// The longest request that programs make, in bytes.
 const LEN_MAX: u32 = 1 << 24;
 
 /// The first records of a trace.
@@ -19,29 +19,29 @@ pub(super) struct Sample {
     pub(super) last_ns: u64,
     /// When the last of them completed.
     pub(super) end_ns: u64,
-    /// Gaps above zero.
+    /// The gaps above zero.
     pub(super) gaps_ns: Vec<u64>,
-    /// Step of the clock: what divides every time.
+    /// The step of the clock: the greatest common divisor of all times.
     pub(super) step_ns: u64,
     pub(super) volumes: Vec<Volume>,
     pub(super) bytes: u64,
-    /// Where requests end, and from [`Sample::judge`] on where the last of them does but for one in a hundred: a few
-    /// distant ones show no unit.
+    /// The ends of requests. After [`Sample::judge`], the 99th percentile of the ends, because a
+    /// few distant requests do not show a unit.
     ends: Vec<u64>,
     pub(super) end: u64,
     pub(super) offset_steps: Steps,
     pub(super) len_steps: Steps,
-    /// Offsets that are no multiples of a sector.
+    /// The number of offsets that are not multiples of a sector.
     pub(super) offsets_odd: u64,
-    /// Different places, the first of them.
+    /// The first distinct offsets.
     distinct: Vec<u64>,
-    /// Requests longer than [`LEN_MAX`].
+    /// The number of requests longer than [`LEN_MAX`].
     pub(super) too_long: u64,
     pub(super) runs: Runs,
     pub(super) latencies: Latencies,
 }
 
-/// How many numbers are multiples of which power of two at most, by its exponent.
+/// Counts numbers by the largest power of two that divides them, indexed by its exponent.
 #[derive(Clone, Copy)]
 pub(super) struct Steps([u64; 65]);
 
@@ -56,22 +56,22 @@ impl Steps {
         self.0[number.trailing_zeros() as usize] += 1;
     }
 
-    /// Share of the numbers that are multiples of this power of two.
+    /// Returns the share of the numbers that are multiples of this power of two.
     pub(super) fn share(&self, exponent: u32) -> f64 {
         let of_all: u64 = self.0.iter().sum();
         let multiples: u64 = self.0.iter().skip(exponent as usize).sum();
         multiples as f64 / of_all.max(1) as f64
     }
 
-    /// Exponent of the largest power of two that nearly all numbers are multiples of, if it is no smaller
-    /// than 512 units.
+    /// Returns the exponent of the largest power of two that divides nearly all numbers, if it is
+    /// at least 512 units.
     pub(super) fn in_steps(&self, unit: u64) -> Option<u32> {
         let least = unit.trailing_zeros() + 9;
         (least..=64).rev().find(|exponent| self.share(*exponent) >= IN_STEPS_SHARE)
     }
 }
 
-/// Bytes and requests of a volume, and the last one.
+/// The bytes and requests of a volume, and the last request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Volume {
     pub(super) bytes: u64,
@@ -79,23 +79,24 @@ pub(super) struct Volume {
     last: Option<(u64, u64)>,
 }
 
-/// How often a request begins where the one before on its volume ends, by what a unit of length is.
+/// How often a request begins where the previous one on its volume ends, under different
+/// assumptions about units.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Runs {
-    /// Both as they are read.
+    /// With both in the units in which they are read.
     pub(super) as_read: u64,
-    /// Places count a sector for each byte of a length.
+    /// With offsets that count a sector for each byte of a length.
     pub(super) places_in_sectors: u64,
-    /// Lengths count a sector for each byte of a place.
+    /// With lengths that count a sector for each byte of an offset.
     pub(super) lens_in_sectors: u64,
 }
 
-/// Latencies above zero.
+/// The latencies above zero.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Latencies {
     pub(super) count: u64,
     pub(super) sum_ns: u64,
-    /// Those in which no drive moves as many bytes.
+    /// Latencies that are too short for any drive to move their bytes.
     pub(super) too_fast: u64,
 }
 
@@ -163,7 +164,8 @@ impl Sample {
         }
     }
 
-    /// The strongest finding; `began` is when the first request came by the source's clock.
+    /// Returns the strongest finding; `began` is when the first request arrived by the source's
+    /// clock.
     pub(super) fn judge(&mut self, doubt: &Doubt, began: Option<Nanos>) -> Option<Finding> {
         self.gaps_ns.sort_unstable();
         self.ends.sort_unstable_by_key(|&end| std::cmp::Reverse(end));
@@ -173,8 +175,8 @@ impl Sample {
         let certain = |finding: &Option<Finding>| {
             finding.as_ref().is_some_and(|finding| finding.evidence == Evidence::Strong)
         };
-        // Lengths that are 512 times too large are also too fast: what places say goes before, but not before the
-        // calendar.
+        // Lengths that are 512 times too large are also too fast, so findings about offsets take
+        // precedence, except over the date.
         if !certain(&date) && certain(&places) {
             return places;
         }
@@ -186,12 +188,12 @@ impl Sample {
         strongest.or_else(|| self.latencies())
     }
 
-    /// Whether requests go to so few places that these show no step.
+    /// Whether requests go to so few places that their offsets show no step.
     pub(super) fn is_at_few_places(&self) -> bool {
         self.distinct.len() < PLACES_MAX
     }
 
-    /// Whether more than a few requests are longer than programs ask for.
+    /// Whether more than a few requests are longer than programs request.
     pub(super) fn is_too_long(&self) -> bool {
         self.too_long as f64 > self.requests() as f64 * (1.0 - IN_STEPS_SHARE)
     }
@@ -204,7 +206,8 @@ impl Sample {
         self.bytes as f64 / self.requests().max(1) as f64
     }
 
-    /// Bytes and requests a second on the busiest volume; nothing if all arrive at once.
+    /// Returns bytes and requests per second on the busiest volume; none if all requests arrive at
+    /// once.
     pub(super) fn rates(&self) -> Option<(f64, f64)> {
         let seconds = self.last_ns as f64 / 1e9;
         let busiest = |of: fn(&Volume) -> u64| {
@@ -213,7 +216,8 @@ impl Sample {
         (seconds > 0.0).then(|| (busiest(|v| v.bytes), busiest(|v| v.requests)))
     }
 
-    /// Requests under way at a time, as latencies and arrivals say; nothing without latencies.
+    /// Returns the mean number of outstanding requests, computed from latencies and arrivals; none
+    /// without latencies.
     pub(super) fn outstanding(&self) -> Option<f64> {
         let of_all = self.latencies.count * 2 > self.records as u64;
         (of_all && self.end_ns > 0).then(|| self.latencies.sum_ns as f64 / self.end_ns as f64)

@@ -15,7 +15,7 @@ fn checked(format: &str, input: Input) -> Result<Box<dyn Reader>, TraceError> {
 
 const SPC: Open = |input| checked("spc", input);
 
-/// SPC rows at these times in microseconds.
+/// Makes SPC rows at these times in microseconds.
 fn rows(times_us: impl Iterator<Item = u64>, len: u64) -> Vec<u8> {
     let row = |(n, us): (usize, u64)| {
         format!("0,{},{len},R,{}.{:06}\n", n * 7, us / 1_000_000, us % 1_000_000)
@@ -23,7 +23,7 @@ fn rows(times_us: impl Iterator<Item = u64>, len: u64) -> Vec<u8> {
     times_us.enumerate().map(row).collect::<String>().into_bytes()
 }
 
-/// Numbers that look drawn.
+/// Returns pseudorandom numbers.
 fn drawn(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40
 }
@@ -82,13 +82,13 @@ fn declared_units_that_no_drive_could_have_are_refused_unless_they_are_sure() {
     assert!(message.contains("131 GB/s"), "{message}");
     assert!(message.contains("likely in ms") && message.contains("units=sure"), "{message}");
     assert_eq!(told(&format!("{declared},units=sure"), fast.as_bytes()).unwrap(), 1);
-    // Nineteen of twenty gaps of seconds are odd, not impossible.
+    // A trace in which nineteen of twenty gaps are seconds is odd but not impossible.
     let slow: String =
         (0..2000u64).map(|n| format!("{},{n},8,R\n", n * 2_000_000 + drawn(n) % 900_000)).collect();
     assert_eq!(told(declared, slow.as_bytes()).unwrap(), 1);
 }
 
-/// What reading text by a declaration ends with: how many notes, or the message.
+/// Reads text by a declaration, and returns the notes or the error message.
 fn told(columns: &str, text: &str) -> Result<Vec<String>, String> {
     let columns: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&columns, input(text.as_bytes())).unwrap();
@@ -99,7 +99,7 @@ fn told(columns: &str, text: &str) -> Result<Vec<String>, String> {
         .map_err(|error| spell(&error.to_string()))
 }
 
-/// Rows of time, place, length and operation; every eighth request begins a new run.
+/// Makes rows of time, offset, length and operation; every eighth request begins a new run.
 fn requests(count: u64, step: u64, lens: &[u64], time: impl Fn(u64) -> String) -> String {
     let mut place = 0;
     let row = |n: u64| {
@@ -119,7 +119,7 @@ fn every_ms(n: u64) -> String {
     (n * 5 + drawn(n) % 5).to_string()
 }
 
-/// Bytes in each of the steps that drives and file systems have.
+/// Steps, in bytes, that drives and file systems use.
 const STEPS: [u64; 6] = [512, 4096, 8192, 16_384, 32_768, 65_536];
 
 #[test]
@@ -134,7 +134,7 @@ fn bytes_read_in_sectors_are_refused_with_the_columns_to_write() {
             ("at:ms,offset:kib,len:kib,op", "at:ms,offset,len,op"),
         ] {
             let instead = format!("if so, --columns {expected}");
-            // Sectors of steps of 256 KiB are what large requests are made of, too.
+            // Large requests are also in steps of 256 KiB, as sectors.
             if step == 512 && declared.matches("sectors").count() == 2 {
                 let warned = told(declared, &text).unwrap();
                 assert!(warned.len() == 1 && warned[0].ends_with(&instead), "{warned:?}");
@@ -150,7 +150,8 @@ fn bytes_read_in_sectors_are_refused_with_the_columns_to_write() {
 
 #[test]
 fn sectors_read_in_bytes_are_refused_with_the_columns_to_write() {
-    // Places in sectors, lengths in bytes; then lengths in sectors, places in bytes; then both in sectors.
+    // Offsets in sectors with lengths in bytes; then lengths in sectors with offsets in bytes; then
+    // both in sectors.
     let rows = |unit: (u64, u64)| -> String {
         let text = requests(2000, 8, &[1, 2, 3, 8], every_ms);
         let row = |row: &str| {
@@ -180,7 +181,8 @@ fn sectors_read_in_bytes_are_refused_with_the_columns_to_write() {
 #[test]
 fn large_requests_in_sectors_are_read() {
     let columns = "at:ms,offset:sectors,len:sectors,op";
-    // A test of a drive: all of 256 KiB or 1 MiB, in such steps. Of 2 MiB it could be pages in bytes.
+    // A benchmark of a drive: all requests of 256 KiB or 1 MiB, in such steps. With 2 MiB it could
+    // be pages in bytes.
     for sectors in [512, 2048] {
         assert_eq!(told(columns, &requests(2000, sectors, &[1], every_ms)), Ok(vec![]));
     }
@@ -189,19 +191,20 @@ fn large_requests_in_sectors_are_read() {
     // A backup, with a few short requests among the long ones.
     let text = requests(2000, 2048, &[1, 2, 4, 8], every_ms) + "99999,77,8,R\n";
     assert_eq!(told(columns, &text), Ok(vec![]));
-    // The places of a file are any bytes.
+    // Offsets in a file may be any byte.
     let file = requests(2000, 1, &[100, 4096, 5000, 31], every_ms);
     assert_eq!(told("at:ms,offset,len,op", &file), Ok(vec![]));
 }
 
-/// Rows at places that look drawn, in steps of `step`, of one of these lengths.
+/// Makes rows at pseudorandom offsets, in steps of `step`, with one of these lengths.
 fn drawn_at(count: u64, step: u64, places: u64, lens: &[u64]) -> String {
     let len = |n: u64| lens[(drawn(n) % lens.len() as u64) as usize];
     let place = |n: u64| drawn(n * 3 + 1) % places * step;
     (0..count).map(|n| format!("{},{},{},R\n", n * 20 + drawn(n) % 9, place(n), len(n))).collect()
 }
 
-/// Whether the same rows are read by a declaration and by a preset whose unit is a guess.
+/// Whether the same rows are accepted both with a declaration and with a preset, whose unit is a
+/// guess.
 fn is_read(columns: &str, text: &str) -> bool {
     let parsed: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&parsed, input(text.as_bytes())).unwrap();
@@ -308,7 +311,7 @@ fn seconds_since_1970_in_a_smaller_unit_are_refused_or_noted() {
     let declared = "at:ms,offset:sectors,len:sectors,op";
     let warned = told(declared, &text(3, 50)).unwrap();
     assert!(warned.len() == 1 && warned[0].contains("begins in 2024"), "{warned:?}");
-    // Whoever is sure reads it, and dates and uptimes are what they are.
+    // `units=sure` accepts the trace, and correct dates and uptimes are not reported.
     assert!(told(&format!("{declared},units=sure"), &text(200, 2000)).is_ok());
     assert_eq!(told("at:s,offset:sectors,len:sectors,op", &text(200, 2000)), Ok(vec![]));
     let uptime = |n: u64| (1_500_000_000 + n * 5000 + drawn(n) % 4000).to_string();
@@ -332,7 +335,8 @@ fn latencies_are_held_against_arrivals_and_lengths() {
     assert!(warned.len() == 1 && warned[0].contains("faster than at 16.0 GB/s"), "{warned:?}");
 }
 
-/// One distant request, or a few, are no sign of a wrong unit; most requests beyond a PiB are.
+/// One or a few distant requests are no sign of a wrong unit; a majority of requests beyond a PiB
+/// is.
 #[test]
 fn a_few_distant_requests_are_read() {
     let columns = "at:ms,offset,len,op";

@@ -1,10 +1,12 @@
-//! Are the times in the unit they are read in? By how fast requests come, and by the date of the first.
+//! Checks whether times are in the unit in which they are read, by the rate of requests and by the
+//! date of the first.
 //!
-//! A clock that counts from 1970 and is read in too small a unit begins a few days or minutes after 1970: 1.7
-//! billion seconds are 20 days of ms. A machine that has been up for 20 days counts the same, so a date that is
-//! a thousand times too early is a note. It is more where requests also come faster than machines
-//! can make them, or many more are under way than queues hold. A date that is a million times too early
-//! is half an hour of uptime: it is a note where requests come fast, and needs more to be more.
+//! If a clock that counts from 1970 is read in too small a unit, it begins a few days or minutes
+//! after 1970: 1.7 billion seconds are 20 days of ms. A machine that has been up for 20 days counts
+//! the same, so a date that is a thousand times too early only causes a note. The evidence is
+//! stronger if requests also arrive faster than machines can send them, or if many more are
+//! outstanding than queues hold. A date that is a million times too early is half an hour of
+//! uptime: it causes a note if requests arrive fast, and needs further evidence for more.
 
 use forebay_core::Nanos;
 
@@ -16,26 +18,27 @@ use crate::columns::date::day_of;
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use forebay_show::quantities;
 
-/// Records that are needed to look at the date.
+/// The least number of records for judging the date.
 const DATED_LEAST: usize = 10;
-/// Seconds since 1970 that are taken for a date of a trace: from 2004 to 2039.
+/// Seconds since 1970 that count as the date of a trace: from 2004 to 2039.
 const DATES_S: std::ops::Range<f64> = 1.1e9..2.2e9;
 /// Seconds since 1970 from which a time may be a date as it is read: 1990.
 const DATE_READ_S: f64 = 631_152_000.0;
 const YEAR_S: f64 = 31_556_952.0;
-/// Requests a second on one volume that few machines make, where latencies do not say that they can.
+/// Requests per second on one volume that few machines reach, if latencies do not show that they
+/// can.
 const BUSY_REQUESTS: f64 = 150_000.0;
-/// The same where they do.
+/// The same limit if latencies do show it.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
-/// Requests a second from which a date that is a million times too early is a note.
+/// Requests per second from which a date that is a million times too early causes a note.
 const FAST_REQUESTS: f64 = 5_000.0;
-/// Requests under way at a time beyond what queues hold.
+/// More outstanding requests than queues hold.
 const OUTSTANDING_MAX: f64 = 10_000.0;
 const OUTSTANDING_MANY: f64 = 1_000.0;
 
 impl Sample {
-    /// The gap that one in twenty is shorter than, if it says that the trace is too slow when its times
-    /// are multiplied so; `unit_ns` is the unit they were read in.
+    /// Returns the gap that one in twenty is shorter than, if it shows that the trace is too slow
+    /// when its times are multiplied by `times`; `unit_ns` is the unit in which they were read.
     fn slow_gap_ns(&self, times: f64, unit_ns: Option<f64>) -> Option<f64> {
         let shared = self.records - self.gaps_ns.len();
         if shared * 2 > self.records {
@@ -53,7 +56,7 @@ impl Sample {
         bytes > RATE_MAX * times || requests > REQUESTS_MAX * times
     }
 
-    /// Whether times would be right if they were multiplied so.
+    /// Whether times would be plausible if multiplied by `times`.
     fn plausible(&self, times: f64, unit_ns: Option<f64>) -> bool {
         !self.too_fast(times) && self.slow_gap_ns(times, unit_ns).is_none()
     }
@@ -120,14 +123,15 @@ impl Sample {
         };
         let evidence = match impossible {
             true => Evidence::Strong,
-            // A superblock or a heartbeat is written every second or so.
+            // A superblock or a heartbeat is written about every second.
             false if self.is_at_few_places() => Evidence::Weak,
             false => Evidence::Odd,
         };
         Some(Finding { evidence, got, expected, instead })
     }
 
-    /// Whether the first time, `began` by the source's clock, is a date in another unit only.
+    /// Checks whether the first time, `began` by the source's clock, is only a date in another
+    /// unit.
     pub(super) fn date(&self, doubt: &Doubt, began: Nanos) -> Option<Finding> {
         let unit = doubt.unit().filter(|_| self.records >= DATED_LEAST)?;
         let read_s = began.0 as f64 / 1e9;
@@ -168,7 +172,8 @@ impl Sample {
         })
     }
 
-    /// Whether latencies fit the times between arrivals, and the bytes that are moved in them.
+    /// Checks whether latencies are consistent with the times between arrivals, and with the bytes
+    /// that are moved in them.
     pub(super) fn latencies(&self) -> Option<Finding> {
         let weak = |got: String, expected: &str| {
             let (evidence, expected) = (Evidence::Weak, expected.to_owned());
@@ -194,7 +199,7 @@ impl Sample {
     }
 }
 
-/// The columns of times in another unit, in place of those that are declared.
+/// Returns the columns of times in another unit, to replace the declared ones.
 fn counted_in(doubt: &Doubt, unit: &TimeUnit) -> Vec<(String, String)> {
     let name = format!(":{}", unit.name);
     ["at", "end"].into_iter().filter_map(|column| doubt.instead(column, &name)).collect()

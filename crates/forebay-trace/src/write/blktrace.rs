@@ -1,14 +1,16 @@
 //! Writes blktrace binary, version 7, as one file: for blkparse, btt and `fio --read_iolog`.
 //!
-//! Units: nanoseconds from one second before the first request, sectors of 512 bytes. A request is
-//! the events blktrace(8) records of it: queued (Q), request allocated (G), inserted (I) and issued
-//! (D), all at its arrival since nothing else is known, and completed (C) where its latency is
-//! known. As in the kernel, a write with a preflush ends with a second, empty completion. Sequence
-//! numbers rise by one; a thread's name stands before its first event under it.
+//! Units: nanoseconds from one second before the first request, sectors of 512 bytes. A request
+//! becomes the events that blktrace(8) records for it: queued (Q), request allocated (G), inserted
+//! (I) and issued (D), all at its arrival since nothing else is known, and completed (C) if its
+//! latency is known. As in the kernel, a write with a preflush ends with a second, empty
+//! completion. Sequence numbers increase by one; a thread's name precedes its first event under
+//! that name.
 //!
 //! blkparse finds a file by its base name, so it should be called `NAME.blktrace.0`.
 //!
-//! Where requests overlap, a completion cannot tell which of them it ends; readers take the oldest.
+//! If requests overlap, a completion does not identify the request that it ends; readers choose the
+//! oldest.
 
 mod names;
 mod record;
@@ -26,10 +28,11 @@ use crate::error::TraceError;
 use crate::formats::blktrace::SECTOR_BYTES;
 use crate::trace::{Dictionary, Notes, Record};
 
-/// Completions held back until their time; the earliest are given up beyond.
+/// The most completions that are held until their time; beyond that, the earliest are dropped.
 const AWAITED_MAX: usize = 1 << 18;
 
-/// Time of the first request: blkparse takes a time of zero for a clock that was never set.
+/// The time of the first request, because blkparse takes a time of zero for a clock that was never
+/// set.
 const EPOCH: Nanos = Nanos(1_000_000_000);
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
@@ -51,20 +54,20 @@ struct Blktrace {
     draft: Draft,
     threads: Threads,
     devices: Devices,
-    /// By time, then by order of arrival.
+    /// Pending completions by time, then by order of arrival.
     awaited: BinaryHeap<Reverse<(Nanos, u64, Completion)>>,
     sequence: u32,
     requests: u64,
     without_latency: u64,
-    /// Latencies that had to be given up.
+    /// The number of latencies that had to be dropped.
     given_up: u64,
-    /// Requests that do not begin at a sector.
+    /// The number of requests that do not begin at a sector.
     shifted: u64,
-    /// Flushes that got the flag every flush has here.
+    /// The number of flushes that were given the flag that every flush has here.
     marked: u64,
 }
 
-/// What is needed of a request when it completes.
+/// The data of a request that its completion needs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Completion {
     sector: u64,
@@ -124,7 +127,7 @@ impl Blktrace {
         Ok(())
     }
 
-    /// Notes when a request will complete.
+    /// Schedules the completion of a request.
     fn expect(&mut self, r: &Record, mut done: Completion) {
         let Some(latency) = r.latency else {
             self.without_latency += 1;
@@ -135,7 +138,8 @@ impl Blktrace {
             self.given_up += 1;
         }
         match r.op {
-            // The kernel completes the flush as the write it was; the device's own bears the mark.
+            // The kernel completes the flush as the write that it was; the device's own flush has
+            // the flag.
             Op::Flush | Op::Park | Op::Open => {
                 done.categories = record::categories(Op::Write, Flags::NONE)
             }

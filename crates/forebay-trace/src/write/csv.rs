@@ -24,7 +24,7 @@ impl Csv {
     }
 }
 
-/// A field, quoted where it must be.
+/// Quotes a field if necessary.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,9 +1,9 @@
-//! Writes DiskSim's default ASCII format, one request a line: `time device block blocks flags`.
+//! Writes DiskSim's default ASCII format, one request per line: `time device block blocks flags`.
 //!
 //! Units: milliseconds with six decimals from the first request, blocks of 512 bytes. Flags: bit 0
-//! is set for reads (DiskSim 4.0 manual, section "Default trace format"). A request that is not
-//! whole blocks covers those it touches. Flushes and trims have no place and are left out; volumes
-//! become device numbers.
+//! is set for reads (DiskSim 4.0 manual, section "Default trace format"). A request that does not
+//! consist of whole blocks is widened to those it touches. Flushes and trims cannot be represented
+//! and are omitted; volumes become device numbers.
 
 use forebay_show::plural::{counted, verb};
 use std::io::Write;
@@ -14,7 +14,7 @@ use super::{Draft, Lost, Writer};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Record};
 
-/// Bytes in a block.
+/// The size of a block.
 const BLOCK_BYTES: u64 = 512;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
@@ -24,9 +24,9 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
 struct DiskSim {
     draft: Draft,
     lost: Lost,
-    /// Flushes and trims.
+    /// The number of flushes and trims.
     left_out: u64,
-    /// Requests that are not whole blocks.
+    /// The number of requests that do not consist of whole blocks.
     widened: u64,
 }
 

@@ -1,9 +1,11 @@
 //! Writes fio's I/O log, version 3, for `fio --read_iolog`.
 //!
-//! Units: bytes, and microseconds from the first request, as in the logs fio writes (its
-//! documentation names no unit). fio waits out the gap to the line before, from when it issued that,
-//! so a slow disk delays all that follows; it does not wait while the line before says 0. A volume is a file, announced at its first request and closed at the end. A flush
-//! is a `sync`. Streams, latencies, flags and nanoseconds have no place in this format.
+//! Units: bytes, and microseconds from the first request, as in the logs that fio writes (its
+//! documentation specifies no unit). fio waits for the gap since the previous line, counted from
+//! when it issued that line, so a slow disk delays everything that follows; it does not wait while
+//! the previous line has time 0. A volume is a file, opened at its first request and closed at the
+//! end. A flush is a `sync`. Streams, latencies, flags and nanoseconds cannot be represented in
+//! this format.
 
 use forebay_show::plural::{counted, verb};
 use std::io::Write;
@@ -14,7 +16,7 @@ use super::{Draft, Lost, Writer, entry};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Record};
 
-/// Longest file name fio reads.
+/// The longest file name that fio reads.
 const NAME_BYTES_MAX: usize = 255;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
@@ -38,7 +40,7 @@ impl Fio {
         self.draft.write_all(text.as_bytes()).map_err(|error| self.draft.failed(error))
     }
 
-    /// Announces the file of a volume and gives its name.
+    /// Opens the file of a volume if necessary, and returns its name.
     fn opened(&mut self, r: &Record, dictionary: &Dictionary) -> Result<String, TraceError> {
         let volume = r.volume as usize;
         if let Some(Some(name)) = self.names.get(volume) {
@@ -62,7 +64,7 @@ impl Fio {
     }
 }
 
-/// A name that fio reads back: it parts fields by blanks.
+/// Makes a name that fio can read back: it separates fields by blanks.
 fn file_name(volume: &str, number: u32) -> String {
     if volume.is_empty() || volume.len() > NAME_BYTES_MAX {
         return format!("volume{number}");

@@ -1,7 +1,8 @@
-//! The files that a verb reads, which it never writes over.
+//! The files that a verb reads, which it never overwrites.
 //!
-//! Invariant: a file counts as the same by device and inode, whatever name, link or hard link leads
-//! to it. Every [`Draft`](super::Draft) asks before anything is made, so no verb can forget to.
+//! Invariant: files are identified by device and inode, regardless of the name, link or hard link
+//! that leads to them. Every [`Draft`](super::Draft) checks this before anything is created, so no
+//! verb can forget to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,42 +11,42 @@ use super::refused;
 use crate::error::TraceError;
 use crate::open;
 
-/// Files that are kept from being written over.
+/// Files that are protected from being overwritten.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     paths: Vec<PathBuf>,
 }
 
 impl Kept {
-    /// The files of the trace or model at `path`: one, or all of a set or a folder.
+    /// Protects the files of the trace or model at `path`: one, or all of a set or a folder.
     pub fn trace(path: &Path) -> Kept {
         Kept::default().and_trace(path)
     }
 
-    /// The file at `path`.
+    /// Protects the file at `path`.
     pub fn file(path: &Path) -> Kept {
         Kept::default().and_file(path)
     }
 
-    /// These, and the files of the trace or model at `path`.
+    /// Also protects the files of the trace or model at `path`.
     pub fn and_trace(mut self, path: &Path) -> Kept {
         self.paths.extend(open::files(path));
         self
     }
 
-    /// These, and the file at `path`. A name that leads to no file, as that of a bundled device,
-    /// keeps nothing.
+    /// Also protects the file at `path`. A name that is not a file, such as that of a bundled
+    /// device, is ignored.
     pub fn and_file(mut self, path: &Path) -> Kept {
         self.paths.push(path.to_path_buf());
         self
     }
 
-    /// Where they are.
+    /// Returns their paths.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// Refuses `output` if it is one of them.
+    /// Rejects `output` if it is one of the protected files.
     ///
     /// # Errors
     /// [`TraceError::Malformed`], which names both.
@@ -67,7 +68,7 @@ impl FromIterator<PathBuf> for Kept {
     }
 }
 
-/// Whether both paths lead to one file that exists.
+/// Whether both paths lead to the same existing file.
 #[cfg(unix)]
 fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -75,7 +76,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Whether both paths lead to one file that exists; of hard links nothing is known here.
+/// Whether both paths lead to the same existing file; hard links are not recognized here.
 #[cfg(not(unix))]
 fn is_same(one: &Path, other: &Path) -> bool {
     let place = |path| fs::canonicalize(path).ok();

@@ -1,4 +1,4 @@
-//! What a format of bare requests cannot keep: streams, latencies and flags.
+//! What is lost in formats with only basic requests: streams, latencies and flags.
 
 use crate::trace::{Dictionary, Record};
 use forebay_show::plural::counted;
@@ -11,13 +11,13 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// A request was written without them.
+    /// Counts the losses of a request.
     pub(super) fn count(&mut self, r: &Record) {
         self.latencies += u64::from(r.latency.is_some());
         self.flags += u64::from(r.flags.0 != 0);
     }
 
-    /// One sentence for each kind of loss.
+    /// Returns one sentence for each kind of loss.
     pub(super) fn sentences(&self, dictionary: &Dictionary) -> Vec<String> {
         let mut lost = Vec::new();
         let streams = dictionary.streams.len();

@@ -18,13 +18,13 @@ use crate::formats::parquet::file::KEY_ARROW;
 use crate::table;
 use crate::trace::{Dictionary, Notes, Record};
 
-/// Rows of a group: what is held in memory until it is written.
+/// The rows of a group, which are held in memory until it is written.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// Level 3 takes a tenth more processor time and makes the file 1.4 % smaller (a generated MSR trace).
+/// Level 3 takes 10 % more processor time and makes the file 1.4 % smaller (a generated MSR trace).
 const ZSTD_LEVEL: i32 = 1;
 
-/// Of times, which rise: small differences.
+/// The encoding for increasing times: small differences.
 const DELTA: Encoding = Encoding::DELTA_BINARY_PACKED;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
@@ -32,11 +32,11 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
     let fail = |error| failed(&path, error);
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(fail)?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level));
-    // Hardly a value comes twice: a dictionary of them would be made only to be given up.
+    // Hardly any value repeats, so a dictionary would be built only to be discarded.
     let properties = ["at_ns", "offset", "latency_ns"]
         .into_iter()
         .fold(properties, |p, column| p.set_column_dictionary_enabled(column.into(), false));
-    // Nobody asks which of five words is the least of a group; to know it costs a comparison a row.
+    // The minimum of five words in a group is useless, and computing it costs a comparison per row.
     let properties = ["op", "flags"].into_iter().fold(properties, |p, column| {
         p.set_column_statistics_enabled(column.into(), EnabledStatistics::None)
     });
@@ -51,9 +51,9 @@ pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
 struct Parquet {
     path: std::path::PathBuf,
     file: SerializedFileWriter<Draft>,
-    /// Of the group that is being filled.
+    /// The rows of the current group.
     rows: Vec<Record>,
-    /// The group before, which is being encoded.
+    /// The previous group, which is being encoded.
     before: Option<Group>,
 }
 

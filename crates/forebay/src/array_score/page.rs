@@ -26,7 +26,7 @@ pub(super) fn page(device: &str, drives: u16, scores: &[Score], cautions: Vec<St
     page
 }
 
-/// Up to which size three copies are faster, in a sentence.
+/// Says up to which write size three copies are faster.
 fn headline(scores: &[Score]) -> String {
     let sizes = || scores.iter().map(Score::copies_up_to);
     let least = sizes().min().unwrap_or_default();
@@ -44,18 +44,18 @@ fn headline(scores: &[Score]) -> String {
     }
 }
 
-/// The time of a write by its size.
+/// Makes the table of write times by size.
 fn writes(scores: &[Score]) -> Table {
     let sizes = (1..=CHUNKS).map(|count| counted(count.into(), "chunk")).collect();
     table(sizes, scores, |score, level| score.write_ms[level].to_vec())
 }
 
-/// The time for leaving a level.
+/// Makes the table of times for leaving a level.
 fn switches(scores: &[Score]) -> Table {
     table(vec!["switch away".into()], scores, |score, level| vec![score.switch_ms[level]])
 }
 
-/// A row for each level and load, with the times that `of` answers in milliseconds.
+/// Makes a table with a row for each level and load; `of` returns the times in milliseconds.
 fn table(heads: Vec<String>, scores: &[Score], of: fn(&Score, usize) -> Vec<f64>) -> Table {
     let first = [Column::words("level"), Column::of("at a time", Unit::Count)];
     let times = heads.into_iter().map(|head| Column::of(head, Unit::Seconds));

@@ -34,7 +34,7 @@ forebay_ask::ask! {
     }
 }
 
-/// Where changed chunks are written, as an input.
+/// The option for where changed chunks are written.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateInput(Update);
 

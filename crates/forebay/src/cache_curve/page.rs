@@ -10,7 +10,7 @@ use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 use super::{Curve, CurvePoint};
 use crate::quantities::{bytes, counted, percent};
 
-/// A cache that finds less than this share of the blocks used, however large, is not worth having.
+/// If even the largest cache has a lower hit ratio than this, no cache is worth having.
 pub(crate) const FOUND_THAT_MATTERS: f64 = 0.05;
 
 pub(super) fn page(curve: &Curve) -> Page {
@@ -126,7 +126,8 @@ fn table(curve: &Curve, points: &[CurvePoint]) -> Table {
     Table { columns, rows }
 }
 
-/// The first point that is drawn: sizes that find next to nothing are left to the table, unless they were asked for.
+/// Returns the index of the first point to plot: sizes with almost no hits are only in the table,
+/// unless they were requested.
 fn begins(curve: &Curve) -> usize {
     const NEXT_TO_NOTHING: f64 = 0.005;
     let tells = |point: &CurvePoint| {
@@ -136,7 +137,7 @@ fn begins(curve: &Curve) -> usize {
     curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
 }
 
-/// The hit ratio over the size; nothing where no block is used twice.
+/// Makes the chart of hit ratio over size; none if no block is accessed twice.
 fn chart(curve: &Curve) -> Option<Chart> {
     curve.recommended?;
     let drawn = &curve.points[begins(curve)..];
@@ -171,7 +172,7 @@ fn chart(curve: &Curve) -> Option<Chart> {
     })
 }
 
-/// What is assumed, what is an estimate, and how far it may be off.
+/// Explains the assumptions, the estimates and their error.
 fn notes(curve: &Curve) -> Vec<String> {
     let mut notes = Vec::new();
     if curve.is_own_block {
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
     use crate::cache_curve::Recommended;
 
-    /// Of the sizes and what LRU and, at some, S3-FIFO miss.
+    /// Makes a curve from sizes with the misses of LRU and, at some of them, of S3-FIFO.
     fn curve(points: &[(u64, f64, Option<f64>)], recommended: Option<u64>) -> Curve {
         let mib = |blocks: u64| blocks as f64 / 256.0;
         let of = |size: u64| points.iter().find(|point| point.0 == size).unwrap().1;

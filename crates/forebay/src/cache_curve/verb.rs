@@ -10,7 +10,7 @@ forebay_ask::ask! {
     /// Find how large a cache should be, and what caches of every size would find
     ///
     /// One pass over the trace gives the hit ratio of every size for a cache that evicts the least recently used block
-    /// (LRU), and the hit ratio of S3-FIFO for the sizes that you name. Arrival times play no part.
+    /// (LRU), and the hit ratio of S3-FIFO for the sizes that you name. Arrival times have no effect.
     pub struct CacheAsk("cache") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],

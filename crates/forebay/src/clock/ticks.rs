@@ -1,24 +1,26 @@
-//! The step of a clock whose stamps are near a grid but not exactly on it: a step that is no whole number of the
-//! trace's units (6.5536 ms in microseconds), or one that some noise hides.
+//! Detects the step of a clock whose timestamps are close to a grid but not exactly on it: either
+//! the step is not a whole number of the trace's units (6.5536 ms in microseconds), or noise hides
+//! it.
 //!
-//! Requests less than a slack apart count as one tick. Where all ticks are many slacks apart and nearly all distances
-//! are whole steps, the clock ticks. The distances of the first ticks tell the step; the least distance is of all.
+//! Requests less than a slack apart count as one tick. If all ticks are many slacks apart and
+//! nearly all distances are whole steps, the clock ticks. The step is estimated from the distances
+//! of the first ticks; the least distance is taken over all ticks.
 
 use forebay_core::Nanos;
 
-/// Distances that are kept.
+/// The most distances that are stored.
 const DISTANCES_MAX: usize = 4096;
 
-/// Distances from which on a grid is no coincidence.
+/// The least number of distances from which being on a grid is no coincidence.
 const DISTANCES_LEAST: usize = 20;
 
-/// Ticks are at least so many slacks apart.
+/// The least distance between ticks, in slacks.
 const APART: u64 = 4;
 
-/// Of a hundred distances, so many are whole steps.
+/// The percentage of distances that must be whole steps.
 const WHOLE_PERCENT: usize = 99;
 
-/// What is kept of ticks while requests pass.
+/// The state collected while requests are scanned.
 pub(super) struct Ticks {
     slack: Nanos,
     count: u64,
@@ -28,7 +30,8 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Requests less than `slack` after the first of a tick belong to it.
+    /// Makes an empty state. Requests less than `slack` after the first request of a tick belong to
+    /// that tick.
     pub(super) fn new(slack: Nanos) -> Ticks {
         Ticks { slack, count: 0, begins: None, least: Nanos::MAX, distances: Vec::new() }
     }
@@ -48,12 +51,12 @@ impl Ticks {
         self.count += 1;
     }
 
-    /// How many there are.
+    /// Returns the number of ticks.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The step, if there is one.
+    /// Returns the step, if there is one.
     pub(super) fn step(&self) -> Option<Nanos> {
         let apart = self.slack.0 * APART;
         if self.least.0 < apart || self.distances.len() < DISTANCES_LEAST {
@@ -62,17 +65,18 @@ impl Ticks {
         let mut distances = self.distances.clone();
         distances.sort_unstable();
         let mut step = distances[0] as f64;
-        // Long distances tell a step better than one does: it is refined over ever more steps.
+        // Longer distances determine the step more precisely, so the estimate is refined over more
+        // and more steps.
         for distance in distances.iter().map(|distance| *distance as f64) {
             let steps = (distance / step).round();
             if (distance - steps * step).abs() < step / 10.0 {
                 step = distance / steps;
             }
         }
-        // One distance has all of the noise, their sum next to none of it.
+        // A single distance has the full noise, the sum of all distances almost none per step.
         let steps: f64 = distances.iter().map(|distance| (*distance as f64 / step).round()).sum();
         step = distances.iter().map(|distance| *distance as f64).sum::<f64>() / steps.max(1.0);
-        // Random distances are so near a whole step only now and then.
+        // Random distances are only rarely this close to a whole step.
         let near = (self.slack.0 as f64).min(step / 8.0);
         let is_whole = |distance: &&u64| {
             let distance = **distance as f64;
@@ -112,15 +116,15 @@ mod tests {
 
     #[test]
     fn what_is_on_no_grid_has_no_step() {
-        // Far apart, but anyhow.
+        // Far apart, but irregular.
         assert_eq!(step(600, (0..100u64).map(|k| k * 20_000 + k * k * 7919 % 9_000)), None);
-        // On a grid, but one in fifty is not.
+        // On a grid, except one in fifty.
         let some = (0..100u64).map(|k| k * 10_000 + if k % 50 == 7 { 4_000 } else { 0 });
         assert_eq!(step(600, some), None);
         // On a grid that is as fine as the slack.
         assert_eq!(step(600, (0..100u64).map(|k| k * 2_399)), None);
         assert!(step(600, (0..100u64).map(|k| k * 2_400)).is_some());
-        // Too few to tell: twenty distances take twenty-one ticks.
+        // Too few: twenty distances take twenty-one ticks.
         assert_eq!(step(600, (0..20u64).map(|k| k * 10_000)), None);
         assert!(step(600, (0..21u64).map(|k| k * 10_000)).is_some());
     }

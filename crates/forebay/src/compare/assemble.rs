@@ -1,4 +1,4 @@
-//! Makes the card of what was measured.
+//! Assembles the card from the measurements.
 
 use super::card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Pictures, Quantity,
@@ -76,7 +76,7 @@ fn trace(input: &Input, profile: &Profile) -> CardTrace {
     }
 }
 
-/// Every figure with its interval; none where either trace has none.
+/// Returns every figure with its interval; none where either trace lacks the figure.
 fn quantities(against: &Against, b: &Sample, drawn: &Resamples) -> Vec<Option<Quantity>> {
     let both = against.figures(&against.whole, 0).into_iter().zip(against.figures(b, 1));
     let quantity = |(index, (a, b)): (usize, (Option<f64>, Option<f64>))| {
@@ -139,7 +139,7 @@ fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, range_by
     Heat { range_bytes, total_variation, total_variation_itself, a, b }
 }
 
-/// What was left out, and what else is to be known.
+/// Returns what was left out, and cautions.
 fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, Vec<String>) {
     let mut left_out = Vec::new();
     for input in inputs.iter().filter(|input| !super::is_timed(input)) {
@@ -191,13 +191,13 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
             ));
         }
     }
-    // One trace against itself has everything twice.
+    // A trace compared with itself would list everything twice.
     left_out.dedup();
     cautions.dedup();
     (left_out, cautions)
 }
 
-/// Points of a picture's line.
+/// The number of points of a chart's line.
 const POINTS: usize = 300;
 
 fn pictures(samples: [&Sample; 2], measured: &Measured) -> Pictures {
@@ -211,7 +211,7 @@ fn pictures(samples: [&Sample; 2], measured: &Measured) -> Pictures {
     }
 }
 
-/// (value, share of what is not above it), in steps, thinned to [`POINTS`].
+/// Returns (value, share of counts up to that value), as steps, thinned to [`POINTS`].
 fn cumulative(counts: &Counts, digits: u32, unit: f64) -> Vec<(f64, f64)> {
     let (values, total) = (counts.values(digits), counts.total().max(1) as f64);
     let mut points = Vec::new();

@@ -1,7 +1,9 @@
-//! The figures that the verdict asks, each held against its bound. The card's page colours by the same.
+//! The figures that determine the verdict, each with its bound. The card's page colors figures by
+//! these checks.
 //!
-//! The bound on features is the paper's own worst case (**model**, section V.C). All others are Forebay's, and those
-//! that a trace does not keep to by itself give way to what its own resamples differ by.
+//! The bound on features is the paper's own worst case (**model**, section V.C). All other bounds
+//! are Forebay's. Where a trace exceeds such a bound when compared with itself, the bound is
+//! widened to the difference between its own resamples.
 
 use forebay_show::quantities::{percent, significant};
 
@@ -10,24 +12,25 @@ use super::measure::DeviationKind;
 use crate::quantities;
 use crate::words::words;
 
-/// Features, relative or in points.
+/// The bound on features, relative or in points.
 const FEATURE_MAX: f64 = 0.05;
-/// Mean responses, 99th percentiles, and the index of dispersion.
+/// The bound on mean response times, 99th percentiles, and the index of dispersion.
 const RELATIVE_MAX: f64 = 0.1;
-/// Mean error of the miss ratio.
+/// The bound on the mean error of the miss ratio.
 const MRC_MAX: f64 = 0.03;
-/// The same where the first trace is as far from itself.
+/// The bound on the mean error if the first trace deviates as much from itself.
 const CHANGING_MRC_MAX: f64 = 0.1;
-/// Kolmogorov-Smirnov distances, and total variation.
+/// The bound on Kolmogorov-Smirnov distances and total variation.
 const SHARE_MAX: f64 = 0.05;
-/// The same where the first trace changes so much over time that it is as far from itself.
+/// The bound on these distances if the first trace changes so much over time that it is as far from
+/// itself.
 const CHANGING_SHARE_MAX: f64 = 0.15;
 
-/// From here on a deviation is told as how many times the first figure the second is.
+/// From this ratio on, a deviation is reported as a multiple of the first figure.
 const TIMES_MIN: f64 = 9.0;
 
 impl DeviationKind {
-    /// A deviation with its sign and unit: "+5.67 points", "-12.6 %", "12.0 times".
+    /// Formats a deviation with its sign and unit: "+5.67 points", "-12.6 %", "12.0 times".
     pub fn shown(self, deviation: f64) -> String {
         let sign = if deviation > 0.0 { "+" } else { "" };
         match (self, percent(deviation)) {
@@ -50,13 +53,13 @@ impl DeviationKind {
     }
 }
 
-/// A figure held against its bound.
+/// A figure with its bound.
 #[derive(Clone, Debug)]
 pub struct BoundCheck {
     pub(super) what: String,
     pub(super) found: f64,
     pub(super) allowed: f64,
-    /// How it is counted; of a distance a number.
+    /// The kind of deviation; none for distances, which are plain numbers.
     kind: Option<DeviationKind>,
 }
 
@@ -66,7 +69,7 @@ impl BoundCheck {
         self.found.abs() <= self.allowed
     }
 
-    /// The bound, in the figure's unit.
+    /// Formats the bound in the figure's unit.
     pub fn bound(&self) -> String {
         match self.kind {
             Some(kind) => kind.in_unit(&quantities::percent(self.allowed)),
@@ -74,24 +77,25 @@ impl BoundCheck {
         }
     }
 
-    /// How far the figure is off.
+    /// Formats the deviation of the figure.
     pub(super) fn shown(&self) -> String {
         self.kind.map_or_else(|| significant(self.found), |kind| kind.shown(self.found))
     }
 
-    /// Above 1 where it does not hold.
+    /// Returns the deviation relative to its bound: above 1 if the bound is exceeded.
     pub(super) fn severity(&self) -> f64 {
         if self.found == 0.0 { 0.0 } else { self.found.abs() / self.allowed }
     }
 
-    /// A distance within `bound`, or within what the first trace is from `itself` if that is farther.
+    /// Checks a distance against `bound`, or against the first trace's distance from `itself` if
+    /// that is larger.
     fn distance(what: &str, found: f64, itself: f64) -> BoundCheck {
         let allowed = itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX);
         BoundCheck { what: what.to_string(), found, allowed, kind: None }
     }
 }
 
-/// Within `bound`, or in the interval if that is wider.
+/// Checks a figure against `bound`, or against its interval if that is wider.
 fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> BoundCheck {
     let found = quantity.deviation.unwrap_or(f64::INFINITY);
     let end = if found < 0.0 { quantity.a_low } else { quantity.a_high };
@@ -101,7 +105,7 @@ fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Bound
 }
 
 impl Feature {
-    /// Against its bound.
+    /// Checks the feature against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let held = within(words(&self.name), &self.quantity, FEATURE_MAX, false);
         BoundCheck { kind: Some(self.deviation_kind), ..held }
@@ -109,14 +113,14 @@ impl Feature {
 }
 
 impl Distance {
-    /// The Kolmogorov-Smirnov distance against its bound.
+    /// Checks the Kolmogorov-Smirnov distance against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         BoundCheck::distance("Kolmogorov-Smirnov distance", self.ks, self.ks_itself)
     }
 }
 
 impl Dispersion {
-    /// Against its bound.
+    /// Checks the dispersion against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let what = format!("index of dispersion at {}", quantities::bound(self.bin_ms as f64));
         within(what, &self.quantity, RELATIVE_MAX, true)
@@ -124,7 +128,7 @@ impl Dispersion {
 }
 
 impl Heat {
-    /// The total variation against its bound.
+    /// Checks the total variation against its bound.
     pub fn bound_check(&self) -> BoundCheck {
         let what = "share of requests that fall elsewhere";
         BoundCheck::distance(what, self.total_variation, self.total_variation_itself)
@@ -132,19 +136,19 @@ impl Heat {
 }
 
 impl Response {
-    /// The mean against its bound.
+    /// Checks the mean against its bound.
     pub fn mean_check(&self) -> BoundCheck {
         within(format!("on {}", self.device), &self.mean_ms, RELATIVE_MAX, true)
     }
 
-    /// The 99th percentile against its bound.
+    /// Checks the 99th percentile against its bound.
     pub fn p99_check(&self) -> BoundCheck {
         within(format!("on {}", self.device), &self.p99_ms, RELATIVE_MAX, true)
     }
 }
 
 impl Card {
-    /// The mean error of the miss ratio against its bound.
+    /// Checks the mean error of the miss ratio against its bound.
     pub fn miss_ratio_check(&self) -> BoundCheck {
         let what = "mean error of the miss ratio".to_string();
         let allowed = self.mrc_mean_error_itself.clamp(MRC_MAX, CHANGING_MRC_MAX);

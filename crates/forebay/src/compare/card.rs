@@ -1,4 +1,4 @@
-//! The card: every figure of both traces, the first one's with its sampling interval.
+//! The card: every figure of both traces; those of the first have sampling intervals.
 
 use serde::Serialize;
 
@@ -6,80 +6,82 @@ use super::bounds::BoundCheck;
 use super::measure::DeviationKind;
 use super::verdict::Verdict;
 
-/// How alike two traces are.
+/// The similarity of two traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct Card {
-    /// The first trace, which is the measure.
+    /// The first trace, the reference.
     pub a: CardTrace,
-    /// The second, which is held against it.
+    /// The second trace, which is compared with it.
     pub b: CardTrace,
-    /// The answer in a sentence, and each aspect of it.
+    /// The overall result in a sentence, and the result of each aspect.
     pub verdict: Verdict,
     /// The paper's features.
     pub features: Vec<Feature>,
-    /// Of whole distributions.
+    /// The distances of whole distributions.
     pub distances: Vec<Distance>,
-    /// Burstiness by time scale; empty without times.
+    /// Burstiness by time scale; empty if a trace has no times.
     pub dispersion: Vec<Dispersion>,
-    /// Bytes of a block of the miss-ratio curves.
+    /// The block size of the miss-ratio curves.
     pub mrc_block_bytes: u64,
-    /// Mean absolute difference of the miss ratios of LRU caches, over the sizes of [`Card::mrc`].
+    /// The mean absolute difference of the LRU miss ratios, over the sizes of [`Card::mrc`].
     pub mrc_mean_error: f64,
-    /// The same of the first trace and its resamples: `level` of them stay below.
+    /// The mean absolute difference between the first trace and its resamples that a share `level`
+    /// of them stays below.
     pub mrc_mean_error_itself: f64,
-    /// The curves, at sizes that grow by an eighth of a doubling up to the larger footprint.
+    /// The miss-ratio curves, at sizes that grow by an eighth of a doubling up to the larger
+    /// footprint.
     pub mrc: Vec<MissRatio>,
-    /// Where on the disk requests begin.
+    /// The distribution of request locations over the disk.
     pub heat: Heat,
-    /// On each device; empty without times.
+    /// The response times on each device; empty if a trace has no times.
     pub responses: Vec<Response>,
-    /// What could not be compared, and why.
+    /// Comparisons that could not be made, with the reason.
     pub left_out: Vec<String>,
-    /// What else is to be kept in mind.
+    /// Cautions.
     pub cautions: Vec<String>,
-    /// Share of the resamples that an interval holds.
+    /// The share of resamples that an interval covers.
     pub level: f64,
-    /// Resamples drawn of blocks of the first trace's time.
+    /// The number of resamples, drawn from blocks of the first trace's time.
     pub resamples: usize,
-    /// What made them.
+    /// The seed of the resamples.
     pub seed: u64,
-    /// Distributions for the report.
+    /// The distributions for the report's charts.
     #[serde(skip)]
     pub pictures: Pictures,
 }
 
-/// One of both traces.
+/// A description of one trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct CardTrace {
     /// Its path.
     pub trace: String,
-    /// Reads and writes.
+    /// The number of reads and writes.
     pub requests: u64,
-    /// From its first record to its last.
+    /// The time from its first record to its last.
     pub duration_s: f64,
-    /// Distinct blocks of the miss-ratio curve.
+    /// The number of distinct blocks in the miss-ratio curve.
     pub footprint_blocks: u64,
-    /// One in so many of them was looked at for miss ratios and footprint: 1 if they are exact.
+    /// Miss ratios and footprint are based on one in this many blocks: 1 if they are exact.
     pub sampled_one_in: u64,
 }
 
 /// A figure of both traces.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantity {
-    /// Of the first.
+    /// The first trace's figure.
     pub a: f64,
-    /// Of the second.
+    /// The second trace's figure.
     pub b: f64,
-    /// How far the second is from the first; none where it has no measure.
+    /// The deviation of the second figure from the first; none if undefined.
     pub deviation: Option<f64>,
-    /// Lower end of the first one's sampling interval.
+    /// The lower end of the first figure's sampling interval.
     pub a_low: f64,
-    /// Upper end.
+    /// The upper end of that interval.
     pub a_high: f64,
 }
 
 impl Quantity {
-    /// Whether the second figure is one that the first trace itself might have had.
+    /// Whether the second figure lies within the first one's sampling interval.
     pub fn is_within_interval(&self) -> bool {
         self.a_low <= self.b && self.b <= self.a_high
     }
@@ -88,98 +90,100 @@ impl Quantity {
 /// A feature.
 #[derive(Clone, Debug, Serialize)]
 pub struct Feature {
-    /// What: the unit is its last word, before a colon where one of several is named.
+    /// The feature's name; its last word (before a colon, if several are listed) is the unit.
     pub name: String,
-    /// How its deviation is counted.
+    /// How its deviation is measured.
     pub deviation_kind: DeviationKind,
-    /// Its figures.
+    /// The figures of both traces.
     #[serde(flatten)]
     pub quantity: Quantity,
 }
 
-/// How far apart two distributions are; `_itself` is what `level` of the resamples of the first
-/// trace stay below.
+/// The distance between two distributions. A share `level` of the first trace's resamples stays
+/// below the figures that end in `_itself`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Distance {
-    /// Of what, its unit last.
+    /// The name of the distribution, with the unit as its last word.
     pub of: &'static str,
-    /// Kolmogorov-Smirnov: greatest difference of the shares up to a value.
+    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative shares.
     pub ks: f64,
-    /// The same of the first trace and itself.
+    /// The Kolmogorov-Smirnov distance of the first trace from itself.
     pub ks_itself: f64,
-    /// Wasserstein-1, in the unit.
+    /// The Wasserstein-1 distance, in the distribution's unit.
     pub wasserstein: f64,
-    /// The same over the first trace's mean; none where that is 0.
+    /// The Wasserstein-1 distance divided by the first trace's mean; none if that is 0.
     pub wasserstein_over_mean: Option<f64>,
-    /// The same of the first trace and itself.
+    /// The same ratio for the first trace and itself.
     pub wasserstein_over_mean_itself: Option<f64>,
 }
 
-/// Index of dispersion for counts: variance over mean of the requests in bins of a length.
+/// The index of dispersion for counts: variance over mean of the requests in bins of one length.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Dispersion {
-    /// The bins' length.
+    /// The length of the bins.
     pub bin_ms: u64,
-    /// The figures; relative deviation.
+    /// The figures of both traces, with their relative deviation.
     #[serde(flatten)]
     pub quantity: Quantity,
 }
 
-/// A cache of one size.
+/// The miss ratios of a cache of one size.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct MissRatio {
-    /// Its size.
+    /// The size of the cache.
     pub size_mib: f64,
-    /// Miss ratio on the first trace.
+    /// The miss ratio on the first trace.
     pub a: f64,
-    /// And on the second.
+    /// The miss ratio on the second trace.
     pub b: f64,
 }
 
-/// Shares of the requests in ranges that each have an equal share of the ground that either trace uses, to a MiB.
+/// The shares of requests in ranges of the addresses that either trace uses. Each range has an
+/// equal share of these addresses, to a MiB.
 #[derive(Clone, Debug, Serialize)]
 pub struct Heat {
-    /// Bytes of that ground in a range.
+    /// The used bytes in a range.
     pub range_bytes: u64,
-    /// Share of the requests that fall elsewhere.
+    /// The share of requests that fall into different ranges.
     pub total_variation: f64,
-    /// The same of the first trace and itself.
+    /// The total variation of the first trace from itself.
     pub total_variation_itself: f64,
-    /// Of the first trace.
+    /// The shares of the first trace.
     pub a: Vec<f64>,
-    /// Of the second.
+    /// The shares of the second trace.
     pub b: Vec<f64>,
 }
 
-/// Times from arrival to completion on a device, in open replay.
+/// Response times, from arrival to completion, on a device in open replay.
 #[derive(Clone, Debug, Serialize)]
 pub struct Response {
     /// The device.
     pub device: String,
-    /// Under which scheduler.
+    /// The scheduler.
     pub policy: &'static str,
-    /// Share of the run in which the device was at work.
+    /// The share of the run in which the device was busy, for the first trace.
     pub a_busy_share: f64,
-    /// The same of the second trace.
+    /// The share of the run in which the device was busy, for the second trace.
     pub b_busy_share: f64,
-    /// Whether requests come faster than they can be served: responses then measure the load alone.
+    /// Whether the first trace's requests arrive faster than they can be served: response times
+    /// then only measure the overload.
     pub a_overloaded: bool,
-    /// The same of the second trace.
+    /// Whether the second trace's requests arrive faster than they can be served.
     pub b_overloaded: bool,
-    /// Mean.
+    /// The mean response time.
     pub mean_ms: Quantity,
-    /// What half of the requests do not exceed.
+    /// The median response time.
     pub p50_ms: Quantity,
-    /// 90 %.
+    /// The 90th percentile.
     pub p90_ms: Quantity,
-    /// 99 %.
+    /// The 99th percentile.
     pub p99_ms: Quantity,
-    /// 99.9 %.
+    /// The 99.9th percentile.
     pub p999_ms: Quantity,
 }
 
 impl Response {
-    /// Each figure with its name, and against its bound if the verdict asks it.
+    /// Returns each figure with its name, and its bound check if the verdict uses it.
     pub fn quantities(&self) -> [(&'static str, &Quantity, Option<BoundCheck>); 5] {
         [
             ("mean_ms", &self.mean_ms, Some(self.mean_check())),
@@ -191,13 +195,13 @@ impl Response {
     }
 }
 
-/// Cumulative distributions of both traces: (value, share).
+/// The cumulative distributions of both traces: (value, share).
 #[derive(Clone, Debug, Default)]
 pub struct Pictures {
     /// Sizes in KiB.
     pub sizes: [Vec<(f64, f64)>; 2],
     /// Inter-arrival times in milliseconds.
     pub gaps: [Vec<(f64, f64)>; 2],
-    /// Responses in milliseconds, for each device.
+    /// Response times in milliseconds, for each device.
     pub responses: Vec<[Vec<(f64, f64)>; 2]>,
 }

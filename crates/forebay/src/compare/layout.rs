@@ -1,4 +1,5 @@
-//! Where the volumes of both traces lie: at the same places if both have the same ones.
+//! The layout of both traces' volumes on a device: the same locations if both have the same
+//! volumes.
 
 use std::ops::ControlFlow;
 
@@ -11,32 +12,33 @@ use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
 use crate::progress::Meter;
 
-/// One trace's volumes.
+/// The volumes of one trace.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
-    /// How far each reaches, in the order in which they are laid.
+    /// The extent of each volume, in layout order.
     pub(super) extents: Vec<u64>,
-    /// The place of each of the trace's volumes in that order.
+    /// The position of each of the trace's volumes in that order.
     order: Vec<u32>,
-    /// The stretches of each that are used.
+    /// The used areas of each volume.
     stretches: Vec<Vec<Stretch>>,
 }
 
-/// The volumes of both.
+/// The volumes of both traces.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) sides: [Side; 2],
-    /// Where ranges with equal shares of the ground that either trace uses begin, all but the first: volume, in
-    /// the order in which they are laid, and byte on it.
+    /// The starts of ranges that have equal shares of the used addresses, except the first: (volume
+    /// in layout order, byte offset).
     pub(super) edges: Vec<(u32, u64)>,
-    /// Bytes of that ground in a range.
+    /// The used bytes in a range.
     pub(super) range_bytes: u64,
-    /// Whether a volume of one stands for one of the other.
+    /// Whether the volumes of the two traces are matched with each other.
     pub(super) shared: bool,
 }
 
 impl Layout {
-    /// Of both, cut into `ranges`. Both are read once more.
+    /// Lays out both traces and divides their used addresses into `ranges`. Reads both traces once
+    /// more.
     pub(super) fn of(
         a: &Input,
         b: &Input,
@@ -73,7 +75,7 @@ impl Layout {
     }
 }
 
-/// The ground that `input` uses, its volumes as `order` places them.
+/// Returns the addresses that `input` uses, with volumes in the given `order`.
 fn touched(
     input: &Input,
     order: &[u32],
@@ -97,7 +99,7 @@ fn touched(
     }
 }
 
-/// The record with its volume's place for its volume.
+/// Replaces the record's volume by its position in the layout.
 #[inline]
 fn renamed(order: &[u32], mut record: Record) -> Record {
     record.volume = order.get(record.volume as usize).copied().unwrap_or(0);
@@ -105,21 +107,21 @@ fn renamed(order: &[u32], mut record: Record) -> Record {
 }
 
 impl Side {
-    /// The record with its volume's place for its volume.
+    /// Replaces the record's volume by its position in the layout.
     #[inline]
     pub(super) fn renamed(&self, record: Record) -> Record {
         renamed(&self.order, record)
     }
 
-    /// Lays records on a device of `capacity` bytes. Where they reach beyond it, long gaps that neither trace uses are left
-    /// out first.
+    /// Lays out records on a device of `capacity` bytes. If they extend beyond it, long gaps that
+    /// neither trace uses are removed first.
     pub(super) fn on(&self, capacity: u64) -> VolumeLayout {
         VolumeLayout::new(&self.extents, capacity, Map::Scale).without_gaps(&self.stretches)
     }
 }
 
-/// By name where both traces have the same names; by load, the busiest first, where they have as many
-/// others, since a model need not tell names; else as they come.
+/// Orders volumes by name if both traces have the same names; by load, the busiest first, if they
+/// have equally many, since a model does not have to keep names; else as they come.
 fn order(of: &Input, other: &Input) -> Vec<u32> {
     let rows = |input: &Input| {
         let rows = &input.description.by_volume;

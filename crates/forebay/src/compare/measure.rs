@@ -1,5 +1,5 @@
-//! The features of a load that the paper compares (**model**, section V.C and Table IV), each as one
-//! figure of a [`Sample`].
+//! The features of a load that the paper compares (**model**, section V.C and Table IV), each
+//! computed from a [`Sample`].
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,23 @@ use super::profile::{RANGES, SIZE_DIGITS, STREAMS_MAX, Sample, Sum};
 use super::tally::{Clock, bucket};
 use crate::input::Input;
 
-/// Sizes and streams that have a feature of their own.
+/// The most sizes and streams that have their own feature.
 const NAMED_MAX: usize = 8;
-/// And at least this share of the first trace's requests.
+/// The least share of the first trace's requests that a size or stream with its own feature must
+/// have.
 const NAMED_SHARE: f64 = 0.01;
 
-/// How a deviation is counted.
+/// How a deviation is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviationKind {
-    /// The second figure less the first, over the first.
+    /// The difference divided by the first figure.
     Relative,
-    /// The second share less the first: 0.01 is one percentage point.
+    /// The difference of two shares: 0.01 is one percentage point.
     Points,
 }
 
-/// A figure of both traces.
+/// A feature of both traces.
 #[derive(Clone, Debug)]
 pub(super) struct Measure {
     pub(super) name: String,
@@ -34,15 +35,16 @@ pub(super) struct Measure {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// One sum over another, times a factor.
+    /// The ratio of two sums, times a factor.
     Ratio(Sum, Sum, f64),
-    /// Mean size of writes.
+    /// The mean size of writes.
     WriteSize,
-    /// Share of the requests of this size.
+    /// The share of requests of this size.
     Size(usize),
-    /// Share of the requests of a stream, by column in each trace; none in that where it has none.
+    /// The share of requests of a stream, by column in each trace; none where a trace lacks the
+    /// stream.
     Stream([Option<usize>; 2]),
-    /// Share of the requests in ranges of the ground that either trace uses.
+    /// The share of requests in ranges of the used addresses.
     State(usize, usize),
 }
 
@@ -55,7 +57,7 @@ impl Measure {
         Measure { name, kind: DeviationKind::Points, what }
     }
 
-    /// The figure of the first (`side` 0) or the second trace; `None` where it does not exist.
+    /// Returns the figure of the first (`side` 0) or the second trace; `None` if undefined.
     pub(super) fn of(&self, sample: &Sample, side: usize) -> Option<f64> {
         let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let requests = sample.of(Sum::Requests);
@@ -75,7 +77,7 @@ impl Measure {
         }
     }
 
-    /// How much `b` deviates from `a`.
+    /// Returns the deviation of `b` from `a`.
     pub(super) fn deviation(&self, a: f64, b: f64) -> Option<f64> {
         match self.kind {
             DeviationKind::Points => Some(b - a),
@@ -84,13 +86,14 @@ impl Measure {
     }
 }
 
-/// The difference over the first; `None` where that is zero and the second is not.
+/// Returns the difference divided by the first figure; `None` if that is zero and the second is
+/// not.
 pub(super) fn relative(a: f64, b: f64) -> Option<f64> {
     let deviation = if a == b { 0.0 } else { (b - a) / a };
     deviation.is_finite().then_some(deviation)
 }
 
-/// All features, by what the first trace has.
+/// Returns all features; the first trace determines which sizes and streams are included.
 pub(super) fn measures(inputs: [&Input; 2], samples: [&Sample; 2], clock: Clock) -> Vec<Measure> {
     let by_request = |name, part| Measure::share(name, What::Ratio(part, Sum::Requests, 1.0));
     let mut all = vec![
@@ -118,7 +121,7 @@ pub(super) fn measures(inputs: [&Input; 2], samples: [&Sample; 2], clock: Clock)
     all
 }
 
-/// The commonest sizes of the first trace.
+/// Returns features for the most common sizes of the first trace.
 fn sizes(a: &Sample) -> Vec<Measure> {
     let common = most(a.sizes.0.iter().copied(), a.of(Sum::Requests));
     let mut sizes: Vec<usize> = common;
@@ -136,8 +139,8 @@ fn sizes(a: &Sample) -> Vec<Measure> {
     sizes.into_iter().map(named).collect()
 }
 
-/// The busiest streams of the first trace, by name where the second has all of those names, else
-/// by rank: a model need not tell names.
+/// Returns features for the busiest streams of the first trace, matched by name if the second has
+/// all of those names, else by rank, since a model does not have to keep names.
 fn streams(inputs: [&Input; 2], samples: [&Sample; 2]) -> Vec<Measure> {
     let requests = |side: usize| samples[side].of(Sum::Requests);
     let common = |side: usize| {
@@ -164,7 +167,7 @@ fn streams(inputs: [&Input; 2], samples: [&Sample; 2]) -> Vec<Measure> {
     (0..a.len()).map(row).collect()
 }
 
-/// The columns with most counts, at least [`NAMED_SHARE`] of `all`.
+/// Returns the columns with the highest counts, each at least [`NAMED_SHARE`] of `all`.
 fn most(counts: impl Iterator<Item = (usize, u64)>, all: u64) -> Vec<usize> {
     let enough = |entry: &(usize, u64)| entry.1 as f64 >= NAMED_SHARE * all as f64 && entry.1 > 0;
     let mut common: Vec<(usize, u64)> = counts.filter(enough).collect();

@@ -1,5 +1,5 @@
-//! The page of `compare`. A figure is good or bad by the bound that the verdict holds it against
-//! ([`BoundCheck`]), and neither where the verdict does not use it.
+//! The page of `compare`. A figure is marked good or bad by its bound in the verdict
+//! ([`BoundCheck`]), and is neutral if the verdict does not use it.
 
 mod charts;
 
@@ -74,13 +74,13 @@ fn aspects(card: &Card) -> Table {
     table
 }
 
-/// A table of figures of both traces, without rows.
+/// Makes an empty table for figures of both traces.
 fn figures(card: &Card) -> Table {
     let own = format!("A's own {}", percent(card.level));
     Table::new(["", "A", "B", "deviation", "allowed", &own].map(Column::words))
 }
 
-/// A row of it.
+/// Makes a row of that table.
 fn row(
     (name, key): (&str, &str),
     (quantity, kind): (&Quantity, DeviationKind),
@@ -131,7 +131,8 @@ fn responses(card: &Card, index: usize, response: &Response) -> Vec<Block> {
     text.into_iter().chain(chart.map(Block::Chart)).collect()
 }
 
-/// For which traces a device is overloaded: one that is idle half of the time may fall behind in the other half.
+/// Says for which traces a device is overloaded: even a device that is idle half of the time may
+/// fall behind in the other half.
 fn backlog(a: bool, b: bool) -> String {
     let whose = match (a, b) {
         (true, true) => "both traces",

@@ -1,4 +1,4 @@
-//! Everything that the card asks of one trace, from one pass over it.
+//! Everything that the card needs from one trace, collected in one pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,60 +15,60 @@ use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::progress::{Meter, Progress};
 
-/// Binary digits of a size's bucket: exact for whole KiB up to 2 MiB.
+/// The binary digits of a size bucket: exact for whole KiB up to 2 MiB.
 pub(super) const SIZE_DIGITS: u32 = 10;
-/// The same of a time: to 0.4 %.
+/// The binary digits of a time bucket: exact to 0.4 %.
 pub(super) const TIME_DIGITS: u32 = 8;
-/// Ranges with equal shares of the ground that either trace uses. (Ranges of equal length from 0 to the highest
-/// address say nothing once one request lies far from all others.)
+/// The number of ranges that the used addresses are divided into. (Ranges of equal length from 0 to
+/// the highest address would be useless as soon as one request is far from all others.)
 pub(super) const RANGES: usize = 256;
-/// Streams told apart; all others are one.
+/// The most streams that are counted separately; all others are counted as one.
 pub(super) const STREAMS_MAX: usize = 4096;
 
-/// A stretch of pages that a solid-state drive's model keeps a map for: 4 MiB.
+/// The size of an area for which a solid-state drive's model has a map: 4 MiB.
 const STRETCH_BITS: u32 = 22;
-/// Stretches written to that are counted: the maps for so many take 256 MiB.
+/// The most written areas that are counted: their maps take 256 MiB.
 pub(super) const STRETCHES_MAX: usize = 1 << 15;
 
-/// Sums over data requests, each a column.
+/// Sums over data requests; each is a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     Requests,
     Bytes,
     Reads,
     ReadBytes,
-    /// Requests that start where the one before them on their volume ended.
+    /// Requests that start where the previous request on their volume ended.
     Sequential,
-    /// The same of their stream, direction and volume.
+    /// Requests that start where the previous request of their stream, direction and volume ended.
     SequentialInStream,
     Gaps,
-    /// In nanoseconds.
+    /// Inter-arrival times in nanoseconds.
     GapTime,
-    /// Blocks of the miss-ratio curve that were used.
+    /// Block accesses for the miss-ratio curve.
     Accesses,
-    /// As many as those that were looked at stand for: the same but where blocks are sampled.
+    /// Block accesses estimated from the sample; equal to `Accesses` unless blocks are sampled.
     StoodFor,
 }
 
-/// Cache sizes at which curves are compared: eight for each doubling, in blocks.
+/// Returns the cache sizes at which curves are compared, in blocks: eight per doubling.
 pub(super) fn cache_sizes() -> Vec<u64> {
     let mut sizes: Vec<u64> = (0..=8 * 36).map(|i| 2f64.powf(f64::from(i) / 8.0) as u64).collect();
     sizes.dedup();
     sizes
 }
 
-/// What is asked of both traces alike.
+/// The parameters for measuring both traces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
-    /// Bytes of a block of the cache.
+    /// The block size of the cache.
     pub(super) block_bytes: u64,
-    /// Where ranges begin, all but the first: volume and byte on it.
+    /// The starts of the ranges, except the first: volume and byte offset.
     pub(super) edges: &'a [(u32, u64)],
-    /// Whether times mean anything.
+    /// Whether the arrival times are usable.
     pub(super) timed: bool,
 }
 
-/// One trace, counted by blocks of time.
+/// The counts of one trace, by blocks of time.
 #[derive(Debug)]
 pub(super) struct Profile {
     sums: Tally,
@@ -77,18 +77,18 @@ pub(super) struct Profile {
     streams: Tally,
     ranges: Tally,
     bins: Option<Tally>,
-    /// Hits by the first cache size that has them.
+    /// Hits by the smallest cache size that has them.
     hits: Tally,
-    /// Distinct blocks of the cache.
+    /// The number of distinct blocks in the cache.
     pub(super) footprint_blocks: u64,
-    /// One in so many of them was looked at.
+    /// The cache tracks one in this many blocks.
     pub(super) sampled_one_in: u64,
-    /// Stretches of 4 MiB that were written to, as far as they are counted.
+    /// The number of 4 MiB areas that were written to, up to the limit.
     pub(super) written_stretches: usize,
     pub(super) clock: Clock,
 }
 
-/// The same for some weights of the blocks.
+/// The counts under given weights of the time blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     sums: Counts,
@@ -105,7 +105,7 @@ impl Sample {
         self.sums.of(sum as usize)
     }
 
-    /// The miss ratios of caches of these [`cache_sizes`].
+    /// Returns the miss ratios of the first `sizes` of [`cache_sizes`].
     pub(super) fn miss_ratios(&self, sizes: usize) -> Vec<f64> {
         let (mut hits, all) = (0, self.of(Sum::Accesses).max(1) as f64);
         let stood_for = self.of(Sum::StoodFor);
@@ -116,14 +116,14 @@ impl Sample {
         (0..sizes).map(ratio).collect()
     }
 
-    /// Accesses in each of [`RANGES`] ranges.
+    /// Returns the accesses in each of [`RANGES`] ranges.
     pub(super) fn heat(&self) -> Vec<u64> {
         (0..RANGES).map(|range| self.ranges.of(range)).collect()
     }
 }
 
 impl Profile {
-    /// Of `input`, volumes laid as `side` says.
+    /// Measures `input`, with volumes laid out as `side` says.
     pub(super) fn of(
         input: &Input,
         side: &Side,
@@ -158,7 +158,7 @@ impl Profile {
     }
 }
 
-/// How `input` is cut: by time, unless it has none.
+/// Returns how `input` is cut into blocks: by time, unless it has no times.
 pub(super) fn clock(input: &Input, timed: bool) -> Clock {
     match timed {
         true => Clock::Times(Nanos((input.description.duration_s * 1e9).round() as u64)),
@@ -166,7 +166,7 @@ pub(super) fn clock(input: &Input, timed: bool) -> Clock {
     }
 }
 
-/// The pass itself.
+/// The state of the pass over the trace.
 struct Pass<'a> {
     profile: Profile,
     side: &'a Side,
@@ -178,9 +178,9 @@ struct Pass<'a> {
     bins: Option<Bins>,
     first: Option<Nanos>,
     last: Option<Nanos>,
-    /// Where the last request of each volume ended.
+    /// The end of the last request on each volume.
     ends: Vec<Option<u64>>,
-    /// And of each stream, volume and direction.
+    /// The end of the last request of each stream, volume and direction.
     stream_ends: BTreeMap<(u32, u32, Op), u64>,
 }
 
@@ -277,7 +277,7 @@ impl<'a> Pass<'a> {
             let Some(told) = self.curve.access(key) else { continue };
             self.profile.sums.add(block, Sum::StoodFor as usize, told.stands_for);
             if let Some(distance) = told.distance {
-                // The first cache with more blocks than that.
+                // The smallest cache with more blocks than the reuse distance.
                 let size = self.cache_sizes.partition_point(|&size| size <= distance);
                 self.profile.hits.add(block, size, told.stands_for);
             }

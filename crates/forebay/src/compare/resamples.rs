@@ -1,4 +1,4 @@
-//! What resamples of the first trace come to, and how far samples are from it.
+//! The results of resampling the first trace, and the distances of samples from it.
 
 use super::dispersion::{BINS_MS, dispersion};
 use super::distance::{Apart, apart, total_variation};
@@ -6,7 +6,7 @@ use super::measure::Measure;
 use super::profile::{SIZE_DIGITS, Sample, TIME_DIGITS};
 use super::tally::{Counts, interval};
 
-/// Distances of a sample from the first trace as a whole.
+/// The distances of a sample from the whole first trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Apartness {
     pub(super) sizes: Apart,
@@ -15,7 +15,7 @@ pub(super) struct Apartness {
     pub(super) heat: f64,
 }
 
-/// The first trace, and what others are held against.
+/// The first trace as the reference for comparisons.
 pub(super) struct Against {
     pub(super) measures: Vec<Measure>,
     pub(super) whole: Sample,
@@ -38,7 +38,7 @@ impl Against {
         }
     }
 
-    /// Features, then dispersions.
+    /// Returns the features, followed by the dispersions.
     pub(super) fn figures(&self, sample: &Sample, side: usize) -> Vec<Option<f64>> {
         let features = self.measures.iter().map(|measure| measure.of(sample, side));
         let scale = |scale| sample.bins.as_ref().and_then(|bins| dispersion(bins, scale));
@@ -46,7 +46,7 @@ impl Against {
     }
 }
 
-/// What resampling the first trace gave.
+/// The results of resampling the first trace.
 #[derive(Default)]
 pub(super) struct Resamples {
     pub(super) figures: Vec<Vec<Option<f64>>>,
@@ -59,10 +59,10 @@ impl Resamples {
         interval(self.figures.iter().filter_map(|drawn| drawn[figure]).collect(), self.level)
     }
 
-    /// What the share `level` stays below.
+    /// Returns the value that a share `level` of the resamples stays below.
     pub(super) fn itself(&self, of: impl Fn(&Apartness) -> Option<f64>) -> Option<f64> {
         let drawn = self.apart.iter().filter_map(of).collect();
-        // The upper end of the interval that leaves out as much on both sides.
+        // An interval cuts off equal shares on both sides; only its upper end is needed.
         interval(drawn, 2.0 * self.level - 1.0).map(|(_, high)| high)
     }
 }

@@ -1,4 +1,5 @@
-//! Responses on device models: open replay, times from arrival to completion by block of arrival.
+//! Response times on device models under open replay, from arrival to completion, by block of
+//! arrival.
 
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::device::list::DeviceModel;
@@ -16,21 +17,21 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{Meter, Metered, Progress};
 
-/// One trace's responses on one device.
+/// The response times of one trace on one device.
 #[derive(Debug)]
 pub(super) struct Responses {
-    /// Nanoseconds in buckets.
+    /// Response times in nanoseconds, in buckets.
     pub(super) times: Tally,
-    /// Column 0: requests; 1: nanoseconds.
+    /// Column 0: requests; column 1: nanoseconds.
     pub(super) sums: Tally,
-    /// Share of the run in which the device was at work.
+    /// The share of the run in which the device was busy.
     pub(super) busy_share: f64,
     pub(super) overloaded: bool,
-    /// Whether the traces reach beyond the device.
+    /// Whether the trace extends beyond the device.
     pub(super) moved: bool,
 }
 
-/// The scheduler that a device is tried with: those that change the order least.
+/// Returns the scheduler that changes the order of requests least on this device.
 pub(super) fn scheduler(device: &OpenDevice) -> &'static str {
     match device.model {
         DeviceModel::Ssd(_) => "none",
@@ -113,7 +114,7 @@ impl Observer for Watch {
 
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Mean and quantiles in milliseconds.
+/// Returns the mean and the quantiles in milliseconds.
 fn response_figures(of: &Responses, weights: &[u64]) -> [Option<f64>; 5] {
     let (sums, times) = (of.sums.weigh(weights), of.times.weigh(weights));
     let mean = (sums.of(0) > 0).then(|| sums.of(1) as f64 / sums.of(0) as f64 / 1e6);
@@ -122,7 +123,7 @@ fn response_figures(of: &Responses, weights: &[u64]) -> [Option<f64>; 5] {
     [mean, p50, p90, p99, p999]
 }
 
-/// Both traces' responses on `device`.
+/// Compares both traces' response times on `device`.
 pub(super) fn compared(
     device: &OpenDevice,
     [a, b]: &[Responses; 2],

@@ -1,31 +1,32 @@
 //! Counts by block of time, so that a resample of blocks is a weighted sum.
 //!
-//! Every figure of the card is a function of counts that add up over time. They are kept for each of
-//! [`BLOCKS`] blocks of equal time (or, without times, of equally many requests); the trace itself
-//! gives each block the weight one, a resample of the block bootstrap how often it drew it.
-//! Values fall into buckets of equal width within each power of two, as `describe` has them.
+//! Every figure of the card is a function of counts that add up over time. They are stored for each
+//! of [`BLOCKS`] blocks of equal time (or of equally many requests, if the trace has no times). The
+//! trace itself gives each block the weight one; a resample of the block bootstrap gives each block
+//! the number of times that it was drawn. Values are counted in buckets of equal width within each
+//! power of two, as in `describe`.
 
 use forebay_core::Nanos;
 
 use crate::plan::confidence::{self, Random};
 
-/// Blocks a trace is cut into.
+/// The number of blocks that a trace is cut into.
 pub(super) const BLOCKS: usize = confidence::BLOCKS as usize;
 
-/// Resamples drawn.
+/// The number of resamples drawn.
 pub(super) const RESAMPLES: usize = 400;
 
-/// Where a trace is cut.
+/// How a trace is cut into blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Clock {
-    /// Into blocks of equal time: from the first record to the last.
+    /// Into blocks of equal time, from the first record to the last.
     Times(Nanos),
-    /// Into blocks of equally many records: it has no times.
+    /// Into blocks of equally many records, because it has no times.
     Records(u64),
 }
 
 impl Clock {
-    /// The block of what happens at `at`, or of the record of this number.
+    /// Returns the block of an event at `at`, or of the record with this number.
     #[inline]
     pub(super) fn block(self, at: Nanos, number: u64) -> usize {
         let (place, whole) = match self {
@@ -37,11 +38,11 @@ impl Clock {
     }
 }
 
-/// Columns of counts, a row for each block.
+/// Counts in columns, with a row for each block.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     rows: Vec<Vec<u64>>,
-    /// What each column counts; the columns' own numbers until [`Tally::compact`].
+    /// The key of each column; the column index until [`Tally::compact`] is called.
     keys: Option<Vec<usize>>,
 }
 
@@ -67,7 +68,7 @@ impl Tally {
         row[column] = amount;
     }
 
-    /// Forgets columns in which nothing was counted.
+    /// Removes empty columns.
     pub(super) fn compact(&mut self) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let counted = |column: &usize| self.rows.iter().any(|row| row.get(*column) > Some(&0));
@@ -78,7 +79,7 @@ impl Tally {
         self.keys = Some(keys);
     }
 
-    /// The sum of the blocks, each as often as `weights` says.
+    /// Sums the blocks, each multiplied by its weight.
     pub(super) fn weigh(&self, weights: &[u64]) -> Counts {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let mut sums = vec![0u64; columns];
@@ -92,18 +93,18 @@ impl Tally {
     }
 }
 
-/// Counts by column, columns rising.
+/// Counts by column, in ascending column order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts(pub(super) Vec<(usize, u64)>);
 
 impl Counts {
-    /// What was counted in a column.
+    /// Returns the count of a column.
     pub(super) fn of(&self, column: usize) -> u64 {
         let found = self.0.binary_search_by_key(&column, |entry| entry.0);
         found.map_or(0, |index| self.0[index].1)
     }
 
-    /// What was counted in some columns together.
+    /// Returns the sum of the counts of several columns.
     pub(super) fn within(&self, columns: std::ops::Range<usize>) -> u64 {
         self.0.iter().filter(|entry| columns.contains(&entry.0)).map(|entry| entry.1).sum()
     }
@@ -112,13 +113,13 @@ impl Counts {
         self.0.iter().map(|entry| entry.1).sum()
     }
 
-    /// Values and how often they came, where columns are buckets of `digits`.
+    /// Returns values with their counts, if the columns are buckets of `digits`.
     pub(super) fn values(&self, digits: u32) -> Vec<(f64, u64)> {
         let counted = self.0.iter().filter(|entry| entry.1 > 0);
         counted.map(|&(column, count)| (lower_end(column, digits) as f64, count)).collect()
     }
 
-    /// The smallest value that at least the share `q` does not exceed.
+    /// Returns the smallest value that a share of at least `q` does not exceed.
     pub(super) fn quantile(&self, q: f64, digits: u32) -> Option<f64> {
         let total = self.total();
         let rank = ((q * total as f64).ceil() as u64).clamp(1, total.max(1));
@@ -131,25 +132,25 @@ impl Counts {
     }
 }
 
-/// The bucket of a value: `2^digits` of them to a power of two.
+/// Returns the bucket of a value; there are `2^digits` buckets per power of two.
 #[inline]
 pub(super) fn bucket(value: u64, digits: u32) -> usize {
     let shift = (63 - (value | 1).leading_zeros()).saturating_sub(digits);
     ((shift as usize) << digits) + (value >> shift) as usize
 }
 
-/// The smallest value of a bucket.
+/// Returns the smallest value of a bucket.
 fn lower_end(bucket: usize, digits: u32) -> u64 {
     let shift = (bucket >> digits).saturating_sub(1);
     ((bucket - (shift << digits)) as u64) << shift
 }
 
-/// The weights of the trace itself.
+/// Returns the weights of the trace itself.
 pub(super) fn whole() -> Vec<u64> {
     vec![1; BLOCKS]
 }
 
-/// The weights of each resample.
+/// Returns the weights of each resample.
 pub(super) fn resamples(seed: u64) -> Vec<Vec<u64>> {
     let mut random = Random(seed);
     let mut draw = || {
@@ -160,7 +161,7 @@ pub(super) fn resamples(seed: u64) -> Vec<Vec<u64>> {
     (0..RESAMPLES).map(|_| draw()).collect()
 }
 
-/// The ends of the interval that holds the share `level` of `drawn`; `None` without any.
+/// Returns the interval that covers the share `level` of `drawn`; `None` if `drawn` is empty.
 pub(super) fn interval(mut drawn: Vec<f64>, level: f64) -> Option<(f64, f64)> {
     drawn.retain(|value| value.is_finite());
     drawn.sort_by(f64::total_cmp);

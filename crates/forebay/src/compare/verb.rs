@@ -9,7 +9,8 @@ use crate::verb::{
 };
 
 forebay_ask::ask! {
-    /// Say how alike two traces are, and for what the second may stand in for the first
+    /// Report how similar two traces are, and for which purposes the second may stand in for the
+    /// first
     pub struct CompareAsk("compare") {
         /// The reference trace
         a: TraceInput [.positional()],

@@ -1,4 +1,4 @@
-//! The verdict: for what the second trace may stand in for the first, and for what not.
+//! The verdict: for which purposes the second trace may stand in for the first.
 
 use forebay_show::plural::listed;
 use serde::Serialize;
@@ -7,35 +7,35 @@ use super::bounds::BoundCheck;
 use super::card::{Card, Response};
 use crate::names;
 
-/// The answer.
+/// The overall result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
     /// Whether every aspect holds.
     pub faithful: bool,
-    /// The same in a sentence.
+    /// The verdict in a sentence.
     pub text: String,
-    /// What was asked.
+    /// The result of each aspect.
     pub aspects: Vec<Aspect>,
 }
 
-/// One thing that a twin is used for.
+/// One purpose for which a twin is used.
 #[derive(Clone, Debug, Serialize)]
 pub struct Aspect {
-    /// What.
+    /// The aspect's name.
     pub aspect: &'static str,
-    /// Whether everything in it is within its bound.
+    /// Whether all of its figures are within their bounds.
     pub holds: bool,
-    /// The largest excess over a bound, or what comes nearest to one.
+    /// The figure that exceeds its bound most, or comes nearest to it.
     pub worst: String,
-    /// What is allowed, in the unit of that.
+    /// The bound of that figure, with its unit.
     pub bound: String,
-    /// How far that is off.
+    /// The deviation of that figure.
     pub found: f64,
-    /// What is allowed.
+    /// The bound of that figure.
     pub allowed: f64,
 }
 
-/// Words of the answer at most.
+/// The most words in the verdict's sentence.
 const WORDS_MAX: usize = 25;
 
 pub(super) fn verdict(card: &Card) -> Verdict {

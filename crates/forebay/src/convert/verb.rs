@@ -1,4 +1,5 @@
-//! The verb `convert`: one trace to another format, without names, or a file per volume.
+//! The verb `convert`: converts one trace to another format, anonymizes it, or splits it into a
+//! file per volume.
 
 use std::path::{Path, PathBuf};
 
@@ -39,15 +40,15 @@ forebay_ask::ask! {
     }
 }
 
-/// The answer of `convert`.
+/// The result of `convert`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ConvertAnswer {
     output: String,
     requests: u64,
-    /// Volumes, if each got a file.
+    /// The number of volumes, if each got its own file.
     #[serde(skip_serializing_if = "Option::is_none")]
     volumes: Option<u64>,
-    /// Losses, because the format cannot hold everything; one sentence each.
+    /// What the format could not represent; one sentence each.
     lost: Vec<String>,
 }
 
@@ -105,7 +106,7 @@ impl ConvertAsk {
         written(&self.output, records, None, lost, replaces, session)
     }
 
-    /// A file per volume.
+    /// Writes a file per volume.
     fn partition(&self, session: &mut dyn Session) -> Result<Answered, Error> {
         if !self.trace.is_file() {
             let said = "got a table, expected a file, by which an interrupted conversion recognizes its trace; convert the \
@@ -137,7 +138,7 @@ impl ConvertAsk {
     }
 }
 
-/// Builds the answer, and warns about losses.
+/// Builds the result, and warns about losses.
 pub(crate) fn written(
     output: &Path,
     requests: u64,
@@ -160,5 +161,5 @@ pub(crate) fn written(
     Answered::new(&ConvertAnswer { output, requests, volumes, lost }, page)
 }
 
-/// The default of `cell_mib` is that of the library.
+/// The default of `cell_mib` must match the library's.
 const _: () = assert!(CELL_BYTES == 64 << 20);

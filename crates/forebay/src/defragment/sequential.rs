@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::simulate::{Bed, Setup, requests};
 
-/// Shares of the data requests that start where the one before them of their stream and direction
+/// The shares of data requests that start where the previous request of their stream and direction
 /// ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sequential {
@@ -18,7 +18,8 @@ pub(super) struct Sequential {
     pub(super) after_share: f64,
 }
 
-/// Of the requests `range`, where the trace has them and where `map` puts them.
+/// Computes the shares of the requests in `range`, at the trace's locations and at those that `map`
+/// assigns.
 pub(super) fn sequential(
     input: &Input,
     (bed, setup): (Bed<'_>, Setup),

@@ -27,7 +27,7 @@ pub(super) fn page(trace: &Path, of: &Description) -> Page {
         key_figures: key_figures(of),
         ..Page::default()
     };
-    // Threads have the first screen where somebody asks for them.
+    // If threads were requested, they take the first screen.
     let place = if of.by_thread.is_some() { Place::Detail } else { Place::FirstScreen };
     if let Some(threads) = &of.by_thread {
         threads::add(&mut page, threads);
@@ -71,7 +71,7 @@ fn headline(of: &Description) -> String {
 }
 
 fn load(of: &Description) -> String {
-    // A flush ahead of another request has no record of its own.
+    // A flush that precedes another request has no record of its own.
     let alone = of.records.saturating_sub(of.requests + of.trims);
     let flushes = match of.flushes {
         0 => String::new(),
@@ -108,17 +108,17 @@ fn key_figures(of: &Description) -> Vec<KeyFigure> {
     [touched, streams].into_iter().chain(outstanding).collect()
 }
 
-/// A time in seconds.
+/// Formats a time in seconds.
 fn time(ms: Option<f64>) -> Cell {
     Cell::value(ms.map(|ms| ms / 1e3))
 }
 
-/// A size in bytes.
+/// Formats a size in bytes.
 fn size(kib: Option<f64>) -> Cell {
     Cell::value(kib.map(|kib| kib * 1024.0))
 }
 
-/// A figure with a unit of its own.
+/// Formats a figure with its unit.
 fn figure(value: Option<f64>, unit: Unit) -> Cell {
     value.map_or(Cell::Missing, |value| Figure::new(value, unit).into())
 }
@@ -191,7 +191,7 @@ fn order(of: &Description) -> Table {
     table
 }
 
-/// Arrivals in bins of several lengths, across.
+/// Makes the table of arrivals in bins; bin lengths are columns.
 fn scales(of: &Description) -> Table {
     let scale = |ms: u64| match ms {
         ms if ms < 1000 => format!("{ms} ms"),
@@ -209,7 +209,7 @@ fn scales(of: &Description) -> Table {
     table
 }
 
-/// Figures of the whole trace that have no table of their own.
+/// Makes the table of whole-trace figures that are in no other table.
 pub(crate) fn all(of: &Description) -> Table {
     let mut table = Table::new([Column::words("figure"), Column::words("value")]);
     let mut add = |name: &str, cell: Cell| table.rows.push(Row::new([name.into(), cell]));
@@ -288,7 +288,7 @@ fn volumes(of: &Description) -> Table {
     table
 }
 
-/// What reading lost or changed, even if that is nothing.
+/// Lists what was lost or changed while reading, or says that nothing was.
 fn losses(of: &Description) -> Vec<String> {
     let read = format!("rows skipped: {}; late rows moved: {}.", of.rows_skipped, of.rows_late);
     [read].into_iter().chain(of.warnings.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! Threads on the page of `describe`: all of them, their types, then one by one.
+//! The threads on the page of `describe`: a summary of all, by type, then each thread.
 
 use forebay_show::figure::Unit;
 use forebay_show::page::{Block, Page, Place};
@@ -9,14 +9,14 @@ use forebay_trace::describe::printable;
 
 use crate::quantities::{seconds, significant};
 
-/// Letters that show activity.
+/// The width of the activity column, in characters.
 const WIDTH: usize = 16;
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line of the tables: whose figures, of which type, and they.
+/// A row of the tables: the thread or group, its type, and its figures.
 type Line<'a> = (String, String, &'a Figures);
 
-/// Types on the first screen; threads one by one, and when they are active, below.
+/// Adds the tables: types on the first screen, each thread and its activity below.
 pub(super) fn add(page: &mut Page, of: &ByThread) {
     let mut types: Vec<Line<'_>> = vec![(format!("all {}", of.threads), String::new(), &of.all)];
     types.extend(of.types.iter().map(|row| {
@@ -111,7 +111,7 @@ fn quarters(shares: [f64; 4]) -> String {
     shares.map(|share| format!("{:.0}", 100.0 * share)).join("/")
 }
 
-/// Requests of `periods` periods as heights, the tallest one full; nothing where there are none.
+/// Draws the requests per period as bars, scaled to the highest; empty if there are no requests.
 fn activity(counts: &[u64], periods: usize) -> String {
     let width = periods.min(WIDTH);
     let mut bars = vec![0u64; width];

@@ -15,8 +15,8 @@ forebay_ask::ask! {
     pub struct DescribeAsk("describe") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
-        /// Also describe the threads by types, then one by one: data or log, fluctuation, intensity, sizes, gaps, reads and
-        /// writes, sequential share, quarters of the storage
+        /// Also describe the threads, by type and each on its own: data or log, fluctuation,
+        /// intensity, sizes, gaps, reads and writes, sequential share, quarters of the storage
         threads: bool,
         /// The most threads with a row of their own, those with most requests first
         limit: u16 = "20" [.between(0.0, 4096.0).requires("threads")],

@@ -1,4 +1,4 @@
-//! Sweeps of queue depths: a drive fitted to one, and a model compared with one.
+//! Sweeps of queue depths: fits a drive to a sweep, and compares a model with one.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::devices::fit::ssd::{self, SsdKnown};
 use crate::devices::fit::sweep::{Sweep, SweepRow};
 use crate::devices::{self, OpenDevice, write};
 
-/// What kind of drive a sweep was measured on.
+/// The kind of drive that a sweep was measured on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DriveKind {
@@ -36,29 +36,30 @@ impl std::str::FromStr for DriveKind {
     }
 }
 
-/// No disk does so many random I/Os a second for each one outstanding: it would turn faster than any.
+/// A higher rate of random I/Os, divided by the queue depth, rules out a disk: it would have to
+/// spin faster than any real one.
 const DISK_IOPS_MAX: f64 = 600.0;
-/// The size of a disk that nobody gave; seeks are shares of it, so it hardly matters.
+/// The size of a disk if not given; seek distances are relative to it, so it hardly matters.
 const DISK_BYTES: u64 = 1_000_204_886_016;
 
-/// A measured row, and the same on the model.
+/// The measured figures of a row beside the model's.
 #[derive(Clone, Debug, Serialize)]
 pub struct RowFigures {
-    /// Which row, in words.
+    /// A description of the row.
     pub row: String,
-    /// Whether a fit goes by such a row.
+    /// Whether fits use rows of this kind.
     pub fitted: bool,
-    /// I/Os a second, measured.
+    /// I/Os per second, measured.
     pub measured_iops: f64,
-    /// The same on the model.
+    /// I/Os per second on the model.
     pub model_iops: f64,
-    /// By what share the model does more.
+    /// The relative error of the model's rate.
     pub iops_error_share: f64,
-    /// 99th percentile of latency, measured.
+    /// The 99th percentile of latency, measured.
     pub measured_p99_us: Option<f64>,
-    /// The same on the model.
+    /// The 99th percentile of latency on the model.
     pub model_p99_us: Option<f64>,
-    /// By what share the model's is longer.
+    /// The relative error of the model's percentile.
     pub p99_error_share: Option<f64>,
 }
 
@@ -78,33 +79,33 @@ impl RowFigures {
     }
 }
 
-/// What a fit to a sweep came to.
+/// The result of a fit to a sweep.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepFigures {
-    /// The device file.
+    /// The path of the device file.
     pub output: String,
-    /// What kind of drive it is.
+    /// The kind of drive.
     pub kind: DriveKind,
-    /// Each measured row.
+    /// The measured rows.
     pub rows: Vec<RowFigures>,
-    /// The greatest error of a rate among the rows that were fitted, as a share.
+    /// The greatest relative error of a rate among the fitted rows.
     pub iops_error_share: Option<f64>,
-    /// The greatest error of a 99th percentile among them.
+    /// The greatest relative error of a 99th percentile among the fitted rows.
     pub p99_error_share: Option<f64>,
-    /// What was left out or assumed, a sentence each.
+    /// Rows that were left out and assumptions that were made, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// A model beside a sweep.
+/// The comparison of a model with a sweep.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepValidation {
     /// The device.
     pub device: String,
-    /// Each measured row.
+    /// The measured rows.
     pub rows: Vec<RowFigures>,
-    /// The greatest error of a rate of random I/O of the usual size, as a share.
+    /// The greatest relative error of the rate of random I/O of the usual size.
     pub iops_error_share: Option<f64>,
-    /// The greatest error of a 99th percentile of those.
+    /// The greatest relative error of a 99th percentile of these rows.
     pub p99_error_share: Option<f64>,
 }
 
@@ -130,7 +131,7 @@ pub(super) fn fit(
     Ok(SweepFigures { output, kind, rows, iops_error_share, p99_error_share, notes })
 }
 
-/// What a fit found: the rows on its model, notes and the device file.
+/// The result of a fit: the rows on the fitted model, notes, and the device file.
 type Found = (Vec<RowChecked>, Vec<String>, String);
 
 fn fit_disk(
@@ -184,7 +185,8 @@ fn fit_flash(
     Ok((checked, notes, text))
 }
 
-/// What the rates say: no disk does hundreds of random I/Os a second with one outstanding.
+/// Derives the kind of drive from the rates: disks cannot do hundreds of random I/Os per second for
+/// each one outstanding.
 fn kind_of(sweep: &Sweep) -> DriveKind {
     let reads = sweep.random(Op::Read);
     let rows = if reads.is_empty() { sweep.random(Op::Write) } else { reads };

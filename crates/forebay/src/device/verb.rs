@@ -105,7 +105,7 @@ impl Verb for DeviceFitAsk {
     }
 }
 
-/// How well a model fits the rows of a sweep that count.
+/// Summarizes how well a model fits the relevant rows of a sweep.
 fn fits(rows: &[RowFigures]) -> String {
     let fitted = || rows.iter().filter(|row| row.fitted);
     let worst = |error: fn(&RowFigures) -> Option<f64>| {
@@ -117,7 +117,7 @@ fn fits(rows: &[RowFigures]) -> String {
     format!("rates are at most {rates} off and p99s at most {tails}")
 }
 
-/// Measured rows beside the model's.
+/// Makes a page that compares measured rows with the model's.
 fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String]) -> Page {
     let mut table = Table::new([
         Column::words("row"),
@@ -152,7 +152,7 @@ fn titled(kind: &str, headline: String) -> Page {
     Page { title: format!("{kind} of a drive"), verdict, headline, ..Page::default() }
 }
 
-/// The figures of a fit to logs, each with its standard error.
+/// Makes a page with the figures of a fit to logs and their standard errors.
 fn logs_page(figures: &FitFigures) -> Page {
     let milliseconds = [
         ("revolution", figures.revolution_ms),

@@ -43,26 +43,26 @@ impl Verb for DevicesAsk {
     }
 }
 
-/// What is known of a device without running it.
+/// A device's properties that need no simulation.
 #[derive(Serialize)]
 struct ListedDevice {
-    /// Its name.
+    /// The device's name.
     device: String,
-    /// Maker, model and year, or what a server does.
+    /// The maker, model and year, or a description of the server.
     description: String,
-    /// Its main figures.
+    /// The main figures.
     summary: String,
-    /// How it takes commands: one at a time, or with its own queue and cache.
+    /// How the device processes commands: one at a time, or with its own queue and cache.
     commands: String,
-    /// What a person should check in its file.
+    /// Caveats that users of the model should check.
     notes: Vec<String>,
-    /// How many figures its times depend on.
+    /// The number of figures that its service times depend on.
     figures: usize,
-    /// Those of them that are assumed.
+    /// The figures that are assumed.
     assumed: Vec<String>,
-    /// Those that follow from another figure, or another drive's.
+    /// The figures that are derived from another figure, or from another drive's.
     derived: Vec<String>,
-    /// What its times rest on, and how far they were from the drive's.
+    /// The source of its service times, and their error compared with the real drive.
     evidence: Evidence,
 }
 
@@ -87,7 +87,7 @@ fn titled(headline: String) -> Page {
     Page { title: "Devices".into(), verdict, headline, ..Page::default() }
 }
 
-/// All bundled devices: their names by kind, then their figures.
+/// Makes the page of all bundled devices: their names by kind, then their figures.
 fn all_page(found: &[OpenDevice]) -> Page {
     let names = |is_disk: bool| -> Vec<&str> {
         let of_kind = found.iter().filter(|device| is_a_disk(device) == is_disk);
@@ -122,7 +122,7 @@ fn is_a_disk(device: &OpenDevice) -> bool {
     matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Drive(_))
 }
 
-/// All that is known of devices without running them.
+/// Makes the page of the given devices.
 fn named_page(found: &[OpenDevice]) -> Page {
     let names: Vec<&str> = found.iter().map(|device| device.name.as_str()).collect();
     let mut page = titled(match found {

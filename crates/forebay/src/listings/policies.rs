@@ -40,33 +40,33 @@ impl Verb for PoliciesAsk {
     }
 }
 
-/// A policy.
+/// A policy with its parameters.
 #[derive(Clone, Serialize)]
 struct ListedPolicy {
-    /// Its name.
+    /// The policy's name.
     policy: &'static str,
     /// Its kind, such as `scheduler`.
     kind: &'static str,
-    /// What it does.
+    /// A description of the policy.
     summary: &'static str,
     /// Its own parameters, each as KEY=DEFAULT.
     parameters: Vec<String>,
-    /// The parameters that every scheduler or every shaper has.
+    /// The parameters that every policy of its kind has.
     parameters_of_kind: Vec<String>,
-    /// What each of both does.
+    /// Descriptions of both groups of parameters.
     described: Vec<ListedParameter>,
 }
 
-/// A parameter.
+/// A parameter of a policy.
 #[derive(Clone, Serialize)]
 struct ListedParameter {
-    /// As in KEY=VALUE.
+    /// The name, as in KEY=VALUE.
     parameter: &'static str,
-    /// Its value unless one is given; in capitals where that is no value.
+    /// The default value, or a word in capitals if there is none.
     default: String,
-    /// The values of a choice.
+    /// The accepted values, if they are a fixed set.
     choices: &'static [&'static str],
-    /// What it does.
+    /// A description of the parameter.
     about: &'static str,
 }
 
@@ -98,7 +98,7 @@ impl ListedPolicy {
     }
 }
 
-/// The parameters that a policy has beside its own.
+/// Returns the parameters that a policy has in addition to its own.
 fn of_kind(name: &str, kind: &str) -> &'static [Parameter] {
     match kind {
         SHAPER => SHAPER_PARAMETERS,
@@ -113,10 +113,10 @@ const PLACEMENT: &str = "placement";
 const ARRAY: &str = "array";
 const SHAPER: &str = "shaper";
 const YARDSTICK: &str = "yardstick";
-/// The kinds, as they are listed.
+/// The kinds of policies, in the order in which they are listed.
 const KINDS: [&str; 5] = [SCHEDULER, PLACEMENT, ARRAY, YARDSTICK, SHAPER];
 
-/// Every policy that can be asked for.
+/// Returns all policies.
 fn policies() -> Vec<ListedPolicy> {
     let kinds: [(&'static [Listed], &str); 5] = [
         (POLICIES, SCHEDULER),
@@ -131,7 +131,7 @@ fn policies() -> Vec<ListedPolicy> {
     each.collect()
 }
 
-/// The policies of these names, or all if there are none.
+/// Returns the policies with these names, or all if there are none.
 fn policies_named(names: &[String]) -> Result<Vec<ListedPolicy>, SpecError> {
     let all = policies();
     if names.is_empty() {
@@ -154,7 +154,7 @@ fn titled(headline: String) -> Page {
     Page { title: "Policies".into(), verdict, headline, ..Page::default() }
 }
 
-/// All policies: their names by kind, then what each does.
+/// Makes the page of all policies: their names by kind, then what each does.
 fn all_page(rows: &[ListedPolicy]) -> Page {
     let of = |kind: &str| rows.iter().filter(|row| row.kind == kind).collect::<Vec<_>>();
     let counts = KINDS.map(|kind| counted(of(kind).len() as u64, kind));
@@ -178,7 +178,7 @@ fn all_page(rows: &[ListedPolicy]) -> Page {
     page
 }
 
-/// "Schedulers" of "scheduler".
+/// Returns the capitalized plural, "Schedulers" for "scheduler".
 fn plural(kind: &str) -> String {
     let (first, rest) = kind.split_at(1);
     format!("{}{rest}s", first.to_uppercase())
@@ -194,10 +194,10 @@ fn table(rows: &[&ListedPolicy]) -> Table {
     table
 }
 
-/// The most parameters whose meanings a first screen has room for.
+/// The most parameters that are described on the first screen.
 const SHOWN_MAX: usize = 10;
 
-/// Policies with what each of their parameters does.
+/// Makes the page of the given policies with their parameters.
 fn named_page(rows: &[ListedPolicy]) -> Page {
     let names: Vec<&str> = rows.iter().map(|row| row.policy).collect();
     let mut page = titled(match rows {
@@ -221,7 +221,7 @@ fn named_page(rows: &[ListedPolicy]) -> Page {
                 page.add(&format!("Parameters of {}", row.policy), Place::Detail, vec![own]);
             }
         }
-        // What all of a kind have comes first only where there is nothing else.
+        // The parameters common to a kind are only shown first if the policy has no others.
         let place = if row.parameters.is_empty() { Place::FirstScreen } else { Place::Detail };
         if let Some((title, table)) = of_kind {
             page.add(&title, place, vec![table]);
@@ -231,7 +231,7 @@ fn named_page(rows: &[ListedPolicy]) -> Page {
     page
 }
 
-/// How parameters are given.
+/// Explains how to pass parameters.
 fn how() -> String {
     format!(
         "Set parameters with {}, with a colon before each. The first value of a choice is its default.",

@@ -1,4 +1,4 @@
-//! The verb `fit`: a model from a trace.
+//! The verb `fit`: fits a model to a trace.
 
 pub mod verb;
 
@@ -16,41 +16,43 @@ use crate::progress::Progress;
 
 pub use forebay_model::fit::FitOptions as Detail;
 
-/// How to fit.
+/// The options of a fit.
 #[derive(Clone, Debug, Default)]
 pub struct FitOptions {
-    /// How finely.
+    /// The level of detail.
     pub detail: Detail,
-    /// Keep names of volumes and streams.
+    /// Whether to keep the names of volumes and streams.
     pub names: bool,
-    /// Bytes of the file, at most; none for 64 KiB, or fewer for a short trace, so that its model
-    /// takes no more than half of what it would as a Parquet file.
+    /// The highest size of the file; none for 64 KiB, or less for a short trace, so that its model
+    /// takes at most half the space of a Parquet file.
     pub budget_bytes: Option<usize>,
 }
 
-/// Levels of ranges that may be asked for.
+/// The highest number of range levels.
 pub const LEVEL_MAX: u8 = forebay_model::LEVEL_MAX;
 
-/// A model and how it came about.
+/// A fitted model.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// The model.
     pub model: Model,
-    /// The same as a file.
+    /// The model as a file.
     pub file: Vec<u8>,
-    /// How reading went.
+    /// Notes from reading the trace.
     pub notes: Notes,
 }
 
-/// Half of what Parquet takes of a short trace is this, and a byte and a quarter a request at the least.
+/// The fixed part of a short trace's size limit; 1.25 bytes per request are added. The sum is about
+/// half of what Parquet takes.
 const BYTES_MIN: usize = 2 << 10;
-/// Requests that are kept for the second pass; a longer trace is read again.
+/// The most requests that are stored for the second pass; a longer trace is read again.
 const KEPT_MAX: usize = 1 << 18;
 
-/// Fits the trace that `opening` opens, twice if need be; messages call it `name`.
+/// Fits a model to the trace that `opening` opens, twice if needed; messages call it `name`.
 ///
 /// # Errors
-/// A trace that cannot be read, holds nothing or changes, a budget that is too small; [`Error::Stopped`].
+/// If the trace cannot be read, is empty or changes between passes, or if the size limit is too
+/// small; [`Error::Stopped`].
 pub fn fit(
     name: &Path,
     opening: impl Fn() -> Result<Box<dyn Reader>, TraceError>,
@@ -111,7 +113,8 @@ pub fn fit(
     let short = BYTES_MIN + model.requests as usize * 5 / 4;
     let budget = options.budget_bytes.unwrap_or(BUDGET_BYTES.min(short));
     let (model, file) = model.within(budget);
-    // What a reader would refuse is refused here, where it can be told of the trace.
+    // Rejects here what a reader of the model would reject, because the message can still name the
+    // trace.
     if let Err(error) = Model::from_file(name, &file) {
         return Err(Error::Unfit(format!(
             "{}: got a trace beyond what a model can hold, expected less: {}",
@@ -129,7 +132,7 @@ pub fn fit(
     Ok(Fitted { model, file, notes: reader.notes().clone() })
 }
 
-/// What of a model no reader would take.
+/// Explains why no reader would accept the model.
 fn beyond(error: &TraceError) -> String {
     match error {
         TraceError::Malformed { got, expected, .. } => {
@@ -140,7 +143,8 @@ fn beyond(error: &TraceError) -> String {
     }
 }
 
-/// Streams are threads, and all write-back workers of a kernel one, as the description has them.
+/// Treats streams as threads, and all of a kernel's write-back workers as one thread, as `describe`
+/// does.
 fn group(batch: &mut [Record], grouping: &mut Grouping, dictionary: &Dictionary) {
     batch.iter_mut().for_each(|r| r.stream = grouping.group(dictionary, r.stream));
 }

@@ -1,3 +1,3 @@
-//! Traces from models.
+//! The verb `generate`: generates traces from models.
 
 pub mod verb;

@@ -1,4 +1,4 @@
-//! What a twin of a model is good for, before somebody shares it.
+//! Evaluates what a model's twins are good for, before the model is shared.
 
 use std::path::Path;
 
@@ -14,29 +14,32 @@ use crate::error::Error;
 use crate::input::{Input, Opening};
 use crate::progress::{Telling, Told};
 
-/// A trace of at most so many requests is compared with its twins whole. To compare more takes much longer than to fit them.
+/// The most requests of a trace for which twins are compared with the whole trace. Comparing more
+/// would take much longer than the fit.
 const WHOLE_MAX: u64 = 1 << 18;
-/// A longer one is judged by its first requests, in little memory whatever they touch: the twin has what the trace has in
-/// each part, so its beginning stands for the beginning.
+/// The number of requests at the beginning of a longer trace that are compared, which limits
+/// memory. A twin reproduces each part of the trace, so its beginning matches that of the trace.
 pub const JUDGED_MAX: u64 = 100_000;
 
-/// Twins that are compared: of the first seeds, the one first that is drawn where none is asked for. One alone may keep
-/// what others do not.
+/// The number of twins that are compared, with the first seeds, including the default one. A single
+/// twin may match where others do not.
 pub const TWINS: u64 = 3;
 
 /// The verdicts of `compare` on a trace, or its first [`JUDGED_MAX`] requests, and [`TWINS`] twins.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// Of each twin, by its seed; none where the trace has nothing to compare, only flushes and trims.
+    /// The verdict on each twin, by seed; empty if the trace has nothing to compare, only flushes
+    /// and trims.
     pub verdicts: Vec<Verdict>,
-    /// Requests of each of the two that were compared.
+    /// The number of requests in each of the compared traces.
     pub requests: u64,
-    /// Whether these are all.
+    /// Whether the whole trace was compared.
     pub is_whole: bool,
 }
 
 impl Judged {
-    /// What most twins stand in for in a sentence, and of what it is one where that is not the whole trace.
+    /// Says in a sentence what most twins can stand in for, and which part of the trace was
+    /// compared if not all of it.
     pub fn stands_in(&self) -> String {
         if self.verdicts.is_empty() {
             return "has nothing to be compared: only flushes and trims".into();
@@ -49,7 +52,8 @@ impl Judged {
         }
     }
 
-    /// For each aspect, in how many twins it holds, and the figures of the twin that is farthest from its bound.
+    /// Returns each aspect with the number of twins in which it holds and the figures of the twin
+    /// furthest from its bound.
     pub fn aspects(&self) -> Vec<AspectOfTwins> {
         let of = |name: &str| -> Option<AspectOfTwins> {
             let found = self.verdicts.iter().flat_map(|verdict| &verdict.aspects);
@@ -64,7 +68,7 @@ impl Judged {
         names.filter_map(|aspect| of(aspect.aspect)).collect()
     }
 
-    /// All of it, as it is reported; none where there was nothing to compare.
+    /// Returns the combined verdict as reported; none if there was nothing to compare.
     pub fn verdict(&self) -> Option<VerdictOfTwins> {
         let aspects = self.aspects();
         let faithful = aspects.iter().all(|one| one.aspect.holds);
@@ -72,26 +76,26 @@ impl Judged {
     }
 }
 
-/// What most twins stand in for.
+/// The purposes for which most twins can stand in.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerdictOfTwins {
-    /// Whether every aspect holds in most of them.
+    /// Whether every aspect holds in most twins.
     pub faithful: bool,
-    /// The same in a sentence.
+    /// The verdict in a sentence.
     pub text: String,
-    /// What was asked.
+    /// The result of each aspect.
     pub aspects: Vec<AspectOfTwins>,
 }
 
-/// One thing that twins are used for.
+/// One purpose for which twins are used.
 #[derive(Clone, Debug, Serialize)]
 pub struct AspectOfTwins {
-    /// Whether it holds in most of them, and the figures of the worst.
+    /// Whether the aspect holds in most twins, and the figures of the worst.
     #[serde(flatten)]
     pub aspect: Aspect,
-    /// In how many it does.
+    /// The number of twins in which it holds.
     pub twins_held: usize,
-    /// Of so many.
+    /// The number of twins.
     pub twins: usize,
 }
 
@@ -113,7 +117,7 @@ fn stands_in(aspects: &[AspectOfTwins]) -> String {
     }
 }
 
-/// The first requests of a trace.
+/// A reader of the first requests of a trace.
 struct First {
     inner: Box<dyn Reader>,
     left: usize,
@@ -139,11 +143,12 @@ impl Reader for First {
     }
 }
 
-/// What twins of the model are good for: the verdicts of `compare` on the trace that `opening` opens and those of the first
-/// seeds; of a long one on the first [`JUDGED_MAX`] requests.
+/// Evaluates the model's twins with the verdicts of `compare` on the trace that `opening` opens and
+/// the twins of the first seeds. Of a long trace only the first [`JUDGED_MAX`] requests are
+/// compared.
 ///
 /// # Errors
-/// As [`compare::compare`].
+/// Same as [`compare::compare`].
 pub fn judge(
     name: &Path,
     opening: Opening,
@@ -167,7 +172,7 @@ pub fn judge(
             Ok(Box::new(Generator::new(&twin, options)))
         };
         let its_twin = Path::new("its twin");
-        // Drawing it is a tenth of the work.
+        // Generating the twin is a tenth of the work.
         let mut progress = |done: f64| {
             let doing = format!("comparing with twin {} of {TWINS}", seed + 1);
             progress(&Told { doing, done_share: (seed as f64 + done) / TWINS as f64 })

@@ -1,5 +1,5 @@
-//! Opens what a verb is given: a trace, a model in its place, or a model alone; who takes one for the
-//! other is told which verb makes it.
+//! Opens the input of a verb: a trace, a model in place of a trace, or a model. If a trace is given
+//! instead of a model or vice versa, the error names the verb that converts it.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,16 +15,17 @@ use forebay_model::Model;
 use forebay_model::file::{self, Looks};
 use forebay_model::generate::{GenerateOptions, Generator};
 
-/// Whether a file looks like a model, of this Forebay or an earlier one.
+/// Whether a file looks like a model, of this or an earlier version of Forebay.
 pub fn is_model(path: &Path) -> bool {
     file::looks(&head(path)) != Looks::Other
 }
 
-/// How a file begins; nothing of what is no file, since what a pipe gives is gone.
+/// Returns the beginning of a file; nothing if it is not a regular file, because reading from a
+/// pipe would consume the data.
 fn head(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
     if path.is_file() {
-        // Who reads on is told of what fails.
+        // Errors are reported by whoever reads the file afterwards.
         let _ = File::open(path).and_then(|file| file.take(256).read_to_end(&mut head));
     }
     head
@@ -33,7 +34,7 @@ fn head(path: &Path) -> Vec<u8> {
 /// Reads a model.
 fn read(path: &Path) -> Result<Model, TraceError> {
     let mut bytes = Vec::new();
-    // What is no file may have no end.
+    // Limited because a special file may never end.
     let read = File::open(path)
         .and_then(|opened| opened.take(file::FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
@@ -47,7 +48,8 @@ fn read(path: &Path) -> Result<Model, TraceError> {
 /// Opens the model at `path`.
 ///
 /// # Errors
-/// A file that cannot be read, was damaged or is no model; of a trace, which verb makes a model of it.
+/// If the file cannot be read, is damaged, or is not a model; if it is a trace, the error names the
+/// verb that makes a model from it.
 pub fn open_model(path: &Path) -> Result<Model, TraceError> {
     if !path.is_file() || is_model(path) || File::open(path).is_err() {
         return read(path);
@@ -62,10 +64,10 @@ pub fn open_model(path: &Path) -> Result<Model, TraceError> {
     Err(mistaken(path, got, expected, hint))
 }
 
-/// Refuses a model where only a trace will do.
+/// Rejects a model where only a trace is accepted.
 ///
 /// # Errors
-/// A model, with the verb that draws a trace from it.
+/// If `path` is a model; the error names the verb that generates a trace from it.
 pub fn expect_trace(path: &Path) -> Result<(), TraceError> {
     match is_model(path) {
         true => Err(mistaken(path, "a model", "a trace", make("generate", path, "trace.parquet"))),
@@ -73,7 +75,7 @@ pub fn expect_trace(path: &Path) -> Result<(), TraceError> {
     }
 }
 
-/// The command that makes what was expected of `path`.
+/// Returns the command that converts `path` to the expected kind of file.
 fn make(verb: &str, path: &Path, output: &str) -> String {
     format!("make one of it: forebay {verb} {} -o {output}", path.display())
 }
@@ -83,10 +85,11 @@ fn mistaken(path: &Path, got: &str, expected: &str, hint: String) -> TraceError 
     TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
 }
 
-/// Refuses a length of time of a model that has none, called `name`: there is no end to it.
+/// Rejects a requested duration for the model called `name` if the model has no duration, because
+/// generation would never end.
 ///
 /// # Errors
-/// A model whose requests all come at once.
+/// If the model's requests all arrive at once.
 pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Result<(), Error> {
     match options.has_end(model) {
         true => Ok(()),
@@ -98,11 +101,11 @@ pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Resu
     }
 }
 
-/// Opens the trace at `path` as [`open::open_counting`] does, or draws one from the model there, with
-/// seed `seed`, as long as the trace that it was fitted on.
+/// Opens the trace at `path` as [`open::open_counting`] does. If `path` is a model, generates a
+/// trace from it with seed `seed`, as long as the trace that it was fitted to.
 ///
 /// # Errors
-/// As [`open::open`] and [`open_model`].
+/// Same as [`open::open`] and [`open_model`].
 pub fn open_any(
     path: &Path,
     from: Option<&str>,

@@ -9,21 +9,24 @@ use crate::simulate::Bed;
 use crate::verb::{Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb};
 
 forebay_ask::ask! {
-    /// Compare schedulers with the best order of requests, found by search on small parts of a trace
+    /// Compare schedulers with the best order of requests, found by search on small parts of a
+    /// trace
     ///
-    /// The parts (windows) are spread evenly over the trace. All requests of a window are there from its start, so this
-    /// shows what order alone could gain; arrivals, fairness and deadlines have no part in it.
+    /// The parts (windows) are spread evenly over the trace. All requests of a window are queued
+    /// from its start, so this shows what order alone could gain; it ignores arrivals, fairness and
+    /// deadlines.
     pub struct OfflineAsk("offline") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
-        /// A disk of arm and platters (NAME:plain, see `forebay devices`), or fixed:RATE for a server that does so many
-        /// I/Os a second
+        /// A disk with arm and platters (NAME:plain, see `forebay devices`), or fixed:RATE for a
+        /// server of RATE I/Os per second
         device: DeviceInput,
         /// The schedulers (see `forebay policies`), each NAME[:KEY=VALUE]...
         policy: Vec<String> [.word("POLICY").at_least_one()],
         /// How many windows
         windows: usize = "50" [.between(1.0, 1e6)],
-        /// The I/Os of a window, after neighbors are joined. Each more doubles the time of the search
+        /// The I/Os of a window, after neighbors are joined. Each additional I/O doubles the time
+        /// of the search
         ios: usize = "8" [.between(1.0, 12.0)],
         streams: StreamsAsk,
         source: SourceAsk,

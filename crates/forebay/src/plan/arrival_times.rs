@@ -1,4 +1,4 @@
-//! When requests arrive, of a whole trace and of its volumes.
+//! The arrival times of a whole trace and of its volumes.
 
 use std::path::{Path, PathBuf};
 
@@ -13,61 +13,61 @@ use crate::input::read_through;
 use crate::progress::Progress;
 use crate::quantities::bytes;
 
-/// A trace's times of arrival.
+/// The arrival times of a trace.
 pub struct ArrivalTimes {
-    /// Where they were read from.
+    /// The file or stream that they were read from.
     pub path: PathBuf,
-    /// Of all requests.
+    /// The arrivals of all requests.
     pub whole: Gaps,
-    /// Of each volume that has any, by name; empty unless asked for.
+    /// The arrivals of each volume that has any, by volume name; empty unless requested.
     pub volumes: Vec<(String, Gaps)>,
-    /// The shortest and the longest request, in bytes.
+    /// The lengths of the shortest and the longest request, in bytes.
     pub lengths: (u32, u32),
-    /// How reading went.
+    /// Notes from reading the trace.
     pub notes: Notes,
 }
 
-/// What a trace's clock is asked for.
+/// The demands on a trace's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// The least time that is promised.
+    /// The shortest bound among the promises.
     pub within: Nanos,
-    /// The trace's times are taken as they are, though its clock seems too coarse for that.
+    /// Whether to trust the trace's times even if its clock seems too coarse for the promises.
     pub is_trusted: bool,
 }
 
 impl Clock {
-    /// Of promises within these times.
+    /// Returns the demands of promises with these bounds.
     pub fn of(within: impl IntoIterator<Item = Nanos>, is_trusted: bool) -> Clock {
         Clock { within: within.into_iter().min().unwrap_or(Nanos::MAX), is_trusted }
     }
 }
 
-/// When a trace began and ended.
+/// The beginning and end of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
-    /// Where it was read from.
+    /// The file or stream that the trace was read from.
     pub path: &'a Path,
-    /// Its first arrival.
+    /// The first arrival.
     pub first: Nanos,
-    /// Its last.
+    /// The last arrival.
     pub last: Nanos,
 }
 
 impl Span<'_> {
-    /// From the first arrival to the last.
+    /// Returns the time from the first arrival to the last.
     pub fn duration(&self) -> Nanos {
         self.last - self.first
     }
 }
 
 impl ArrivalTimes {
-    /// Reads all that `reader` gives; messages call it `name`. With `by_volume`, volumes are told
-    /// apart as well.
+    /// Reads all requests from `reader`; messages call it `name`. With `by_volume`, each volume's
+    /// arrivals are also recorded separately.
     ///
     /// # Errors
-    /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse for what is
-    /// promised.
+    /// If the trace cannot be read, has no requests or no times, or has a clock too coarse for the
+    /// promises.
     pub fn read(
         name: &Path,
         reader: &mut dyn Reader,
@@ -105,7 +105,8 @@ impl ArrivalTimes {
         })
     }
 
-    /// Its volumes, each as a trace of its own by the same clock. Empty unless volumes were told apart.
+    /// Returns each volume as a trace of its own, by the same clock. Empty unless volumes were
+    /// separated.
     pub fn split(self) -> Vec<ArrivalTimes> {
         let ArrivalTimes { path, volumes, lengths, notes, .. } = self;
         let of = |(volume, whole): (String, Gaps)| ArrivalTimes {
@@ -118,44 +119,45 @@ impl ArrivalTimes {
         volumes.into_iter().map(of).collect()
     }
 
-    /// The same by the source's own clock, which other traces may share.
+    /// Converts the times to the source's own clock, which other traces may share.
     ///
     /// # Errors
-    /// A source that does not tell its clock.
+    /// If the source does not record its clock.
     pub fn by_own_clock(self) -> Result<ArrivalTimes, Error> {
         let began = own_clock(&self.path, &self.notes)?;
         Ok(self.later(began))
     }
 
-    /// The same as a whole, each request so much later.
+    /// Delays every request by `by`.
     pub fn later(mut self, by: Nanos) -> ArrivalTimes {
         self.whole = self.whole.times().map(|at| at + by).collect();
         self
     }
 
-    /// When it began and ended.
+    /// Returns when the trace began and ended.
     pub fn span(&self) -> Span<'_> {
         Span { path: &self.path, first: self.whole.first(), last: self.whole.last() }
     }
 
-    /// Requests.
+    /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         self.whole.len() as u64
     }
 
-    /// From the first arrival to the last.
+    /// Returns the time from the first arrival to the last.
     pub fn duration(&self) -> Nanos {
         self.span().duration()
     }
 
-    /// What to keep in mind of a trace with little to tell; one sentence each.
+    /// Returns cautions about a trace that is too short or too coarse to say much; one sentence
+    /// each.
     pub fn cautions(&self) -> Vec<String> {
         let clock = Times::among(self.whole.times());
         cautions(self.requests(), self.duration(), clock)
     }
 }
 
-/// When a trace, called `name`, began by its source's own clock.
+/// Returns when the trace called `name` began, by its source's own clock.
 pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
@@ -169,7 +171,7 @@ pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     })
 }
 
-/// Refuses a trace, called `name`, that has no times.
+/// Rejects the trace called `name` if it has no times.
 pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
     if !notes.is_timeless {
         return Ok(());
@@ -181,7 +183,8 @@ pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
     )))
 }
 
-/// Refuses a trace, called `name`, whose times do not tell its requests apart as well as a promise asks for.
+/// Rejects the trace called `name` if its clock is too coarse to distinguish its requests as finely
+/// as the promises require.
 pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), Error> {
     let why = times.why_no_promise(clock.within).filter(|_| !clock.is_trusted);
     let Some(why) = why else { return Ok(()) };
@@ -197,7 +200,8 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
     )))
 }
 
-/// What to keep in mind of so many requests in such a time, by such a clock; one sentence each.
+/// Returns cautions if a trace has few requests, a short duration or a coarse clock; one sentence
+/// each.
 pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<String> {
     match (requests, duration) {
         (1, _) => vec!["it has one request, which says nothing of a load".into()],
@@ -206,7 +210,8 @@ pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<Stri
     }
 }
 
-/// That each request of `clients` counts as one, where their lengths differ; `inputs` make bytes count.
+/// Returns a caution that each request of `clients` counts as one although their lengths differ. It
+/// suggests `inputs`, the options that take the length into account.
 pub fn size_caution<'a>(
     clients: impl IntoIterator<Item = &'a ArrivalTimes>,
     inputs: &[&str],

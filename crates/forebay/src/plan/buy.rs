@@ -1,11 +1,13 @@
-//! `plan buy`: which drives, in which layout and how many, keep what clients are promised; what they cost and draw.
+//! `plan buy`: which drives to buy, in which layout and how many, to keep the promises to clients;
+//! their price and power draw.
 //!
-//! Every drive is tried in every layout ([`Layout`]), for all clients together on one set-up and for each on its own.
-//! Three things take drives: the bytes, their redundancy, and the time. Each number is found by simulation ([`trial`])
-//! and is the least that keeps every client's promise; what is answered is ranked by price.
+//! Every drive is tried in every layout ([`Layout`]), both for all clients together on one set-up
+//! and for each client on its own. Three things require drives: the data, their redundancy, and the
+//! response times. Each number is found by simulation ([`trial`]) and is the least that keeps every
+//! client's promise; the results are ranked by price.
 //!
-//! Arrivals are as recorded, faster by the growth that is asked for; data take room as they reach, more by the same
-//! growth. A drive that fails, and is made anew from the others, is not simulated.
+//! Arrivals are as recorded, sped up by the growth factor. Data take up the space up to the highest
+//! offset, multiplied by the same factor. Drive failures and rebuilds are not simulated.
 
 mod clients;
 mod configure;
@@ -48,120 +50,122 @@ pub use prices::Prices;
 pub use rank::{Binds, ClientShare, Row, Sharing};
 pub use verb::{BuyAsk, OwnPromise, Shared};
 
-/// A drive, and how whoever asks names it.
+/// A drive and the name under which the user requested it.
 pub struct Candidate {
-    /// A bundled name, a file, or `fixed:RATE`.
+    /// The requested name: a bundled device, a file, or `fixed:RATE`.
     pub asked: String,
     /// The drive.
     pub device: OpenDevice,
 }
 
 impl Candidate {
-    /// The one called `name`.
+    /// Opens the drive called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// If no such drive exists.
     pub fn open(name: &str) -> Result<Candidate, Error> {
         Ok(Candidate { asked: name.trim().to_string(), device: devices::open(name)? })
     }
 }
 
-/// What is asked.
+/// The options of `plan buy`.
 pub struct Question<'a> {
-    /// What all clients are promised but for those that have another promise.
+    /// The promise to all clients that have no promise of their own.
     pub promise: Promise,
-    /// Others' promises, by name.
+    /// Individual promises, by client name.
     pub own: &'a [(String, Promise)],
-    /// Which clients there are.
+    /// Whether traces or volumes are the clients.
     pub by: By,
-    /// When they begin.
+    /// When the clients begin.
     pub begin: Begin,
-    /// Times are taken as they are, though a clock seems too coarse for the promises.
+    /// Whether to trust the traces' times even if a clock seems too coarse for the promises.
     pub trust_times: bool,
-    /// How many times as many bytes and requests a second there will be.
+    /// The growth factor of both the bytes and the requests per second.
     pub growth: f64,
-    /// Drives that stand ready.
+    /// The number of spare drives.
     pub spare: usize,
-    /// Drives that may fail without loss, at least.
+    /// The least number of drives that may fail without data loss.
     pub survives: usize,
-    /// The drives that are tried.
+    /// The drives to try.
     pub drives: &'a [Candidate],
-    /// The layouts that are tried.
+    /// The layouts to try.
     pub layouts: &'a [Layout],
-    /// The flash that disks share.
+    /// The flash drive that disks share as a cache.
     pub flash: &'a Candidate,
-    /// The scheduler of each disk; flash has none.
+    /// The scheduler of each disk; flash drives have none.
     pub scheduler: &'a str,
-    /// The most drives that are tried.
+    /// The largest number of drives to try.
     pub drives_max: usize,
-    /// Which sharing is tried.
+    /// Whether to try sharing drives between clients, separating clients, or both.
     pub sharings: &'a [Sharing],
     /// The user's prices.
     pub prices: &'a Prices,
 }
 
-/// The most drives that may be tried.
+/// The highest number of drives that may be tried.
 pub const DRIVES_MAX: usize = 1024;
-/// The most that is promised to grow.
+/// The highest growth factor.
 pub const GROWTH_MAX: f64 = 1000.0;
 
-/// One client, and what a server of constant rate needs for it.
+/// One client and the constant-rate capacity that it needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientNeed {
-    /// Its name.
+    /// The client's name.
     pub client: String,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
-    /// Bytes that its data reach.
+    /// The extent of its data, in bytes.
     pub bytes: u64,
-    /// The bound.
+    /// The promised bound.
     pub within_ms: f64,
-    /// The share of its requests that is promised.
+    /// The promised share of its requests.
     pub fraction: f64,
-    /// What a server of constant rate needs alone, growth included; none above all rates.
+    /// The constant-rate capacity that it needs alone, growth included; none if no supported rate
+    /// is enough.
     pub capacity_iops: Option<u64>,
 }
 
-/// What to buy.
+/// The result of `plan buy`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// The answer in words: the headline and its reasons.
+    /// The headline and its reasons as one text.
     pub said: String,
-    /// What to buy, in a sentence.
+    /// What to buy, in one sentence.
     #[serde(skip)]
     pub headline: String,
-    /// What that means and rests on; a sentence or two each.
+    /// What the headline means and is based on; a sentence or two each.
     #[serde(skip)]
     pub reasons: Vec<String>,
-    /// Who is served.
+    /// The clients and their needs.
     pub clients: Vec<ClientNeed>,
-    /// How many times as many bytes and requests a second there will be.
+    /// The growth factor of both the bytes and the requests per second.
     pub growth: f64,
-    /// Drives that stand ready, of each set-up.
+    /// Spare drives of each set-up.
     pub spare: usize,
-    /// The most drives that were tried.
+    /// The largest number of drives that was tried.
     pub drives_max: usize,
-    /// Everything that was tried, the best first; what does not do comes last.
+    /// All combinations that were tried, the best first; those that cannot keep the promises come
+    /// last.
     pub rows: Vec<Row>,
-    /// What no number of does it, and why; one sentence each.
+    /// Drives that cannot keep the promises in any number, with the reason; one sentence each.
     pub refused: Vec<String>,
-    /// What to keep in mind; one sentence each.
+    /// Cautions; one sentence each.
     pub cautions: Vec<String>,
-    /// The first row as configuration; none where nothing does.
+    /// The configuration for the first row; none if no row keeps the promises.
     pub configuration: Option<Configuration>,
 }
 
-/// What is tried: a drive in a layout, for the clients of a group.
+/// A drive in a layout, to be tried for a group of clients.
 struct Tried<'a> {
     kind: Kind<'a>,
     sharing: Sharing,
 }
 
-/// What keeps the promises of `question` to the clients that `inputs` are.
+/// Finds the drives that keep the promises of `question` to the clients in `inputs`.
 ///
 /// # Errors
-/// A trace without times, with a clock that is too coarse, or that cannot be read again; a wrong scheduler; a promise
-/// to nobody.
+/// If a trace has no times, has a clock that is too coarse, or cannot be read again; if the
+/// scheduler is invalid; if a promise names an unknown client.
 pub fn answer(
     inputs: &[Input],
     question: &Question<'_>,
@@ -190,7 +194,7 @@ pub fn answer(
     }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // Some dozen passes a case; it only has to move.
+    // An estimate of about a dozen passes per case; progress only has to move.
     let steps = inputs.iter().map(|input| input.description.records).sum::<u64>() * 12;
     let work = |at: usize, tell: jobs::Tell<'_>| asked.row(&tried[at], tell);
     let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, progress)?;
@@ -227,7 +231,7 @@ pub fn answer(
     })
 }
 
-/// Refuses what nothing could be made of, before anything is read.
+/// Rejects impossible options before anything is read.
 fn check(question: &Question<'_>) -> Result<(), Error> {
     let scheduler = forebay_core::catalog::build(question.scheduler, u32::MAX)?;
     if !scheduler.servers().is_empty() || !scheduler.classes().is_empty() {
@@ -243,17 +247,17 @@ fn check(question: &Question<'_>) -> Result<(), Error> {
     }
 }
 
-/// What is asked of whom.
+/// The options together with the clients that they apply to.
 struct Asked<'a> {
     clients: &'a Clients<'a>,
     intensity: Intensity,
-    /// Bytes that all traces use.
+    /// Bytes used by all traces.
     used: u64,
     question: &'a Question<'a>,
 }
 
 impl Asked<'_> {
-    /// Who is on the same drives.
+    /// Returns the groups of clients that share drives.
     fn groups(&self, sharing: Sharing) -> Vec<Vec<usize>> {
         let everybody = 0..self.clients.clients.len();
         match sharing {
@@ -284,7 +288,7 @@ impl Asked<'_> {
         Ok(rank::row(&tried.kind, tried.sharing, self.clients, found, self.question))
     }
 
-    /// Requests a second that each set-up of so many drives does.
+    /// Returns the requests per second that each set-up can serve, given its number of drives.
     fn rates_iops(&self, tried: &Tried<'_>, drives_each: &[usize]) -> Result<Vec<f64>, Error> {
         let groups = self.groups(tried.sharing);
         let rate = |(group, drives): (&Vec<usize>, &usize)| {
@@ -295,7 +299,7 @@ impl Asked<'_> {
     }
 }
 
-/// Layouts that more drives are needed for than may be tried.
+/// Returns the layouts whose least number of drives exceeds the maximum to try.
 fn too_wide(question: &Question<'_>) -> Vec<&'static str> {
     let wide = question.layouts.iter().filter(|layout| layout.width() > question.drives_max);
     wide.map(|layout| layout.name()).collect()
@@ -316,7 +320,7 @@ fn wrong_growth(growth: f64) -> Error {
     AskError::new("growth", format!("got {growth}, expected 0.001 to {GROWTH_MAX}")).into()
 }
 
-/// Everything that is asked for and makes sense.
+/// Returns all combinations of drive, layout and sharing that are requested and possible.
 fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
     let flash = question.flash;
     let mut all = Vec::new();
@@ -346,7 +350,7 @@ fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
     all
 }
 
-/// Takes out what has no answer for random writes, and says why.
+/// Removes shingled drives that cannot be simulated under random writes, and returns the reasons.
 fn leave_shingled_out(tried: &mut Vec<Tried<'_>>, inputs: &[Input]) -> Result<Vec<String>, Error> {
     let inputs: Vec<&Input> = inputs.iter().collect();
     let mut told: Vec<(&str, String)> = Vec::new();
@@ -363,7 +367,8 @@ fn leave_shingled_out(tried: &mut Vec<Tried<'_>>, inputs: &[Input]) -> Result<Ve
     Ok(told.into_iter().map(|(_, why)| why).collect())
 }
 
-/// What a server of constant rate needs for each client, whose requests come so much faster.
+/// Computes the constant-rate capacity that each client needs when its requests arrive `growth`
+/// times as fast.
 fn needs(clients: &Clients<'_>, growth: f64) -> Vec<ClientNeed> {
     let need = |client: &clients::Client| {
         let grown = |at: Nanos| Nanos((at.0 as f64 / growth) as u64);
@@ -382,7 +387,7 @@ fn needs(clients: &Clients<'_>, growth: f64) -> Vec<ClientNeed> {
     clients.clients.iter().map(need).collect()
 }
 
-/// What to keep in mind; one sentence each.
+/// Returns cautions; one sentence each.
 fn cautions(
     clients: &Clients<'_>,
     question: &Question<'_>,
@@ -426,7 +431,7 @@ fn cautions(
     Ok(told)
 }
 
-/// Drives that rows need and nobody says the price of.
+/// Returns the drives whose price is needed but unknown.
 fn unpriced(question: &Question<'_>, rows: &[Row]) -> Vec<String> {
     let does = || rows.iter().filter(|row| row.drives.is_some());
     let is_used = |device: &OpenDevice| {

@@ -20,7 +20,7 @@ use forebay_ask::Share;
 
 pub use verb::CapacityAsk;
 
-/// The promises whose price is asked: every bound with every fraction.
+/// The promises to price: every combination of a bound and a fraction.
 #[derive(Clone, Debug)]
 pub struct Promises {
     /// Bounds, each above zero.
@@ -30,13 +30,13 @@ pub struct Promises {
 }
 
 impl Promises {
-    /// Each of `within` with each of `fractions`, whichever is given twice once.
+    /// Combines each of `within` with each of `fractions`; duplicates are dropped.
     pub fn new(within: Vec<Nanos>, fractions: Vec<Share>) -> Promises {
         Promises { within: once(within), fractions: once(fractions) }
     }
 }
 
-/// Each of `given` once, in its first place.
+/// Removes duplicates from `given`, keeping the first occurrence of each.
 pub fn once<T: PartialEq>(given: Vec<T>) -> Vec<T> {
     let mut kept = Vec::new();
     for one in given {
@@ -47,31 +47,31 @@ pub fn once<T: PartialEq>(given: Vec<T>) -> Vec<T> {
     kept
 }
 
-/// How far the prices are to be trusted.
+/// How to estimate the uncertainty of the prices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Doubt {
-    /// An interval for every price.
+    /// Bootstrap settings; none if no intervals are requested.
     pub bootstrap: Option<Bootstrap>,
-    /// The share of the trace's time, at its end, that checks what the rest says.
+    /// The share of the trace's time, at its end, that is held out to check the result.
     pub hold_out: Option<f64>,
 }
 
 /// The price of one promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The volume; none for the trace as a whole.
+    /// The volume; none for the whole trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
     /// The bound.
     pub within_ms: f64,
     /// The share of requests.
     pub fraction: f64,
-    /// The least whole number of requests a second.
+    /// The least capacity, in whole requests per second.
     pub capacity_iops: u64,
-    /// Where other stretches of the same load would put it.
+    /// The confidence interval of the capacity over other periods of the same load.
     #[serde(flatten)]
     pub interval: Option<Interval>,
-    /// What the held-out part says.
+    /// The result of the check on the held-out part.
     #[serde(flatten)]
     pub held_out: Option<HeldOut>,
 }
@@ -79,48 +79,49 @@ pub struct Row {
 /// An interval of a capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// Its lower end.
+    /// The lower end.
     pub capacity_low_iops: u64,
-    /// Its upper end.
+    /// The upper end.
     pub capacity_high_iops: u64,
 }
 
-/// The price that the trace without its end gives, and what becomes of it there.
+/// A capacity found without the held-out end of the trace, and how it performs there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HeldOut {
     /// The capacity found without the held-out part.
     pub train_capacity_iops: u64,
-    /// Its interval's ends, where one was asked for.
+    /// The lower end of its interval, if one was requested.
     pub train_low_iops: Option<u64>,
-    /// The upper one.
+    /// The upper end of its interval, if one was requested.
     pub train_high_iops: Option<u64>,
-    /// The share of the held-out requests that it answers in time.
+    /// The share of the held-out requests that this capacity answers in time.
     pub held_out_fraction: f64,
-    /// Whether that is the promised fraction.
+    /// Whether that share is at least the promised fraction.
     pub held_out_kept: bool,
-    /// What the held-out part needs by itself; none above all capacities.
+    /// The capacity that the held-out part needs by itself; none if no supported capacity is
+    /// enough.
     pub held_out_capacity_iops: Option<u64>,
 }
 
-/// The prices, and of what.
+/// The prices of the promises, with the trace that they apply to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The trace.
     pub trace: String,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
-    /// From its first request to its last.
+    /// The time from its first request to its last.
     pub duration_s: f64,
-    /// What to keep in mind of them; one sentence each.
+    /// Cautions about the prices; one sentence each.
     pub cautions: Vec<String>,
     /// The prices, in the order of [`table`].
     pub rows: Vec<Row>,
 }
 
-/// The answer of [`table`] with what it is about.
+/// Returns the prices of [`table`] with a description of the trace.
 ///
 /// # Errors
-/// As [`table`].
+/// Same as [`table`].
 pub fn answer(
     arrivals: &ArrivalTimes,
     promises: &Promises,
@@ -139,7 +140,7 @@ pub fn answer(
     })
 }
 
-/// What was asked for and cannot be had; one sentence each.
+/// Explains which requested intervals and checks could not be computed; one sentence each.
 pub fn missing(rows: &[Row], doubt: Doubt) -> Vec<String> {
     let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
     let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
@@ -150,11 +151,12 @@ pub fn missing(rows: &[Row], doubt: Doubt) -> Vec<String> {
     said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, said)| said.to_string()).collect()
 }
 
-/// The price of `promises` for the whole trace, then for each of its volumes, on as many threads
-/// as the machine has.
+/// Prices `promises` for the whole trace, then for each of its volumes, using all of the machine's
+/// threads.
 ///
 /// # Errors
-/// A promise that takes more than [`RATE_MAX_IOPS`]; [`Error::Stopped`] where `progress` asked for that.
+/// If a promise needs more than [`RATE_MAX_IOPS`]; [`Error::Stopped`] if `progress` requested a
+/// stop.
 pub fn table(
     arrivals: &ArrivalTimes,
     promises: &Promises,
@@ -183,7 +185,7 @@ pub fn table(
     Ok(rows)
 }
 
-/// The rows of one bound, or the fraction that no capacity keeps.
+/// Prices one bound. Fails with the fraction that no capacity keeps.
 fn prices(
     gaps: &Gaps,
     within: Nanos,
@@ -213,7 +215,8 @@ fn least(gaps: &Gaps, within: Nanos, fractions: &[Share]) -> Result<Vec<u64>, Sh
     found.zip(fractions).map(|(price, fraction)| price.ok_or(*fraction)).collect()
 }
 
-/// None where there is no time to resample.
+/// Returns the intervals of the capacities `found`; none if all requests arrive at the same time,
+/// which leaves nothing to resample.
 pub(super) fn intervals_of(
     gaps: &Gaps,
     within: Nanos,
@@ -252,11 +255,11 @@ fn held_outs(
     Ok((0..fractions.len()).map(|index| Some(row(index))).collect())
 }
 
-/// The price of every fraction worth a look, from nine tenths to all: for each bound its points
-/// (fraction, IOPS).
+/// For each bound, computes the capacity over all fractions from 0.9 to 1, as points (fraction,
+/// IOPS).
 ///
 /// # Errors
-/// As [`table`].
+/// Same as [`table`].
 pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, u64)>>, Error> {
     let steps = (900..990)
         .step_by(5)
@@ -274,7 +277,7 @@ pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, 
     })
 }
 
-/// Says that a promise to `name` cannot be kept by any capacity.
+/// Makes the error that no capacity keeps a promise to `name`.
 pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Share) -> Error {
     Error::Unfit(format!(
         "{name}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn rows_come_by_trace_then_bound_then_fraction() {
-        // Ten at once: the last takes ten services.
+        // Ten requests at once: the last one waits for ten service times.
         let rows = table(
             &arrivals([0; 10].into_iter()),
             &promises(&[1_000_000_000, 500_000_000], &["0.5", "1"]),
@@ -357,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_is_held_out_checks_the_rest() {
-        // The end is twice as bursty as the beginning.
+        // The second half is twice as bursty as the first.
         let times = (0..100u64).flat_map(|s| {
             let burst = if s < 70 { 10 } else { 20 };
             std::iter::repeat_n(s * 1_000_000_000, burst)

@@ -1,16 +1,18 @@
-//! How far a capacity can be trusted: an interval by block bootstrap over time, and a part of the
-//! trace held out to check it.
+//! How reliable a capacity is: a confidence interval by block bootstrap over time, and a check on a
+//! held-out part of the trace.
 //!
 //! The trace is cut into blocks of equal time. A resample draws as many blocks as there are, with
-//! replacement, and asks for the least capacity that answers the fraction of its requests. What a
-//! block's requests come to at a capacity is counted once, in the trace's own order, so a backlog
-//! at a block's start (at most one bound long) stays that of the trace. Counts are made at a grid of
-//! capacities, up to the one that answers all, and interpolated, in the logarithm of what is refused,
-//! between its points. Requests that come at once make counts jump where the server has time for one more
-//! within the bound: about each capacity found the grid has those steps, either side of them.
+//! replacement, and computes the least capacity that answers the given fraction of its requests.
+//! The requests that each block has admitted at a capacity are counted once, in the trace's own
+//! order. A backlog at the start of a block (at most one bound long) is therefore that of the
+//! trace. The counts are made on a grid of capacities, up to the one that answers all requests, and
+//! interpolated between grid points in the logarithm of the refused count. When requests arrive at
+//! the same time, the counts jump at capacities that fit one more service time into the bound. The
+//! grid therefore includes these steps around each capacity found.
 //!
-//! What such an interval cannot tell: bursts rarer than the trace. For a fraction of 1 no resample
-//! needs more than the trace itself did, so the upper end is the capacity found, and says little.
+//! Limitation: the interval cannot account for bursts that are too rare to occur in the trace. For
+//! a fraction of 1 no resample needs more than the trace itself did, so the upper end is the
+//! capacity found and says little.
 
 use std::collections::BTreeSet;
 
@@ -20,28 +22,29 @@ use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, admitted_by_part, least_rate_f
 use super::search::least_capacities;
 use forebay_ask::Share;
 
-/// Blocks a trace is cut into.
+/// The number of blocks that a trace is cut into.
 pub const BLOCKS: u64 = 50;
 
-/// Resamples drawn.
+/// The number of resamples drawn.
 const RESAMPLES: usize = 1000;
 
-/// Capacities counted, beside those found and the steps about them.
+/// The number of capacities counted, in addition to those found and the steps around them.
 const GRID: u32 = 64;
 
-/// Steps of one more request within the bound, on either side of a capacity found.
+/// The number of steps, of one more request within the bound each, on either side of a capacity
+/// found.
 const STEPS: u64 = 12;
 
-/// What is asked of the bootstrap.
+/// Bootstrap settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Bootstrap {
-    /// Share of resamples within the interval.
+    /// The share of resamples that the interval covers.
     pub level: f64,
-    /// Makes the draws.
+    /// The seed of the random draws.
     pub seed: u64,
 }
 
-/// For each of `fractions`, whose capacities are `found`, the interval of its capacity in IOPS.
+/// Returns the confidence interval, in IOPS, of each of the capacities `found` for `fractions`.
 pub fn intervals(
     gaps: &Gaps,
     within: Nanos,
@@ -49,7 +52,8 @@ pub fn intervals(
     found: &[u64],
     bootstrap: Bootstrap,
 ) -> Vec<(u64, u64)> {
-    // Each by itself, so that none hangs on what else is asked.
+    // Each fraction has its own grid, so that its interval does not depend on which others are
+    // requested.
     let most = least_rate_for_all(gaps, within).unwrap_or(RATE_MAX_IOPS);
     let ends = block_ends(gaps);
     let each = fractions.iter().zip(found);
@@ -60,7 +64,7 @@ pub fn intervals(
     .collect()
 }
 
-/// The interval of one fraction, whose counts are made at `grid`.
+/// Computes the interval of one fraction from counts on its `grid`.
 fn interval(
     gaps: &Gaps,
     within: Nanos,
@@ -88,7 +92,8 @@ fn interval(
     percentiles(drawn, bootstrap.level)
 }
 
-/// From a little below `found` to the `most`, which answers all: no resample needs more.
+/// Returns capacities from a little below `found` up to `most`, which answers all requests, so no
+/// resample needs more.
 fn grid(within: Nanos, found: u64, most: u64) -> Vec<u64> {
     let (from, to) = (found.max(1) as f64 / 8.0, most as f64);
     let at = |step: u32| from * (to / from).powf(f64::from(step) / f64::from(GRID));
@@ -97,7 +102,8 @@ fn grid(within: Nanos, found: u64, most: u64) -> Vec<u64> {
     all.filter(|capacity| *capacity <= most).collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
-/// The least capacities that have time for whole requests within the bound, about `found`, and one less each.
+/// Returns the capacities near `found` at which one more whole request fits within the bound, and
+/// for each also the capacity one below.
 fn steps_about(found: u64, within: Nanos) -> impl Iterator<Item = u64> {
     const SECOND: u128 = 1_000_000_000;
     let (found, within) = (u128::from(found), u128::from(within.0.max(1)));
@@ -110,7 +116,7 @@ fn steps_about(found: u64, within: Nanos) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Where each block of time ends, as a number of requests.
+/// Returns the end of each block of time, as an index into the requests.
 fn block_ends(gaps: &Gaps) -> Vec<usize> {
     let duration = u128::from((gaps.last() - gaps.first()).0) + 1;
     let mut ends = Vec::with_capacity(BLOCKS as usize);
@@ -124,7 +130,7 @@ fn block_ends(gaps: &Gaps) -> Vec<usize> {
     ends
 }
 
-/// The least capacity at which `need` of `requests` are admitted, between the grid's points.
+/// Interpolates between grid points the least capacity at which `need` of `requests` are admitted.
 fn least(grid: &[u64], admitted: &[u64], requests: u64, need: u64) -> f64 {
     let enough = admitted.partition_point(|count| *count < need);
     let Some(&high) = grid.get(enough) else { return grid.last().map_or(0.0, |most| *most as f64) };
@@ -149,7 +155,7 @@ fn percentiles(mut drawn: Vec<f64>, level: f64) -> (u64, u64) {
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -159,8 +165,8 @@ impl Random {
     }
 }
 
-/// The trace in two: what is known, and what is held out to check it, which is the last
-/// `held_out` of its time. `None` if either has no request.
+/// Splits the trace into the known part and the held-out part, which is the last `held_out` of its
+/// time. `None` if either part has no requests.
 pub fn hold_out(gaps: &Gaps, held_out: f64) -> Option<(Gaps, Gaps)> {
     let duration = (gaps.last() - gaps.first()).0;
     let cut = gaps.first() + Nanos((duration as f64 * (1.0 - held_out)) as u64);
@@ -171,18 +177,18 @@ pub fn hold_out(gaps: &Gaps, held_out: f64) -> Option<(Gaps, Gaps)> {
     (!known.is_empty() && !held.is_empty()).then_some((known, held))
 }
 
-/// What a capacity found on the known part does on the held-out one.
+/// How a capacity found on the known part performs on the held-out part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
-    /// Share of its requests that are answered in time.
+    /// The share of the held-out requests that are answered in time.
     pub fraction: f64,
-    /// Whether that is the promised fraction.
+    /// Whether that share is at least the promised fraction.
     pub kept: bool,
-    /// The least capacity that keeps the promise there; `None` beyond all capacities.
+    /// The least capacity that keeps the promise there; `None` if no supported capacity does.
     pub capacity_iops: Option<u64>,
 }
 
-/// Checks `capacities`, one for each of `fractions`, on `held`.
+/// Checks `capacities`, one for each of `fractions`, on the held-out part `held`.
 pub fn check(held: &Gaps, within: Nanos, fractions: &[Share], capacities: &[u64]) -> Vec<Check> {
     let requests = held.len() as u64;
     let needs: Vec<u64> = fractions.iter().map(|fraction| fraction.of(requests)).collect();
@@ -208,7 +214,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Poisson-like arrivals of 1000 a second, the same every time.
+    /// Makes reproducible Poisson-like arrivals at 1000 per second.
     fn steady(requests: usize) -> Gaps {
         let (mut random, mut now) = (Random(7), 0);
         (0..requests)
@@ -246,14 +252,16 @@ mod tests {
 
     #[test]
     fn the_interval_often_holds_the_capacity_of_another_draw() {
-        // Each half's interval against the other half's capacity, at a level of 95 %.
+        // Compares the interval of each half with the capacity of the other half, at a level of 95
+        // %.
         let within = Nanos(10 * MS);
         let (first, second) = hold_out(&steady(100_000), 0.5).unwrap();
         let own = found(&first, within);
         let interval = intervals(&first, within, &fractions()[..2], &own[..2], HALF);
         let checks = check(&second, within, &fractions(), &own);
         for ((low, high), check) in interval.iter().zip(&checks) {
-            // Two draws differ by more than one from its mean: twice the width is allowed.
+            // The difference of two draws varies more than one draw does, so twice the width is
+            // allowed.
             let (capacity, width) = (check.capacity_iops.unwrap(), high - low);
             assert!(low - width / 2 <= capacity && capacity <= high + width / 2);
         }
@@ -261,7 +269,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_one_fraction_may_end_above_what_was_found_whatever_else_is_asked() {
-        // Bursts of 1 to 20 at once, one each 50 ms: a resample that draws the longer ones needs more.
+        // A burst of 1 to 20 requests every 50 ms: a resample that draws the longer bursts needs
+        // more.
         let mut random = Random(3);
         let burst = |index: u64, most: usize| {
             std::iter::repeat_n(Nanos(index * 50 * MS), random.below(most) + 1)
@@ -281,7 +290,7 @@ mod tests {
 
     #[test]
     fn every_block_is_drawn() {
-        // All bursts are in the first block or in the last one; without it little is needed.
+        // All bursts are in the first or the last block; resamples without that block need little.
         for burst_at in [0u64, 999] {
             let each =
                 |ms: u64| std::iter::repeat_n(Nanos(ms * MS), if ms == burst_at { 500 } else { 1 });
@@ -329,7 +338,7 @@ mod tests {
         let gaps: Gaps = (0..100).map(|i| Nanos(i * 10)).collect();
         let ends = block_ends(&gaps);
         assert_eq!((ends.len(), ends[0], ends[1], *ends.last().unwrap()), (50, 2, 4, 100));
-        // Nothing in between: empty blocks.
+        // The gap in the middle leaves empty blocks.
         let gaps: Gaps = [0, 1, 1000].into_iter().map(Nanos).collect();
         let ends = block_ends(&gaps);
         assert_eq!((ends[0], ends[48], ends[49]), (2, 2, 3));

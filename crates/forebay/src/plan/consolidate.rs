@@ -1,19 +1,21 @@
-//! `plan consolidate`: several clients on one server, as the sum of what each needs alone and as
-//! what they truly need together.
+//! `plan consolidate`: several clients on one server. Compares the sum of what each client needs
+//! alone with what all clients need together.
 //!
-//! Source: the paper's section 4.5 and figures 4.5 and 4.6. A single trace is given with itself,
-//! later: copy `k` begins `k` shifts after the first. Several traces all begin together unless they
-//! are shifted in the same way, or keep the clock they have in common ([`Begin`]).
+//! Source: the paper's section 4.5 and figures 4.5 and 4.6. A single trace is combined with copies
+//! of itself: copy `k` begins `k` shifts after the first. Several traces all begin together unless
+//! they are shifted in the same way or keep a common clock ([`Begin`]).
 //!
-//! What the paper adds up and compares can be read in two ways, and both are answered. `merged_iops`
-//! decomposes the merged requests anew. `shaped_iops` merges what each client's own decomposition
-//! promised (its Q1), and keeps all of that: section 4.5 speaks of aggregation after decomposition.
+//! The paper's sums and comparisons can be read in two ways, and both are computed. `merged_iops`
+//! decomposes the merged requests anew. `shaped_iops` merges the requests that each client's own
+//! decomposition admits (its Q1) and keeps all of them: section 4.5 speaks of aggregation after
+//! decomposition.
 //!
-//! The paper promises a share of all requests, whosever they are. The least capacity for that drops
-//! the requests of whoever bursts, so one client may get less than its promise, and the capacity
-//! may even be below what another needs alone. So each client's own share stands beside it, and the
-//! capacity at which RTT over all of them keeps the promise to each. A client's share need not rise
-//! with the capacity; that capacity is found by halving, and one less was tried and breaks a promise.
+//! The paper promises a share of all requests, regardless of the client. The least capacity for
+//! that drops the requests of whichever client has a burst, so one client may get less than its
+//! promise, and the capacity may even be below what another client needs alone. Therefore the
+//! result also reports each client's own share, and the capacity at which RTT over all clients
+//! keeps the promise to each of them. A client's share does not always rise with the capacity. That
+//! capacity is found by bisection; the capacity one below it was tried and breaks a promise.
 
 mod bursts;
 pub mod clients;
@@ -39,95 +41,95 @@ use crate::progress::{Telling, Told};
 use crate::quantities::{bound, seconds};
 use forebay_ask::Share;
 
-/// When clients begin, shifts apart.
+/// When the clients begin, before shifts are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Each counts from its own first request.
+    /// All together: each client's times count from its own first request.
     Together,
-    /// By a clock they have in common, such as that of a trace's volumes.
+    /// By a clock that the clients share, such as that of a trace's volumes.
     AsRecorded,
-    /// Each by its source's own clock, which may be one they have in common.
+    /// Each by its source's own clock, which the sources may share.
     OwnClocks,
 }
 
-/// One promise to clients that share a server.
+/// The price of one promise to clients that share a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shared {
-    /// How much later each client begins than the one before it.
+    /// The delay of each client after the one before it.
     pub shift_s: f64,
     /// The bound.
     pub within_ms: f64,
-    /// The share of requests, of each client alone and of all together.
+    /// The promised share of requests, both of each client alone and of all together.
     pub fraction: f64,
-    /// What the clients need alone, added up.
+    /// The sum of the capacities that the clients need alone.
     pub sum_iops: u64,
-    /// What they need together.
+    /// The capacity that they need together.
     pub merged_iops: u64,
-    /// Where other stretches of the same load would put that, if asked for: the lower end.
+    /// The lower end of the confidence interval of `merged_iops`, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_low_iops: Option<u64>,
-    /// The upper end.
+    /// The upper end of that interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_high_iops: Option<u64>,
-    /// The latter over the former: 1 if sharing saves nothing.
+    /// `merged_iops` divided by `sum_iops`: 1 if sharing saves nothing.
     pub ratio: f64,
-    /// What the requests need that each client's own decomposition promised, merged and all of them
-    /// kept.
+    /// The capacity that answers all requests admitted by the clients' own decompositions, merged.
     pub shaped_iops: u64,
-    /// That over the sum.
+    /// `shaped_iops` divided by `sum_iops`.
     pub shaped_ratio: f64,
-    /// The client that gets the least of its own at `merged_iops`: its [`Client::client`], from 1 on.
+    /// The client with the lowest share in time at `merged_iops`: its [`Client::client`], counted
+    /// from 1.
     pub worst_client: usize,
-    /// Its trace.
+    /// The trace of that client.
     pub worst_trace: String,
     /// The share of each client's own requests that is answered within the bound at `merged_iops`,
-    /// in the order of the clients.
+    /// in client order.
     pub client_fractions: Vec<f64>,
-    /// The capacity at which every client gets its fraction.
+    /// The capacity at which every client gets its promised fraction.
     pub every_client_iops: u64,
 }
 
 impl Shared {
-    /// The share of its own that the client gets that gets least.
+    /// Returns the lowest share in time of any client.
     pub fn worst_fraction(&self) -> f64 {
         self.client_fractions.get(self.worst_client - 1).copied().unwrap_or(1.0)
     }
 }
 
-/// What sharing a server saves.
+/// The savings from sharing a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Consolidation {
-    /// What each client needs alone, in the order given.
+    /// The needs of each client alone, in the order given.
     pub clients: Vec<Client>,
-    /// What to keep in mind of them; one sentence each.
+    /// Cautions; one sentence each.
     pub cautions: Vec<String>,
-    /// What they need together.
+    /// The needs of the clients together.
     pub rows: Vec<Shared>,
 }
 
-/// A client alone.
+/// A client alone on a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
-    /// Its place in the order given, from 1 on.
+    /// Its position in the order given, counted from 1.
     pub client: usize,
     /// Its trace.
     pub trace: String,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
-    /// From its first request to its last.
+    /// The time from its first request to its last.
     pub duration_s: f64,
-    /// What its promises cost.
+    /// The prices of its promises.
     pub rows: Vec<Row>,
 }
 
-/// Durations that differ by less than this share are called equal.
+/// Durations that differ by less than this share count as equal.
 const DURATION_TOLERANCE: f64 = 0.1;
 
-/// `promises` to `clients`, which begin as `begin` says, the `k`-th `k` shifts later, for each of
-/// `shifts`; with intervals, alone and together, if a `bootstrap` is given.
+/// Prices `promises` to `clients`, alone and together. They begin as `begin` says, with client `k`
+/// delayed by `k` shifts, for each of `shifts`. A `bootstrap` adds confidence intervals.
 ///
 /// # Errors
-/// A promise that no capacity keeps.
+/// If no capacity keeps a promise.
 pub fn consolidate(
     clients: &[&ArrivalTimes],
     begin: Begin,
@@ -154,10 +156,10 @@ pub fn consolidate(
     Ok(Consolidation { clients: alone, cautions, rows })
 }
 
-/// What `clients` need together where it is known what each needs `alone`.
+/// Computes what `clients` need together, given what each needs `alone`.
 ///
 /// # Errors
-/// A promise that no capacity keeps.
+/// If no capacity keeps a promise.
 pub fn together(
     clients: &[&ArrivalTimes],
     alone: &[Client],
@@ -175,13 +177,13 @@ pub fn together(
     Ok(rows.map(|row| Shared { shift_s: shift.as_secs_f64(), ..row }).collect())
 }
 
-/// Each of the `cautions` of the trace at `path`, with its name.
+/// Prefixes each of the `cautions` with the name of the trace at `path`.
 pub(super) fn named(path: &Path, cautions: Vec<String>) -> impl Iterator<Item = String> {
     let name = path.display().to_string();
     cautions.into_iter().map(move |caution| format!("{name}: {caution}"))
 }
 
-/// The rows of one bound, or that bound and the fraction that no capacity keeps.
+/// Prices one bound. Fails with that bound and the fraction that no capacity keeps.
 fn shared(
     merged: &Merged,
     alone: &[Client],
@@ -202,12 +204,14 @@ fn shared(
         let (sum_iops, most): (u64, u64) = (each().sum(), each().max().unwrap_or(0));
         let answered = merged.answered(within, merged_iops);
         let shares = answered.iter().zip(&merged.requests);
-        // Whatever keeps all promises keeps each alone, and that to all together.
+        // A capacity that keeps every client's promise also keeps each client's alone and the
+        // promise to all together.
         let least = merged_iops.max(most);
         let every = merged.every_client(within, *fraction, least).ok_or((bound, *fraction))?;
         let own: Vec<u64> = each().collect();
         let promised = merged.shaped(within, &own);
-        // Together they are never more than the sum keeps; what no capacity keeps is not promised.
+        // The admitted requests need at most the sum of the capacities; this fails only if no
+        // supported rate is enough.
         let shaped_iops = least_rate_for_all(&promised, within).ok_or((bound, *fraction))?;
         let client_fractions: Vec<f64> =
             shares.map(|(in_time, all)| *in_time as f64 / *all as f64).collect();
@@ -232,7 +236,7 @@ fn shared(
     Ok(rows)
 }
 
-/// The place of the first of those that get least.
+/// Returns the index of the first client with the lowest fraction.
 fn worst(fractions: &[f64]) -> usize {
     let least = |(best, least): (usize, f64), (client, share): (usize, &f64)| {
         if *share < least { (client, *share) } else { (best, least) }
@@ -240,7 +244,7 @@ fn worst(fractions: &[f64]) -> usize {
     fractions.iter().enumerate().fold((0, f64::INFINITY), least).0
 }
 
-/// What to keep in mind of `clients` that share so little that their capacity says little; one
+/// Returns cautions if `clients` overlap so little that their common capacity says little; one
 /// sentence each.
 pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<String> {
     let lasts = |client: &Span<'_>| client.duration();
@@ -283,7 +287,7 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     said
 }
 
-/// Whether one of `clients` has ended before each other begins, or begins after it has ended.
+/// Whether client `one` overlaps in time with no other client.
 fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     let own = &clients[one];
     let meets = |other: &Span<'_>| own.first <= other.last && other.first <= own.last;
@@ -291,7 +295,7 @@ fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
     !others.map(|(_, other)| other).any(meets)
 }
 
-/// The first half of the work.
+/// Prices each client alone, which is the first half of the work.
 fn alone(
     clients: &[&ArrivalTimes],
     promises: &Promises,
@@ -363,7 +367,8 @@ mod tests {
 
     #[test]
     fn a_client_that_bursts_pays_for_the_other_and_each_ones_share_is_told() {
-        // One asks once a second, the other thirty at once: half of all 60 within a second.
+        // One client sends a request per second, the other thirty at once; the promise is half of
+        // all 60 within a second.
         let steady: Vec<u64> = (0..30).map(|second| second * SECOND).collect();
         let (steady, burst) = (arrivals(&steady), arrivals(&[100; 30]));
         let promises =
@@ -378,13 +383,15 @@ mod tests {
         )
         .unwrap();
         let row = &found.rows[0];
-        // Alone the second needs 15 to answer half; together 1 is enough, as the first gets all.
+        // Alone the second client needs 15 to answer half. Together 1 is enough, because all
+        // requests of the first are answered.
         assert_eq!((row.sum_iops, row.merged_iops), (16, 1));
         assert_eq!((row.client_fractions.as_slice(), row.worst_client), (&[1.0, 0.0][..], 2));
         assert_eq!((found.clients[1].client, row.worst_trace.as_str()), (2, "t"));
-        // Of each alone fifteen are promised: those of the burst come at once, with one of the other.
+        // Each client alone is promised fifteen: those of the burst arrive at once, together with
+        // one of the other's.
         assert_eq!((row.shaped_iops, row.shaped_ratio), (16, 1.0));
-        // The first of all takes a slot from the burst, which needs fifteen.
+        // The first client's first request takes a slot from the burst, which needs fifteen.
         assert_eq!(row.every_client_iops, 16);
     }
 
@@ -463,7 +470,8 @@ mod tests {
 
     #[test]
     fn what_each_was_promised_is_kept_though_all_together_need_less() {
-        // Twice ten at once, five of each promised. Alone five each; merged anew any ten of twenty.
+        // Two bursts of ten, five of each promised: five are needed for each alone, and any ten of
+        // the twenty when merged.
         let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
         let half = vec!["0.5".parse().unwrap()];
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: half };

@@ -1,12 +1,14 @@
-//! `plan` with `--cost-us`: how fast a server has to be where a request's cost depends on its length.
+//! `plan` with `--cost-us`: how fast a server has to be if the cost of a request depends on its
+//! length.
 //!
-//! A server of speed 1 takes `base + per KiB` for a request; one of speed 2 half of that. The price of a promise is the
-//! least speed, in whole thousandths, at which some order answers that share of the requests in time. The rest is put
-//! aside, as in [`super::capacity`]; with a cost that does not depend on the length both say the same. Here is the price
-//! of one promise; [`sla`] and [`consolidate`] have the other questions.
+//! A server of speed 1 takes `base + per KiB` for a request; a server of speed 2 takes half of
+//! that. The price of a promise is the least speed, in whole thousandths, at which some order
+//! answers the promised share of the requests in time. The remaining requests are put aside, as in
+//! [`super::capacity`]; if the cost does not depend on the length, the two agree. This module
+//! prices a single promise; [`sla`] and [`consolidate`] cover the other plans.
 //!
-//! Invariant: exact, in whole numbers (`in_time`). Memory: 16 bytes a request, and 64 a request of the longest
-//! busy period.
+//! Invariant: exact integer arithmetic (`in_time`). Memory: 16 bytes per request, and 64 bytes per
+//! request of the longest busy period.
 
 pub mod consolidate;
 mod cost;
@@ -34,16 +36,16 @@ pub use self::cost::Cost;
 pub use self::load::Load;
 pub use self::told::Costs;
 
-/// What a price is of.
+/// The trace that a price applies to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct About {
     /// The trace.
     pub trace: String,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
-    /// Their mean length.
+    /// The mean length of its requests.
     pub mean_length_bytes: f64,
-    /// What one of that length takes a server of speed 1.
+    /// The cost of a request of the mean length at speed 1.
     pub mean_cost_us: f64,
 }
 
@@ -66,30 +68,30 @@ pub struct Row {
     pub within_ms: f64,
     /// The share of requests.
     pub fraction: f64,
-    /// How many times as fast as the cost says the server has to be.
+    /// The least speed of the server.
     pub speed: f64,
-    /// Requests of the mean length that it does in a second.
+    /// Requests of the mean length per second at this speed.
     pub mean_length_iops: f64,
 }
 
-/// The prices of promises, and of what.
+/// The prices of promises, with the trace that they apply to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What a request takes a server of speed 1, in microseconds, and for each KiB.
+    /// The cost of a request at speed 1: microseconds, plus microseconds per KiB.
     pub cost_us: String,
     /// The trace.
     #[serde(flatten)]
     pub about: About,
-    /// What to keep in mind of them; one sentence each.
+    /// Cautions about the prices; one sentence each.
     pub cautions: Vec<String>,
-    /// The prices, bounds one after another, fractions within them.
+    /// The prices, ordered by bound, then by fraction.
     pub rows: Vec<Row>,
 }
 
-/// The price of `promises` of `load` at `cost`.
+/// Prices `promises` for `load` at `cost`.
 ///
 /// # Errors
-/// A promise that no speed up to a million keeps.
+/// If no speed up to a million keeps a promise.
 pub fn answer(load: &Load, cost: Cost, promises: &Promises) -> Result<Answer, Error> {
     let about = About::of(load, cost);
     let rows = table(load, cost, promises, &about)?;
@@ -113,12 +115,12 @@ fn table(load: &Load, cost: Cost, promises: &Promises, about: &About) -> Result<
     Ok(on_all_cores(&promises.within, of)?.into_iter().flatten().collect())
 }
 
-/// Thousandths as a number.
+/// Converts thousandths to a number.
 fn as_speed(thousandths: u64) -> f64 {
     thousandths as f64 / 1e3
 }
 
-/// Says that a promise to `name` cannot be kept at any speed.
+/// Makes the error that no speed keeps a promise to `name`.
 fn beyond(name: impl Display, fraction: Share, within: Nanos) -> Error {
     Error::Unfit(format!(
         "{name}: no server up to a million times as fast as the cost answers {fraction} of the requests within {}; \
@@ -127,7 +129,7 @@ fn beyond(name: impl Display, fraction: Share, within: Nanos) -> Error {
     ))
 }
 
-/// For each fraction the least speed, in thousandths; none above a million.
+/// Returns the least speed for each fraction, in thousandths; none if it is above a million.
 fn least_speeds(
     requests: &[Arrival],
     cost: Cost,

@@ -1,21 +1,23 @@
 //! `plan capacity --device`: how many real devices keep a promise, by simulation.
 //!
-//! The trace's volumes are laid one after another over all devices, in stripes: stripe `s` lies on
-//! device `s mod n`. A request goes whole to the device of its first byte. Arrivals are as recorded,
-//! each device has the policy to itself, and a response time runs from arrival to completion.
+//! The trace's volumes are laid out one after another and striped over all devices: stripe `s` is
+//! on device `s mod n`. A request goes whole to the device of its first byte. Arrivals are as
+//! recorded, each device runs its own instance of the policy, and a response time runs from arrival
+//! to completion.
 //!
-//! More devices need not always be better: every number of them places the data anew. The answer is
-//! the least found by doubling and halving; it keeps the promise, and one device less was simulated
-//! and does not.
+//! More devices are not always better, because every number of devices places the data anew. The
+//! result is the least number found by doubling and bisection: it keeps the promise, and one device
+//! less was simulated and does not.
 //!
-//! Two things take devices. The data have to lie somewhere: as many as hold what the volumes reach. And
-//! the promise has to be kept: for that alone, data that do not fit are pressed onto the devices there
-//! are. The answer is at least the larger, and keeps the promise with the data as they are.
+//! Two things require devices. The data must fit: enough devices to hold the extents of all
+//! volumes. And the promise must be kept: for this number alone, data that do not fit are
+//! compressed onto the available devices. The result is at least the larger of the two, and keeps
+//! the promise with the data at their real places.
 //!
-//! Where none of the allowed numbers keeps a promise, requests are simulated once more, far apart, each
-//! on an idle device of as many as are allowed. What is too slow then is so on fewer too, and on any number
-//! of devices without an arm. With an arm, more devices hold less each and seek less far: no number above
-//! those allowed is ruled out.
+//! If none of the allowed numbers keeps a promise, the requests are simulated once more, far apart,
+//! each on an idle device out of the maximum number. Requests that are too slow then are too slow
+//! on fewer devices as well, and on any number of devices without an arm. With an arm, more devices
+//! hold less data each and have shorter seeks, so numbers above the maximum are not ruled out.
 
 pub(super) mod striped;
 mod told;
@@ -37,25 +39,25 @@ use crate::input::Input;
 use crate::progress::Telling;
 use forebay_ask::Share;
 
-/// Bytes of a stripe.
+/// The size of a stripe.
 pub const STRIPE_BYTES: u64 = 1 << 20;
 
-/// What is asked.
+/// The options of `plan capacity --device`.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The scheduler of each device.
     pub policy: &'a str,
     /// The promises.
     pub promises: &'a Promises,
-    /// The most devices that are tried.
+    /// The largest number of devices to try.
     pub devices_max: usize,
-    /// What one costs, in whatever money.
+    /// The price of one device, in any currency.
     pub price_each: Option<f64>,
-    /// The trace's times are taken as they are, though its clock seems too coarse for the promises.
+    /// Whether to trust the trace's times even if its clock seems too coarse for the promises.
     pub trust_times: bool,
 }
 
-/// What decides how many devices it takes.
+/// What determines the number of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binds {
@@ -63,16 +65,16 @@ pub enum Binds {
     Bytes,
     /// The promise needs more devices than the data.
     Time,
-    /// Both need as many.
+    /// Both need the same number of devices.
     Both,
 }
 
-/// The price of a promise in devices that keep no write where a power cut loses it.
+/// The price of a promise in devices without a volatile write cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WithoutCache {
-    /// The least number; none if as many as were allowed do not keep the promise.
+    /// The least number of devices; none if the maximum allowed does not keep the promise.
     pub devices: Option<usize>,
-    /// The share that so many, or as many as were allowed, answer within the bound.
+    /// The share of requests within the bound on that number of devices, or on the maximum allowed.
     pub achieved_fraction: f64,
 }
 
@@ -83,72 +85,74 @@ pub struct Row {
     pub within_ms: f64,
     /// The promised share of requests.
     pub fraction: f64,
-    /// What a server of constant rate needs that puts aside the rest; none above all rates.
+    /// The constant-rate capacity that keeps the promise with the remaining requests put aside;
+    /// none if no supported rate is enough.
     pub capacity_iops: Option<u64>,
-    /// The least number that holds the data; none where the device has no size.
+    /// The least number of devices that holds the data; none if the device has no size.
     pub devices_for_bytes: Option<u64>,
-    /// The least number that keeps the promise, wherever the data lie; none if as many as were allowed
-    /// do not keep it.
+    /// The least number that keeps the promise regardless of whether the data fit; none if the
+    /// maximum allowed does not keep it.
     pub devices_for_time: Option<usize>,
-    /// The least number that does both; none if as many as were allowed do not.
+    /// The least number that does both; none if the maximum allowed does not.
     pub devices: Option<usize>,
-    /// Which of the two decides.
+    /// Which of the two requirements determines the number.
     pub binds: Option<Binds>,
-    /// The share that so many, or as many as were allowed, answer within the bound.
+    /// The share of requests within the bound on that number of devices, or on the maximum allowed.
     pub achieved_fraction: f64,
-    /// The share that one device less answers, where the promise decides.
+    /// The share that one device less answers in time, if the promise determines the number.
     pub one_less_fraction: Option<f64>,
-    /// The share that is answered within the bound by as many idle devices as were allowed, a request at a
-    /// time; told where no allowed number keeps the promise. Below the fraction, no such number does, however
-    /// few requests meet.
+    /// The share of requests within the bound when each is alone on idle devices, of the maximum
+    /// number; only reported if no allowed number keeps the promise. If it is below the fraction,
+    /// no allowed number can keep the promise, however few requests overlap.
     pub alone_fraction: Option<f64>,
-    /// Whether the time of a request hangs on where it lies, so that more devices seek less far.
+    /// Whether the service time depends on the location, so that more devices mean shorter seeks.
     pub has_arm: bool,
-    /// The price of so many.
+    /// The price of that number of devices.
     pub price: Option<f64>,
-    /// What it takes with the devices' write cache off; none of devices without one, and where no number is given.
+    /// The result with the devices' write cache off; none for devices without a write cache, or if
+    /// no number was found.
     pub without_write_cache: Option<WithoutCache>,
-    /// What they draw together, busy or idle, each on average from the first request until the trace has ended and
-    /// it is done; none for a device without figures of power.
+    /// The mean power that all devices draw together, busy or idle, from the first request until
+    /// both the trace and the last request have ended; none for a device without power figures.
     pub mean_power_w: Option<f64>,
 }
 
-/// The price of promises in devices, and of what.
+/// The prices of promises in devices, with the trace that they apply to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The trace.
     pub trace: String,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
     /// The device.
     pub device: String,
-    /// The scheduler of each.
+    /// The scheduler of each device.
     pub policy: String,
-    /// How requests come.
+    /// The replay mode.
     pub replay: &'static str,
-    /// Bytes that lie on one device before the next has its turn.
+    /// The stripe size.
     pub stripe_bytes: u64,
-    /// The most devices that were allowed.
+    /// The largest number of devices allowed.
     pub devices_max: usize,
-    /// What to keep in mind of the trace and of the device's model.
+    /// Cautions about the trace and the device model.
     pub cautions: Vec<String>,
-    /// The prices, bounds one after another, fractions within them.
+    /// The prices, ordered by bound, then by fraction.
     pub rows: Vec<Row>,
 }
 
 impl Answer {
-    /// A sentence for each row.
+    /// Describes each row in a sentence.
     pub fn told(&self) -> Vec<String> {
         self.rows.iter().map(|row| row.told(&self.device, self.devices_max)).collect()
     }
 
-    /// What to keep in mind of the trace alone.
+    /// Returns the cautions about the trace alone.
     pub fn of_trace(&self, device: &OpenDevice) -> &[String] {
         let of_model = devices::cautions(&[device]).len();
         &self.cautions[..self.cautions.len().saturating_sub(of_model)]
     }
 
-    /// What the figures are of, and what to keep in mind of the model.
+    /// Returns the context of the figures and the cautions about the device model.
     pub fn notes(&self, device: &OpenDevice) -> Vec<String> {
         let model = format!(
             "Simulated on a model of {}, the scheduler {} on each, open replay.",
@@ -158,10 +162,10 @@ impl Answer {
     }
 }
 
-/// The answer of [`table`] with what it is about.
+/// Returns the prices of [`table`] with a description of the trace.
 ///
 /// # Errors
-/// As [`table`].
+/// Same as [`table`].
 pub fn answer(
     input: &Input,
     device: &OpenDevice,
@@ -183,11 +187,11 @@ pub fn answer(
     })
 }
 
-/// What `question` costs in `device`s that serve `input`; `progress` is told before each run.
+/// Prices `question` for `input` in `device`s; `progress` is called before each run.
 ///
 /// # Errors
-/// A wrong policy, or a trace that has no times, whose clock is too coarse or that cannot be read again;
-/// [`Error::Stopped`] where `progress` asked for that.
+/// If the policy is invalid, or the trace has no times, has a clock that is too coarse, or cannot
+/// be read again; [`Error::Stopped`] if `progress` requested a stop.
 pub fn table(
     input: &Input,
     device: &OpenDevice,
@@ -227,7 +231,7 @@ pub fn table(
     Ok(rows)
 }
 
-/// The rates that keep each of `fractions` within `within`.
+/// Returns the constant rates that keep each of `fractions` within `within`.
 fn capacities(
     input: &Input,
     within: Nanos,
@@ -243,10 +247,10 @@ fn capacities(
     Ok(least_capacities(&gaps, within, &needs))
 }
 
-/// What to keep in mind of `input` where it has little to tell; one sentence each.
+/// Returns cautions if `input` is too short or too coarse to say much; one sentence each.
 ///
 /// # Errors
-/// A trace that cannot be read again.
+/// If the trace cannot be read again.
 fn cautions(input: &Input) -> Result<Vec<String>, Error> {
     let described = &input.description;
     let duration = Nanos((described.duration_s * 1e9) as u64);

@@ -1,20 +1,21 @@
-//! `plan power`: what a promise costs in energy when pools of disks can be switched off.
+//! `plan power`: the energy cost of a promise if pools of disks can be switched off.
 //!
-//! Source: the paper's sections 3.2.2 and 4.3. Disks form equal pools, each of which holds all the
-//! data. For every epoch some pools are on. A request goes to the first of them that answers it in
-//! time, so the last ones idle first; one that none can answer in time is served when a pool has
-//! nothing else to do.
+//! Source: the paper's sections 3.2.2 and 4.3. The disks form equal pools, each of which holds all
+//! the data. In every epoch some of the pools are on. A request goes to the first pool that can
+//! answer it in time, so the last pools become idle first. A request that none can answer in time
+//! is served when a pool would otherwise be idle.
 //!
-//! Four plans stand side by side. `all-on` keeps as many pools turning as the whole trace needs for
-//! the baseline's fraction (all requests): the paper's baseline. `static` keeps as many as the
-//! whole trace needs for the promised fraction: the paper's decomposition. `predicted` has in each
-//! epoch as many as the past ones needed, `oracle` as many as that epoch will need. How many an
-//! epoch needs comes from RTT by recursion, a tier a pool, in one pass.
+//! Four plans are compared. `all-on`, the paper's baseline, keeps as many pools spinning as the
+//! whole trace needs for the baseline's fraction (all requests). `static`, the paper's
+//! decomposition, keeps as many as the whole trace needs for the promised fraction. `predicted`
+//! runs as many pools in each epoch as the past epochs needed, and `oracle` as many as that epoch
+//! will need. The number of pools that an epoch needs is computed by recursive RTT, with one tier
+//! per pool, in one pass.
 //!
-//! Energy: a disk draws its active power while it serves, idle power while it turns, standby power
-//! while it is off, and the energy of a spin-up each time. `predicted` learns its next epoch only
-//! as that begins, so its new pools miss the spin-up time of it; `oracle` has them turning in time.
-//! A pool whose disks all work together counts as one server, busy in all its disks.
+//! Energy: a disk draws active power while it serves, idle power while it spins, standby power
+//! while it is off, and a fixed energy for each spin-up. `predicted` decides about an epoch only as
+//! the epoch begins, so its new pools miss the spin-up time; `oracle` has them spinning in time. A
+//! pool whose disks all work together counts as one server, and all its disks are busy when it is.
 
 mod disk;
 mod page;
@@ -37,26 +38,26 @@ use super::arrival_times::{ArrivalTimes, size_caution};
 use crate::error::Error;
 use forebay_ask::Share;
 
-/// What is asked.
+/// The options of `plan power`.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The bound.
     pub within: Nanos,
-    /// The share of each epoch's requests that is promised within it.
+    /// The promised share of each epoch's requests.
     pub fraction: Share,
-    /// The share the baseline has pools for.
+    /// The share of requests that the baseline provides pools for.
     pub baseline: Share,
-    /// How long pools stay as they are.
+    /// The time between decisions about which pools are on.
     pub epoch: Nanos,
-    /// Past epochs a prediction looks at.
+    /// The number of past epochs that a prediction uses.
     pub history: usize,
-    /// Disks a pool.
+    /// Disks per pool.
     pub pool_disks: u64,
     /// The disks.
     pub disk: Disk,
 }
 
-/// A share of requests and the time they were answered within.
+/// The share of requests answered within a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Answered {
     /// The time.
@@ -68,60 +69,61 @@ pub struct Answered {
 /// One way to switch pools, and what it costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// `all-on`, `static`, `predicted` or `oracle`.
+    /// The plan's name: `all-on`, `static`, `predicted` or `oracle`.
     pub plan: &'static str,
-    /// Pools that are on, on average and at most.
+    /// The mean number of pools that are on.
     pub mean_pools: f64,
-    /// The most at a time.
+    /// The largest number of pools on at the same time.
     pub max_pools: usize,
-    /// Energy of all disks.
+    /// The energy of all disks.
     pub energy_j: f64,
-    /// The same as a power.
+    /// The mean power of all disks.
     pub mean_power_w: f64,
-    /// `all-on`'s energy over this one.
+    /// The energy of `all-on` divided by the energy of this plan.
     pub saving_ratio: f64,
-    /// What it takes less than `all-on`, as a share; negative if it takes more.
+    /// The share of `all-on`'s energy that this plan saves; negative if it uses more.
     pub saving_share: f64,
-    /// Disks that were spun up.
+    /// The number of disk spin-ups.
     pub disk_spin_ups: u64,
-    /// Requests that were not answered within the bound.
+    /// The number of requests that were not answered within the bound.
     pub late_requests: u64,
-    /// Epochs in which fewer than the promised fraction were.
+    /// The number of epochs that did not keep the promised fraction.
     pub broken_epochs: u64,
-    /// Response times: within half, three quarters and all of the bound.
+    /// The shares of requests answered within half, three quarters and all of the bound.
     pub answered: Vec<Answered>,
-    /// Mean response time, late ones included.
+    /// The mean response time, late requests included.
     pub mean_ms: f64,
-    /// The longest.
+    /// The longest response time.
     pub max_ms: f64,
 }
 
-/// What switching saves.
+/// The savings from switching pools off.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Power {
     /// The disk.
     pub device: String,
-    /// Requests a second of one disk.
+    /// Requests per second that one disk can serve.
     pub disk_iops: u64,
-    /// Disks a pool.
+    /// Disks per pool.
     pub pool_disks: u64,
-    /// Epochs the trace covers.
+    /// The number of epochs in the trace.
     pub epochs: usize,
-    /// Epochs with requests.
+    /// The number of epochs with requests.
     pub epochs_with_requests: usize,
-    /// What to keep in mind of these figures; one sentence each.
+    /// Cautions about these figures; one sentence each.
     pub cautions: Vec<String>,
-    /// The plan to take, if one keeps the promise.
+    /// The recommended plan, if any keeps the promise.
     pub recommended: Option<&'static str>,
     /// The plans.
     pub rows: Vec<Row>,
 }
 
-/// Prices `question` on `arrivals`.
+/// Computes the energy of each plan for `question` on `arrivals`.
 ///
 /// # Errors
-/// A trace of no duration; disks that draw more off than idle; epochs shorter than a spin-up; pools
-/// too slow for the bound, or more of them or of epochs than can be dealt with.
+/// If the trace has no duration, if disks draw more when off than when idle, if epochs are shorter
+/// than a spin-up, if pools are too slow for the bound, or if the number of pools or epochs is
+/// above its limit.
 pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Error> {
     let wrong = |said: String| Error::Unfit(format!("{}: {said}", arrivals.path.display()));
     lasts(arrivals).map_err(wrong)?;
@@ -142,7 +144,7 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
     ];
     let mut rows: Vec<Row> = Vec::new();
     for (plan, schedule) in schedules {
-        // Whatever a plan switches off, the baseline's pools are there.
+        // Every plan runs on the baseline's pools, whether or not it switches them off.
         let tally = run(&arrivals.whole, &plant, &schedule, all.max(fixed), question.fraction);
         let baseline_j = rows.first().map_or(tally.energy_j, |row| row.energy_j);
         rows.push(row(plan, &schedule, &tally, baseline_j, &plant));
@@ -163,7 +165,7 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
     Ok(power)
 }
 
-/// A power is energy over time, which all at one instant do not have.
+/// Rejects a trace whose requests all arrive at one instant: mean power is energy over time.
 fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
     match (arrivals.duration(), arrivals.requests()) {
         (Nanos::ZERO, requests) => Err(format!(
@@ -176,14 +178,14 @@ fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
 }
 
 impl Power {
-    /// The plan that draws least of those that keep the promise in every epoch and need not know the future; the first
-    /// of several. None if no plan keeps it.
+    /// Returns the plan with the least energy of those that keep the promise in every epoch without
+    /// knowing the future; ties go to the first. None if no such plan exists.
     pub fn recommended(&self) -> Option<&Row> {
         let keeps = self.rows.iter().filter(|row| row.broken_epochs == 0 && row.plan != FORESEES);
         keeps.min_by(|a, b| a.energy_j.total_cmp(&b.energy_j))
     }
 
-    /// That its epochs are too few.
+    /// Returns a caution if there are too few epochs.
     pub fn epoch_caution(&self) -> Option<String> {
         epoch_caution(self.epochs)
     }
@@ -194,10 +196,11 @@ fn epoch_caution(epochs: usize) -> Option<String> {
     (epochs == 1).then(|| said.to_string())
 }
 
-/// The plan that would have to know the future.
+/// The name of the plan that requires knowing the future.
 const FORESEES: &str = "oracle";
 
-/// For each epoch the most that the `history` epochs before it needed; `all` for the first.
+/// For each epoch, returns the most pools that any of the `history` epochs before it needed; `all`
+/// for the first epoch.
 fn predicted(needs: &[usize], history: usize, all: usize) -> Vec<usize> {
     let past = |epoch: usize| needs[epoch.saturating_sub(history)..epoch].iter().max().copied();
     (0..needs.len()).map(|epoch| past(epoch).unwrap_or(all)).collect()

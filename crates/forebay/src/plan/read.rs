@@ -1,11 +1,12 @@
-//! How plans read a trace.
+//! Reading traces for plans.
 
 use super::arrival_times::Clock;
 use super::consolidate::clients::OneClient;
 use crate::error::Error;
 use crate::verb::{Session, SourceAsk, TraceInput, warn_all, warn_notes};
 
-/// The requests of `trace`. With `by_volume`, volumes are told apart as well. `session` hears what to keep in mind.
+/// Reads the requests of `trace`. With `by_volume`, volumes are also recorded separately. `session`
+/// receives the notes.
 pub(super) fn read<C: OneClient>(
     source: &SourceAsk,
     trace: &TraceInput,

@@ -1,12 +1,12 @@
-//! The searches of all plans: for the least number that is enough, and for the least capacities of one bound, exactly,
-//! in few passes over the arrivals.
+//! The searches behind all plans: for the least number that is enough, and for the least capacities
+//! that keep one bound, exactly and in few passes over the arrivals.
 //!
-//! One pass counts what RTT admits at up to [`LANES_MAX`] capacities, and each count narrows the
-//! bracket of every fraction at once: counts never fall with the capacity
+//! One pass counts the requests that RTT admits at up to [`LANES_MAX`] capacities, and each count
+//! narrows the brackets of all fractions at once, because counts never fall with the capacity
 //! ([`forebay_core::rtt`] says why). A bracket is a capacity that is too low and one that is
-//! enough; it is done when they are neighbours. Where to look first is what a thinned trace says,
-//! then what floating point guesses between two counts; a wrong guess can cost a pass but never
-//! changes the answer.
+//! enough; the search is done when they are neighbors. It starts around the result for a thinned
+//! trace, then interpolates between two counts in floating point. A wrong guess can cost a pass but
+//! never changes the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -14,14 +14,15 @@ use std::convert::Infallible;
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, LANES_MAX, RATE_MAX_IOPS, admitted, least_rate_for_all};
 
-/// For each of `needs`, a number of requests: the least whole capacity in IOPS at which RTT admits
-/// that many under `within`; `None` above [`RATE_MAX_IOPS`].
+/// For each of `needs`, a number of requests, returns the least whole capacity in IOPS at which RTT
+/// admits that many under `within`; `None` if it is above [`RATE_MAX_IOPS`].
 pub fn least_capacities(gaps: &Gaps, within: Nanos, needs: &[u64]) -> Vec<Option<u64>> {
     Search::new(gaps, within).run(needs)
 }
 
-/// The least number from `first` to `most` that is `enough`, if there is one. It is looked for in steps from `step` on
-/// that double, then by halving: unless it is `first`, one less was tried and is not enough.
+/// Finds the least number from `first` to `most` that is `enough`, if there is one, in steps that
+/// begin at `step` and double, then by bisection. Unless the result is `first`, the number one
+/// below it was tried and is not enough.
 pub(super) fn least(
     first: u64,
     most: u64,
@@ -32,7 +33,7 @@ pub(super) fn least(
     found.unwrap_or_else(|never| match never {})
 }
 
-/// As [`least`], where a trial can fail.
+/// Does the same as [`least`] with trials that can fail.
 pub(super) fn try_least<E>(
     first: u64,
     most: u64,
@@ -60,19 +61,20 @@ pub(super) fn try_least<E>(
     Ok(Some(high))
 }
 
-/// Requests from which on a trace is thinned first, and by how much.
+/// The number of requests from which the trace is thinned for a first estimate, and the factor by
+/// which it is thinned.
 const THINNED_FROM: u64 = 100_000;
 const THINNED_BY: usize = 16;
 
-/// What is known of one fraction.
+/// The state of the search for one fraction.
 #[derive(Clone, Copy, Debug)]
 struct Bracket {
     need: u64,
     /// A capacity that is too low.
     low: u64,
-    /// The lowest one known to be enough; `None` if there is none.
+    /// The lowest capacity known to be enough; `None` if unknown.
     enough: Option<u64>,
-    /// The last guess narrowed it little.
+    /// Whether the last guess narrowed the bracket only a little.
     is_slow: bool,
 }
 
@@ -89,9 +91,9 @@ impl Bracket {
 struct Search<'a> {
     gaps: &'a Gaps,
     within: Nanos,
-    /// Requests admitted at capacities that were counted.
+    /// The counted capacities and the number of requests that each admits.
     known: BTreeMap<u64, u64>,
-    /// Passes so far, and servers counted in them.
+    /// The number of passes so far, and of the servers counted in them.
     passes: usize,
     counted: usize,
 }
@@ -125,7 +127,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Counts about the capacities that a thinned trace needs.
+    /// Counts around the capacities that a thinned trace needs.
     fn start(&mut self, needs: &[u64]) {
         let requests = self.gaps.len() as u64;
         if requests < THINNED_FROM {
@@ -153,7 +155,7 @@ impl<'a> Search<'a> {
         self.known.extend(capacities.iter().copied().zip(counts));
     }
 
-    /// The widest bracket that nothing contradicts.
+    /// Returns the widest bracket that is consistent with the counts.
     fn bracket(&self, need: u64) -> Bracket {
         let mut bracket = Bracket { need, low: 0, enough: None, is_slow: false };
         self.narrow(&mut bracket);
@@ -175,14 +177,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What `need` requests take from the first arrival to the last deadline is not done by less.
+    /// Returns a capacity that is too low: it cannot serve `need` requests between the first
+    /// arrival and the last deadline.
     fn too_low(&self, need: u64) -> u64 {
         let span = u128::from((self.gaps.last() - self.gaps.first()).0) + u128::from(self.within.0);
         let least = (u128::from(need) * 1_000_000_000).div_ceil(span.max(1));
         u64::try_from(least).unwrap_or(u64::MAX).saturating_sub(1)
     }
 
-    /// Capacities to count next: for each open bracket its share of the lanes.
+    /// Returns the capacities to count next; each open bracket gets an equal share of the lanes.
     fn probes(&self, open: &[&Bracket]) -> Vec<u64> {
         let mut probes = BTreeSet::new();
         if self.known.len() <= 2 {
@@ -196,7 +199,7 @@ impl<'a> Search<'a> {
         probes.into_iter().collect()
     }
 
-    /// `share` capacities within one bracket.
+    /// Adds `share` capacities within one bracket to `probes`.
     fn look(&self, bracket: &Bracket, share: u64, probes: &mut BTreeSet<u64>) {
         let (low, high) = (bracket.low, bracket.enough.unwrap_or(0));
         if high - low - 1 <= share {
@@ -227,9 +230,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where the count should pass the need, and how far that may be off. The capacity is taken
-    /// for a smooth function of the logarithm of what is refused, through the counts nearest to the
-    /// bracket.
+    /// Estimates the capacity at which the count passes the need, and the error of the estimate.
+    /// Assumes that the capacity is a smooth function of the logarithm of the refused count, and
+    /// interpolates through the counts nearest to the bracket.
     fn guess(&self, bracket: &Bracket) -> Option<(u64, u64)> {
         let (low, high) = (bracket.low, bracket.enough?);
         let requests = self.gaps.len() as u64;
@@ -249,7 +252,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The polynomial through `points` at `x`, by Neville's scheme; none where it does not exist.
+/// Evaluates the polynomial through `points` at `x` by Neville's scheme; none if it does not exist.
 fn through(points: &[(f64, f64)], x: f64) -> Option<f64> {
     let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
     for width in 1..points.len() {
@@ -262,7 +265,7 @@ fn through(points: &[(f64, f64)], x: f64) -> Option<f64> {
     values.first().copied().filter(|value| value.is_finite())
 }
 
-/// `steps` capacities between `low` and `high` in equal ratios.
+/// Adds `steps` capacities between `low` and `high`, in equal ratios, to `probes`.
 fn spread(low: u64, high: u64, steps: u64, probes: &mut BTreeSet<u64>) {
     if high <= low + 1 {
         return;
@@ -312,7 +315,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// Against trying 1, 2, 3 and so on until one is enough.
+        /// Compares with a search that tries 1, 2, 3 and so on until a capacity is enough.
         #[test]
         fn each_capacity_is_the_least(
             gaps in prop::collection::vec(
@@ -331,7 +334,8 @@ mod tests {
             prop_assert_eq!(least_capacities(&packed, Nanos(within), &needs), brute);
         }
 
-        /// Where brute force would take too long: enough, and one less is not.
+        /// Checks, at sizes too large for brute force, that the result is enough and that one less
+        /// is not.
         #[test]
         fn one_less_is_not_enough(
             gaps in prop::collection::vec(prop_oneof![Just(0u64), 0u64..3_000], 1..300),
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn few_passes_are_enough() {
-        // A burst every second over a steady load.
+        // A burst every second on top of a steady load.
         let times =
             (0..200_000u64).map(|i| Nanos(i * 500_000 - i % 2000 / 1500 * (i % 500) * 400_000));
         let mut times: Vec<Nanos> = times.collect();

@@ -1,15 +1,17 @@
-//! `plan sla`: a promise of several tiers, checked and priced.
+//! `plan sla`: checks and prices a promise of several tiers.
 //!
 //! Source: the paper's section 3.2.2. A tier promises that at least a fraction of all requests is
-//! answered within a time; `{(0.9, 20 ms), (0.99, 50 ms), (1, 500 ms)}` has three. The work is split
-//! by RTT recursively: what one tier's server cannot answer in time goes to the next tier's.
+//! answered within a time; `{(0.9, 20 ms), (0.99, 50 ms), (1, 500 ms)}` has three. The work is
+//! split by RTT recursively: requests that one tier's server cannot answer in time go to the next
+//! tier's.
 //!
-//! The price is the least of three ways. Separate servers, one a tier, each with the least that keeps
-//! its promise given those before it; a tier may also be kept by the server of the tier before it, made
-//! large enough, and the cheapest of all such ways is taken. One server that takes requests as they
-//! come (FCFS), nothing put aside. One server on which Miser serves the same classes. No scheduler
-//! whatever keeps the promise below `floor_iops`, the dearest tier alone; a fourth way may do with
-//! something between that and the least.
+//! The price is the least of three ways to keep the promise. (1) Separate servers, one per tier,
+//! each with the least capacity that keeps its tier given the servers before it. A sufficiently
+//! large server may also keep the tier after its own; the cheapest of all such combinations is
+//! taken. (2) One server that serves requests first come, first served (FCFS) and puts none aside.
+//! (3) One server on which Miser serves the same classes. No scheduler at all keeps the promise
+//! below `floor_iops`, the capacity of the most expensive tier alone; some other scheduler may need
+//! a capacity between that and the price.
 
 mod file;
 mod one_server;
@@ -34,12 +36,12 @@ pub struct Kept {
     pub within_ms: f64,
     /// The promised share of all requests.
     pub fraction: f64,
-    /// Capacity of its server; none where the server of the tier before it keeps it too, and where one
-    /// server serves all.
+    /// The capacity of its server; none if the server of the tier before it also serves this tier,
+    /// or if one server serves all tiers.
     pub share_iops: Option<u64>,
     /// The share of all requests that is answered within the bound.
     pub achieved_fraction: f64,
-    /// Whether that is enough.
+    /// Whether that share is enough.
     pub kept: bool,
 }
 
@@ -47,50 +49,50 @@ pub struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// A server for each tier, some of which may be joined.
+    /// A server for each tier; some tiers may share a server.
     SeparateServers,
-    /// One server, first come first served.
+    /// One server, first come, first served.
     Fcfs,
-    /// One server, its slack given to the later tiers.
+    /// One server that gives its slack to the later tiers.
     Miser,
 }
 
-/// The promise at one capacity.
+/// The outcome of the promise at one capacity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Division {
     /// How the capacity is used.
     pub way: Way,
-    /// Of all servers together.
+    /// The capacity of all servers together.
     pub capacity_iops: u64,
     /// Whether every tier is kept.
     pub kept: bool,
-    /// The tiers, the strictest bound first.
+    /// The tiers, ordered from the strictest bound.
     pub tiers: Vec<Kept>,
 }
 
-/// What a promise costs.
+/// The price of a promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// What to keep in mind of it; one sentence each.
+    /// Cautions; one sentence each.
     pub cautions: Vec<String>,
-    /// Below this nothing keeps it.
+    /// The capacity below which no scheduler keeps the promise.
     pub floor_iops: u64,
     /// The least capacity found, and how it is used.
     pub least: Division,
-    /// What separate servers need together.
+    /// The capacity that separate servers need together.
     pub separate_iops: u64,
-    /// What one server needs that serves requests as they come; none above all capacities.
+    /// The capacity that one FCFS server needs; none if no supported capacity is enough.
     pub fcfs_iops: Option<u64>,
-    /// What one server with Miser needs, where that is less than both.
+    /// The capacity that one server with Miser needs, if it is less than the other two.
     pub miser_iops: Option<u64>,
-    /// The promise at the capacity asked for.
+    /// The outcome at the requested capacity.
     pub checked: Option<Division>,
 }
 
 /// Prices `sla` on `arrivals`, and checks it at `capacity_iops` if given.
 ///
 /// # Errors
-/// A tier that no capacity keeps.
+/// If no capacity keeps a tier.
 pub fn price(
     arrivals: &ArrivalTimes,
     sla: &Sla,
@@ -109,7 +111,7 @@ pub fn price(
     let mut servers = cheapest(whole, &sla.tiers, &total, 0).ok_or_else(|| {
         beyond(arrivals.path.display(), sla.tiers[0].within, sla.tiers[0].fraction)
     })?;
-    // Where nothing is left to do, there is no server.
+    // A tier with no remaining requests needs no server.
     servers.retain(|server| server.capacity_iops > 0);
     let separate = divide(whole, &sla.tiers, &servers);
     let separate_iops = separate.capacity_iops;
@@ -129,7 +131,8 @@ pub fn price(
     Ok(Price { cautions, floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
 }
 
-/// The promise at `capacity_iops`: the first way that keeps it, or else separate servers.
+/// Evaluates the promise at `capacity_iops` with the first way that keeps it, or else with separate
+/// servers.
 fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64) -> Division {
     let mut separate = divide(whole, tiers, &handed_out(servers, capacity_iops));
     separate.capacity_iops = capacity_iops;
@@ -144,7 +147,7 @@ fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64)
         .unwrap_or(separate)
 }
 
-/// What one server makes of each tier.
+/// Evaluates each tier on one server.
 fn on_one(
     whole: &Gaps,
     tiers: &[Tier],
@@ -175,8 +178,8 @@ struct Server {
     capacity_iops: u64,
 }
 
-/// The cheapest servers for tiers from the first of `tiers` on, of the requests in `left`. `needs`
-/// says how many have to be answered by each tier's end, of which `before` were.
+/// Finds the cheapest servers for `tiers`, given the requests in `left`. `needs` gives the number
+/// of requests to answer by the end of each tier; `before` of them already were.
 fn cheapest(left: &Gaps, tiers: &[Tier], needs: &[u64], before: u64) -> Option<Vec<Server>> {
     let Some(first) = tiers.first() else { return Some(Vec::new()) };
     let own: Vec<u64> = needs.iter().map(|need| need.saturating_sub(before)).collect();
@@ -200,7 +203,7 @@ fn sum(servers: &[Server]) -> u64 {
     servers.iter().map(|server| server.capacity_iops).sum()
 }
 
-/// What a tier's server refuses, and how many it admits.
+/// Returns the requests that a tier's server refuses, and the number that it admits.
 fn pass(gaps: &Gaps, tier: &Tier, capacity_iops: u64) -> (Gaps, u64) {
     let Ok(mut rtt) = Rtt::new(capacity_iops, tier.within) else { return (gaps.clone(), 0) };
     let mut refused = Gaps::default();
@@ -213,7 +216,8 @@ fn pass(gaps: &Gaps, tier: &Tier, capacity_iops: u64) -> (Gaps, u64) {
     (refused, admitted)
 }
 
-/// `capacity` given to the servers in order, to each what it needs and to the last what is left.
+/// Distributes `capacity` over the servers in order: each gets what it needs, and the last gets the
+/// rest.
 fn handed_out(servers: &[Server], capacity: u64) -> Vec<Server> {
     let mut left = capacity;
     let last = servers.len() - 1;
@@ -225,7 +229,7 @@ fn handed_out(servers: &[Server], capacity: u64) -> Vec<Server> {
     servers.iter().enumerate().map(hand).collect()
 }
 
-/// What `servers` make of each tier.
+/// Evaluates each tier on `servers`.
 fn divide(whole: &Gaps, tiers: &[Tier], servers: &[Server]) -> Division {
     let requests = whole.len() as u64;
     let (mut left, mut done, mut kept) = (whole.clone(), 0, Vec::new());
@@ -273,7 +277,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A request a millisecond, and every second a hundred at once.
+    /// Makes arrivals of one request per millisecond with a burst of a hundred every second.
     fn bursty() -> ArrivalTimes {
         arrivals((0..3000).flat_map(|ms: u64| {
             let burst = if ms % 1000 == 500 { 100 } else { 1 };
@@ -309,8 +313,8 @@ mod tests {
         let trace = arrivals([0; 10].into_iter());
         let three = price(&trace, &sla(&[(0.2, 10.0), (0.5, 20.0), (1.0, 100.0)]), None).unwrap();
         assert_eq!((three.separate_iops, three.floor_iops), (400, 250));
-        // One server of the dearest tier's capacity answers the others on the way: the second, the
-        // fifth and the tenth of 250 a second are done after 8, 20 and 40 ms.
+        // One server with the capacity of the most expensive tier keeps the other tiers as well: at
+        // 250 per second, the second, fifth and tenth requests are done after 8, 20 and 40 ms.
         assert_eq!((three.least.way, three.least.capacity_iops), (Way::Fcfs, 250));
         let achieved: Vec<_> =
             three.least.tiers.iter().map(|tier| tier.achieved_fraction).collect();
@@ -319,7 +323,7 @@ mod tests {
 
     #[test]
     fn fcfs_has_the_least_capacity_that_keeps_every_tier() {
-        // Bursts of forty every second over one request a millisecond.
+        // Bursts of forty every second on top of one request per millisecond.
         let trace = bursty();
         for tiers in [&[(0.9, 10.0), (0.99, 50.0), (1.0, 500.0)][..], &[(0.5, 3.0), (1.0, 90.0)]] {
             let found = price(&trace, &sla(tiers), None).unwrap();
@@ -334,7 +338,7 @@ mod tests {
 
     #[test]
     fn what_bursts_is_put_aside_where_that_is_cheaper_than_fcfs() {
-        // A burst that keeps FCFS busy for long makes all late that come after it.
+        // A burst that keeps FCFS busy for a long time makes all later requests late.
         let steady = (0..10_000).map(|k| k * 10 * MS);
         let mut times: Vec<u64> = steady.chain(std::iter::repeat_n(50_000 * MS, 1000)).collect();
         times.sort_unstable();
@@ -346,7 +350,8 @@ mod tests {
 
     #[test]
     fn a_tier_that_costs_nothing_more_is_joined() {
-        // Within 1 ms a server of 1000 answers all of a steady load, and within 2 ms too.
+        // A server of 1000 IOPS answers all of a steady load within 1 ms, and hence also within 2
+        // ms.
         let trace = arrivals((0..1000).map(|ms| ms * MS));
         let two = price(&trace, &sla(&[(0.9, 1.0), (1.0, 2.0)]), None).unwrap();
         assert_eq!((two.separate_iops, two.fcfs_iops, two.miser_iops), (1000, Some(1000), None));

@@ -1,4 +1,5 @@
-//! Claims of others, each with what became of it: borne out, in part, not, or nothing to hold it against.
+//! Claims from the literature, each with a verdict: confirmed, confirmed in part, not confirmed, or
+//! not testable.
 
 use serde::Deserialize;
 
@@ -7,54 +8,54 @@ use forebay_show::html::paragraphs::said;
 use forebay_show::html::table::{Mark, named, table};
 use forebay_show::html::text::{escape, name};
 
-/// The claims of one work.
+/// The claims of one publication.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimGroup {
-    /// The work.
+    /// The publication.
     pub title: String,
-    /// What its claims come to, in a sentence.
+    /// A summary of its claims in a sentence.
     pub told: String,
-    /// Each of them.
+    /// The claims.
     pub claims: Vec<ClaimCard>,
 }
 
-/// A claim.
+/// A claim with its verdict.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimCard {
-    /// What became of it.
+    /// The verdict on the claim.
     pub verdict: ClaimVerdict,
-    /// What is claimed.
+    /// The claim in words.
     pub says: String,
-    /// Where.
+    /// The location of the claim in the publication.
     pub source: String,
-    /// The figure that is claimed, with its unit.
+    /// The claimed figure with its unit.
     pub claimed: String,
-    /// What was found.
+    /// The measured result.
     pub found: String,
-    /// Why it was.
+    /// The explanation of the result.
     pub reason: String,
-    /// Every figure: in which case, claimed, found.
+    /// Every figure as (case, claimed, measured).
     pub figures: Vec<[String; 3]>,
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum ClaimVerdict {
-    /// Every figure bears it out.
+    /// All figures confirm the claim.
     #[serde(rename = "borne out")]
     BorneOut,
-    /// Some do.
+    /// Some figures confirm the claim.
     #[serde(rename = "in part")]
     InPart,
-    /// None does.
+    /// No figure confirms the claim.
     #[serde(rename = "not borne out")]
     NotBorneOut,
-    /// There is none to hold against it.
+    /// There is no measurement to compare with the claim.
     #[serde(rename = "not tried")]
     NotTried,
-    /// It has no number that a figure could be held against.
+    /// The claim has no number to compare with.
     #[serde(rename = "no number")]
     NoNumber,
 }
@@ -95,7 +96,7 @@ fn card(of: &ClaimCard) -> String {
     )
 }
 
-/// All figures, where there are several.
+/// Lists all figures, if there are several.
 fn figures(of: &ClaimCard) -> String {
     if of.figures.len() < 2 {
         return String::new();

@@ -1,4 +1,4 @@
-//! A page of sentences, tables and a picture, for answers that are put together elsewhere.
+//! A page of sentences, tables and charts, for results that are assembled elsewhere.
 
 use crate::quantities::promised;
 use serde::Deserialize;
@@ -14,28 +14,28 @@ use forebay_show::html::plot::{Caption, Plot, in_both};
 use forebay_show::html::table::{Mark, table};
 use forebay_show::html::text::{NONE, bytes, count, escape, name, significant};
 
-/// What the page shows.
+/// The contents of the page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainPage {
-    /// What it is about.
+    /// The title.
     pub title: String,
-    /// Two or three words.
+    /// The verdict in two or three words.
     pub verdict: String,
-    /// The answer in a sentence.
+    /// The result in a sentence.
     pub headline: String,
-    /// What else there is to say.
+    /// Further findings.
     pub findings: Vec<String>,
-    /// What to keep in mind.
+    /// Cautions.
     pub cautions: Vec<String>,
-    /// Tables, each under its title.
+    /// The tables.
     pub tables: Vec<PlainTable>,
-    /// A picture.
+    /// A line chart.
     pub curve: Option<PlainCurve>,
-    /// Another one.
+    /// A bar chart.
     #[serde(default)]
     pub bars: Option<PlainBars>,
-    /// Claims of others.
+    /// Claims from the literature with their verdicts.
     #[serde(default)]
     pub claims: Vec<ClaimGroup>,
 }
@@ -44,75 +44,75 @@ pub struct PlainPage {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainTable {
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// What stands above it.
+    /// The text above the table.
     #[serde(default)]
     pub told: String,
-    /// Its headings.
+    /// The column headings.
     pub heads: Vec<String>,
-    /// Its rows; the first cell of each is its name.
+    /// The rows; the first cell of each is its name.
     pub rows: Vec<Vec<PlainCell>>,
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum PlainCell {
-    /// A count, shown whole.
+    /// A count, shown with all digits.
     Count(i64),
     /// A figure, shown with three digits.
     Figure(f64),
-    /// A name, cut where it is too long for a table.
+    /// A name, truncated if it is too long for a table.
     Text(String),
-    /// A sentence, whole.
+    /// A sentence, never truncated.
     Said {
-        /// What it says.
+        /// The text of the sentence.
         said: String,
     },
-    /// Nothing.
+    /// An empty cell.
     None,
 }
 
-/// A curve, from left to right.
+/// A line chart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainCurve {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// What lies along.
+    /// The label of the x axis.
     pub along: String,
-    /// What it is counted in.
+    /// The scale of the x axis.
     #[serde(default)]
     pub along_unit: AlongUnit,
-    /// What lies up.
+    /// The label of the y axis.
     pub up: String,
-    /// Its points.
+    /// The points.
     pub points: Vec<(f64, f64)>,
-    /// Several curves in place of one.
+    /// Several lines instead of one.
     #[serde(default)]
     pub lines: Vec<PlainLine>,
 }
 
-/// One of several curves.
+/// One of several lines.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainLine {
-    /// What it is of; may be empty where there is no other.
+    /// The name of the line; may be empty if it is the only one.
     pub name: String,
-    /// Its points.
+    /// The points.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Bars.
+/// A bar chart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainBars {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// What their length is.
+    /// What the length of a bar means.
     pub told: String,
-    /// Each of them.
+    /// The bars.
     pub bars: Vec<PlainBar>,
 }
 
@@ -120,28 +120,28 @@ pub struct PlainBars {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainBar {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its length.
+    /// The length.
     pub size: f64,
 }
 
-/// Which steps along a curve are equal.
+/// The scale of an x axis.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum AlongUnit {
-    /// Those of one length.
+    /// Linear.
     #[default]
     Plain,
-    /// Doublings of GiB.
+    /// Logarithmic in GiB.
     Gib,
-    /// Those of one length, from the least of the points to 100 %.
+    /// Linear, from the least of the points to 100 %.
     Percent,
 }
 
-/// Rows of a table that are shown.
+/// The most rows of a table that are shown.
 const ROWS_MAX: usize = 200;
-/// Points that are seen, and those that say what they are.
+/// The most points that are drawn with markers and tooltips.
 const SPOTS_MAX: usize = 300;
 
 pub(super) fn page(page: &PlainPage) -> String {
@@ -215,7 +215,7 @@ fn curve(of: &PlainCurve) -> String {
     picture.map_or(String::new(), draw)
 }
 
-/// The lines of a curve: whose, and their points, the greatest of which reach so far.
+/// The lines of a chart with their names, and the highest values on both axes.
 struct Lines<'a> {
     of: &'a PlainCurve,
     lines: &'a [(&'a str, Vec<(f64, f64)>)],
@@ -224,7 +224,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// A value of what lies along, in words.
+    /// Formats an x value.
     fn at(&self, x: f64) -> String {
         match self.of.along_unit {
             AlongUnit::Plain => significant(x),
@@ -233,7 +233,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Where each line begins and ends.
+    /// Says where each line begins and ends.
     fn read(&self) -> String {
         let ends = |(whose, points): &(&str, Vec<(f64, f64)>)| {
             let (first, last) = points.first().zip(points.last())?;
@@ -258,7 +258,7 @@ impl Lines<'_> {
         };
         let y = Axis::linear(up * 1.05, bottom, top);
         let mut plot = Plot::new(caption, size, (x, &of.along), (y, &of.up));
-        // Few points are seen, many are a curve.
+        // A few points get markers; many points form a line.
         let are_few = all().count() <= SPOTS_MAX;
         for (index, (whose, points)) in lines.iter().enumerate() {
             let class = format!("series {}", series_class(index));

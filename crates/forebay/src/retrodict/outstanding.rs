@@ -1,21 +1,22 @@
-//! How many requests are outstanding in each second, on average over that second.
+//! The mean number of outstanding requests in each second.
 //!
-//! A request counts from when it was issued until it is answered. Memory is bounded: where a run would have more than
-//! [`STEPS_MAX`] seconds, a step is two seconds long, then four.
+//! A request counts from its issue to its completion. Memory is bounded: if a run would have more
+//! than [`STEPS_MAX`] seconds, a step is two seconds long, then four, and so on.
 
 use forebay_core::Nanos;
 use serde::Serialize;
 
-/// The most steps that are kept: three days of seconds.
+/// The most steps that are stored: three days of seconds.
 const STEPS_MAX: u64 = 1 << 18;
 
-/// Time that requests are outstanding, in steps.
+/// The time that requests are outstanding, in steps.
 #[derive(Clone, Debug)]
 pub(super) struct Outstanding {
     step: Nanos,
-    /// Of each step: the time, added up, of requests that begin or end in it.
+    /// For each step, the total time of requests that begin or end in it.
     partly: Vec<u64>,
-    /// How many more requests than in the step before are outstanding for all of a step.
+    /// For each step, how many more requests than in the previous step are outstanding for its full
+    /// length.
     wholly: Vec<i64>,
 }
 
@@ -27,7 +28,7 @@ impl Default for Outstanding {
 }
 
 impl Outstanding {
-    /// Takes a request that was issued at `from` and answered at `to`.
+    /// Adds a request that was issued at `from` and completed at `to`.
     pub(super) fn add(&mut self, from: Nanos, to: Nanos) {
         while to.0 / self.step.0 >= STEPS_MAX {
             self.lengthen();
@@ -47,7 +48,7 @@ impl Outstanding {
         self.wholly[last] -= 1;
     }
 
-    /// The time of each step, added up over requests.
+    /// Returns the total outstanding time of each step.
     fn times(&self) -> impl Iterator<Item = u64> {
         let mut under_way = 0i64;
         self.partly.iter().zip(&self.wholly).map(move |(partly, more)| {
@@ -56,7 +57,7 @@ impl Outstanding {
         })
     }
 
-    /// Makes steps twice as long.
+    /// Doubles the length of the steps.
     fn lengthen(&mut self) {
         let times: Vec<u64> = self.times().collect();
         self.partly = times.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -64,7 +65,7 @@ impl Outstanding {
         self.step = self.step + self.step;
     }
 
-    /// With steps of this length, which is this one's or longer.
+    /// Returns a copy with steps of this length, which is not below the current one.
     fn at(&self, step: Nanos) -> Outstanding {
         let mut longer = self.clone();
         while longer.step < step {
@@ -74,26 +75,26 @@ impl Outstanding {
     }
 }
 
-/// Requests outstanding in each second, as recorded and as modelled. Seconds in which nothing is outstanding on either
-/// side are left out.
+/// Requests outstanding in each second, recorded and modeled. Seconds in which nothing is
+/// outstanding on either side are excluded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OutstandingAnswer {
-    /// The length of a step: one second, but for recordings of more than three days.
+    /// The length of a step: one second, or more for recordings of over three days.
     pub step_s: f64,
-    /// Steps in which a request is outstanding, in the recording or in the model.
+    /// The number of steps in which a request is outstanding, in the recording or in the model.
     pub steps: u64,
-    /// Mean over these steps, as recorded.
+    /// The recorded mean over these steps.
     pub recorded_mean: f64,
-    /// Mean over these steps in the model.
+    /// The modeled mean over these steps.
     pub modelled_mean: f64,
-    /// Mean over these steps of the difference between both, without its sign.
+    /// The mean absolute difference over these steps.
     pub mean_absolute_error: f64,
-    /// Pearson's correlation of both over these steps; none where either is the same in all of them.
+    /// Pearson's correlation of both over these steps; none if either is constant.
     pub correlation: Option<f64>,
 }
 
 impl OutstandingAnswer {
-    /// Holds `modelled` against `recorded`; none where nothing was ever outstanding.
+    /// Compares `modelled` with `recorded`; none if nothing was ever outstanding.
     pub(super) fn of(recorded: &Outstanding, modelled: &Outstanding) -> Option<OutstandingAnswer> {
         let step = recorded.step.max(modelled.step);
         let (recorded, modelled) = (recorded.at(step), modelled.at(step));
@@ -156,7 +157,8 @@ mod tests {
 
     #[test]
     fn the_model_is_held_against_the_recording_second_by_second() {
-        // One outstanding in second 0, two in second 1, nobody in second 2, none but the model's in second 3.
+        // One outstanding in second 0, two in second 1, none in second 2, and only the model's in
+        // second 3.
         let recorded = of(&[(0, 2000), (1000, 2000)]);
         let modelled = of(&[(0, 2000), (1000, 2000), (3000, 3500)]);
         let answer = OutstandingAnswer::of(&recorded, &modelled).unwrap();

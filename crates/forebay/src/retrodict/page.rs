@@ -10,16 +10,16 @@ use forebay_show::table::{Cell, Column, Row, Table};
 use super::{DirectionAnswer, OutstandingAnswer, Retrodiction};
 use crate::quantities::{change, counted, millis, significant};
 
-/// Quantiles of fewer requests say little.
+/// Quantiles of fewer requests than this say little.
 const REQUESTS_MIN: u64 = 100;
 
-/// A model whose figures are all off by at most this factor is near the recording.
+/// A model whose figures are all off by at most this factor is close to the recording.
 const NEAR: f64 = 1.25;
 
 /// A model with a figure that is off by this factor or more fails.
 const FAR: f64 = 2.0;
 
-/// A quantile of the latencies of reads or of writes, as recorded and in the model.
+/// A quantile of the latencies of reads or of writes, recorded and modeled.
 struct Compared {
     name: String,
     requests: u64,
@@ -29,7 +29,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// How many times too large or too small the model's figure is; none where that cannot be told.
+    /// Returns the factor by which the model's figure is too large or too small; none if undefined.
     fn factor(&self) -> Option<f64> {
         let ratio = 1.0 + self.error_share.filter(|_| self.requests >= REQUESTS_MIN)?;
         Some(ratio.max(1.0 / ratio.max(1e-9)))
@@ -62,7 +62,7 @@ pub(super) fn page(trace: &Path, found: &Retrodiction) -> Page {
     page
 }
 
-/// The quantiles that are compared, reads first.
+/// Returns the compared quantiles, reads first.
 fn compared(found: &Retrodiction) -> Vec<Compared> {
     let directions = [("read", &found.reads), ("write", &found.writes)];
     let known = directions.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));
@@ -108,10 +108,10 @@ fn headline(worst: Option<&Compared>) -> String {
     )
 }
 
-/// From this factor on an error is told as so many times as much.
+/// From this factor on, an error is reported as a multiple.
 const TIMES_MIN: f64 = 10.0;
 
-/// How far off the model is: "+12 %", "37 times as long".
+/// Formats the model's error: "+12 %", "37 times as long".
 fn off(one: &Compared) -> String {
     match one.modelled_ms / one.recorded_ms.max(1e-9) {
         times if times >= TIMES_MIN => format!("{} times as long", significant(times)),
@@ -149,7 +149,7 @@ fn latencies(compared: &[Compared]) -> Table {
     table
 }
 
-/// What limits the comparison.
+/// Explains what limits the comparison.
 fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     let mut notes = Vec::new();
     if found.is_overloaded {
@@ -172,7 +172,7 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     notes
 }
 
-/// Requests outstanding in each second, on average.
+/// Makes the table of the mean number of outstanding requests.
 fn outstanding(of: &OutstandingAnswer) -> Table {
     let mut table = Table::new([Column::words(""), Column::words("requests outstanding")]);
     let figure = |value: f64| Cell::Figure(Figure::new(value, Unit::Number));

@@ -1,4 +1,4 @@
-//! The devices that a trace is tried on: disks, and a flash device beside them.
+//! The devices that a trace is simulated on: disks, and optionally a flash device.
 
 use forebay_ask::named;
 use forebay_core::catalog::{
@@ -17,30 +17,30 @@ use crate::quantities::{bytes, counted, percent};
 use crate::replayed::Setup;
 use crate::simulate::RunResult;
 
-/// The devices a trace is tried on.
+/// The devices that a trace is simulated on.
 #[derive(Clone, Copy)]
 pub struct Bed<'a> {
-    /// The disk; a single solid-state drive or server may stand in its place.
+    /// The disk; may also be a single solid-state drive or constant-rate server.
     pub disk: &'a OpenDevice,
-    /// How many of it there are, at least one; volumes are dealt over them in turn.
+    /// The number of disks, at least one; volumes are assigned to them in turn.
     pub disks: u16,
-    /// The flash device they share, which only placements use.
+    /// The flash device that the disks share; only placement policies use it.
     pub flash: Option<&'a OpenDevice>,
-    /// Which of their I/Os fail, by lane.
+    /// The I/Os that fail, by lane.
     pub failures: &'a [Failure],
-    /// Whether runs are cut into slices, so that it can be told how far figures differ by chance.
+    /// Whether to cut runs into slices, which are needed for confidence intervals.
     pub slices: bool,
-    /// The policy whose run is held against the recording, if any is: see [`crate::retrodict`].
+    /// The policy whose run is compared with the recording, if any: see [`crate::retrodict`].
     pub judged: Option<&'a str>,
 }
 
 impl<'a> Bed<'a> {
-    /// One device alone.
+    /// Makes a bed of one device.
     pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
         Bed { disk, disks: 1, flash: None, failures: &[], slices: false, judged: None }
     }
 
-    /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.
+    /// Returns the devices that `policy` uses, disks first: schedulers do not use the flash.
     pub fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
         let disks = usize::from(self.disks.max(1));
         let flash = self.flash.filter(|_| is_placement(policy));
@@ -48,8 +48,8 @@ impl<'a> Bed<'a> {
         std::iter::repeat_n(self.disk, disks).chain(flash).chain(ssds).collect()
     }
 
-    /// Where the volumes of `input` lie under `policy`: on the disks, or on the one volume that an array
-    /// makes of them.
+    /// Returns the location of the volumes of `input` under `policy`: on the disks, or on the
+    /// single volume that an array forms from them.
     pub fn placement(&self, input: &Input, policy: &str, setup: Setup) -> VolumeLayout {
         if let Ok(Some(bytes)) = volume_bytes(policy, &self.lanes()) {
             return VolumeLayout::new(&input.extents, bytes, setup.map)
@@ -59,7 +59,7 @@ impl<'a> Bed<'a> {
             .without_gaps(&input.stretches)
     }
 
-    /// Its devices as a policy has to know them.
+    /// Describes the devices to a policy.
     pub fn lanes(&self) -> DeviceSet {
         let flash = |device: &OpenDevice| FlashLane {
             len_max: device.model.len_max(),
@@ -74,7 +74,7 @@ impl<'a> Bed<'a> {
         }
     }
 
-    /// Fails if `policy` is not what can run here, before anything is read.
+    /// Checks, before anything is read, that `policy` can run on these devices.
     pub fn check(&self, policy: &str) -> Result<(), Error> {
         self.check_flash()?;
         self.check_failures(policy)?;
@@ -82,11 +82,12 @@ impl<'a> Bed<'a> {
         self.check_promise(policy)
     }
 
-    /// Fails if a lane is to fail that there is not.
+    /// Checks that all lanes that are to fail exist.
     pub fn check_failures(&self, policy: &str) -> Result<(), Error> {
         let policy_built = build_measured(policy, &self.lanes(), &self.disk.model)?;
         let servers = policy_built.servers().len();
-        // A scheduler beside placements leaves the flash alone, whatever becomes of it.
+        // When schedulers run beside placements, they do not use the flash, so its failures are
+        // allowed.
         let devices = usize::from(self.disks.max(1)) + usize::from(self.flash.is_some());
         let lanes = devices.max(servers);
         let beyond = |lane: &u16| usize::from(*lane) >= lanes;
@@ -100,7 +101,7 @@ impl<'a> Bed<'a> {
         }
     }
 
-    /// Fails if the flash is a mechanical disk.
+    /// Checks that the flash is not a mechanical disk.
     pub(crate) fn check_flash(&self) -> Result<(), Error> {
         let Some(flash) = self.flash.filter(|flash| flash.model.cylinders() > 0) else {
             return Ok(());
@@ -111,14 +112,14 @@ impl<'a> Bed<'a> {
         )))
     }
 
-    /// Fails if a shaper promises more than its server of constant rate can do.
+    /// Checks that a shaper does not promise more than its constant-rate server can serve.
     fn check_promise(&self, policy: &str) -> Result<(), Error> {
         let DeviceModel::Fixed(server) = &self.disk.model else { return Ok(()) };
         let promised: String = Spec::parse(policy)?.get("cmin", String::new(), "rates")?;
         let rates = promised.split('/').filter_map(|rate| rate.parse::<f64>().ok());
         let promised = rates.sum::<f64>();
         let served = 1e9 / server.service().0.max(1) as f64;
-        // A service is rounded to whole nanoseconds.
+        // Service times are rounded to whole nanoseconds.
         if promised <= served * 1.001 {
             return Ok(());
         }
@@ -129,7 +130,8 @@ impl<'a> Bed<'a> {
         )))
     }
 
-    /// What to keep in mind of the models, and of what `run` made of the trace's requests; one sentence each.
+    /// Returns cautions about the models and about how `run` changed the trace's requests; one
+    /// sentence each.
     pub fn cautions(&self, run: Option<&RunResult>) -> Vec<String> {
         let models: Vec<_> = std::iter::once(self.disk).chain(self.flash).collect();
         let changed = run.into_iter().flat_map(|run| run.changed.told());
@@ -143,7 +145,8 @@ impl<'a> Bed<'a> {
         devices::cautions(&models).into_iter().chain(named).chain(worn).collect()
     }
 
-    /// What was asked for and has no effect on `input` under `policies`: a sentence each.
+    /// Lists the requested options that have no effect on `input` under `policies`; a sentence
+    /// each.
     pub fn idle_parts(&self, input: &Input, policies: &[String]) -> Vec<String> {
         let mut told = Vec::new();
         let volumes = input.extents.len().max(1);
@@ -172,7 +175,7 @@ impl<'a> Bed<'a> {
     }
 }
 
-/// What to keep in mind of a drive that was worn in, but never came to collect garbage.
+/// Returns a caution if a drive that was preconditioned never reached garbage collection.
 fn fresh_after_all(
     device: &OpenDevice,
     written_bytes: u64,

@@ -1,4 +1,4 @@
-//! What each device of a run did, and what its flash went through.
+//! The figures of each device in a run, including flash wear.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Wear;
@@ -8,30 +8,30 @@ use serde::Serialize;
 use crate::devices::OpenDevice;
 use crate::statistics::Asked;
 
-/// One device in a run.
+/// The figures of one device in a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceFigures {
-    /// Its name.
+    /// The device's name.
     pub device: String,
-    /// "disk", or "flash" for the device that placements use beside disks.
+    /// "disk", or "flash" for the device that placement policies use beside disks.
     pub role: &'static str,
-    /// I/Os it did.
+    /// The number of I/Os that it served.
     pub ios: u64,
     /// Bytes read from it.
     pub read_bytes: u64,
     /// Bytes written to it.
     pub written_bytes: u64,
-    /// Time it worked.
+    /// The time that it was busy.
     pub busy_s: f64,
     /// Energy it used.
     pub energy_j: f64,
-    /// Flash pages programmed for each page written.
+    /// Flash pages programmed per page written.
     pub write_amplification: Option<f64>,
     /// Blocks erased.
     pub erases: Option<u64>,
-    /// Mean erases of a block.
+    /// Mean erases per block.
     pub erases_mean: Option<f64>,
-    /// Most erases of one block.
+    /// The highest number of erases of any block.
     pub erases_max: Option<u64>,
 }
 
@@ -57,7 +57,8 @@ pub(super) fn device_figures(
     }
 }
 
-/// The wear of all flash devices together: write amplification, erases, most erases of a block.
+/// Returns the wear of all flash devices together: write amplification, erases, and the highest
+/// number of erases of any block.
 pub(super) fn wear(models: &[DeviceModel]) -> (Option<f64>, Option<u64>, Option<u64>) {
     let all = models.iter().filter_map(DeviceModel::wear).reduce(|a, b| Wear {
         host_pages: a.host_pages + b.host_pages,

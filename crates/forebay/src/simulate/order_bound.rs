@@ -1,4 +1,4 @@
-//! What no order of a trace's requests can beat, beside which runs can be put.
+//! A lower bound on the time that a trace takes in any order of its requests.
 
 use forebay_core::catalog::{is_array, is_placement};
 use forebay_core::device::hdd::{OrderBound, Pieces};
@@ -11,24 +11,24 @@ use super::{Bed, Replay, Setup, requests};
 use crate::error::Error;
 use crate::input::Input;
 
-/// Requests that a bound is sought of: some 32 bytes each are held.
+/// The most requests for which a bound is computed; each takes about 32 bytes of memory.
 const REQUESTS_MAX: u64 = 16 << 20;
 
-/// The least time of a trace on a disk, in whatever order ([`forebay_core::device::hdd`]).
+/// The least time of a trace on a disk, in any order ([`forebay_core::device::hdd`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LeastTime {
-    /// From the first arrival's clock to the last completion.
+    /// The time from the first arrival to the last completion.
     pub makespan_s: f64,
-    /// All I/Os together.
+    /// The busy time of all I/Os.
     pub busy_s: f64,
 }
 
 impl LeastTime {
-    /// Of `input` on the one disk of `bed`; none of another device, several disks, or a trace of more
-    /// than 16 Mi requests.
+    /// Computes the bound of `input` on the only disk of `bed`; none for other devices, several
+    /// disks, or a trace of more than 16 Mi requests.
     ///
     /// # Errors
-    /// A trace that cannot be read again.
+    /// If the trace cannot be read again.
     pub fn of(input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Option<LeastTime>, Error> {
         let DeviceModel::Hdd(disk) = &bed.disk.model else { return Ok(None) };
         if bed.disks > 1 || input.description.records > REQUESTS_MAX {
@@ -52,7 +52,7 @@ impl LeastTime {
         Ok(pieces.bound().map(least))
     }
 
-    /// What a run's total time cannot be below.
+    /// Returns the lower bound of a run's total time.
     pub fn total_s(&self, replay: Replay) -> f64 {
         match replay {
             Replay::Open => self.busy_s,
@@ -60,8 +60,8 @@ impl LeastTime {
         }
     }
 
-    /// Whether it holds for `policy`: what moves data elsewhere or divides requests otherwise has other
-    /// I/Os.
+    /// Whether the bound holds for `policy`: policies that move data or split requests differently
+    /// have other I/Os.
     pub fn holds_for(policy: &str) -> bool {
         let divides = |spec: &Spec| spec.text().contains("-max-kib");
         !is_placement(policy)

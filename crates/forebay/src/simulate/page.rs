@@ -1,5 +1,5 @@
-//! The page of `simulate`: figures down, policies across. The policy that the headline names is the one that is
-//! marked.
+//! The page of `simulate`, with figures as rows and policies as columns. The policy named in the
+//! headline is highlighted.
 
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
@@ -15,28 +15,28 @@ use crate::input::Input;
 use crate::quantities::{bound, counted, millis, percent, seconds, significant};
 use crate::run_page::{self, RunSections, against, less, name, rows};
 
-/// What the page tells of.
+/// The contents of the page.
 pub(super) struct Told<'a> {
     pub(super) input: &'a Input,
     pub(super) bed: Bed<'a>,
     pub(super) setup: Setup,
     pub(super) results: &'a [RunResult],
-    /// Each run by its policy, in the same order.
+    /// Each policy with its run, in the same order.
     pub(super) runs: &'a [(String, Run)],
     pub(super) least_time: Option<&'a LeastTime>,
-    /// What defragmentation would do.
+    /// The effects of defragmentation.
     pub(super) findings: &'a [String],
     pub(super) cautions: &'a [String],
 }
 
-/// What is different where a trace names no submitters.
+/// The note for traces that name no submitters.
 const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait for a place in the queue in one \
                         line. In Linux one request of each task does.";
 
-/// Classes of service that a first screen has room for.
+/// The most classes of service that fit on the first screen.
 const CLASSES_MAX: usize = 8;
 
-/// Policies that a table has room for across a terminal.
+/// The most policies that fit as columns on a terminal.
 const ACROSS_MAX: usize = 5;
 
 pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
@@ -59,7 +59,7 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
     };
     let least = told.least_time.and_then(|least| beyond_least(least, results));
     let policies = [Block::Table(first)].into_iter().chain(least.map(Block::Text)).collect();
-    // Where there are classes of service, they are what somebody asks a shaper for.
+    // If there are classes of service, they are the reason to simulate a shaper.
     let classes = run_page::classes(results);
     let has_room = classes.as_ref().is_some_and(|table| table.rows.len() <= CLASSES_MAX);
     let (of_policies, of_classes) = match has_room {
@@ -105,10 +105,10 @@ fn about(told: &Told<'_>, trace: String) -> Vec<(String, String)> {
     ]
 }
 
-/// Less than this share less of the total time is none that anybody sees.
+/// A difference in total time below this share is too small to matter.
 const LESS_LEAST: f64 = 5e-4;
 
-/// The run with the least total time; the first of all where that takes no less that can be seen.
+/// Returns the run with the least total time; the first run if no other is noticeably faster.
 fn best(results: &[RunResult]) -> Option<&RunResult> {
     let whole = results.iter().filter(|run| run.figures.unfinished == 0);
     let least = whole.min_by(|a, b| a.total_s().total_cmp(&b.total_s()))?;
@@ -116,7 +116,7 @@ fn best(results: &[RunResult]) -> Option<&RunResult> {
     Some(if less(least, first) < LESS_LEAST { first } else { least })
 }
 
-/// The answer in a sentence.
+/// Summarizes the results in a sentence.
 fn headline(results: &[RunResult]) -> String {
     let Some((first, best)) = results.first().zip(best(results)) else {
         return "Nothing was run.".to_string();
@@ -136,11 +136,11 @@ fn headline(results: &[RunResult]) -> String {
     format!("{said}{}.", tail(best, first))
 }
 
-/// The slowest hundredth of the reads, or of the writes where nothing is read; beside that of the first run, since what is
-/// gained in the total may be paid there.
+/// Gives the 99th percentile of reads, or of writes if there are no reads, beside that of the first
+/// run, because a better total time may cost latency.
 fn tail(run: &RunResult, first: &RunResult) -> String {
     let figures = &run.figures;
-    // A backlog's tail says how long it grew, not how soon requests are answered.
+    // The tail of a growing backlog measures its length, not how fast requests are answered.
     if figures.is_overloaded() {
         return format!("; {} of the requests are over 1 s late", percent(figures.lagging_share));
     }
@@ -154,7 +154,7 @@ fn tail(run: &RunResult, first: &RunResult) -> String {
     format!("; 99 % of {kind} within {}{of_first}", millis(ms))
 }
 
-/// Many policies, the best first.
+/// Makes a table of many policies, the best first.
 fn ranking(results: &[RunResult]) -> Table {
     let Some((first, best)) = results.first().zip(best(results)) else { return Table::default() };
     let mut table = Table::new([
@@ -168,7 +168,7 @@ fn ranking(results: &[RunResult]) -> Table {
     ]);
     let mut ranked: Vec<&RunResult> = results.iter().collect();
     ranked.sort_by(|a, b| a.total_s().total_cmp(&b.total_s()));
-    // The sort is stable: what takes no less that can be seen stands below.
+    // The sort is stable, so policies without a noticeable difference keep their order.
     ranked.sort_by_key(|run| !std::ptr::eq(*run, best));
     for run in ranked {
         let f = &run.figures;
@@ -184,7 +184,7 @@ fn ranking(results: &[RunResult]) -> Table {
     table
 }
 
-/// How far each run is from what no order can beat.
+/// Says how far each run is from the lower bound.
 fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
     let replay = results.first()?.replay;
     let least_s = least.total_s(replay);
@@ -201,7 +201,7 @@ fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
     })
 }
 
-/// Promises that were broken, and what open replay cannot tell of a disk that cannot keep up.
+/// Lists broken promises, and the limits of open replay on an overloaded disk.
 fn doubts(results: &[RunResult]) -> Vec<String> {
     let figure = |run: &RunResult, name: &str| run.placement.get(name).copied().unwrap_or(0.0);
     let broken = results.iter().filter(|run| run.placement.get("bound_held") == Some(&0.0));
@@ -243,7 +243,7 @@ mod tests {
         let said = format!("{} has the least busy time: ", least.policy);
         assert!(headline(&results).starts_with(&said), "{}", headline(&results));
         assert_eq!(ranking(&results).rows[0].cells[0], Cell::Words(name(&least.policy)));
-        // Also where another takes less than anybody sees.
+        // A policy that is faster by an unnoticeable amount is not the best.
         results.truncate(2);
         for (busy_s, best, gains) in [(99.97, 0, "0.03 % less"), (90.0, 1, "10 % less")] {
             (results[0].figures.busy_s, results[1].figures.busy_s) = (100.0, busy_s);

@@ -1,24 +1,24 @@
-//! A part of a trace, and where the disk's blocks lie meanwhile.
+//! A part of a trace, with the disk's block arrangement during it.
 
 use std::ops::Range;
 
 use forebay_core::{Nanos, Rearrangement};
 
-/// A part of a trace, on a disk that may be rearranged.
+/// A part of a trace, on a disk whose blocks may be rearranged.
 #[derive(Clone, Debug)]
 pub(crate) struct Stretch<'a> {
-    /// The requests that are replayed, by number; time begins with the first of them.
+    /// The range of requests to replay; time starts at the first of them.
     pub(crate) requests: Range<u64>,
-    /// Where the first disk's blocks lie, if not where the trace has them.
+    /// The locations of the first disk's blocks, if different from the trace.
     pub(crate) rearrangement: Option<&'a Rearrangement>,
-    /// When the copying begins; without it blocks were rearranged before.
+    /// The time at which copying begins; none if the blocks were rearranged beforehand.
     pub(crate) copied_from: Option<Nanos>,
-    /// How long an idle period has to be to be of use.
+    /// The least length of a useful idle period.
     pub(crate) idle_needed: Nanos,
 }
 
 impl Stretch<'_> {
-    /// These requests, blocks where the trace has them.
+    /// Makes a stretch of these requests, with blocks located as in the trace.
     pub(crate) fn of(requests: Range<u64>) -> Self {
         Stretch { requests, rearrangement: None, copied_from: None, idle_needed: Nanos::MAX }
     }

@@ -26,14 +26,15 @@ forebay_ask::ask! {
     pub struct SimulateAsk("simulate") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
-        /// The device: a bundled one (see `forebay devices`), a device file, or fixed:RATE for a server that does so many
-        /// I/Os a second
+        /// The device: a bundled one (see `forebay devices`), a device file, or fixed:RATE for a
+        /// server of RATE I/Os per second
         device: DeviceInput,
         /// The policies (see `forebay policies`), each NAME[:KEY=VALUE]...
         policy: Vec<PolicyInput> [.at_least_one()],
         /// A solid-state drive as the second device, which placements use (see `forebay policies`)
         flash: Option<DeviceInput>,
-        /// How many of the device there are, sharing the flash. Volumes are dealt over them in turn
+        /// How many of these devices there are; they share the flash. Volumes are assigned to them
+        /// in turn
         disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
         /// I/Os that fail: [lane=N:]from-s=SECONDS (the device is gone from then on), range=OFFSET+BYTES or one-in=N.
         /// Disks are lanes from 0, the flash is the last
@@ -41,7 +42,8 @@ forebay_ask::ask! {
         /// Also find the time that no order of the requests can beat, on one disk of arm and platters (NAME:plain). This
         /// takes longer than a run
         least_time: bool,
-        /// Also find, for each policy, what laying blocks in the order they are read would gain and cost
+        /// Also find, for each policy, what laying out blocks in the order they are read would gain
+        /// and cost
         defragment: bool,
         replaying: ReplayAsk,
         jobs: JobsAsk,
@@ -52,27 +54,27 @@ forebay_ask::ask! {
     }
 }
 
-/// A policy by its name, or one that a face holds itself.
+/// A bundled policy by name, or a policy that the caller supplies.
 #[derive(Clone)]
 pub enum PolicyInput {
-    /// One of ours.
+    /// A bundled policy.
     Named(String),
-    /// A face's own.
+    /// A policy that the caller supplies.
     Own(Arc<dyn OwnPolicy>),
 }
 
-/// A policy of a face's own, such as an object in Python.
+/// A policy that the caller supplies, such as a Python object.
 pub trait OwnPolicy: Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// Refuses devices that it cannot run on, before anything is read.
+    /// Rejects devices that the policy cannot run on, before anything is read.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// If the policy cannot run on `bed`.
     fn check(&self, bed: Bed<'_>) -> Result<(), Error>;
 
-    /// Runs it, as [`super::run_own`] does.
+    /// Runs the policy as [`super::run_own`] does.
     ///
     /// # Errors
-    /// As [`super::run_own`]; whatever went wrong in the policy, as [`Error::Face`].
+    /// Same as [`super::run_own`]; errors in the policy itself are returned as [`Error::Face`].
     fn run(&self, input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Run, Error>;
 }
 
@@ -112,7 +114,7 @@ impl Value for PolicyInput {
     }
 }
 
-/// I/Os that fail, as an input.
+/// The option for I/Os that fail.
 #[derive(Clone, Copy, Debug)]
 pub struct FailureInput(pub Failure);
 
@@ -124,14 +126,14 @@ impl Value for FailureInput {
     }
 }
 
-/// The answer.
+/// The results of `simulate`.
 #[derive(Serialize)]
 struct Results {
     trace: String,
     runs: Vec<RunResult>,
     /// A lower bound on the time of any order of the requests, if requested and known.
     least_time: Option<LeastTime>,
-    /// Of each policy, where that was asked for.
+    /// The defragmentation results of each policy, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     defragmentation: Vec<Defragmentation>,
 }
@@ -210,7 +212,8 @@ impl Verb for SimulateAsk {
 }
 
 impl SimulateAsk {
-    /// A run for each policy, and the least time. Ours run side by side, then a face's own one by one.
+    /// Runs each policy, and computes the least time. Bundled policies run in parallel, then the
+    /// caller's own policies one at a time.
     fn runs(
         &self,
         input: &Input,
@@ -221,7 +224,8 @@ impl SimulateAsk {
         let names: Vec<&str> = self.policy.iter().filter_map(PolicyInput::name).collect();
         let jobs = self.jobs.count();
         let mut tell = |told: &crate::progress::Told| session.progress(told);
-        // The least time takes longer than a run: where there are several threads, one finds it meanwhile.
+        // Computing the least time takes longer than a run, so one of several threads does it
+        // during the runs.
         let (named, least_time) = thread::scope(|scope| {
             let least = || LeastTime::of(input, bed, setup);
             let meanwhile = (self.least_time && jobs > 1).then(|| scope.spawn(least));

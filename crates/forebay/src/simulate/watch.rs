@@ -1,4 +1,4 @@
-//! Everything that watches a run.
+//! The observers of a run.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Completion, Done, Nanos, Observer, Request};
@@ -10,7 +10,7 @@ use crate::retrodict::Judged;
 use crate::slices::Slices;
 use crate::statistics::Statistics;
 
-/// Everything that watches a run.
+/// All observers of a run.
 pub(super) struct Watch {
     pub(super) disks: u16,
     pub(super) statistics: Statistics<DeviceModel>,

@@ -1,4 +1,4 @@
-//! Response times by class of service, as the policy tells the classes apart.
+//! Response times by the policy's classes of service.
 
 use forebay_core::Nanos;
 use forebay_core::contract::policy::Class;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Latencies;
 
-/// One class's response times.
+/// The response times of one class.
 struct Measured {
     class: Class,
     latencies: Latencies,
@@ -41,8 +41,8 @@ impl Measured {
     }
 }
 
-/// All requests against the first class's bound, then each class where there are several. Nothing
-/// for a policy without classes.
+/// All requests with the first class's bound, then each class if there are several. Empty for a
+/// policy without classes.
 pub(super) struct Classes(Vec<Measured>);
 
 impl Classes {
@@ -68,25 +68,25 @@ impl Classes {
     }
 }
 
-/// One class of service in a run. Response times run from arrival.
+/// The results of one class of service. Response times start at arrival.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassFigures {
-    /// `all`, or `q1`, `q2`, ... from the first tier to the rest.
+    /// `all`, or `q1`, `q2`, ... from the first tier to the remaining requests.
     pub class: String,
     /// Client requests finished.
     pub requests: u64,
-    /// The response time they are measured against. That of `all` is the first tier's, that of the
-    /// rest, which nothing is promised to, the last tier's.
+    /// The bound on response times. For `all` it is the first tier's; for the remaining requests,
+    /// to which nothing is promised, the last tier's.
     pub bound_ms: f64,
-    /// Requests that did not take longer.
+    /// The number of requests within the bound.
     pub within_bound: u64,
-    /// The same as a share of the class; none without requests.
+    /// The share of the class's requests within the bound; none without requests.
     pub within_bound_share: Option<f64>,
     /// Mean response time.
     pub mean_ms: Option<f64>,
     /// Median response time.
     pub p50_ms: Option<f64>,
-    /// Response time that 99 % do not exceed.
+    /// The 99th percentile of response time.
     pub p99_ms: Option<f64>,
     /// The longest response time.
     pub longest_ms: Option<f64>,

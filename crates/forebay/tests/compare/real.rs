@@ -1,5 +1,5 @@
-//! `compare` on real traces: each is its own twin, no two of them are twins, and one with its gaps in
-//! another order differs in just that. Skipped where the traces are not at hand.
+//! `compare` on real traces: each is its own twin, no two of them are twins, and one with its gaps
+//! in another order differs only in that. Skipped if the traces are not available.
 
 use std::path::PathBuf;
 
@@ -73,7 +73,7 @@ fn two_servers_are_no_twins_either_way_round() {
     for card in [&there, &back] {
         assert!(card.verdict.aspects.iter().all(|aspect| !aspect.holds), "{}", card.verdict.text);
     }
-    // Distances are those of either from the other, figures change places.
+    // Distances are symmetric, and figures swap places.
     for (one, other) in there.distances.iter().zip(&back.distances) {
         assert!((one.ks - other.ks).abs() < 1e-12, "{}", one.of);
         assert!((one.wasserstein / other.wasserstein - 1.0).abs() < 1e-9, "{}", one.of);
@@ -87,7 +87,7 @@ fn two_servers_are_no_twins_either_way_round() {
     }
 }
 
-/// The records with the gaps between them in another order.
+/// Shuffles the gaps between the records.
 fn shuffled(records: &[Record]) -> Vec<Record> {
     let mut gaps: Vec<u64> = records.windows(2).map(|pair| pair[1].at.0 - pair[0].at.0).collect();
     let mut state = 1u64;

@@ -1,10 +1,10 @@
-//! What every page is held to, whoever reads it: by eye, by keys, by ear.
+//! Checks that every page must pass, including keyboard and screen-reader accessibility.
 
 use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// Columns whose figures count something, by their heading.
+/// The headings of columns with counts.
 const COUNTS: [&str; 10] = [
     "requests",
     "disk spin-ups",
@@ -18,7 +18,7 @@ const COUNTS: [&str; 10] = [
     "reads",
 ];
 
-/// Asserts all of it of the page called `name`.
+/// Checks everything about the page called `name`.
 pub(crate) fn walk(name: &str, page: &str) {
     let options = ParsingOptions { allow_dtd: true, ..Default::default() };
     let document = Document::parse_with_options(page, options)
@@ -69,7 +69,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// None is skipped on the way down, so that they are a table of contents.
+    /// Heading levels are never skipped on the way down, so the headings form a table of contents.
     fn headings(&self) {
         let mut last = 0;
         for node in self.document.descendants() {
@@ -85,7 +85,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Each is there once, and is what is referred to.
+    /// Every id is unique, and every reference has a target.
     fn names(&self) {
         let mut names = BTreeSet::new();
         for node in self.document.descendants().filter(|node| node.has_attribute("id")) {
@@ -145,7 +145,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What scrolls can be reached by keys, and says what it is.
+    /// Scrolling elements can be reached by keyboard and have a label.
     fn keys(&self) {
         for table in self.all("table") {
             let wide = table.parent().unwrap();
@@ -174,7 +174,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// No figure that is none, and none with digits behind the point that counts.
+    /// No figure is NaN or infinite, and no count has decimals.
     fn figures(&self) {
         let is_read = |node: &Node<'_, '_>| {
             node.is_text() && !within(*node, "style") && !within(*node, "script")
@@ -202,7 +202,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// No line ends between a figure and its unit, and no backtick is left where code should stand.
+    /// Figures and their units are never separated by a line break, and no backtick is left
+    /// unconverted.
     fn sentences(&self) {
         for node in self.document.descendants().filter(|node| node.is_text()) {
             let text = node.text().unwrap_or_default();
@@ -214,7 +215,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// It needs nothing from outside, and no script but the one that zooms.
+    /// The page needs nothing from outside and has no script except the one that zooms.
     fn stands_alone(&self) {
         let outside = ["src", "srcset", "href", "action", "data", "onload", "onclick"];
         for node in self.document.descendants() {

@@ -1,11 +1,11 @@
-//! `advise`: one screen, one answer.
+//! `advise`: its result fits on one screen.
 
 use forebay::advise::verb::AdviseAsk;
 use forebay_show::page::{Block, Page, Place};
 
 use super::{Traces, answered, first_table};
 
-/// The terms of the first screen.
+/// Returns the terms of the first screen.
 fn terms(page: &Page) -> Vec<(String, String)> {
     let first = page.sections.iter().filter(|section| section.place == Place::FirstScreen);
     let terms = first.flat_map(|section| &section.blocks).filter_map(|block| match block {
@@ -20,7 +20,7 @@ fn has_commands(page: &Page) -> bool {
     first.flat_map(|section| &section.blocks).any(|block| matches!(block, Block::Commands(_)))
 }
 
-/// Bursts of `burst` scattered reads, one burst every `gap_ms`.
+/// Makes bursts of `burst` scattered reads, one burst every `gap_ms`.
 fn bursts(traces: &Traces, burst: u64, gap_ms: u64) -> String {
     let mut text = "time_us,op,offset,len\n".to_string();
     for n in 0..20 * burst {
@@ -40,7 +40,7 @@ fn an_overload_is_said_first_with_what_would_keep_up() {
     assert!(page.headline.starts_with("This disk cannot keep up: it needs "), "{}", page.headline);
     assert!(page.headline.contains(" of them"), "{}", page.headline);
     assert_eq!(page.verdict.words, "Overloaded");
-    // Latencies of a backlog are nobody's.
+    // Latencies of a backlog are not shown.
     let heads: Vec<&str> = first_table(&page).columns.iter().map(|one| &one.head[..]).collect();
     assert_eq!(heads, ["", "done after"]);
 }

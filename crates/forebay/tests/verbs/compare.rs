@@ -20,7 +20,7 @@ fn a_trace_is_its_own_twin() {
     for id in ["sizes", "gaps", "mrc", "dispersion", "heat", "response-0"] {
         assert!(html.contains(&format!("id=\"{id}-t\"")), "{id}");
     }
-    // Every feature and every response is told in words.
+    // Every feature and every response time has a name in words.
     let everything = terminal::text(page, 100, Extent::Everything);
     for said in ["requests in part 1/16", "p99.9", "Kolmogorov-Smirnov, size", " 0 points"] {
         assert!(everything.contains(said), "{said}: {everything}");

@@ -1,6 +1,7 @@
-//! What holds for every declared verb: its page is sound in every form, and every figure on it stands in its data.
+//! Rules for every declared verb: its page is sound in every form, and every figure on the page is
+//! in its data.
 
-// A crate that has verbs of its own includes this file in its tests.
+// Crates with verbs of their own include this file in their tests.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use super::walk;
 
-/// Keeps what it is warned of.
+/// Collects the warnings.
 #[derive(Default)]
 pub(crate) struct Quiet(Vec<String>);
 
@@ -36,7 +37,7 @@ impl Session for Quiet {
     }
 }
 
-/// What verb `V` answers to these inputs, held to what holds for all.
+/// Runs verb `V` with these options, and checks the rules that hold for all verbs.
 pub(crate) fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
     let mut all = Given::default();
     for (name, text) in given {
@@ -48,7 +49,7 @@ pub(crate) fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
     answered
 }
 
-/// Every form of the page is sound, and every figure on it stands in the data.
+/// Checks that every form of the page is sound, and that every figure on it is in the data.
 fn is_sound<B>(verb: &str, answered: &Answered<B>) {
     let page = &answered.page;
     walk(verb, &html::document(page));
@@ -69,7 +70,7 @@ fn is_sound<B>(verb: &str, answered: &Answered<B>) {
     }
 }
 
-/// The tables of a page, in order.
+/// Returns the tables of a page, in order.
 pub(crate) fn tables(page: &Page) -> Vec<&Table> {
     let blocks = page.sections.iter().flat_map(|section| &section.blocks);
     blocks
@@ -80,7 +81,7 @@ pub(crate) fn tables(page: &Page) -> Vec<&Table> {
         .collect()
 }
 
-/// The figures of a table.
+/// Returns the figures of a table.
 fn figures(table: &Table) -> Vec<f64> {
     let of = |cell: &Cell| match cell {
         Cell::Missing | Cell::Words(_) | Cell::Judged { .. } => Vec::new(),
@@ -91,7 +92,8 @@ fn figures(table: &Table) -> Vec<f64> {
     table.rows.iter().flat_map(|row| &row.cells).flat_map(of).collect()
 }
 
-/// Every number in `data`. Pages count times in seconds, so what may be milliseconds or microseconds counts as those too.
+/// Returns every number in `data`. Pages show times in seconds, so numbers that may be milliseconds
+/// or microseconds are also returned in seconds.
 fn numbers(data: &Value) -> Vec<f64> {
     match data {
         Value::Number(number) => {
@@ -106,7 +108,8 @@ fn numbers(data: &Value) -> Vec<f64> {
     }
 }
 
-/// The numbers under a key. Pages count sizes in bytes, rates in bytes a second, and percents as shares.
+/// Returns the numbers under a key. Pages show sizes in bytes, rates in bytes per second, and
+/// percentages as shares.
 fn of_key(key: &str, value: &Value) -> Vec<f64> {
     let each = match key.rsplit('_').next() {
         Some("kib") => 1024.0,

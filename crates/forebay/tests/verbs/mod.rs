@@ -1,4 +1,4 @@
-//! Declared verbs, each held to the law of all ([`law`]).
+//! Tests of declared verbs, each of which must obey the common rules ([`law`]).
 
 mod advise;
 mod array_score;
@@ -21,7 +21,7 @@ use forebay_show::table::Table;
 use crate::pages::walk::walk;
 use law::{Quiet, answered, tables};
 
-/// A folder for traces, which goes with it.
+/// A folder for traces that is removed when dropped.
 struct Traces(tempfile::TempDir);
 
 impl Traces {
@@ -35,7 +35,7 @@ impl Traces {
         path
     }
 
-    /// A CSV trace of reads at these milliseconds, with these lengths.
+    /// Writes a CSV trace of reads at these milliseconds with these lengths.
     fn csv(&self, name: &str, rows: impl Iterator<Item = (u64, u64)>) -> PathBuf {
         let mut text = "time_ms,op,offset,len\n".to_string();
         for (nth, (at_ms, len)) in rows.enumerate() {
@@ -44,19 +44,19 @@ impl Traces {
         self.file(name, &text)
     }
 
-    /// A read every 20 ms and, every 10 s, thirty at once.
+    /// Writes a trace with a read every 20 ms and, every 10 s, thirty at once.
     fn bursty(&self, name: &str) -> PathBuf {
         let burst = |n: u64| if n % 500 == 250 { 30 } else { 1 };
         self.csv(name, (0..3000).flat_map(|n| std::iter::repeat_n((n * 20, 4096), burst(n))))
     }
 }
 
-/// The bundled trace.
+/// Returns the path of the bundled trace.
 fn sample() -> String {
     format!("{}/../../traces/terasort.parquet", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The first table of a page.
+/// Returns the first table of a page.
 fn first_table(page: &Page) -> &Table {
     tables(page)[0]
 }

@@ -1,4 +1,4 @@
-//! `plan` by its questions.
+//! The `plan` verbs.
 
 use forebay::plan::buy::BuyAsk;
 use forebay::plan::capacity::CapacityAsk;
@@ -19,7 +19,7 @@ fn capacity_says_what_the_last_requests_cost() {
         answered::<CapacityAsk>(&[trace, ("within", "20ms,100ms"), ("fraction", "90%,99%,1")]);
     let rows = found.data["rows"].as_array().unwrap();
     let iops = |nth: usize| rows[nth]["capacity_iops"].as_u64().unwrap();
-    // A burst of thirty within 20 ms takes at least 1,500 a second.
+    // A burst of thirty within 20 ms needs at least 1,500 per second.
     assert!(rows.len() == 6 && iops(2) >= 1500 && iops(0) < 100, "{rows:?}");
     let headline = &found.page.headline;
     let all = [2, 5].map(|nth| format!("all of them takes {}, ", iops(nth)));
@@ -144,7 +144,7 @@ fn consolidate_says_what_sharing_saves_and_who_gets_least() {
     assert_eq!(tables(&found.page)[0].rows.len(), 6);
     let given = [("clients", "12"), ("shift", "0s"), ("within", "20ms"), ("fraction", "0.9")];
     let found = answered::<ConsolidateAsk>(&[&[trace][..], &given].concat());
-    // One at a time: together they need all that they need alone.
+    // Without a shift the bursts coincide, so together the clients need the sum of their needs.
     assert_eq!(found.page.verdict.words, "Sharing saves nothing");
     assert_eq!(tables(&found.page)[2].rows.len(), 12);
     let given = [("confidence", "0.9"), ("within", "20ms"), ("fraction", "0.9")];
@@ -241,7 +241,7 @@ fn buy_says_why_nothing_keeps_the_promise() {
     assert_eq!(why.unwrap().blocks.len(), found.data["refused"].as_array().unwrap().len());
 }
 
-/// The text of a promise of these tiers.
+/// Returns the text of a promise with these tiers.
 fn tiers(all: &[(f64, u64)]) -> String {
     let tier = |(fraction, within_ms): &(f64, u64)| {
         format!("[[tier]]\nfraction = {fraction:?}\nwithin_ms = {within_ms}\n")

@@ -7,7 +7,7 @@ use forebay_show::page::Tone;
 
 use super::{Quiet, Traces, answered, first_table};
 
-/// Reads that never meet, one every 20 ms, each answered after so many milliseconds.
+/// Makes reads that never overlap, one every 20 ms, each with a latency of `latency_ms`.
 fn recorded(count: u64, latency_ms: &str) -> String {
     let row = |n: u64| format!("{},read,{},4096,{latency_ms}\n", n * 20, n * 7919 % 4096 * 4096);
     (0..count).map(row).collect()

@@ -11,7 +11,7 @@ use forebay_show::terminal::{self, Extent};
 
 use super::{Traces, answered, first_table};
 
-/// Three streams, two of which fight, with bursts.
+/// Writes a trace of three streams with bursts; two of the streams compete.
 fn fighting(traces: &Traces) -> PathBuf {
     let row = |n: u64| {
         let at_ms = n * 7 + n / 100 * 300;

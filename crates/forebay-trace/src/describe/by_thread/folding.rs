@@ -1,7 +1,7 @@
-//! Counts along a line that grows, in at most so many stretches of equal length: where they do not
-//! reach, two become one.
+//! Counts along a growing line, in a limited number of stretches of equal length: when they are not
+//! enough, neighboring stretches are merged in pairs.
 
-/// Counts by stretch. At level `l` a stretch holds `2^l` of the finest.
+/// Counts by stretch. At level `l` a stretch covers `2^l` of the finest ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folding<const MOST: usize> {
     counts: Vec<u64>,
@@ -9,7 +9,7 @@ pub(super) struct Folding<const MOST: usize> {
 }
 
 impl<const MOST: usize> Folding<MOST> {
-    /// Counts one at the finest stretch `finest`.
+    /// Adds one to the finest stretch `finest`.
     #[inline]
     pub(super) fn add(&mut self, finest: u64) {
         while finest >> self.level >= MOST as u64 {
@@ -32,7 +32,7 @@ impl<const MOST: usize> Folding<MOST> {
         self.level
     }
 
-    /// Makes stretches as long as those of `level`, if they are shorter.
+    /// Lengthens stretches to those of `level`, if they are shorter.
     pub(super) fn fold_to(&mut self, level: u32) {
         while self.level < level {
             let folded = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -41,7 +41,7 @@ impl<const MOST: usize> Folding<MOST> {
         }
     }
 
-    /// Adds `other`, whose level is the same.
+    /// Adds `other`, which must have the same level.
     pub(super) fn merge(&mut self, other: &Folding<MOST>) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -50,7 +50,7 @@ impl<const MOST: usize> Folding<MOST> {
         self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
     }
 
-    /// From the first stretch to the last that has any.
+    /// Returns the counts from the first stretch to the last that is not empty.
     pub(super) fn counts(&self) -> &[u64] {
         &self.counts
     }

@@ -1,24 +1,25 @@
-//! The periods that activity is counted by.
+//! The periods by which activity is counted.
 //!
-//! Unless a length is asked for it is the paper's half hour ("within a 30-minute period there is no
-//! significant fluctuation"). A trace that has fewer than [`PERIODS_MIN`] of them is cut into halves
-//! of halves of it until there are as many; a trace beyond [`PERIODS_MAX`] into doubles.
+//! The default is the paper's half hour ("within a 30-minute period there is no significant
+//! fluctuation"). If a trace has fewer than [`PERIODS_MIN`] periods, the length is halved until it
+//! has enough; beyond [`PERIODS_MAX`] it is doubled.
 
 use forebay_core::Nanos;
 
 /// The paper's period: half an hour.
 pub(super) const PERIOD: Nanos = Nanos(1_800_000_000_000);
 
-/// Periods that are counted at most.
+/// The most periods that are counted.
 pub(super) const PERIODS_MAX: usize = 512;
 
-/// Whole periods that are wanted at least.
+/// The least number of complete periods that is aimed for.
 pub(super) const PERIODS_MIN: u64 = 8;
 
-/// How often the half hour is halved: down to 0.86 ms.
+/// How often the half hour may be halved: down to 0.86 ms.
 const HALVINGS: u32 = 21;
 
-/// Tells periods. At level `l` a period is the length asked for over `2^(halvings - l)`.
+/// Divides time into periods. At level `l` a period is the requested length divided by
+/// `2^(halvings - l)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     length_ns: u64,
@@ -33,18 +34,18 @@ impl Clock {
         }
     }
 
-    /// The finest period that holds `at_ns`.
+    /// Returns the finest period that contains `at_ns`.
     #[inline]
     pub(super) fn finest(&self, at_ns: u64) -> u64 {
         ((u128::from(at_ns) << self.halvings) / u128::from(self.length_ns)) as u64
     }
 
-    /// Periods of `level` that lie within the duration as a whole.
+    /// Returns the number of complete periods of `level` within the duration.
     pub(super) fn whole(&self, level: u32, duration_ns: u64) -> u64 {
         self.finest(duration_ns) >> level
     }
 
-    /// The level to show, where the counts are at level `least`.
+    /// Returns the level to show, given counts at level `least`.
     pub(super) fn level(&self, least: u32, duration_ns: u64) -> u32 {
         let mut level = least;
         while level < self.halvings && self.whole(level + 1, duration_ns) >= PERIODS_MIN {
@@ -53,7 +54,7 @@ impl Clock {
         level
     }
 
-    /// Length of a period of `level`.
+    /// Returns the length of a period of `level`.
     pub(super) fn seconds(&self, level: u32) -> f64 {
         let times = 2f64.powi(level as i32 - self.halvings as i32);
         Nanos(self.length_ns).as_secs_f64() * times
@@ -73,9 +74,9 @@ mod tests {
         assert_eq!((level(4, 14), clock.seconds(level(4, 14))), (21, 1800.0));
         assert_eq!(clock.whole(21, 4 * HOUR), 8);
         assert_eq!(clock.seconds(clock.level(14, 4 * HOUR - 1)), 900.0);
-        // A month takes hours of 2: 512 half hours are ten days.
+        // For a month, periods are 2 hours long: 512 half hours are only ten days.
         assert_eq!(clock.seconds(level(30 * 24, 23)), 7200.0);
-        // A second: between eight and sixteen.
+        // For a second, there are eight to sixteen periods.
         let second = clock.level(2, 1_000_000_000);
         assert!((8..16).contains(&clock.whole(second, 1_000_000_000)));
         assert_eq!((clock.whole(0, 0), clock.level(0, 0)), (0, 0));

@@ -1,4 +1,4 @@
-//! Where on a volume a thread's requests begin, and whether they go on where the last one ended.
+//! Where on a volume a thread's requests begin, and whether they continue the previous one.
 
 use crate::begins::Begins;
 use crate::describe::direction;
@@ -6,17 +6,17 @@ use crate::describe::sequential::Run;
 use crate::touched::Touched;
 use crate::trace::Record;
 
-/// Stretches of a volume told apart: the longest is about a 64th of what the thread reaches of it, long gaps left
-/// out, and a quarter is known to within that.
+/// The number of stretches per volume: the longest is about 1/64 of the thread's addresses, long
+/// gaps left out, which is the precision of the quarters.
 const STRETCHES: usize = 128;
 
-/// The least that a request takes of a stretch.
+/// The least length of a request for this purpose.
 const SECTOR_BYTES: u64 = 512;
 
 /// A thread on a volume.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Of reads and of writes.
+    /// The runs of reads and of writes.
     runs: [Run; 2],
     begins: Begins,
 }
@@ -28,7 +28,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// Takes a request; whether it continues the last one of its direction.
+    /// Adds a request, and returns whether it continues the previous one in its direction.
     #[inline]
     pub(super) fn step(&mut self, r: &Record) -> bool {
         self.begins.add(r.offset);
@@ -36,15 +36,15 @@ impl Place {
     }
 }
 
-/// The quarters of what is used of all volumes.
+/// The quarters of the used addresses of all volumes.
 pub(super) struct Quarters {
-    /// Parts that are used, in order: volume, first byte and end, and how many used bytes lie before.
+    /// The used parts, in order: volume, first byte, end, and the number of used bytes before it.
     parts: Vec<(u32, u64, u64, u64)>,
     bytes: u64,
 }
 
 impl Quarters {
-    /// With equal shares of what is used.
+    /// Divides the used addresses into equal shares.
     pub(super) fn of(used: &Touched) -> Quarters {
         let mut bytes = 0u64;
         let parts = used.parts().map(|(volume, from, to)| {
@@ -56,7 +56,7 @@ impl Quarters {
         Quarters { parts, bytes }
     }
 
-    /// How many used bytes lie before one.
+    /// Returns the number of used bytes before a byte.
     fn rank(&self, volume: u32, offset: u64) -> f64 {
         let after = self.parts.partition_point(|part| (part.0, part.1) <= (volume, offset));
         match after.checked_sub(1).and_then(|number| self.parts.get(number)) {
@@ -68,7 +68,7 @@ impl Quarters {
         }
     }
 
-    /// Requests by quarter. A stretch that a quarter's end cuts counts in parts.
+    /// Counts requests by quarter. A stretch across the end of a quarter is divided proportionally.
     pub(super) fn counts(&self, volume: u32, place: &Place) -> [f64; 4] {
         let quarter = (self.bytes as f64 / 4.0).max(1.0);
         let mut quarters = [0.0; 4];
@@ -104,7 +104,7 @@ mod tests {
         place
     }
 
-    /// Of a volume's MiB from `from` on.
+    /// Makes requests for `mib` MiB of a volume, starting at MiB `from`.
     fn used(volume: u32, from: u64, mib: u64) -> Vec<Record> {
         (from..from + mib).map(|n| Record { volume, ..read(0, n * MIB, 512) }).collect()
     }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(all, [1.0, 1.0, 0.0, 0.0]);
     }
 
-    /// Wherever they are: quarters of the others stay as they were.
+    /// Distant requests do not change the quarters of the others, wherever they are.
     #[test]
     fn distant_requests_leave_the_quarters_of_all_others_as_they_were() {
         let near: Vec<u64> = (0..4096u64).map(|n| n * 2617 % 4096 * MIB).collect();

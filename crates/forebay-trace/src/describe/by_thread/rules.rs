@@ -1,33 +1,34 @@
-//! The rules by which threads are told apart into types.
+//! The rules that classify threads into types.
 //!
-//! The paper names three things that types differ in and no bounds. Ours:
+//! The paper names three properties by which types differ, but no bounds. Ours are:
 //!
 //! - *Functionality*: a log thread is a journal of the kernel by its name (`jbd2`, `kjournald`,
-//!   `xfslogd`, `jfsCommit`), or nearly only writes, mostly each where its last one ended, and in
-//!   pieces a log has. A thread that streams a file in large pieces is not a log. Every other thread
-//!   has data.
-//! - *Fluctuation*: how the requests of a period vary beyond chance, over their mean
-//!   ([`super::rows::Figures::fluctuation`]). A thread of which that cannot be said is steady.
-//! - *Intensity*: the thread's share of all requests, which is its rate over that of all.
+//!   `xfslogd`, `jfsCommit`), or has almost only writes, most of which continue the previous one,
+//!   of a size typical of logs. A thread that streams a file in large requests is not a log. All
+//!   other threads are data threads.
+//! - *Fluctuation*: how much the number of requests per period varies beyond chance, over its mean
+//!   ([`super::rows::Figures::fluctuation`]). A thread for which this is undefined is steady.
+//! - *Intensity*: the thread's share of all requests, which is its rate divided by that of all
+//!   threads.
 
 use serde::Serialize;
 
-/// Bounds of the rules.
+/// The bounds of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rules {
-    /// A log's writes among its requests are at least this share.
+    /// The least share of writes among a log's requests.
     pub log_write_share: f64,
-    /// Of its writes at least this share continues the one before.
+    /// The least share of its writes that continue the previous one.
     pub log_sequential_share: f64,
-    /// They are at most this large on average.
+    /// The largest mean size of its writes.
     pub log_write_kib: f64,
-    /// It has at least so many requests.
+    /// The least number of its requests.
     pub log_requests: u64,
-    /// From this fluctuation on a thread is fluctuating, below it is steady.
+    /// A thread with at least this fluctuation is fluctuating, otherwise it is steady.
     pub fluctuating_ratio: f64,
-    /// From this share of all requests on intensity is high.
+    /// A thread with at least this share of all requests has high intensity.
     pub high_share: f64,
-    /// Below this one it is low.
+    /// A thread with a lower share than this has low intensity.
     pub low_share: f64,
 }
 
@@ -45,7 +46,7 @@ impl Default for Rules {
     }
 }
 
-/// What a thread is for.
+/// The purpose of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -54,7 +55,7 @@ pub enum Functionality {
     Log,
 }
 
-/// How its activity changes from period to period.
+/// How a thread's activity changes from period to period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -63,7 +64,7 @@ pub enum Fluctuation {
     Fluctuating,
 }
 
-/// How much of the load it is.
+/// How much of the load comes from a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -73,7 +74,7 @@ pub enum Intensity {
     Low,
 }
 
-/// What the threads of a type have in common.
+/// The properties that the threads of a type share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct Kind {
@@ -94,7 +95,7 @@ impl Functionality {
 }
 
 impl Kind {
-    /// Fluctuation and intensity in words.
+    /// Describes fluctuation and intensity in words.
     pub fn words(self) -> String {
         let intensity = match self.intensity {
             Intensity::High => "high",
@@ -109,7 +110,7 @@ impl Kind {
     }
 }
 
-/// What of a thread decides its type.
+/// The features of a thread that determine its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     pub(super) requests: u64,
@@ -120,11 +121,11 @@ pub(super) struct Features {
     pub(super) weight_share: f64,
 }
 
-/// How the kernel calls threads that write its file systems' journals.
+/// The names of kernel threads that write file system journals.
 const JOURNALS: &[&str] = &["jbd2", "kjournald", "xfslogd", "jfsCommit"];
 
 impl Rules {
-    /// The kind of a thread of this name.
+    /// Returns the kind of a thread with this name.
     pub(super) fn kind(&self, name: &str, features: &Features) -> Kind {
         let is_journal = JOURNALS.iter().any(|journal| name.starts_with(journal));
         let is_log = features.requests >= self.log_requests
@@ -151,7 +152,7 @@ impl Rules {
 mod tests {
     use super::*;
 
-    /// A log if anything is.
+    /// The features of a clear log.
     const LOG: Features = Features {
         requests: 16,
         write_share: 0.9,

@@ -1,4 +1,4 @@
-//! What one thread, one type or all of them did.
+//! The totals of one thread, one type, or all threads.
 
 use super::folding::Folding;
 use super::period::PERIODS_MAX;
@@ -10,16 +10,17 @@ use crate::trace::Record;
 /// Sums over requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Of reads and of writes.
+    /// The number of reads and of writes.
     requests: [u64; 2],
     bytes: [u64; 2],
-    /// Those that continue the one before, and those of which that is known.
+    /// The number of requests that continue the previous one, and of those for which this is known.
     sequential: [u64; 2],
     placed: [u64; 2],
     first_ns: Option<u64>,
     last_ns: u64,
     gap_squares_ns2: f64,
-    /// Threads of a type come in each other's gaps, which only all requests in order would tell.
+    /// Whether several threads were merged. Their requests interleave, so the gaps between them are
+    /// unknown.
     is_merged: bool,
     latency_ns: u128,
     measured: u64,
@@ -27,19 +28,19 @@ pub(super) struct Tally {
     quarters: [f64; 4],
 }
 
-/// What figures are taken over.
+/// The totals that figures are relative to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
-    /// Of all threads.
+    /// The requests of all threads.
     pub(super) requests: u64,
-    /// Of the trace.
+    /// The duration of the trace.
     pub(super) duration_ns: u64,
-    /// Whole periods.
+    /// The number of complete periods.
     pub(super) periods: u64,
 }
 
 impl Tally {
-    /// Takes a request of the finest period `period`.
+    /// Adds a request in the finest period `period`.
     #[inline]
     pub(super) fn add(&mut self, r: &Record, period: u64, continues: Option<bool>) {
         let direction = direction(r);
@@ -62,7 +63,7 @@ impl Tally {
         self.periods.add(period);
     }
 
-    /// Adds another thread's, whose periods are of the same level.
+    /// Adds the tally of another thread, whose periods have the same level.
     pub(super) fn merge(&mut self, other: &Tally) {
         let add = |to: &mut [u64; 2], from: &[u64; 2]| (0..2).for_each(|at| to[at] += from[at]);
         self.is_merged |= self.requests() > 0;
@@ -99,7 +100,7 @@ impl Tally {
         self.bytes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// What types are told apart by.
+    /// Returns the features that determine the type.
     pub(super) fn features(&self, scale: &Scale) -> Features {
         Features {
             requests: self.requests(),
@@ -118,7 +119,7 @@ impl Tally {
         let gaps = self.requests().saturating_sub(1);
         let gap_ns = share(span_ns, gaps);
         let located: f64 = self.quarters.iter().sum();
-        // Up to the last whole period, if nothing came after it.
+        // Up to the last complete period, if there were no requests after it.
         let mut activity_requests = self.periods.counts().to_vec();
         let shown = activity_requests.len().max(scale.periods as usize);
         activity_requests.resize(shown, 0);
@@ -146,8 +147,8 @@ impl Tally {
         }
     }
 
-    /// Variation of the requests of a period beyond what chance alone would give (a Poisson process,
-    /// whose variance is its mean), over their mean.
+    /// Returns the variation of the requests per period beyond that of chance alone (a Poisson
+    /// process, whose variance equals its mean), over their mean.
     fn fluctuation(&self, periods: u64) -> Option<f64> {
         let counts = self.periods.counts();
         let whole = &counts[..counts.len().min(periods as usize)];
@@ -162,7 +163,7 @@ impl Tally {
     }
 }
 
-/// Standard deviation over mean, of a mean square.
+/// Returns the standard deviation over the mean, given the mean square.
 fn variation(square: f64, mean: f64) -> f64 {
     (square / (mean * mean) - 1.0).max(0.0).sqrt()
 }

@@ -1,4 +1,4 @@
-//! Traces made by hand, of which every figure is known.
+//! Hand-made traces with known figures.
 
 use forebay_core::Nanos;
 
@@ -40,7 +40,7 @@ fn by(stream: u32, r: Record) -> Record {
     Record { stream, ..r }
 }
 
-/// A database that reads at random, a log that appends, and one that wakes up once.
+/// Makes a database that reads at random, a log that appends, and a thread that wakes up once.
 fn mixed() -> Vec<Record> {
     let mut batch = Vec::new();
     for tick in 0..80u64 {
@@ -70,7 +70,8 @@ fn features_of_each_thread_are_those_it_was_made_with() {
     assert_eq!((db.inter_arrival_variation, db.fluctuation), (Some(0.0), Some(0.0)));
     assert_eq!((db.read_write_ratio, db.sequential_share), (None, Some(0.0)));
     assert_eq!((db.latency_mean_ms, db.latency_measured_share), (Some(2.0), Some(80.0 / 81.0)));
-    // All of them use 68 MiB, so a quarter has 17 of them; the last MiB of the database is among the last.
+    // All of them use 68 MiB, so a quarter has 17 of them; the last MiB of the database is among
+    // the last.
     let mut quarters = [0.0, 0.0, 0.0, 1.0];
     (0..80).for_each(|tick| quarters[tick * 7919 % 64 / 17] += 1.0);
     assert_eq!(db.quarter_shares, Some(quarters.map(|count| count / 81.0)));
@@ -108,13 +109,13 @@ fn types_are_the_sums_of_their_threads_and_all_is_the_sum_of_types() {
     assert_eq!(found.all.weight_share, Some(1.0));
     let first = found.all.quarter_shares.unwrap()[0] * 169.0;
     assert!((first - found.rows[0].figures.quarter_shares.unwrap()[0] * 81.0).abs() < 1e-9);
-    // A type of one thread has that thread's figures.
+    // A type with one thread has that thread's figures.
     assert_eq!(found.types[1].figures, found.rows[1].figures);
 }
 
 #[test]
 fn a_type_of_several_threads_has_their_figures_together() {
-    // Two alike, the second half a second later.
+    // Two identical threads, the second half a second later.
     let thread = |stream: u32, late: u64| {
         (0..10).map(move |k| by(stream, read(k * SECOND + late, k << 30, 4096)))
     };
@@ -154,7 +155,7 @@ fn threads_and_places_beyond_what_is_followed_are_added_up() {
     let count = THREADS_MAX as u32 + 3;
     let names = vec!["x"; count as usize];
     let dictionary = dictionary(&names, 5);
-    // Each on five volumes, which is more pairs than are followed.
+    // Each on five volumes, which gives more pairs than are followed.
     let batch: Vec<Record> = (0..5 * count)
         .map(|k| Record { volume: k % 5, ..by(k / 5, read(u64::from(k), u64::from(k) << 20, 512)) })
         .collect();
@@ -190,7 +191,7 @@ fn pieces_and_batches_make_no_difference() {
     mixed().chunks(7).for_each(|chunk| describer.add(chunk, &dictionary));
     let pieces = describer.finish(&dictionary, &Notes { format: "test", ..Notes::default() });
     assert_eq!(whole, pieces);
-    // Ten seconds: 1800 s over 2^11.
+    // Ten seconds: the period is 1800 s divided by 2^11.
     let of = whole.by_thread.unwrap();
     assert_eq!((of.period_s, of.periods), (1800.0 / 2048.0, 11));
 }

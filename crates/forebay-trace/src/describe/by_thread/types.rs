@@ -1,10 +1,10 @@
-//! Threads of one kind together.
+//! Combines the threads of each kind.
 
 use super::rows::{ThreadRow, TypeRow};
 use super::rules::Kind;
 use super::tally::{Scale, Tally};
 
-/// A thread and what kind it is of.
+/// A thread and its kind.
 pub(super) struct Thread<'a> {
     pub(super) label: String,
     pub(super) kind: Kind,
@@ -19,7 +19,7 @@ pub(super) struct Type {
     tally: Tally,
 }
 
-/// The kinds there are among `threads`, that with most requests first; numbered by functionality.
+/// Returns the kinds among `threads`, the one with most requests first; numbered by functionality.
 pub(super) fn of(threads: &[Thread<'_>]) -> Vec<Type> {
     let mut types: Vec<Type> = Vec::new();
     for thread in threads {

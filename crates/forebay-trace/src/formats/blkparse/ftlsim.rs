@@ -1,11 +1,11 @@
-//! blkparse events as WiscSee's preprocessing rewrites them: `pid action operation offset size
-//! time gap sync`.
+//! blkparse events as rewritten by WiscSee's preprocessing: `pid action operation offset size time
+//! gap sync`.
 //!
-//! Units: offset and size in bytes, time and gap in seconds; the gap, which is from the event
-//! before, is not needed. Epoch: the first request. Action `D` is an issue, `C` a completion (mostly
-//! of pid 0); the operation is `read`, `write` or `discard`; sync is `True` or `False`. The events are
-//! blkparse's, so latencies are found the same way. One volume; the names of processes are not
-//! recorded.
+//! Units: offset and size in bytes, time and gap in seconds; the gap, which is the time since the
+//! previous event, is ignored. Epoch: the first request. Action `D` is an issue, `C` a completion
+//! (mostly of pid 0); the operation is `read`, `write` or `discard`; sync is `True` or `False`. The
+//! events are blkparse's, so latencies are derived in the same way. One volume; the names of
+//! processes are not recorded.
 
 use std::path::Path;
 
@@ -23,10 +23,10 @@ use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 
 const NAME: &str = "ftlsim";
 
-/// How a line looks, for messages.
+/// The layout of a line, for messages.
 const LINE: &str = "pid D|C read|write|discard offset-bytes size-bytes time-s gap-s True|False";
 
-/// The event of a line.
+/// Parses the event of a line.
 fn parse(line: &[u8]) -> Result<Event, Wrong> {
     let mut words = words(line);
     let mut word = || words.next().unwrap_or_default();
@@ -107,7 +107,7 @@ impl Reader for Ftlsim {
                 }
             }
         }
-        // The format has no device numbers to call the volume by.
+        // The format has no device numbers to name the volume by.
         if let Some(volume) = self.pairing.dictionary.volumes.first_mut()
             && volume != "disk"
         {

@@ -1,13 +1,13 @@
-//! One line of blkparse's default text.
+//! Parses one line of blkparse's default text.
 
 use super::super::blktrace::{Category, Event, Span, What};
 use super::rwbs::category;
 
-/// What a line is.
+/// The kinds of lines.
 pub(super) enum Line {
     /// An event that concerns requests.
     Event(Box<Parsed>),
-    /// A request of the second device goes on to the first.
+    /// A remap of a request from the second device to the first.
     Remap(u32, u32),
     /// Another event (plug, merge, message …).
     Other,
@@ -17,13 +17,13 @@ pub(super) enum Line {
     Unknown,
 }
 
-/// An event and the thread's name, where the line has it.
+/// An event and the thread's name, if the line has it.
 pub(super) struct Parsed {
     pub(super) event: Event,
     pub(super) name: Option<Box<str>>,
 }
 
-/// How the lines of the summary, and what blkparse prints besides events, begin.
+/// The beginnings of summary lines and of other blkparse output that is not an event.
 const SUMMARY: [&[u8]; 20] = [
     b"#",
     b"CPU",
@@ -47,13 +47,13 @@ const SUMMARY: [&[u8]; 20] = [
     b"...",
 ];
 
-/// Actions that concern no request here; `m` is a message, `UT` an unplug by timer.
+/// Actions that are irrelevant for requests; `m` is a message, `UT` an unplug by timer.
 const OTHERS: [&[u8]; 17] = [
     b"A", b"G", b"M", b"F", b"I", b"P", b"U", b"UT", b"T", b"S", b"R", b"X", b"B", b"W", b"m",
     b"UI", b"?",
 ];
 
-/// The words of a line, and what stands behind them.
+/// An iterator over the words of a line that also gives access to the rest of the line.
 struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {
@@ -78,7 +78,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Reads a line. An error says what of an event is broken.
+/// Parses a line. The error says which part of an event is invalid.
 pub(super) fn parse(line: &[u8]) -> Result<Line, &'static str> {
     let mut words = Words(line);
     let Some(first) = words.next() else { return Ok(Line::Blank) };
@@ -117,7 +117,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, &'static str> {
     Ok(Line::Event(Box::new(Parsed { event, name })))
 }
 
-/// The device behind the arrow of a remap: `W 2056 + 8 <- (253,0) 8`.
+/// Parses the device after the arrow of a remap: `W 2056 + 8 <- (253,0) 8`.
 fn remapped_from(rest: &[u8]) -> Option<u32> {
     let arrow = memchr::memmem::find(rest, b"<- (")? + 4;
     let rest = rest.get(arrow..)?;
@@ -125,8 +125,8 @@ fn remapped_from(rest: &[u8]) -> Option<u32> {
     (major < 1 << 12 && minor < 1 << 20).then_some((major as u32) << 20 | minor as u32)
 }
 
-/// The sectors of the event, `sector + count`; `sector` alone where it carries no data; a number
-/// of bytes and a command in parentheses where it is passed through.
+/// Parses the sectors of the event: `sector + count`, only `sector` if it carries no data, or a
+/// number of bytes and a command in parentheses if it is passed through.
 fn span<'a>(mut span: Span, mut words: Words<'a>) -> Result<(Span, &'a [u8]), &'static str> {
     let rest = words.rest();
     if rest.is_empty() {
@@ -150,13 +150,13 @@ fn span<'a>(mut span: Span, mut words: Words<'a>) -> Result<(Span, &'a [u8]), &'
     Ok((span, words.rest()))
 }
 
-/// Whether the parentheses hold a time (`-t`), right-aligned, and no command in hexadecimal.
+/// Whether the parentheses hold a right-aligned time (`-t`), as opposed to a hexadecimal command.
 fn elapsed(rest: &[u8]) -> bool {
     let inside = rest[1..].split(|&byte| byte == b')').next().unwrap_or_default().trim_ascii();
     !inside.is_empty() && inside.iter().all(u8::is_ascii_digit)
 }
 
-/// The name in the last brackets; empty where blkparse knew none.
+/// Returns the name in the last brackets; empty if blkparse did not know it.
 fn process(rest: &[u8]) -> Result<Box<str>, &'static str> {
     let open = match rest.first() {
         Some(b'(') => rest.windows(3).position(|three| three == b") [").map(|at| at + 2),
@@ -183,7 +183,7 @@ fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// Seconds with up to nine decimals, in nanoseconds.
+/// Parses seconds with up to nine decimals, and returns nanoseconds.
 fn seconds(word: &[u8]) -> Option<u64> {
     let dot = word.iter().position(|&byte| byte == b'.')?;
     let decimals = &word[dot + 1..];
@@ -192,7 +192,7 @@ fn seconds(word: &[u8]) -> Option<u64> {
     number(&word[..dot])?.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
 
-/// The line for a message, shortened.
+/// Shortens the line for a message.
 pub(super) fn shown(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
     let start: String = line.chars().take(60).collect();

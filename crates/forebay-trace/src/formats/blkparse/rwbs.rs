@@ -1,11 +1,11 @@
-//! The letters in which blkparse and the kernel's tracepoints spell what a request is.
+//! Parses the letters with which blkparse and the kernel's tracepoints describe a request.
 
 use crate::formats::blktrace::Category;
 
-/// Direction and properties; `None` for letters that are none of these.
+/// Returns the direction and flags; `None` for invalid letters.
 ///
-/// An `F` before the direction is a flush, behind it FUA. Flushes alone, which the kernel spells
-/// `F` or `FF`, need no direction.
+/// An `F` before the direction is a flush, after it FUA. A flush alone, which the kernel spells `F`
+/// or `FF`, has no direction.
 pub(crate) fn category(rwbs: &[u8]) -> Option<Category> {
     let mut category = Category::default();
     let mut directed = false;

@@ -1,40 +1,40 @@
-//! Steps back of the clock of a source of events, in the order of the source.
+//! Detects steps back of the clock in a source of events, in the order of the source.
 
 use crate::order::clock::{APART_NS, long};
 use forebay_ask::named;
 use forebay_show::quantities;
 
-/// Least step back that is told of, in nanoseconds; processors' logs differ by less.
+/// The least reported step back, in nanoseconds; the logs of different processors differ by less.
 const STEP_NS: u64 = 900_000_000;
-/// A smaller one counts after so many events, where the clock goes back by most of the time since the run began and
-/// the processor's events are counted from 1 again.
+/// After this many events, a smaller step counts too, if the clock goes back by most of the time
+/// since the run began and the processor's event numbers restart at 1.
 const RUN_EVENTS: u64 = 16;
 const RUN_NS: u64 = 10_000_000;
 const SEQUENCE_MAX: u32 = 16;
 
-/// What went back.
+/// The clock's steps back.
 #[derive(Default)]
 pub(crate) struct Back {
-    /// Whether what follows a step is put behind what came before.
+    /// Whether events after a step are placed after those before it.
     splits: bool,
     shift_ns: u64,
     last_ns: u64,
     newest_ns: u64,
-    /// The events of this run, when it began, and its newest time.
+    /// The events of this run, its beginning, and its newest time.
     events: u64,
     begun_ns: u64,
-    /// Where the first step is, and how far it goes.
+    /// The place and the size of the first step.
     first: Option<(u64, u64)>,
     steps: u64,
 }
 
 impl Back {
-    /// Puts what follows a step behind what came before, if `is_wanted`.
+    /// If `is_wanted`, events after a step are placed after those before it.
     pub(crate) fn splitting(is_wanted: bool) -> Back {
         Back { splits: is_wanted, ..Back::default() }
     }
 
-    /// Takes the next event: its time, and whether another run begins with it.
+    /// Processes the next event. Returns its time, and whether another run begins with it.
     pub(crate) fn follow(&mut self, place: u64, time_ns: u64, sequence: u32) -> (u64, bool) {
         let mut time_ns = time_ns.saturating_add(self.shift_ns);
         let is_step = self.is_step(time_ns, sequence);
@@ -51,7 +51,7 @@ impl Back {
         if self.events == 0 {
             (self.begun_ns, self.newest_ns) = (time_ns, time_ns);
         }
-        // What the first event of a run overtook stays in its run.
+        // Events that were overtaken by the first event of a run stay in that run.
         let time_ns = if self.splits { time_ns.max(self.begun_ns) } else { time_ns };
         self.events += 1;
         (self.last_ns, self.newest_ns) = (time_ns, self.newest_ns.max(time_ns));
@@ -70,7 +70,7 @@ impl Back {
             && time_ns < self.last_ns
     }
 
-    /// What to do about it, behind that sentence, where runs can be split.
+    /// Returns advice that follows the sentence if runs can be split.
     pub(crate) fn hint(&self) -> String {
         match self.splits {
             true => String::new(),
@@ -81,7 +81,7 @@ impl Back {
         }
     }
 
-    /// What is said of it where places are of such a kind.
+    /// Returns the sentence about the steps; `kind` names the kind of places.
     pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
         let (place, back_ns) = self.first?;
         if self.splits {

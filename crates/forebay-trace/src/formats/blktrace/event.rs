@@ -1,23 +1,24 @@
-//! Events of the Linux block layer, as far as a trace of requests needs them.
+//! Events of the Linux block layer, limited to what a trace of requests needs.
 //!
-//! Both renderings of a blktrace, the binary records and the text of blkparse, become these.
+//! Both forms of a blktrace, the binary records and the text output of blkparse, are converted to
+//! these events.
 
 use forebay_core::{Flags, Op};
 
-/// Longest request (not a discard) that is believed, in bytes. Kernels queue up to 8 MiB today.
+/// The longest plausible request (not a discard), in bytes. Today's kernels queue up to 8 MiB.
 const LEN_MAX_BYTES: u32 = 1 << 30;
 
-/// Bytes in a sector, whatever the device.
+/// The size of a sector, which does not depend on the device.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// One event: who did what at which time.
+/// One event.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     /// Nanoseconds on the trace's own clock.
     pub(crate) time_ns: u64,
-    /// Order among events of one CPU at the same time.
+    /// The order among events of one CPU at the same time.
     pub(crate) sequence: u32,
-    /// Thread id.
+    /// The thread id.
     pub(crate) pid: u32,
     pub(crate) what: What,
 }
@@ -32,17 +33,17 @@ impl Event {
 pub(crate) enum What {
     /// A request arrived at the block layer (Q).
     Queue(Span),
-    /// A request went to the driver (D).
+    /// A request was issued to the driver (D).
     Issue(Span),
-    /// A part of a request, one or several have completed (C).
+    /// A part of a request, or one or more requests, completed (C).
     Complete(Span),
     /// The thread has this name from now on.
     Name(Box<str>),
-    /// Another recording begins: what is under way in the one before never completes.
+    /// Another recording begins: outstanding requests of the previous one never complete.
     Run,
 }
 
-/// The part of a device an event is about, and its properties.
+/// The part of a device that an event concerns, with its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) sector: u64,
@@ -59,10 +60,10 @@ pub(crate) struct Category(pub(crate) u16);
 impl Category {
     pub(crate) const READ: Category = Category(1);
     pub(crate) const WRITE: Category = Category(1 << 1);
-    /// With a write that carries data, a flush before it.
+    /// A flush, or a flush that precedes the data of a write.
     pub(crate) const FLUSH: Category = Category(1 << 2);
     pub(crate) const SYNC: Category = Category(1 << 3);
-    /// A command passed through to the device; its sector and size mean nothing.
+    /// A command passed through to the device; its sector and size are meaningless.
     pub(crate) const PASSTHROUGH: Category = Category(1 << 9);
     pub(crate) const NOTIFY: Category = Category(1 << 10);
     pub(crate) const AHEAD: Category = Category(1 << 11);
@@ -80,8 +81,8 @@ impl Category {
 }
 
 impl Span {
-    /// What the request does; `None` where it is no request that can be kept (a passed-through
-    /// command, a request without direction, a length of zero).
+    /// Returns the operation; `None` if the event is not a request that can be represented (a
+    /// passed-through command, a request without direction, a length of zero).
     pub(crate) fn op(&self) -> Option<Op> {
         let category = self.category;
         match () {
@@ -106,12 +107,12 @@ impl Span {
         carried.fold(Flags::NONE, |flags, &(_, flag)| flags.with(flag))
     }
 
-    /// First sector after it. Does not overflow once [`Span::fault`] found nothing.
+    /// Returns the first sector after it. Cannot overflow if [`Span::fault`] found nothing.
     pub(crate) fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.bytes).div_ceil(SECTOR_BYTES))
     }
 
-    /// What cannot be true about it: what it says, and what was expected.
+    /// Checks for impossible values, and returns the value with what was expected.
     pub(crate) fn fault(&self) -> Option<(String, &'static str)> {
         if self.category.has(Category::PASSTHROUGH) || self.bytes == 0 {
             return None;
@@ -127,7 +128,7 @@ impl Span {
     }
 }
 
-/// A stream of events, roughly in time order.
+/// A stream of events, approximately in order of time.
 pub(crate) trait Source {
     fn next(&mut self) -> Result<Option<Event>, crate::TraceError>;
 }

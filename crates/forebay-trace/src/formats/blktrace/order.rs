@@ -1,8 +1,8 @@
-//! Puts events in time order: each file's slightly unordered ones within a window, then files
-//! among each other by a merge.
+//! Sorts events by time: each file's slightly unordered events within a window, then across files
+//! by merging.
 //!
-//! Invariant: memory is bounded by [`AHEAD`] twice a file. What lies further back than the window
-//! comes late; who takes the events must expect it.
+//! Invariant: memory is bounded by twice [`AHEAD`] per file. Events that are further back than the
+//! window come out late, and consumers must handle that.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -11,10 +11,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::event::{Event, Source};
 use crate::error::TraceError;
 
-/// Events an unordered one may overtake within its file.
+/// The size of the window in events: how far an event may be out of order in its file.
 const AHEAD: usize = 512;
 
-/// One source, its events sorted within a window.
+/// One source with its events sorted within a window.
 pub(crate) struct Sorted<S> {
     pub(crate) source: S,
     window: VecDeque<Event>,
@@ -59,10 +59,10 @@ impl<S: Source> Sorted<S> {
     }
 }
 
-/// Several sources, their events by time, then by sequence number.
+/// Several sources, with their events merged by time, then by sequence number.
 pub(crate) struct Merge<S> {
     files: Vec<Sorted<S>>,
-    /// Key of each unfinished file's next event, and the file.
+    /// The key of each unfinished file's next event, and the file.
     heads: BinaryHeap<Reverse<((u64, u32), usize)>>,
 }
 

@@ -1,21 +1,21 @@
-//! From events to records: arrivals, each with the time until its last sector has completed.
+//! Converts events to records: arrivals, each with the time until its last sector has completed.
 //!
-//! Arrivals are queue events. A trace that has only issue events (`blktrace -a issue`) is read by
-//! those instead, and says so.
+//! Arrivals are queue events. If a trace only has issue events (`blktrace -a issue`), these are
+//! used instead, with a note.
 //!
-//! - A completion is credited by the sectors it covers (see [`crate::cover`]), to the oldest request
-//!   that awaits them; in a set that lacks the files of some CPUs, to the newest, since there an
-//!   older one has most likely lost its completion.
+//! - A completion is credited by the sectors it covers (see [`crate::cover`]) to the oldest request
+//!   that awaits them; in a set that lacks the files of some CPUs, to the newest, since an older
+//!   one has most likely lost its completion.
 //! - A write with a preflush, or one whose FUA the kernel emulates by a flush, ends with an empty
-//!   completion at its sector after that of its data; where a device without a cache gives none,
-//!   the data's completion counts.
-//! - An empty flush ends with an empty completion that bears the write bit. The device's own
-//!   flushes bear the flush bit and no write bit: they end nobody's request.
-//! - Where issues are the arrivals, a request that is issued again counts once ([`reissue`]).
+//!   completion at its sector after the completion of its data. If a device without a cache omits
+//!   the empty completion, that of the data counts.
+//! - An empty flush ends with an empty completion that has the write bit set. The device's own
+//!   flushes have the flush bit and no write bit; they end no request.
+//! - If issues are the arrivals, a request that is issued again counts once ([`reissue`]).
 //!
-//! Records leave in order of arrival, each as soon as it and all before it have completed, but no
-//! later than [`AGE_MAX_NS`] after its arrival and with at most [`PENDING_MAX`] behind it; then
-//! without a latency.
+//! Records are returned in order of arrival, each as soon as it and all before it have completed. A
+//! record is returned without a latency [`AGE_MAX_NS`] after its arrival, or when there are
+//! [`PENDING_MAX`] others after it.
 
 mod reissue;
 mod waiting;
@@ -32,19 +32,19 @@ use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Record};
 use waiting::{Pending, Volumes};
 
-/// Requests that may wait for their completion at a time.
+/// The most requests that may wait for their completion at a time.
 const PENDING_MAX: usize = 262_144;
 
-/// Pairs of awaited segment and request: bounds memory where requests overlap wildly.
+/// The most pairs of awaited segment and request, which bounds memory if requests overlap heavily.
 const CLAIMS_MAX: usize = 1 << 20;
 
-/// How long a completion is waited for, in nanoseconds of trace time.
+/// How long to wait for a completion, in nanoseconds of trace time.
 const AGE_MAX_NS: u64 = 60_000_000_000;
 
-/// Events without any queue event that make a trace issue-only.
+/// The number of events without any queue event after which a trace counts as issue-only.
 const PRELUDE_MAX: usize = 65_536;
 
-/// Turns events into records.
+/// Converts events to records.
 pub(crate) struct Pairing {
     pub(crate) dictionary: Dictionary,
     pub(crate) notes: Notes,
@@ -53,7 +53,7 @@ pub(crate) struct Pairing {
     volumes: Volumes,
     /// Whether completions are known to be missing.
     lossy: bool,
-    /// In order of arrival; ids count up from `first`.
+    /// The pending requests in order of arrival; ids count up from `first`.
     pending: VecDeque<Pending>,
     first: u64,
     now_ns: u64,
@@ -62,9 +62,9 @@ pub(crate) struct Pairing {
     tally: Tally,
 }
 
-/// Which events are requests.
+/// Which events count as requests.
 enum Arrivals {
-    /// No queue event yet: what there was instead.
+    /// No queue event so far; the other events are stored.
     Unknown(Vec<Event>),
     Queued,
     Issued,
@@ -74,9 +74,9 @@ enum Arrivals {
 struct Tally {
     requests: u64,
     without_latency: u64,
-    /// Completions after their time.
+    /// The number of completions that came after their time.
     completed_late: u64,
-    /// Latencies that are none.
+    /// The number of implausible latencies.
     too_long: u64,
     queued_in_issue_only: u64,
     issued_again: u64,
@@ -100,8 +100,8 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event and appends the records that are ready.
-    /// Fills a batch from a source of events; whether that has just ended.
+    /// Fills a batch from a source of events, appending the records that are ready. Returns whether
+    /// the source has just ended.
     pub(crate) fn fill(
         &mut self,
         batch: &mut Vec<Record>,
@@ -146,7 +146,7 @@ impl Pairing {
         }
     }
 
-    /// The trace has ended: appends all that is left and completes the notes.
+    /// Ends the trace: appends all remaining records and completes the notes.
     pub(crate) fn finish(&mut self, ready: &mut Vec<Record>) {
         self.take_as_issued(ready);
         while !self.pending.is_empty() {
@@ -156,7 +156,7 @@ impl Pairing {
         self.notes.warnings.extend(self.streams.sentence());
     }
 
-    /// Without queue events the issue events so far are the requests, if there are any.
+    /// If there were no queue events, treats the issue events so far, if any, as the requests.
     fn take_as_issued(&mut self, ready: &mut Vec<Record>) {
         let Arrivals::Unknown(prelude) = &mut self.arrivals else { return };
         let prelude = std::mem::take(prelude);
@@ -195,7 +195,8 @@ impl Pairing {
         }
     }
 
-    /// Time goes on to the event, or the event comes late and is raised to the present time.
+    /// Advances the time to the event. If the event is late, its time is raised to the current
+    /// time.
     fn advance(&mut self, event: &Event) -> bool {
         let is_late = event.time_ns < self.now_ns;
         self.now_ns = self.now_ns.max(event.time_ns);
@@ -206,7 +207,7 @@ impl Pairing {
         self.at().0 - front.record.at.0 > AGE_MAX_NS
     }
 
-    /// The present time, from the first request.
+    /// Returns the current time, relative to the first request.
     fn at(&self) -> Nanos {
         Nanos(self.now_ns) - Nanos(self.start_ns.unwrap_or(self.now_ns))
     }
@@ -218,7 +219,7 @@ impl Pairing {
         };
         self.start_ns.get_or_insert(self.now_ns);
         let volume = self.volumes.number(span.device, &mut self.dictionary);
-        // The text form does not tell where an empty flush points, and it means nothing.
+        // The offset of an empty flush is meaningless, and the text form does not have it.
         let sector = if op == Op::Flush { 0 } else { span.sector };
         let record = Record {
             at: self.at(),
@@ -305,7 +306,7 @@ impl Pairing {
             pending.awaited = pending.awaited.saturating_sub(sectors);
             if pending.awaited == 0 {
                 pending.record.latency = Some(at - pending.record.at);
-                // A drive that knows FUA is sent the data with it, and nothing follows.
+                // A drive that supports FUA gets it with the data, and no flush follows.
                 let native = span.category.has(Category::FUA)
                     && !pending.record.flags.has(forebay_core::Flags::PREFLUSH);
                 pending.done = !pending.trailing || native;
@@ -313,7 +314,7 @@ impl Pairing {
         });
     }
 
-    /// Gives the oldest record away, completed or not.
+    /// Returns the oldest record, completed or not.
     fn release(&mut self, ready: &mut Vec<Record>) {
         let Some(mut pending) = self.pending.pop_front() else { return };
         let id = self.first;
@@ -485,7 +486,8 @@ mod tests {
         assert_eq!(got, [None, Some(3)]);
     }
 
-    /// Time, `D` or `C`, sector and sectors; offset in sectors and latency of what comes of them.
+    /// Converts (time, `D` or `C`, sector, sectors) to (offset in sectors, latency) of the
+    /// resulting records.
     fn issued(events: &[(u64, char, u64, u32)]) -> (Vec<(u64, Option<u64>)>, u64) {
         let events = events.iter().map(|&(time_ns, action, sector, sectors)| {
             let category = if sectors == 0 { WRITE.with(Category::FLUSH) } else { WRITE };
@@ -501,13 +503,13 @@ mod tests {
     fn a_request_that_is_issued_again_counts_once() {
         let d = 'D';
         let c = 'C';
-        // Once, twice, and with another of the same place behind.
+        // Issued once, twice, and followed by another request for the same sectors.
         assert_eq!(issued(&[(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)]), (vec![(8, Some(15))], 1));
         let twice = [(0, d, 8, 8), (5, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)];
         assert_eq!(issued(&twice), (vec![(8, Some(15))], 2));
         let next = [(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8), (20, d, 8, 8), (23, c, 8, 8)];
         assert_eq!(issued(&next), (vec![(8, Some(15)), (8, Some(3))], 1));
-        // Merged with its neighbour, and in parts.
+        // Issued again merged with its neighbor, and in parts.
         let merged = [(0, d, 8, 8), (9, d, 8, 16), (15, c, 8, 16)];
         assert_eq!(issued(&merged), (vec![(8, Some(6))], 1));
         let parts = [(0, d, 8, 16), (5, d, 8, 8), (6, d, 16, 8), (15, c, 8, 8), (16, c, 16, 8)];

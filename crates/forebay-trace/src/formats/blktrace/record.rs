@@ -1,7 +1,7 @@
-//! The binary records of one file: 48 bytes each, then a payload of up to 65,535.
+//! The binary records of one file: 48 bytes each, then a payload of up to 65,535 bytes.
 //!
-//! Byte order is that of the machine traced; the magic of the first record tells it. Only events a
-//! trace of requests needs are decoded; the others are stepped over.
+//! The byte order is that of the traced machine, and is detected from the magic number of the first
+//! record. Only events that a trace of requests needs are decoded; the others are skipped.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use super::back::Back;
 use super::event::{Category, Event, Source, Span, What};
 use crate::error::{Place, TraceError};
 
-/// Size of a record without its payload.
+/// The size of a record without its payload.
 const HEAD: usize = 48;
-/// Enough for the longest record.
+/// Large enough for the longest record.
 const BUFFER: usize = 128 * 1024;
-/// `0x656174` and the version, 7.
+/// `0x656174` followed by the version, 7.
 const MAGIC: u32 = 0x6561_7407;
-/// Marks an event or note that names a control group, in its payload's first 8 bytes.
+/// Marks an event or note that has a control group id in the first 8 bytes of its payload.
 const CGROUP: u16 = 1 << 8;
 
-/// Byte order of a file.
+/// The byte order of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Little,
@@ -27,7 +27,7 @@ enum Order {
 }
 
 impl Order {
-    /// The byte order under which `head` begins with the magic.
+    /// Returns the byte order in which `head` begins with the magic number.
     fn of(head: &[u8; 4]) -> Option<Order> {
         match *head {
             little if u32::from_le_bytes(little) == MAGIC => Some(Order::Little),
@@ -37,7 +37,7 @@ impl Order {
     }
 }
 
-/// One record's fixed part.
+/// The fixed part of a record.
 struct Head<'a> {
     bytes: &'a [u8; HEAD],
     order: Order,
@@ -70,7 +70,7 @@ impl Head<'_> {
         })
     }
 
-    /// What happened, if requests are concerned.
+    /// Returns what happened, if the record concerns requests.
     fn what(&self, payload: &[u8]) -> Option<What> {
         let action = self.u32(28);
         let (kind, category) = (action as u16, Category((action >> 16) as u16));
@@ -91,12 +91,12 @@ impl Head<'_> {
     }
 }
 
-/// What the next record is.
+/// The kinds of records.
 enum Step {
     Event(Event),
-    /// It concerns no request.
+    /// A record that concerns no request.
     Other,
-    /// There is none.
+    /// The end of the file.
     End,
 }
 
@@ -106,12 +106,12 @@ pub(crate) struct Cursor {
     input: Box<dyn Read + Send>,
     order: Option<Order>,
     buffer: Vec<u8>,
-    /// What of the buffer is unread.
+    /// The unread part of the buffer.
     unread: std::ops::Range<usize>,
-    /// Place of the first unread byte in the file.
+    /// The position of the first unread byte in the file.
     at: u64,
     ended: bool,
-    /// Events so far, and whether their clock went back.
+    /// The number of events so far, and whether their clock went back.
     events: u64,
     back: Back,
     pub(crate) warnings: Vec<String>,
@@ -134,12 +134,13 @@ impl Cursor {
         }
     }
 
-    /// Whether the file turned out to hold nothing.
+    /// Whether the file turned out to be empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ended && self.order.is_none() && self.warnings.is_empty()
     }
 
-    /// Has at least `needed` bytes unread, or all there are. `needed` fits the buffer.
+    /// Makes sure that at least `needed` bytes are unread, or all that remain. `needed` must not
+    /// exceed the buffer.
     fn fill(&mut self, needed: usize) -> Result<bool, TraceError> {
         if self.unread.len() >= needed {
             return Ok(true);
@@ -207,7 +208,7 @@ impl Cursor {
         }
     }
 
-    /// The end of the file, perhaps inside a record.
+    /// Handles the end of the file, which may be inside a record.
     fn end(&mut self) -> Result<Step, TraceError> {
         self.ended = true;
         self.tell_back();
@@ -228,8 +229,8 @@ impl Cursor {
         Ok(Step::End)
     }
 
-    /// A record without the magic: an error, except zeros up to the end, which a blktrace that
-    /// was killed leaves.
+    /// Handles a record without the magic number: an error, except for zeros up to the end of the
+    /// file, which a killed blktrace leaves.
     fn foreign(&mut self, head: [u8; HEAD]) -> Result<Step, TraceError> {
         let (got, from) = (shown(&head[..4]), self.at);
         let error = self.malformed(got, EXPECTED, HINT);
@@ -275,7 +276,7 @@ impl Cursor {
 const EXPECTED: &str = "a blktrace record (magic 65617407, in the file's byte order)";
 const HINT: &str = "is it a file of blktrace, version 7, and whole up to here?";
 
-/// The first bytes in hexadecimal.
+/// Formats the first bytes in hexadecimal.
 fn shown(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("bytes {digits}")
@@ -294,7 +295,7 @@ impl Source for Cursor {
     }
 }
 
-/// Whether a file that begins so holds blktrace records.
+/// Whether a file that begins like this contains blktrace records.
 pub fn sniff(head: &[u8]) -> bool {
     head.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some())
 }

@@ -1,7 +1,7 @@
-//! Finds the files of a blktrace set, one a CPU: `NAME.blktrace.CPU`, each possibly compressed.
+//! Finds the files of a blktrace set, one per CPU: `NAME.blktrace.CPU`, each possibly compressed.
 //!
-//! A set is named by its base name, by its folder, by any one of its files, or by a tar of them.
-//! Members of a tar are copied to unlinked temporary files, since all CPUs must be read at once.
+//! A set is given by its base name, its folder, any one of its files, or a tar of them. Members of
+//! a tar are copied to unlinked temporary files, since all CPUs must be read at the same time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,10 +15,10 @@ use crate::unpack;
 /// The files of one set: a name for messages, and the content.
 pub(crate) type Files = Vec<(PathBuf, Box<dyn Read + Send>)>;
 
-/// Bytes that tell a compression or a tar.
+/// The number of bytes needed to detect compression or a tar.
 const HEAD: usize = 512;
 
-/// Base name and CPU of a file's name, e.g. `sdb` and 3 of `sdb.blktrace.3.zst`.
+/// Splits a file name into base name and CPU, e.g. `sdb` and 3 for `sdb.blktrace.3.zst`.
 pub(crate) fn split_name(path: &Path) -> Option<(&str, u32)> {
     let name = path.file_name()?.to_str()?;
     let compressed = [".zst", ".xz", ".gz", ".bz2"].iter().find_map(|end| name.strip_suffix(end));
@@ -28,7 +28,7 @@ pub(crate) fn split_name(path: &Path) -> Option<(&str, u32)> {
     Some((base, cpu.parse().ok().filter(|_| digits)?))
 }
 
-/// The files of the set `path` names, in order of CPU.
+/// Returns the files of the set that `path` names, in order of CPU.
 pub(crate) fn find(path: &Path) -> Result<Files, TraceError> {
     if path.is_file() && split_name(path).is_none() {
         return from_one(path);
@@ -36,14 +36,14 @@ pub(crate) fn find(path: &Path) -> Result<Files, TraceError> {
     opened(paths(path)?)
 }
 
-/// Where the files of the set are that `path` names, unless it is a tar of them.
+/// Returns the paths of the files in the set that `path` names, unless it is a tar.
 pub(crate) fn paths(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     if path.is_dir() {
         let paths = listed(path)?.into_iter().filter(|path| split_name(path).is_some()).collect();
         return one_set(path, paths);
     }
     if let Some((base, _)) = split_name(path) {
-        // Opened for its error, should it not exist.
+        // Opened to get the error if it does not exist.
         open(path)?;
         return siblings(path, base);
     }
@@ -55,7 +55,7 @@ pub(crate) fn paths(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     Ok(paths)
 }
 
-/// The files of the set `base` beside `path`.
+/// Returns the files of the set `base` in the folder of `path`.
 fn siblings(path: &Path, base: &str) -> Result<Vec<PathBuf>, TraceError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut paths = listed(folder.unwrap_or(Path::new(".")))?;
@@ -72,7 +72,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
     Ok(paths)
 }
 
-/// Makes sure that all paths belong to one set and no CPU appears twice; sorts by CPU.
+/// Checks that all paths belong to one set and no CPU occurs twice; sorts by CPU.
 fn one_set(named: &Path, mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, TraceError> {
     let mut sets: BTreeMap<PathBuf, Vec<u32>> = BTreeMap::new();
     for path in &paths {
@@ -132,7 +132,7 @@ fn opened(paths: Vec<PathBuf>) -> Result<Files, TraceError> {
     Ok(files)
 }
 
-/// A file whose name says nothing: a tar, or records of all CPUs in one (`blktrace -o -`).
+/// Opens a single file: a tar, or the records of all CPUs in one file (`blktrace -o -`).
 fn from_one(path: &Path) -> Result<Files, TraceError> {
     let (head, input) = peeked(path, decoded(path, open(path)?)?)?;
     let input = io::Cursor::new(head.clone()).chain(input);
@@ -142,7 +142,7 @@ fn from_one(path: &Path) -> Result<Files, TraceError> {
     Ok(vec![(path.to_owned(), Box::new(input))])
 }
 
-/// Up to [`HEAD`] first bytes, and the rest.
+/// Returns up to [`HEAD`] first bytes, and a reader of the whole content.
 fn peeked<R: Read>(path: &Path, mut input: R) -> Result<(Vec<u8>, R), TraceError> {
     let mut head = Vec::with_capacity(HEAD);
     let read = input.by_ref().take(HEAD as u64).read_to_end(&mut head);
@@ -150,7 +150,7 @@ fn peeked<R: Read>(path: &Path, mut input: R) -> Result<(Vec<u8>, R), TraceError
     Ok((head, input))
 }
 
-/// The content, unpacked.
+/// Returns the decompressed content.
 fn decoded(path: &Path, file: File) -> Result<Box<dyn Read + Send>, TraceError> {
     let (_, content) = unpack::decoded(path, file)?;
     Ok(Box::new(content))
@@ -178,7 +178,7 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
             return Err(not_a_set(path, got, "make the tar anew"));
         }
     }
-    // What follows the last member tells whether the packing is whole.
+    // The rest after the last member has to be read to verify the compressed stream.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|e| failed(plain(e)))?;
     if members.is_empty() {
         return Err(not_a_set(path, "a tar without files NAME.blktrace.CPU".to_owned(), ""));
@@ -194,8 +194,8 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
     Ok(files)
 }
 
-/// An error without the words of the reader of tars if it only passes one on, and without the
-/// control characters of a damaged tar, which it quotes.
+/// Strips an error of the tar reader's words if it only wraps another, and of control characters
+/// quoted from a damaged tar.
 fn plain(error: io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|e| e.source()).map(ToString::to_string);
     let shown = cause.unwrap_or_else(|| error.to_string());

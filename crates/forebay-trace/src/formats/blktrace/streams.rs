@@ -1,15 +1,15 @@
 //! Numbers threads by id and name.
 //!
-//! A thread is named by a record of its own, which may come before or after its first request. A
-//! name that comes late fills the empty entry; a change of name begins a new stream. Threads for
-//! whose names there is no room are one stream.
+//! A thread is named by its own record, which may come before or after its first request. A late
+//! name fills the empty entry; a change of name begins a new stream. Threads for whose names there
+//! is no space form one stream.
 
 use std::collections::HashMap;
 
 use crate::naming::Room;
 use crate::trace::{Dictionary, Stream};
 
-/// Threads that are not told apart.
+/// The name of the stream for all further threads.
 const OTHERS: &str = "others";
 
 #[derive(Default)]
@@ -17,22 +17,22 @@ pub(crate) struct Streams {
     threads: HashMap<u32, Thread>,
     numbers: HashMap<Stream, u32>,
     room: Room,
-    /// The stream of those for which there is no room.
+    /// The stream of the threads for whose names there is no space.
     others: Option<u32>,
 }
 
 #[derive(Default)]
 struct Thread {
     name: String,
-    /// Number of the stream under the present name, once it has a request.
+    /// The number of the stream under the current name, once it has a request.
     number: Option<u32>,
 }
 
 impl Streams {
-    /// The thread is called `name` from now on.
+    /// Sets the thread's name from now on.
     pub(crate) fn name(&mut self, pid: u32, name: &str, dictionary: &mut Dictionary) {
         let known = self.threads.get(&pid).map_or("", |thread| &thread.name);
-        // Twice: of the thread, and of its streams.
+        // Space for two copies: one for the thread, and one for its streams.
         let mut has_room = || (0..2).all(|_| self.room.take("name", name.as_bytes()).is_ok());
         if name.is_empty() || known == name || !has_room() {
             return;
@@ -50,7 +50,7 @@ impl Streams {
         }
     }
 
-    /// Number of the thread's stream.
+    /// Returns the number of the thread's stream.
     pub(crate) fn number(&mut self, pid: u32, dictionary: &mut Dictionary) -> u32 {
         if !self.threads.contains_key(&pid) && self.room.take("name", b"").is_err() {
             return self.other(dictionary);
@@ -75,7 +75,7 @@ impl Streams {
         })
     }
 
-    /// A warning, if threads were not told apart.
+    /// Returns a warning if threads had to be combined.
     pub(crate) fn sentence(&self) -> Option<String> {
         self.others.map(|_| {
             format!(

@@ -1,11 +1,14 @@
-//! A header line as a declaration of columns: `time_us,op,offset,size` is `at:us,op,offset,len,skip=1`.
+//! Interprets a header line as a declaration of columns: `time_us,op,offset,size` is
+//! `at:us,op,offset,len,skip=1`.
 //!
-//! Names are those of [`Titles`]. The header must name the time with its unit, the operation, the place and the length; a time
-//! that is a date in the first row needs no unit. Nothing is guessed: what no name tells (the unit of `timestamp`, of `block`) is
-//! refused, with the declaration to write. What is read is exactly what that declaration says, and a note tells it.
+//! Names are those of [`Titles`]. The header must name the time with its unit, the operation, the
+//! offset and the length; a time that is a date in the first row needs no unit. Nothing is guessed:
+//! if names leave anything open (the unit of `timestamp`, of `block`), the header is rejected, with
+//! a suggestion for the declaration. The text is read exactly according to that declaration, and a
+//! note shows it.
 //!
-//! Fields are parted by comma, tab, semicolon or blanks, as [`Columns`] has them. Blank lines and remarks (`#`) before the header mean
-//! nothing.
+//! Fields are separated by comma, tab, semicolon or blanks, as in [`Columns`]. Blank lines and
+//! comments (`#`) before the header are ignored.
 
 use std::path::Path;
 
@@ -22,14 +25,14 @@ use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
 use forebay_ask::named;
 
-/// Columns of a header: one of more tells nothing that a declaration would not tell better.
+/// The most columns of a header; for more, a declaration is clearer.
 const COLUMNS_MAX: usize = 128;
-/// What dates are read.
+/// The supported date formats.
 const DATES_READ: &str =
     "2026-01-31 12:00:00.000345 (a day that there is, year first; day and time in one column)";
-/// Names of columns that are not read, in a note.
+/// The most names of unread columns in a note.
 const UNREAD_SHOWN: usize = 5;
-/// What parts columns, and how a declaration says so. Commas need no word.
+/// Column separators and how a declaration specifies them. Commas need no setting.
 const SEPARATORS: [(Separator, Option<&str>); 4] = [
     (Separator::Byte(b','), None),
     (Separator::Byte(b'\t'), Some("sep=tab")),
@@ -37,15 +40,15 @@ const SEPARATORS: [(Separator, Option<&str>); 4] = [
     (Separator::Blanks, Some("sep=blank")),
 ];
 
-/// What a header says.
+/// An interpreted header.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(super) columns: Columns,
-    /// The sentence that tells what was taken from it.
+    /// The note that shows the interpretation.
     pub(super) note: String,
 }
 
-/// Names that do not tell all.
+/// A header whose names leave something open.
 #[derive(Debug)]
 pub(crate) struct Unsure {
     line: u64,
@@ -55,7 +58,7 @@ pub(crate) struct Unsure {
 }
 
 impl Unsure {
-    /// The rows could be those of a preset, whose header is another.
+    /// Adds that the rows could be those of a preset with another header.
     pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
         let from = named(&format!("from={name}"));
         self.hint += &format!("; if it is {name}, name that with {from}");
@@ -69,13 +72,13 @@ impl Unsure {
     }
 }
 
-/// Whether a line is neither blank nor a remark.
+/// Whether a line is neither blank nor a comment.
 pub(super) fn says(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     !line.is_empty() && line.first() != Some(&b'#')
 }
 
-/// What the first line of a text says; nothing if it does not name the columns of requests.
+/// Interprets the first line of a text; none if it does not name the columns of requests.
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
@@ -94,7 +97,7 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     told
 }
 
-/// The fields of a line; none if there are too few or too many of them, or text that is none.
+/// Returns the fields of a line; none if there are too few or too many, or if a field is not text.
 fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     let line = [line.trim_ascii_end(), b"\n"].concat();
     let mut cursor = Cursor::new(&line, separator);
@@ -113,16 +116,16 @@ fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
 struct Names {
     titles: Titles,
     names: Vec<String>,
-    /// What stands below them in the first row; nothing if there is none.
+    /// The fields of the first row; empty if there is none.
     first: Vec<String>,
 }
 
-/// A declaration in the making, and what is missing for it.
+/// A declaration under construction, and what it lacks.
 struct Declaration {
-    /// A word for each column.
+    /// The declared role of each column.
     words: Vec<Option<String>>,
     settings: Vec<String>,
-    /// What a name should have told.
+    /// What the names should have specified.
     wanted: Vec<String>,
     /// What to write in the declaration.
     instead: Vec<&'static str>,
@@ -155,7 +158,7 @@ impl Names {
         shorten(self.names.get(column).map_or(&b""[..], |name| name.as_bytes()))
     }
 
-    /// The declaration that this is; nothing if it names no place, or nothing beside it.
+    /// Builds the declaration; none if no column is an offset, or if there is nothing else.
     fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
         let titles = &self.titles;
         let any = |names: &[&str]| titles.any(names, |_| true);
@@ -213,8 +216,8 @@ impl Names {
         })
     }
 
-    /// The column of moments that one of `names` calls, with what its unit is called: the name tells it, or the first row, if that
-    /// is a date.
+    /// Returns the column of times with one of `names`, and the name of its unit. The unit comes
+    /// from the name, or from the first row if that is a date.
     fn moment(&self, names: &[&str]) -> Option<(usize, Option<&'static str>)> {
         if let Some((column, Some(ns))) = self.titles.time(names, |unit| unit.is_some()) {
             return Some((column, Some(unit_name(ns))));
@@ -251,7 +254,8 @@ impl Names {
         }
     }
 
-    /// What to say of a date or a time of day in the first row, which is read in no such form; nothing of a number.
+    /// Returns a note about a date or a time of day in the first row in an unsupported format; none
+    /// for a number.
     fn calendar(&self, column: usize) -> Option<String> {
         let field = self.first.get(column)?.trim();
         let digits = field.bytes().filter(u8::is_ascii_digit).count();
@@ -279,7 +283,7 @@ impl Names {
         said.put(column, format!("{word}{unit}"));
     }
 
-    /// A column of operations: words, or whether a request writes, or reads.
+    /// Returns the declaration of a column of operations: words, or truth values for write or read.
     fn op(&self, column: usize) -> &'static str {
         if self.titles.is(column, &["is_write", "write"]) {
             "op:0+false/1+true"
@@ -290,7 +294,8 @@ impl Names {
         }
     }
 
-    /// Who submits: the stream, or what tells one. `process` may be a name as well as a number: the text of a name can be both.
+    /// Declares the columns that identify the submitter. `process` may be a name or a number, since
+    /// a text name can be either.
     fn submitter(&self, said: &mut Declaration) {
         let any = |names: &[&str]| self.titles.any(names, |_| true);
         if let Some(column) = any(&["stream"]) {
@@ -307,7 +312,7 @@ impl Names {
         }
     }
 
-    /// Refuses a name that two columns have.
+    /// Rejects duplicate names.
     fn once(&self, said: &mut Declaration) {
         let read = said.words.iter().enumerate().filter(|(_, word)| word.is_some());
         if let Some((column, _)) = read.clone().find(|(column, _)| self.titles.is_twice(*column)) {
@@ -347,12 +352,12 @@ impl Names {
     }
 }
 
-/// The input that declares such columns.
+/// Returns the option that declares these columns.
 fn spelled_out(columns: &str) -> String {
     named(&format!("columns={columns}"))
 }
 
-/// What a declaration calls a unit of so many nanoseconds.
+/// Returns the name of a time unit of `ns` nanoseconds in declarations.
 fn unit_name(ns: u64) -> &'static str {
     TIME_UNITS.iter().find(|unit| unit.ns == ns).map_or("ns", |unit| unit.name)
 }

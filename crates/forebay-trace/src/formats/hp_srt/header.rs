@@ -1,21 +1,21 @@
-//! The text header of an SRT trace, as far as requests need it: the host, and each disk's sector
+//! The text header of an SRT trace, limited to what requests need: the host, and each disk's sector
 //! size and the uses of its sections.
 //!
-//! It nests as `name = { number -> { name = value, … } }`. What is not understood is passed over:
-//! nothing in it can make a trace unreadable.
+//! It is nested as `name = { number -> { name = value, … } }`. Unknown content is skipped, so
+//! nothing in the header can make a trace unreadable.
 
 use std::collections::BTreeMap;
 
-/// Bytes of a sector where the header does not say.
+/// The sector size if the header does not specify it.
 const SECTOR_BYTES: u64 = 256;
 
-/// Largest sector believed, in bytes.
+/// The largest plausible sector, in bytes.
 const SECTOR_BYTES_MAX: u64 = 1 << 16;
 
-/// Deepest nesting followed.
+/// The deepest nesting that is followed.
 const DEPTH_MAX: usize = 16;
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Debug, Default)]
 pub(super) struct Header {
     system: String,
@@ -26,7 +26,7 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn parse(text: &[u8]) -> Header {
         let (mut header, mut path) = (Header::default(), Vec::new());
-        // What an opening brace or a value belongs to.
+        // The name that an opening brace or a value belongs to.
         let mut name = String::new();
         for token in tokens(text) {
             match token.as_str() {
@@ -47,7 +47,7 @@ impl Header {
         header
     }
 
-    /// Takes note of a word: a value where `name` stands before it, else a name or an item.
+    /// Processes a word: a value if `name` precedes it, else a name or an item.
     fn note(&mut self, path: &[String], name: &str, value: &str) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match (path.as_slice(), name) {
@@ -68,7 +68,7 @@ impl Header {
         }
     }
 
-    /// The host's name without its domain.
+    /// Returns the host's name without its domain.
     pub(super) fn host(&self) -> &str {
         match self.system.split('.').next() {
             Some(host) if !host.is_empty() => host,
@@ -80,7 +80,7 @@ impl Header {
         self.sector_bytes.get(&disk).copied().unwrap_or(SECTOR_BYTES)
     }
 
-    /// What a section is used for, or its number.
+    /// Returns the use of a section, or its number.
     pub(super) fn section(&self, disk: u32, section: u32) -> String {
         let used = self.sections.get(&(disk, section));
         used.cloned().unwrap_or_else(|| format!("section {section}"))
@@ -91,7 +91,7 @@ fn unquoted(value: &str) -> Option<&str> {
     value.strip_prefix('"')
 }
 
-/// Words, signs and strings; a string keeps its opening quote.
+/// Splits the text into words, signs and strings; a string keeps its opening quote.
 fn tokens(text: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(text);
     let (mut tokens, mut rest) = (Vec::new(), text.trim_start());

@@ -1,9 +1,11 @@
-//! libCacheSim's oracleGeneral, the form in which most cache traces are shared: binary records, little-endian, packed, no header.
+//! libCacheSim's oracleGeneral, the format in which most cache traces are shared: binary records,
+//! little-endian, packed, no header.
 //!
-//! 24 bytes a record: time u32 in seconds, object id u64, size u32 in bytes, next use i64. The last is the number of the request
-//! that uses the object again, and -1 or 2^63 - 1 where none does; it is there for optimal eviction and is used here to
-//! recognise the format only. Epoch: arbitrary; times are made relative to the first request. There are no operations: every
-//! request is taken for a read. A file ends with a whole record, else the rest is left out and told.
+//! 24 bytes per record: time u32 in seconds, object id u64, size u32 in bytes, next use i64. The
+//! last is the number of the request that uses the object again, or -1 or 2^63 - 1 if none does; it
+//! is meant for optimal eviction and is only used here to recognize the format. Epoch: arbitrary;
+//! times are made relative to the first request. There are no operations, so every request counts
+//! as a read. If a file ends within a record, that part is skipped with a note.
 
 use forebay_core::Op;
 
@@ -14,16 +16,16 @@ use crate::formats::frames::Frames;
 use crate::order::Ordered;
 use crate::trace::{BATCH, Notes, Reader};
 
-/// Bytes of a record.
+/// The size of a record.
 const RECORD_BYTES: usize = 24;
-/// Records at the start of a file that are looked at to recognise it.
+/// The number of records at the start of a file that are examined to recognize it.
 const SNIFFED: usize = 1000;
 /// More requests than any trace has.
 const REQUESTS_MAX: i64 = 1 << 40;
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A record as it stands in the file.
+/// A record as stored in the file.
 struct Row {
     time_s: u32,
     id: u64,
@@ -45,7 +47,7 @@ impl Row {
         }
     }
 
-    /// Whether the next use can be one.
+    /// Whether the next use is plausible.
     fn is_plausible(&self) -> bool {
         self.next == -1 || self.next == i64::MAX || (1..REQUESTS_MAX).contains(&self.next)
     }
@@ -58,7 +60,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
         let row = Row::of(record);
         let is_later = row.time_s >= last_s;
         last_s = row.time_s;
-        // No erased flash, all ones.
+        // Erased flash, which is all ones, must not be recognized.
         is_later && row.is_plausible() && row.size < u32::MAX
     };
     !records.is_empty() && records.iter().take(SNIFFED).all(&mut fits)

@@ -1,13 +1,15 @@
-//! CSV of an object cache as libCacheSim reads it, its columns named by a header.
+//! CSV of an object cache as libCacheSim reads it, with columns named by a header.
 //!
-//! libCacheSim is told which column is what; here the header has to say it, in one of the names that people use ([`NAMES`]):
-//! the object, and its size in bytes, the time in seconds with decimals or without, the operation as far as they are there. Other
-//! columns are not read. Fields are parted by comma, tab, `|` or semicolon, and may stand in double quotes; nothing is escaped.
+//! libCacheSim needs options that assign the columns. Here the header has to name them, with one of
+//! the names in common use ([`NAMES`]): the object and, if present, its size in bytes, the time in
+//! seconds with or without decimals, and the operation. Other columns are not read. Fields are
+//! separated by comma, tab, `|` or semicolon, and may be in double quotes; there is no escaping.
 //!
-//! Objects are called by whole numbers, or by anything else, of which 64 bits of a hash stand for it. Without sizes, every object
-//! is taken for a sector; without times, requests come 1 ms apart. Operations: `get` and `read` read; `set`, `add`, `replace`, `cas`,
-//! `append`, `prepend`, `put`, `incr`, `decr`, `update` and `write` write; others, as `delete`, are skipped and counted. Without
-//! them every request is taken for a read.
+//! Object ids are integers, or any other text, which is represented by a 64-bit hash. Without
+//! sizes, every object counts as one sector; without times, requests are 1 ms apart. Operations:
+//! `get` and `read` read; `set`, `add`, `replace`, `cas`, `append`, `prepend`, `put`, `incr`,
+//! `decr`, `update` and `write` write; others, such as `delete`, are skipped and counted. Without
+//! operations every request counts as a read.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -22,7 +24,7 @@ use crate::order::Ordered;
 use crate::rows::{Wrong, shorten};
 use crate::trace::{BATCH, Notes, Reader};
 
-/// What may stand in a column, and what headers call it.
+/// The roles of columns, and their names in headers.
 const NAMES: [(Role, &[&str]); 4] = [
     (Role::Id, &["obj_id", "object_id", "objid", "obj", "object", "key"]),
     (Role::Size, &["obj_size", "object_size", "objsize", "size"]),
@@ -34,11 +36,11 @@ const WRITES: [&str; 12] = [
     "set", "add", "replace", "cas", "append", "prepend", "put", "incr", "decr", "update", "write",
     "w",
 ];
-/// Names of columns that are not read, in a note.
+/// The most names of unread columns in a note.
 const UNREAD_SHOWN: usize = 5;
 /// Nanoseconds between requests without times.
 const APART_NS: u64 = 1_000_000;
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +51,7 @@ enum Role {
     Op,
 }
 
-/// Which column is what.
+/// The roles of the columns.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     separator: u8,
@@ -57,12 +59,12 @@ struct Header {
     size: Option<usize>,
     time: Option<usize>,
     op: Option<usize>,
-    /// Names of columns that are not read.
+    /// The names of columns that are not read.
     unread: Vec<String>,
 }
 
 impl Header {
-    /// What a first line says; none if it names no object, or nothing beside it.
+    /// Interprets a first line; none if it names no object, or nothing else.
     fn of(line: &[u8]) -> Option<Header> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let separator = *b"\t,|;".iter().find(|byte| line.contains(byte))?;
@@ -83,7 +85,7 @@ impl Header {
     }
 }
 
-/// The fields of a line, without blanks and quotes around them.
+/// Returns the fields of a line, without blanks and quotes around them.
 fn fields(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     line.split(move |&byte| byte == separator).map(|field| {
         let field = field.trim_ascii();
@@ -121,7 +123,7 @@ struct Table {
 }
 
 impl Header {
-    /// The use that a row is, before which there were `rows`; none for an operation that is none.
+    /// Parses a row that follows `rows` others; none for an unknown operation.
     fn used(&self, line: &[u8], rows: u64) -> Result<Option<Use>, Wrong> {
         let field = |column: usize| {
             let missing = || Wrong::new("object", line, "a row with all columns of the header");
@@ -153,7 +155,7 @@ impl Header {
         Ok(Some(Use { at_ns, op, id: digits(id).unwrap_or_else(|| hashed(id)), size }))
     }
 
-    /// What a user should know of what the columns do not say.
+    /// Returns notes for the user about missing columns.
     fn sentences(&self) -> Vec<String> {
         let Header { size, time, op, unread, .. } = self;
         let said = [
@@ -185,7 +187,7 @@ fn time_ns(field: &[u8]) -> Result<u64, Wrong> {
     ns.ok_or_else(|| Wrong::new("time", field, "seconds, with decimals or without"))
 }
 
-/// A name as a number.
+/// Returns the hash of an object id.
 fn hashed(name: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

@@ -1,31 +1,32 @@
-//! The Arrow schema that Arrow's writers (pyarrow, Polars, pandas) leave in a Parquet file's metadata as `ARROW:schema`.
+//! The Arrow schema that Arrow's writers (pyarrow, Polars, pandas) store in a Parquet file's
+//! metadata as `ARROW:schema`.
 //!
-//! Parquet has no type for a duration, nor for a time in whole seconds: such columns are plain
-//! integers there, and only this schema tells their unit. It is an IPC message in Base64, a
-//! FlatBuffer (`Message.fbs` and `Schema.fbs` of the Arrow format, whose field numbers are named
-//! below); no more of it is read than the names and these types.
+//! Parquet has no type for durations or for times in whole seconds: such columns are plain integers
+//! there, and only this schema has their unit. It is an IPC message in Base64, a FlatBuffer
+//! (`Message.fbs` and `Schema.fbs` of the Arrow format, whose field numbers are given below). Only
+//! the names and these types are decoded.
 
-/// What Arrow adds to the type of a column.
+/// What the Arrow schema adds to the type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// It counts from 1970 in ticks of so many nanoseconds.
+    /// Times since 1970 in ticks of `tick_ns` nanoseconds.
     Timestamp { tick_ns: u64 },
-    /// It is a span in ticks of so many nanoseconds.
+    /// Durations in ticks of `tick_ns` nanoseconds.
     Duration { tick_ns: u64 },
-    /// It is a time of day.
+    /// Times of day.
     Time,
-    /// It is a date.
+    /// Dates.
     Date,
-    /// It holds strings.
+    /// Strings.
     Text,
-    /// Nothing that Parquet does not say.
+    /// Nothing in addition to the Parquet type.
     None,
 }
 
-/// The names of the columns and what Arrow adds to their types, or what is wrong with `text`.
+/// Returns the names of the columns and the hints about their types, or what is wrong with `text`.
 pub(super) fn hints(text: &str) -> Result<Vec<(String, Hint)>, &'static str> {
     let bytes = base64(text).ok_or("not Base64")?;
-    // A message has its length before it, since Arrow 0.15 behind a mark.
+    // A message is preceded by its length and, since Arrow 0.15, a marker.
     let message = match bytes.strip_prefix(&[0xFF; 4]) {
         Some(rest) => rest.get(4..).unwrap_or_default(),
         None => &bytes,
@@ -44,7 +45,7 @@ fn columns(buffer: &Buffer) -> Option<Vec<(String, Hint)>> {
     // Schema: the fields (1).
     let Some(fields) = buffer.field(schema, 1)? else { return Some(Vec::new()) };
     let fields = buffer.follow(fields)?;
-    // Each takes four bytes, so that no count makes a large list of a short text.
+    // Each field takes four bytes, so a false count cannot make a short text allocate a large list.
     let count = buffer.word(fields)? as usize;
     if count > buffer.0.len() / 4 {
         return None;
@@ -67,7 +68,7 @@ fn columns(buffer: &Buffer) -> Option<Vec<(String, Hint)>> {
 }
 
 fn hint(buffer: &Buffer, number: u8, kind: Option<Option<usize>>) -> Option<Hint> {
-    // The unit is the first field of each type; where it is not said, it is the given one.
+    // The unit is the first field of each type; if omitted, the default applies.
     let tick_ns = |default: u16| {
         let unit = match buffer.field(kind??, 0)? {
             Some(at) => buffer.short(at)?,
@@ -85,7 +86,7 @@ fn hint(buffer: &Buffer, number: u8, kind: Option<Option<usize>>) -> Option<Hint
     })
 }
 
-/// A FlatBuffer: tables whose fields are found through a list of their places, each place relative.
+/// A FlatBuffer: tables whose fields are found through a list of relative offsets.
 struct Buffer<'a>(&'a [u8]);
 
 impl Buffer<'_> {
@@ -105,12 +106,12 @@ impl Buffer<'_> {
         self.bytes(at).map(u32::from_le_bytes)
     }
 
-    /// The place that the offset at a place leads to.
+    /// Follows the offset stored at a position.
     fn follow(&self, at: usize) -> Option<usize> {
         at.checked_add(self.word(at)? as usize)
     }
 
-    /// The place of a table's field; `Some(None)` where the table leaves it out.
+    /// Returns the position of a table's field; `Some(None)` if the table omits it.
     fn field(&self, table: usize, number: usize) -> Option<Option<usize>> {
         let back = i32::from_le_bytes(self.bytes(table)?);
         let list = usize::try_from(i64::try_from(table).ok()? - i64::from(back)).ok()?;
@@ -128,7 +129,7 @@ impl Buffer<'_> {
     }
 }
 
-/// The bytes of a text in Base64, with or without the signs that fill up its end.
+/// Decodes Base64, with or without padding.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut held, mut bits) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
     for sign in text.trim_end_matches('=').bytes() {
@@ -154,7 +155,8 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Of pyarrow, with metadata of its own: a column of each type that counts, and some of others.
+    /// A schema from pyarrow, with metadata of its own: a column of each relevant type, and some of
+    /// others.
     const KINDS: &str = concat!(
         "/////8gCAAAQAAAAAAAKAA4ABgAFAAgACgAAAAABBAAQAAAAAAAKAAwAAAAEAAgACgAAADQAAAAEAAAAAQAA",
         "AAwAAAAIAAwABAAIAAgAAAAQAAAABAAAAAEAAAB5AAAAAQAAAHgAAAALAAAAKAIAAOwBAAC8AQAAkAEAAGgB",

@@ -1,16 +1,16 @@
-//! Canonical Parquet, the form every trace can be kept in without loss.
+//! Canonical Parquet, the format in which every trace can be stored without loss.
 //!
 //! Columns: `at_ns` int64 (from the first request), `op` dictionary string (read, write, flush,
 //! trim), `offset` uint64 bytes, `len` uint32 bytes, `stream` uint32, `volume` uint32, `latency_ns`
-//! int64 (null where unknown), `flags` dictionary string (letters of `PFASM`: preflush, FUA,
+//! int64 (null if unknown), `flags` dictionary string (letters of `PFASM`: preflush, FUA,
 //! read-ahead, synchronous, metadata). File metadata: `forebay.version` = 1, `forebay.source` (the
-//! format it came from), `forebay.unit`, the dictionaries as JSON: `forebay.streams`, a list of
-//! `{thread, process, name}`, and `forebay.volumes`, a list of names; and, where it is known, `forebay.began_ns`: when the
-//! first request came by the source's own clock.
+//! original format), `forebay.unit`, the dictionaries as JSON: `forebay.streams`, a list of
+//! `{thread, process, name}`, and `forebay.volumes`, a list of names; and, if known,
+//! `forebay.began_ns`: the time of the first request by the source's own clock.
 //!
-//! Tables of other makers need only `at_ns`, `op`, `offset` and `len`, or columns that are called otherwise and mean the same
-//! ([`found`]). Without dictionaries, streams and volumes are named by their numbers, or by columns of names. The index that pandas
-//! may add is a column that nothing asks for.
+//! Tables from other tools only need `at_ns`, `op`, `offset` and `len`, or columns with other names
+//! and the same meaning ([`found`]). Without dictionaries, streams and volumes are named by their
+//! numbers, or by columns of names. An index column added by pandas is ignored.
 
 use std::collections::BTreeMap;
 
@@ -28,26 +28,26 @@ use crate::rows::{self, Wrong};
 use crate::table::Field;
 use crate::trace::{Dictionary, Record, Stream};
 
-/// Metadata key of the version of this form.
+/// The metadata key of the format version.
 pub(crate) const KEY_VERSION: &str = "forebay.version";
-/// Metadata key of the format the trace came from.
+/// The metadata key of the original format.
 pub(crate) const KEY_SOURCE: &str = "forebay.source";
-/// Metadata key of the units.
+/// The metadata key of the units.
 pub(crate) const KEY_UNIT: &str = "forebay.unit";
-/// Metadata key of the streams.
+/// The metadata key of the streams.
 pub(crate) const KEY_STREAMS: &str = "forebay.streams";
-/// Metadata key of the volumes.
+/// The metadata key of the volumes.
 pub(crate) const KEY_VOLUMES: &str = "forebay.volumes";
 
-/// Metadata key of when the first request came by the source's clock.
+/// The metadata key of the first request's time by the source's clock.
 pub(crate) const KEY_BEGAN: &str = "forebay.began_ns";
 
-/// The version written and read.
+/// The version that is written and read.
 pub(crate) const VERSION: &str = "1";
-/// The units written and read.
+/// The units that are written and read.
 pub(crate) const UNIT: &str = "at_ns, latency_ns: ns; offset, len: bytes";
 
-/// A [`Stream`] as it stands in the metadata.
+/// A [`Stream`] as stored in the metadata.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct StreamText {
     #[serde(default)]
@@ -71,11 +71,11 @@ impl From<&StreamText> for Stream {
     }
 }
 
-/// How numbers of streams or volumes become indices.
+/// How numbers of streams or volumes are converted to indices.
 enum Numbering {
     /// The file has a dictionary of this length.
     Given(u64),
-    /// In the order of their first row.
+    /// Indices are assigned in the order of first rows.
     Found(BTreeMap<u64, u32>),
 }
 
@@ -120,17 +120,18 @@ pub(super) struct Canonical {
     streams: Numbering,
     volumes: Numbering,
     room: Room,
-    /// Volumes and submitters that columns call by their names.
+    /// Volumes and submitters that have columns with their names.
     named: Named,
-    /// Rows have been read.
+    /// Whether rows have been read.
     begun: bool,
     warning: Option<String>,
-    /// Latencies below zero.
+    /// The number of negative latencies.
     below: u64,
 }
 
 impl Canonical {
-    /// The stream of each row: by its number, else who submitted it as far as columns say.
+    /// Returns the stream of each row: by its number, or else by the columns that identify the
+    /// submitter.
     fn streams(
         &mut self,
         columns: &Columns,
@@ -171,7 +172,7 @@ impl Canonical {
         who.map(stream).collect()
     }
 
-    /// The volume of each row, by its number or its name.
+    /// Returns the volume of each row, by its number or its name.
     fn volumes(
         &mut self,
         columns: &Columns,
@@ -193,7 +194,7 @@ impl Canonical {
     }
 }
 
-/// The index of each row's number in `column`; of 0 where there is no such column.
+/// Returns the index of each row's number in `column`; that of 0 if the column does not exist.
 fn numbered(
     columns: &Columns,
     column: &str,
@@ -213,8 +214,9 @@ fn numbered(
     (0..columns.rows()).map(index).collect()
 }
 
-/// Zero of a table's times by the source's clock. What we wrote counts from its first request; what others made has the times
-/// that its source had. What makes no sense tells nothing: the requests are as good without.
+/// Returns the zero of a table's times by the source's clock. Tables that we wrote count from their
+/// first request; others have the source's own times. An invalid value is ignored, because the
+/// requests are usable without it.
 pub(super) fn zero(table: &Table) -> Option<Nanos> {
     match table.metadata(KEY_BEGAN) {
         Some(text) => text.parse().ok().map(Nanos),

@@ -1,4 +1,4 @@
-//! A column of a row group, read some rows at a time.
+//! A column of a row group, read a number of rows at a time.
 
 use ::parquet::column::page::PageReader;
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
@@ -11,16 +11,16 @@ use crate::table::{Column, Kind, Values};
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
-/// The rest of a column's rows.
+/// The remaining rows of a column.
 pub(super) struct Chunk {
     kind: Kind,
-    /// Of a column of strings, one that reads their numbers.
+    /// The reader of the values; for a column of strings, of their numbers.
     reader: ColumnReader,
     fresh: Fresh,
 }
 
 impl Chunk {
-    /// Of a column that is no part of another, and its pages.
+    /// Makes a chunk from a column that is not part of a nested field, and its pages.
     pub(super) fn new(
         column: ColumnDescPtr,
         pages: Box<dyn PageReader>,
@@ -34,7 +34,8 @@ impl Chunk {
         Ok(Chunk { kind, reader: get_column_reader(column, Box::new(pages)), fresh })
     }
 
-    /// Reads the next rows in place of those in `column`, which began as [`Column::of`] and holds the rows before.
+    /// Reads the next rows and replaces those in `column`, which is initially [`Column::of`] and
+    /// has to be passed again for each call.
     pub(super) fn read(&mut self, rows: usize, column: &mut Column) -> Result<()> {
         let Column { values, missing } = column;
         match (&mut self.reader, values) {
@@ -81,7 +82,7 @@ impl Chunk {
     }
 }
 
-/// Reads the values that are there, one behind the other, and which rows have none.
+/// Reads the values that are present, without gaps, and which rows are missing.
 fn packed<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
@@ -125,14 +126,14 @@ fn spread<T: Clone + Default>(values: &mut Vec<T>, missing: &[bool]) {
     values.resize(missing.len(), T::default());
     for (row, missing) in missing.iter().enumerate().rev() {
         if !missing {
-            // As many values are there as rows that are not missing.
+            // There are as many values as rows that are not missing.
             from -= 1;
             values.swap(from, row);
         }
     }
 }
 
-/// A floating-point number of 16 bits.
+/// Decodes a 16-bit floating-point number.
 fn half(value: &FixedLenByteArray) -> f64 {
     let bits = u16::from_le_bytes(value.data().first_chunk().copied().unwrap_or_default());
     let fraction = f64::from(bits & 0x3FF);

@@ -1,4 +1,5 @@
-//! The columns of a batch, checked: present, of a fitting type, without nulls where none may be.
+//! The columns of a batch, checked: they exist, have a suitable type, and contain no nulls unless
+//! allowed.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,13 +15,13 @@ use crate::table::{Batch, Column, Field, Kind, Values};
 /// One batch of rows.
 pub(super) struct Columns<'a> {
     path: &'a Path,
-    /// Rows before this batch.
+    /// The number of rows before this batch.
     before: u64,
     fields: &'a [Field],
     batch: &'a Batch,
 }
 
-/// Integers without nulls, unless asked for.
+/// Integers, without nulls unless they were allowed.
 pub(super) struct Numbers<'a> {
     values: Cow<'a, [i64]>,
     /// Empty if none is missing.
@@ -28,7 +29,7 @@ pub(super) struct Numbers<'a> {
 }
 
 impl Numbers<'_> {
-    /// The value of a row; `None` for null.
+    /// Returns the value of a row; `None` for null.
     pub(super) fn get(&self, row: usize) -> Option<i64> {
         match self.missing.get(row) {
             Some(true) => None,
@@ -36,7 +37,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// With each value that is there replaced, which may make it null.
+    /// Makes a column from converted values, which may be null.
     fn mapped(
         values: impl Iterator<Item = Option<Result<Option<i64>, TraceError>>>,
     ) -> Result<Numbers<'static>, TraceError> {
@@ -70,7 +71,7 @@ impl<'a> Columns<'a> {
         self.batch.rows
     }
 
-    /// The error that a row of a column is wrong.
+    /// Makes the error that a row of a column is wrong.
     pub(super) fn wrong(&self, row: usize, wrong: Wrong) -> TraceError {
         wrong.at(self.path, Place::Row(self.before + row as u64 + 1), "")
     }
@@ -82,7 +83,7 @@ impl<'a> Columns<'a> {
         found.ok_or_else(|| self.missing(name, ""))
     }
 
-    /// The error that there is no column `name`, nor one of the names that would do for it.
+    /// Makes the error that there is no column `name`, nor any of the alternative names.
     pub(super) fn missing(&self, name: &str, others: &str) -> TraceError {
         let others = if others.is_empty() { String::new() } else { format!(", or {others}") };
         TraceError::Malformed {
@@ -94,7 +95,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// The columns' names and types.
+    /// Returns the columns' names and types.
     pub(super) fn fields(&self) -> &'a [Field] {
         self.fields
     }
@@ -109,7 +110,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// A column of integers; nulls only where `nullable`.
+    /// Returns a column of integers; nulls are only allowed if `nullable`.
     pub(super) fn numbers(&self, name: &str, nullable: bool) -> Result<Numbers<'a>, TraceError> {
         let (kind, column) = self.column(name)?;
         let numbers = match (kind, &column.values) {
@@ -134,7 +135,7 @@ impl<'a> Columns<'a> {
         Ok(numbers)
     }
 
-    /// That no unsigned integer has the bit that is the sign of a signed one.
+    /// Checks that no unsigned integer is 2^63 or more.
     fn below_2_to_63(&self, name: &str, numbers: &Numbers) -> Result<(), TraceError> {
         let beyond = |row: &usize| numbers.get(*row).is_some_and(|value| value < 0);
         if numbers.values.iter().all(|value| *value >= 0) {
@@ -145,8 +146,9 @@ impl<'a> Columns<'a> {
         Err(self.wrong(row, Wrong::new(name.to_string(), got.as_bytes(), "an integer below 2^63")))
     }
 
-    /// A column of floating point whose values are all whole: what pandas makes of integers where
-    /// one is missing. NaN is null. Beyond what its type tells apart, a value has been rounded.
+    /// Returns a column of floating-point numbers that are all integral, which pandas makes of
+    /// integers if any is missing. NaN is null. Numbers beyond the type's exact range are rejected,
+    /// because they have been rounded.
     fn whole(
         &self,
         name: &str,
@@ -168,7 +170,8 @@ impl<'a> Columns<'a> {
         Numbers::mapped(present(values, missing).map(|(row, value)| Some(whole(row, value?))))
     }
 
-    /// A column of times in nanoseconds: of a type that says its unit, or of numbers with the unit in the column's name.
+    /// Returns a column of times in nanoseconds. The unit comes from the type or from the column's
+    /// name.
     pub(super) fn times(
         &self,
         found: Found<'_>,
@@ -204,13 +207,13 @@ impl<'a> Columns<'a> {
         Ok(numbers)
     }
 
-    /// A column of bytes, without nulls.
+    /// Returns a column of bytes, without nulls.
     pub(super) fn bytes(&self, found: Found<'_>) -> Result<Numbers<'a>, TraceError> {
         let numbers = self.numbers(found.name, false)?;
         self.scaled(found.name, numbers, found.unit.unwrap_or(1))
     }
 
-    /// Each value times `unit`.
+    /// Multiplies each value by `unit`.
     fn scaled(
         &self,
         name: &str,
@@ -234,7 +237,7 @@ impl<'a> Columns<'a> {
         Numbers::mapped(given.map(|(row, value)| Some(one(row, value?))))
     }
 
-    /// Floating point in `unit`s, to the nearest whole. NaN is null.
+    /// Converts floating-point numbers in `unit`s, rounding to the nearest integer. NaN is null.
     fn decimals(
         &self,
         name: &str,
@@ -256,7 +259,7 @@ impl<'a> Columns<'a> {
         Numbers::mapped(present(values, missing).map(|(row, value)| Some(one(row, value?))))
     }
 
-    /// A column of operations: words, or whether a request writes, or reads.
+    /// Returns a column of operations: words, or truth values for write or read.
     pub(super) fn ops(&self, name: &str) -> Result<Vec<Op>, TraceError> {
         let (_, column) = self.column(name)?;
         let Values::Truths(truths) = &column.values else {
@@ -268,12 +271,13 @@ impl<'a> Columns<'a> {
         Ok(truths.iter().map(|is| if *is { of_true } else { of_false }).collect())
     }
 
-    /// Whether there is such a column.
+    /// Whether the column exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.name == name)
     }
 
-    /// A column of few distinct strings, each translated once: the meaning of every row. Null means `of_null`, if that is given.
+    /// Translates a column of few distinct strings, each only once, and returns the meaning of
+    /// every row. Null means `of_null`, if that is given.
     pub(super) fn meanings<T: Clone>(
         &self,
         name: &str,
@@ -288,7 +292,7 @@ impl<'a> Columns<'a> {
         if of_null.is_none() {
             self.without_nulls(name, &column.missing)?;
         }
-        // Not all distinct texts need be used: only rows decide what is wrong.
+        // Distinct texts that no row uses are not errors.
         let mut known: Vec<Option<Option<T>>> = vec![None; texts.distinct.len()];
         let text = |index: u32| texts.distinct.get(index as usize).map_or("", String::as_str);
         let found = |(row, index): (usize, Option<u32>)| {
@@ -316,7 +320,7 @@ impl<'a> Columns<'a> {
         Err(self.wrong(row, wrong))
     }
 
-    /// A number that must be there and must not be negative.
+    /// Returns a number that must exist and must not be negative.
     pub(super) fn unsigned(
         &self,
         numbers: &Numbers,
@@ -333,7 +337,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// A number that may be null but not negative.
+    /// Returns a number that may be null but not negative.
     pub(super) fn optional(
         &self,
         numbers: &Numbers,
@@ -347,7 +351,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The rows with their values, `None` where one is missing.
+/// Returns the rows with their values, `None` if missing.
 fn present<T: Copy>(values: &[T], missing: &[bool]) -> impl Iterator<Item = (usize, Option<T>)> {
     let is_missing = |row: usize| missing.get(row).is_some_and(|missing| *missing);
     let values = values.iter().enumerate();

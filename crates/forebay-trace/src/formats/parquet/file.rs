@@ -1,4 +1,4 @@
-//! A Parquet file as a table: the columns that are asked for, batch by batch, row group by row group.
+//! A Parquet file as a table: the requested columns, in batches, row group by row group.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::trace::BATCH;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
-/// Metadata key of the schema that Arrow's writers add.
+/// The metadata key of the schema that Arrow's writers add.
 pub(crate) const KEY_ARROW: &str = "ARROW:schema";
 
 /// An open file.
@@ -23,13 +23,13 @@ pub(super) struct ParquetFile {
     path: PathBuf,
     reader: SerializedFileReader<File>,
     fields: Vec<Field>,
-    /// For each field its column among those of the file, which has one for each part of a nested field.
+    /// For each field, its column in the file; a nested field has a column for each of its parts.
     places: Vec<Option<usize>>,
     /// The next row group.
     group: usize,
-    /// Rows left in the one before.
+    /// The remaining rows of the current row group.
     left: usize,
-    /// The wanted columns of that group, and their fields.
+    /// The requested columns of that group, and their fields.
     chunks: Vec<(usize, Chunk)>,
     batch: Batch,
 }
@@ -65,19 +65,19 @@ impl ParquetFile {
         })
     }
 
-    /// Rows of the file.
+    /// Returns the number of rows in the file.
     pub(super) fn rows(&self) -> i64 {
         self.reader.metadata().file_metadata().num_rows()
     }
 
-    /// The entries of the metadata that have a value.
+    /// Returns the metadata entries that have a value.
     pub(super) fn metadata(&self) -> Vec<(String, String)> {
         let said = self.reader.metadata().file_metadata().key_value_metadata();
         let said = said.into_iter().flatten();
         said.filter_map(|entry| Some((entry.key.clone(), entry.value.clone()?))).collect()
     }
 
-    /// Opens the wanted columns of the next row group that has rows; `false` at the end.
+    /// Opens the requested columns of the next row group that has rows; `false` at the end.
     fn begin_group(&mut self, wanted: &[usize]) -> Result<bool> {
         while self.group < self.reader.num_row_groups() {
             let group = self.reader.get_row_group(self.group)?;

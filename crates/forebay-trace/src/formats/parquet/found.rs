@@ -1,4 +1,5 @@
-//! Columns of a Parquet table by their names ([`Titles`]) and types. Where a time's name has no unit, its type says it.
+//! Finds the columns of a Parquet table by their names ([`Titles`]) and types. If a time's name has
+//! no unit, its type determines it.
 
 use super::shown;
 use crate::columns::date::day_of;
@@ -6,12 +7,12 @@ use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 use crate::table::{Field, Kind};
 
-/// A column that plays a role.
+/// A column that was found for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found<'a> {
     /// Its name.
     pub(super) name: &'a str,
-    /// Nanoseconds or bytes that one of it is, as far as the name says.
+    /// The unit in nanoseconds or bytes, if the name specifies it.
     pub(super) unit: Option<u64>,
 }
 
@@ -19,18 +20,18 @@ fn titles(fields: &[Field]) -> Titles {
     Titles::new(fields.iter().map(|field| field.name.as_str()))
 }
 
-/// The column of times that one of `names` calls, with its unit behind it or without.
+/// Finds the column of times with one of `names`, with or without a unit suffix.
 pub(super) fn time<'a>(fields: &'a [Field], names: &[&str]) -> Option<Found<'a>> {
     let (column, unit) = titles(fields).time(names, |_| true)?;
     Some(Found { name: &fields.get(column)?.name, unit })
 }
 
-/// The column of latencies, if its name or its type tells their unit.
+/// Finds the column of latencies, if its name or its type specifies the unit.
 pub(super) fn latency(fields: &[Field]) -> Option<Found<'_>> {
     time(fields, &LATENCY).filter(|found| found.unit.is_some() || tells_unit(fields, found.name))
 }
 
-/// What to say of latencies that are not read, for nothing tells their unit.
+/// Returns a note about latencies that are not read because their unit is unknown.
 pub(super) fn unread_latency(fields: &[Field]) -> Option<String> {
     let found = time(fields, &LATENCY).filter(|_| latency(fields).is_none())?;
     Some(format!(
@@ -41,12 +42,12 @@ pub(super) fn unread_latency(fields: &[Field]) -> Option<String> {
     ))
 }
 
-/// Names of columns that are not read, in a note.
+/// The most names of unread columns in a note.
 const UNREAD_SHOWN: usize = 5;
-/// What pandas calls the index that it may add.
+/// The names of index columns that pandas may add.
 const INDICES: [&str; 3] = ["index", "__index_level_0__", "Unnamed: 0"];
 
-/// What to say of columns that nothing asks for.
+/// Returns a note about columns that are not read.
 pub(super) fn unread(fields: &[Field]) -> Option<String> {
     let who = [&THREAD[..], &PROCESS[..], &NAME[..], &VOLUME[..], &["stream", "flags"]].concat();
     let read: Vec<&str> = [
@@ -71,8 +72,8 @@ pub(super) fn unread(fields: &[Field]) -> Option<String> {
     (!unread.is_empty()).then(|| format!("columns that are not read: {shown}{more}"))
 }
 
-/// What to say of a first time that is a few days after 1970 in the unit its name tells, and a date of this century
-/// in one a thousand times as large.
+/// Returns a note if the first time is a few days after 1970 in the unit in its name, and a date of
+/// this century in a unit a thousand times as large.
 pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
     const DATES_S: std::ops::Range<i64> = 1_100_000_000..2_200_000_000;
     let unit = found.unit.filter(|&unit| unit <= 1_000_000)?;
@@ -89,8 +90,8 @@ pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
     })
 }
 
-/// The declaration of columns that a table's names make, and what it calls the times, the places and the lengths.
-/// Times of a type that says their unit count as ns.
+/// Returns the declaration that a table's column names imply, and the names of times, offsets and
+/// lengths. Times of a type with a unit count as ns.
 pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
     let at = time(fields, &AT)?;
     let unit = match tells_unit(fields, at.name) {
@@ -112,13 +113,14 @@ fn tells_unit(fields: &[Field], name: &str) -> bool {
     matches!(kind, Some(Kind::Timestamp { .. } | Kind::Duration { .. }))
 }
 
-/// The column of bytes that one of `names` calls.
+/// Finds the column of bytes with one of `names`.
 pub(super) fn bytes<'a>(fields: &'a [Field], names: &[(&str, u64)]) -> Option<Found<'a>> {
     let (column, unit) = titles(fields).bytes(names)?;
     Some(Found { name: &fields.get(column)?.name, unit: Some(unit) })
 }
 
-/// What to say of a place or a length whose name leaves its unit open beside the other's: it is read in bytes.
+/// Returns a note about an offset or a length whose name specifies no unit while the other's does:
+/// it is read in bytes.
 pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
     let mut extents = titles(fields).extents().into_iter().flatten();
     let (column, _) = extents.find(|(_, unit)| unit.is_none())?;
@@ -131,7 +133,7 @@ pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
     ))
 }
 
-/// The column that one of `names` calls and whose type `fits`.
+/// Finds the column with one of `names` whose type `fits`.
 pub(super) fn any<'a>(
     fields: &'a [Field],
     names: &[&str],
@@ -141,12 +143,12 @@ pub(super) fn any<'a>(
     Some(&fields.get(titles(fields).any(names, fits)?)?.name)
 }
 
-/// Whether a column holds words.
+/// Whether a column contains text.
 pub(super) fn is_text(kind: &Kind) -> bool {
     *kind == Kind::Text
 }
 
-/// Whether a column holds numbers.
+/// Whether a column contains numbers.
 pub(super) fn is_number(kind: &Kind) -> bool {
     matches!(kind, Kind::Integer { .. } | Kind::Float { .. })
 }

@@ -1,4 +1,4 @@
-//! Captures of queued requests in Parquet, as made by the capture kit of our Hadoop traces.
+//! Captures of queued requests in Parquet, as written by the capture kit of our Hadoop traces.
 //!
 //! Columns used: `time_ns` (from the first event), `pid` (the thread), `tgid` (the process),
 //! `process` (the thread's name), `op` (read, write, discard, flush), `lba` and `sectors` of 512
@@ -18,7 +18,7 @@ use crate::rows::{self, Wrong};
 use crate::table::Field;
 use crate::trace::{Dictionary, Record, Stream};
 
-/// Bytes in a sector.
+/// The size of a sector.
 const SECTOR_BYTES: u64 = 512;
 
 /// The columns used.

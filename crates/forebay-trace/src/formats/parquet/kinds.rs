@@ -1,4 +1,5 @@
-//! The types of a Parquet file's columns, by its own schema and by the Arrow schema that Arrow's writers add.
+//! The types of a Parquet file's columns, by its own schema and by the Arrow schema that Arrow's
+//! writers add.
 
 use ::parquet::basic::{
     ConvertedType as Converted, LogicalType as Logical, Repetition, TimeUnit, Type as Physical,
@@ -9,7 +10,7 @@ use ::parquet::schema::types::Type;
 use super::arrow_schema::{self, Hint};
 use crate::table::{Field, Kind};
 
-/// The columns that stand in the file's root, nested ones too. `arrow` is the text of the entry
+/// Returns the columns in the file's root, including nested ones. `arrow` is the text of the entry
 /// `ARROW:schema`, if the file has one.
 pub(super) fn fields(root: &Type, arrow: Option<&str>) -> Result<Vec<Field>, ParquetError> {
     let columns = root.get_fields();
@@ -31,7 +32,7 @@ pub(super) fn fields(root: &Type, arrow: Option<&str>) -> Result<Vec<Field>, Par
     Ok(columns.iter().enumerate().map(field).collect())
 }
 
-/// The type of a column of the root.
+/// Returns the type of a column of the root.
 fn kind(column: &Type, hint: Option<Hint>) -> Kind {
     let info = column.get_basic_info();
     if info.has_repetition() && info.repetition() == Repetition::REPEATED {
@@ -55,7 +56,7 @@ fn integer(bits: u8, signed: bool) -> Kind {
     Kind::Integer { bits, signed }
 }
 
-/// What the Arrow schema adds for types that Parquet has no word for.
+/// Adds what only the Arrow schema specifies to a type.
 fn hinted(kind: Kind, physical: Physical, hint: Option<Hint>) -> Kind {
     let bare = match kind {
         Kind::Integer { bits: 32, signed: true } => physical == Physical::INT32,
@@ -64,7 +65,7 @@ fn hinted(kind: Kind, physical: Physical, hint: Option<Hint>) -> Kind {
     };
     match hint {
         Some(Hint::Timestamp { tick_ns }) if bare => Kind::Timestamp { tick_ns },
-        // Dates beyond those that 64 bits count in nanoseconds.
+        // INT96 may hold dates beyond those that 64 bits can count in nanoseconds.
         Some(Hint::Timestamp { tick_ns }) if physical == Physical::INT96 => {
             Kind::Timestamp { tick_ns }
         }
@@ -78,7 +79,7 @@ fn hinted(kind: Kind, physical: Physical, hint: Option<Hint>) -> Kind {
     }
 }
 
-/// The type by Parquet's own schema.
+/// Returns the type by Parquet's own schema.
 fn plain(column: &Type) -> Kind {
     let info = column.get_basic_info();
     let (logical, converted) = (info.logical_type_ref(), info.converted_type());
@@ -108,7 +109,7 @@ fn plain(column: &Type) -> Kind {
     }
 }
 
-/// The type of a column that is kept as integers of `width` bits.
+/// Returns the type of a column that is stored as integers of `width` bits.
 fn of_integer(width: u8, logical: Option<&Logical>, converted: Converted) -> Kind {
     match (logical, converted) {
         (Some(Logical::Integer(of)), _) => match u8::try_from(of.bit_width) {

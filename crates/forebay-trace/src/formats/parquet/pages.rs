@@ -1,8 +1,8 @@
-//! The pages of a column on their way to the decoder: checked, and those of strings with numbers in their place.
+//! Checks the pages of a column on their way to the decoder, and replaces strings by numbers.
 //!
-//! A column of strings mostly has few distinct ones. The decoder would give each row a string of its
-//! own; here each distinct string gets a number instead, and the decoder, which takes the column for
-//! one of integers, gives each row its string's number.
+//! A column of strings usually has few distinct ones. The decoder would allocate a string for each
+//! row. Instead, each distinct string gets a number here, and the decoder, which treats the column
+//! as integers, returns the number of each row's string.
 
 use std::str;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +20,13 @@ use crate::trace::BATCH;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
-/// Bytes of the different strings of a column in a row group, [`ENTRY_BYTES`] more for each: twice what the names of a
-/// trace may have.
+/// The limit on the size of the distinct strings of a column in a row group, including
+/// [`ENTRY_BYTES`] for each: twice what the names of a trace may take.
 const TEXTS_BYTES_MAX: usize = 64 << 20;
-/// What a string costs beside its bytes, about.
+/// The approximate memory for a string, in addition to its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// Strings that got their numbers since they were last taken, in the order of the numbers.
+/// Strings that were numbered since the last call of `take`, in the order of their numbers.
 #[derive(Clone, Default)]
 pub(super) struct Fresh(Arc<Mutex<Vec<String>>>);
 
@@ -35,26 +35,27 @@ impl Fresh {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
-    /// Moves them to the end of `to`.
+    /// Moves the strings to the end of `to`.
     pub(super) fn take(&self, to: &mut Vec<String>) {
         to.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// A column's pages.
+/// The pages of a column.
 pub(super) struct Pages {
     pages: Box<dyn PageReader>,
-    /// Of a column of strings.
+    /// The numbering of the strings, for a column of strings.
     numbering: Option<Numbering>,
 }
 
 impl Pages {
-    /// Of any column but one of strings.
+    /// Makes the pages of a column that is not of strings.
     pub(super) fn new(pages: Box<dyn PageReader>) -> Pages {
         Pages { pages, numbering: None }
     }
 
-    /// Of a column of strings, with the column of their numbers. The strings go to `fresh`.
+    /// Makes the pages of a column of strings, and the description of the column of their numbers.
+    /// New strings go to `fresh`.
     pub(super) fn of_texts(
         pages: Box<dyn PageReader>,
         column: ColumnDescPtr,
@@ -68,7 +69,8 @@ impl Pages {
     }
 }
 
-/// A column of another type in the place of `column`; without definition levels, one that has no nulls.
+/// Describes a column of another type in place of `column`; without definition levels, one that has
+/// no nulls.
 fn alike(column: &ColumnDescriptor, physical: Physical, levels: i16) -> Result<ColumnDescPtr> {
     let repetition = if levels > 0 { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let kind = Type::primitive_type_builder(column.name(), physical);
@@ -88,7 +90,7 @@ impl Iterator for Pages {
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
-        // The decoder makes room for as many values as a dictionary says it has.
+        // The decoder allocates as many values as a dictionary claims to have.
         if page.is_dictionary_page() && page.num_values() as usize > page.buffer().len() {
             let text = "a dictionary that says it has more values than bytes";
             return Err(ParquetError::General(text.into()));
@@ -111,16 +113,16 @@ impl PageReader for Pages {
 /// The numbers of a column's strings.
 struct Numbering {
     column: ColumnDescPtr,
-    /// What the entries of its dictionary are: a column without nulls.
+    /// The description of its dictionary's entries: a column without nulls.
     entries: ColumnDescPtr,
     known: FxHashMap<Box<str>, i32>,
-    /// Room for more of them.
+    /// The remaining space for more strings.
     left_bytes: usize,
     fresh: Fresh,
 }
 
 impl Numbering {
-    /// A page of numbers in place of one of strings.
+    /// Converts a page of strings to a page of numbers.
     fn numbered(&mut self, page: Page) -> Result<Page> {
         let by_dictionary = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY];
         Ok(match page {
@@ -154,7 +156,8 @@ impl Numbering {
         })
     }
 
-    /// The bytes of a data page that say which values are null; they stand before its values.
+    /// Returns the bytes of a data page that specify which values are null; they precede its
+    /// values.
     fn levels(&self, page: &Page) -> Result<Vec<u8>> {
         let buffer = page.buffer();
         let length = match page {
@@ -173,7 +176,8 @@ impl Numbering {
         levels.map(<[u8]>::to_vec).ok_or_else(cut)
     }
 
-    /// The numbers of the strings of a page behind `numbers`, as PLAIN has integers, and how many they are.
+    /// Appends the numbers of a page's strings to `numbers`, in PLAIN encoding, and returns their
+    /// count.
     fn numbers(
         &mut self,
         page: Page,
@@ -185,7 +189,7 @@ impl Numbering {
         loop {
             texts.clear();
             levels.clear();
-            // Never as many at once as the page says it has.
+            // Never reads more values at once than the page claims to have.
             let (rows, ..) = reader.read_records(BATCH, Some(&mut levels), None, &mut texts)?;
             if rows == 0 {
                 return Ok((numbers.into(), count));
@@ -217,7 +221,7 @@ impl Numbering {
     }
 }
 
-/// A single page.
+/// A reader of a single page.
 struct One(Option<Page>);
 
 impl Iterator for One {
@@ -233,7 +237,7 @@ impl PageReader for One {
         Ok(self.0.take())
     }
 
-    // Only those who skip rows ask for what follows.
+    // Only called to skip rows, which never happens here.
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
         Ok(None)
     }

@@ -1,11 +1,11 @@
-//! The columns that a header line names, and the cells of a row.
+//! The columns that a header line lists, and the cells of a row.
 
 use std::array;
 
 use crate::formats::log::words;
 use crate::rows::{Wrong, shorten};
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Start,
@@ -22,7 +22,7 @@ pub(super) enum Column {
     Latency,
 }
 
-/// Which tool printed the rows.
+/// The tool that printed the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
     Biosnoop,
@@ -52,7 +52,7 @@ const HEADINGS: [(&[u8], Column); 17] = [
     (b"LATms", Column::Latency),
 ];
 
-/// What a declaration of columns calls them.
+/// The columns' names in declarations.
 const DECLARED: [(Column, &str); 7] = [
     (Column::Name, "name"),
     (Column::Pid, "process"),
@@ -63,7 +63,7 @@ const DECLARED: [(Column, &str); 7] = [
     (Column::Latency, "latency:ms"),
 ];
 
-/// Columns every header has.
+/// Columns that every header has.
 const REQUIRED: [Column; 7] = [
     Column::Name,
     Column::Pid,
@@ -92,21 +92,21 @@ impl Column {
     }
 }
 
-/// Where each column stands.
+/// The positions of the columns.
 #[derive(Debug)]
 pub(super) struct Layout {
     tool: Tool,
-    /// Place of each column among all of the header, known or not.
+    /// The position of each column among all columns of the header.
     places: [Option<usize>; COLUMNS],
-    /// Columns before the name, which may hold blanks, and behind it.
+    /// The number of columns before the name, which may contain blanks, and after it.
     before: usize,
     behind: usize,
-    /// Headings of columns that are not read, each with its place.
+    /// The headings of columns that are not read, with their positions.
     unread: Vec<(usize, String)>,
 }
 
 impl Layout {
-    /// The layout of a header line; `None` if the line is none.
+    /// Parses a header line; `None` if the line is not a header.
     pub(super) fn of(line: &[u8]) -> Option<Layout> {
         let (mut places, mut count, mut unread) = ([None; COLUMNS], 0, Vec::new());
         let mut tool = Tool::Biosnoop;
@@ -127,19 +127,20 @@ impl Layout {
         Some(Layout { tool, places, before, behind: count - before - 1, unread })
     }
 
-    /// What columns are not read.
+    /// Returns the headings of columns that are not read.
     pub(super) fn unread(&self) -> impl Iterator<Item = &str> {
         self.unread.iter().map(|(_, heading)| heading.as_str())
     }
 
-    /// Whether a column that is not read may hold the times, since no other does: it stands before the names.
+    /// Whether an unread column may contain the times, which no other column has: it precedes the
+    /// names.
     pub(super) fn may_have_time(&self) -> bool {
         let has = |column: Column| self.places.get(column as usize).copied().flatten().is_some();
         let is_timed = has(Column::Start) || has(Column::End) || has(Column::Clock);
         !is_timed && self.unread.iter().any(|(place, _)| *place < self.before)
     }
 
-    /// The declaration of these columns with times in those that are not read.
+    /// Returns the declaration of these columns, with the times in unread columns.
     pub(super) fn declaration(&self) -> String {
         let mut words = vec!["_"; self.before + 1 + self.behind];
         for (column, place) in self.places.iter().enumerate() {
@@ -154,7 +155,7 @@ impl Layout {
         format!("{},sep=blank,skip=1", words.join(","))
     }
 
-    /// The cells of a row; `None` where biosnoop knew neither the process nor the disk.
+    /// Splits a row into cells; `None` if biosnoop knew neither the process nor the disk.
     pub(super) fn cells<'a>(&self, line: &'a [u8]) -> Result<Option<Cells<'a>>, Wrong> {
         let words: Vec<&[u8]> = words(line).collect();
         let count = words.len();
@@ -176,7 +177,7 @@ impl Layout {
     }
 }
 
-/// What words of a line span, the blanks between them included.
+/// Returns the part of a line that these words span, including the blanks between them.
 fn span<'a>(line: &'a [u8], words: &[&'a [u8]]) -> Option<&'a [u8]> {
     let start = words.first()?.as_ptr() as usize - line.as_ptr() as usize;
     let last = words.last()?;
@@ -196,7 +197,7 @@ impl<'a> Cells<'a> {
         self.cells.get(column as usize).copied().flatten()
     }
 
-    /// The cell of a column every header has.
+    /// Returns the cell of a column that every header has.
     pub(super) fn get(&self, column: Column) -> &'a [u8] {
         self.find(column).unwrap_or_default()
     }

@@ -1,32 +1,37 @@
-//! Whether a step back is the beginning of another run, by the rows that follow it.
+//! Decides from the rows that follow a step back whether it begins another run.
 
 use super::{AHEAD_NS, Clock, Row};
 use crate::trace::Record;
 
-/// Rows that are looked at behind a step.
+/// The number of rows that are examined after a step.
 pub(in crate::order) const LOOK_AHEAD: usize = 64;
-/// So few rows that lie back are none of another run, if what follows jumps to where time was.
+/// Up to this many rows further back do not belong to another run if the time then jumps to where
+/// it was.
 const FEW_ROWS: usize = 3;
-/// Rows before the step without which that cannot be told.
+/// The least number of rows before the step for a decision.
 const KNOWN_ROWS: u64 = 8;
-/// Rows change places all the time if one in so many falls back by such a share of the step.
+/// Rows are out of order all the time if one in this many falls back by the step divided by this
+/// number.
 const RESTLESS_SHARE: usize = 8;
-/// More are none if that jump is so many times as long as the mean gap.
+/// More rows do not belong to another run either if that jump is this many times as long as the
+/// mean gap.
 const JUMP_GAPS: u64 = 20;
-/// Rows and time that a run has at least before it can begin again by a small step.
+/// The least number of rows and the least duration of a run before it can begin again with a small
+/// step.
 const RUN_ROWS: u64 = 16;
 const RUN_NS: u64 = 10_000_000;
-/// The same where rows came before earlier ones.
+/// The least number of rows if some of them were out of order.
 const SHAKEN_ROWS: u64 = 64;
-/// Behind a step in them, of an eighth as many rows as came before one in eight lies higher than a run that begins
-/// again comes in so many.
+/// In a run with rows out of order, one row per this many of the run is examined after a step. If
+/// at least one in this many of those lies above the middle of the step, no run begins again.
 const SHAKEN_SHARE: usize = 8;
-/// How many rows stay near the beginning of a run that begins again; of the second kind.
+/// The number of rows that have to stay near the beginning of a run that begins again; the second
+/// is for runs with rows out of order.
 const STAY_ROWS: usize = 4;
 const STAY_SHAKEN_ROWS: usize = 24;
 
 impl Clock {
-    /// Whether time soon jumps back to where it was before the row.
+    /// Whether the time soon jumps back to where it was before the row.
     pub(super) fn returns(&self, row: Row, ahead: &[Record]) -> bool {
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let run_rows = self.rows - self.run.before;
@@ -44,7 +49,7 @@ impl Clock {
             return false;
         }
         if self.run.is_shaken && run_rows >= SHAKEN_ROWS {
-            // Rows come far before earlier ones all the time: few of those behind this one stay with it.
+            // Rows are far out of order all the time, so few of those after this one stay near it.
             let window = (run_rows as usize / SHAKEN_SHARE).min(LOOK_AHEAD);
             let next = &ahead[..ahead.len().min(window)];
             let is_above = |record: &&Record| {
@@ -69,7 +74,7 @@ impl Clock {
         false
     }
 
-    /// Whether the run begins again with a row, a small step back.
+    /// Whether the run begins again with a row, after a small step back.
     pub(super) fn begins_again(&self, row: Row, ahead: &[Record]) -> bool {
         let run = &self.run;
         let (rows, span_ns) =

@@ -7,20 +7,20 @@ use crate::trace::Dictionary;
 use crate::write::entry;
 use forebay_show::plural::{counted, verb};
 
-/// First id of threads that have none: Linux gives none as high (PID_MAX_LIMIT).
+/// The first id for threads that have none: Linux assigns none as high (PID_MAX_LIMIT).
 const NAMELESS_FIRST: u32 = 1 << 22;
 
-/// First device number of volumes that have none: major 240 is for local use.
+/// The first device number for volumes that have none: major 240 is for local use.
 const LOCAL_FIRST: u32 = 240 << 20;
 
-/// The threads that were named so far.
+/// The threads that have been named so far.
 #[derive(Default)]
 pub(super) struct Threads {
     names: HashMap<u32, String>,
 }
 
 impl Threads {
-    /// The id of a stream's thread, and its name where it has to be told first.
+    /// Returns the id of a stream's thread, and its name if that has to be written first.
     pub(super) fn of(&mut self, stream: u32, dictionary: &Dictionary) -> (u32, Option<String>) {
         let who = entry(&dictionary.streams, stream);
         let thread = who.and_then(|who| who.thread);
@@ -33,7 +33,7 @@ impl Threads {
         (pid, Some(name.to_owned()))
     }
 
-    /// What is not kept of the streams.
+    /// Describes what is lost of the streams.
     pub(super) fn sentences(&self, dictionary: &Dictionary) -> Vec<String> {
         let of = |what: fn(&crate::Stream) -> bool| {
             dictionary.streams.iter().filter(|stream| what(stream)).count()
@@ -91,7 +91,7 @@ impl Devices {
     }
 }
 
-/// A volume that is called `major,minor`.
+/// Parses a volume that is called `major,minor`.
 fn parsed(name: &str) -> Option<u32> {
     let (major, minor) = name.split_once(',')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);

@@ -1,15 +1,15 @@
-//! One record of 48 bytes, little-endian, as the kernel's `struct blk_io_trace` has it.
+//! One record of 48 bytes, little-endian, laid out as the kernel's `struct blk_io_trace`.
 
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::formats::blktrace::Category;
 
-/// `0x656174` and the version, 7.
+/// `0x656174` followed by the version, 7.
 const MAGIC: u32 = 0x6561_7407;
-/// Bytes of a thread's name, its final zero included.
+/// The bytes for a thread's name, including its final zero.
 const NAME_BYTES: usize = 16;
 
-/// An action: its number, and the category the kernel files it under.
+/// An action: its number, and its category in the kernel.
 pub(super) type Action = (u16, u16);
 
 pub(super) const QUEUE: Action = (1, 1 << 4);
@@ -30,7 +30,7 @@ pub(super) struct Event {
     pub(super) device: u32,
 }
 
-/// The categories of a request.
+/// Returns the categories of a request.
 pub(super) fn categories(op: Op, flags: Flags) -> u16 {
     let of_op = match op {
         Op::Read => Category::READ,
@@ -50,7 +50,7 @@ pub(super) fn categories(op: Op, flags: Flags) -> u16 {
 }
 
 impl Event {
-    /// The record.
+    /// Encodes the record.
     pub(super) fn bytes(&self, sequence: u32) -> [u8; 48] {
         let (kind, filed) = self.action;
         let action = u32::from(self.categories | filed) << 16 | u32::from(kind);
@@ -67,7 +67,7 @@ impl Event {
         bytes
     }
 
-    /// The record that a thread has a name, and its payload. It counts in no sequence.
+    /// Encodes the record that a thread has a name, and its payload. It has no sequence number.
     pub(super) fn name(at: Nanos, pid: u32, device: u32, name: &str) -> [u8; 48 + NAME_BYTES] {
         let notify = (0, Category::NOTIFY.0);
         let note = Event { at, sector: 0, bytes: 0, action: notify, categories: 0, pid, device };
@@ -80,7 +80,7 @@ impl Event {
     }
 }
 
-/// As much of a name as a record holds.
+/// Truncates a name to what a record can hold.
 pub(super) fn fitting(name: &str) -> &str {
     let name = name.split('\0').next().unwrap_or_default();
     let mut end = name.len().min(NAME_BYTES - 1);

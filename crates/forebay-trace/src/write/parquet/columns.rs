@@ -25,8 +25,8 @@ const SCHEMA: &str = "message requests {
     required binary flags (STRING);
 }";
 
-/// The same as Arrow's readers want to know it, which make dictionaries of `op` and `flags` for it: an
-/// Arrow schema as an IPC message in Base64. The Python package's tests read it.
+/// The Arrow schema of the columns, as an IPC message in Base64. It makes Arrow's readers use
+/// dictionaries for `op` and `flags`. The Python package's tests check it.
 pub(super) const ARROW: &str = concat!(
     "/////0ACAAAQAAAAAAAKAAwACgAJAAQACgAAAAgAAAAAAQQAVP7//wQAAAAIAAAA4AEAAIQBAAA8AQAAAAEAANAAAA",
     "CgAAAAaAAAAAQAAACo/v//PAAAADQAAAAAAAAFEAAAADAAAAAIABAACAAEAAgAAAAMAAAAAQAAAAAAAABc/v//CAAA",
@@ -43,7 +43,7 @@ pub(super) fn schema() -> Result<TypePtr, ParquetError> {
     parse_message_type(SCHEMA).map(Arc::new)
 }
 
-/// Appends some rows to the column in this place.
+/// Appends rows to the column at this position.
 pub(super) fn write(
     column: &mut ColumnWriter<'_>,
     place: usize,
@@ -78,7 +78,7 @@ fn required<T: DataType>(
     to.write_batch(&values, None, None).map(drop)
 }
 
-/// Times beyond 292 years are cut.
+/// Truncates times beyond 292 years.
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,5 @@
-//! A full row group, its columns encoded and compressed on two threads while the next one fills.
+//! A full row group, whose columns are encoded and compressed on two threads while the next group
+//! fills.
 
 use std::panic;
 use std::sync::Arc;
@@ -14,15 +15,16 @@ use parquet::schema::types::ColumnDescPtr;
 use super::columns::write;
 use crate::trace::{BATCH, Record};
 
-/// Columns that are encoded on the second thread: with these, both have about as much to do.
+/// The columns that are encoded on the second thread, chosen so that both threads have about the
+/// same work.
 const SECOND: [&str; 3] = ["offset", "len", "latency_ns"];
 
 /// An encoded column.
 pub(super) struct Chunk {
     place: usize,
-    /// As they stand in the file.
+    /// The bytes as stored in the file.
     pub(super) bytes: Bytes,
-    /// What the file's metadata says of them.
+    /// The column's entry in the file's metadata.
     pub(super) about: ColumnCloseResult,
 }
 
@@ -34,7 +36,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Of these rows and all columns of the file.
+    /// Starts encoding these rows in all columns of the file.
     pub(super) fn new(
         rows: Vec<Record>,
         columns: Vec<ColumnDescPtr>,
@@ -54,7 +56,7 @@ impl Group {
         Group { threads }
     }
 
-    /// The encoded columns in their order.
+    /// Returns the encoded columns in order.
     pub(super) fn finish(self) -> Chunks {
         let mut chunks = Vec::new();
         for thread in self.threads {

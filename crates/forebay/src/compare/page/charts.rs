@@ -1,4 +1,4 @@
-//! The distributions of both traces side by side.
+//! Charts of the distributions of both traces.
 
 use forebay_show::figure::Unit;
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Series};
@@ -6,7 +6,7 @@ use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Series};
 use crate::compare::Card;
 use crate::quantities::significant;
 
-/// Points of a line: (along, up).
+/// The points of a line: (x, y).
 type Points = Vec<(f64, f64)>;
 
 const MIB: f64 = 1_048_576.0;
@@ -26,7 +26,8 @@ pub(super) fn side_by_side(card: &Card) -> Vec<Block> {
 
 const SHARES: &str = "The share of the requests that do not exceed a value, of both traces.";
 
-/// The cumulative distributions of times in milliseconds; nothing where neither trace has one.
+/// Makes a chart of the cumulative distributions of times in milliseconds; none if neither trace
+/// has times.
 pub(super) fn cumulative(id: &str, title: &str, lines: &[Points; 2]) -> Option<Chart> {
     is_drawn(lines).then(|| Chart {
         x: along("time (logarithmic)", Unit::Seconds, 1e3, ChartScale::Decades),
@@ -46,12 +47,12 @@ fn along(name: &str, unit: Unit, labels_per: f64, scale: ChartScale) -> ChartAxi
     ChartAxis { name: name.into(), unit, labels_per, scale }
 }
 
-/// Shares of the requests, upwards.
+/// Makes a y axis for shares of the requests.
 fn shares() -> ChartAxis {
     along("requests, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0))
 }
 
-/// Half as wide as a page, over caches.
+/// Makes a half-width chart over cache sizes.
 fn chart(id: &str, title: &str, description: &str, y: ChartAxis, lines: [Points; 2]) -> Chart {
     let names = ["A", "B"].into_iter().zip(lines);
     let series = names.map(|(name, points)| Series { name: name.into(), points, is_faint: false });
@@ -93,7 +94,7 @@ fn dispersion(card: &Card) -> Option<Chart> {
     })
 }
 
-/// Shares by range of the disk, in steps.
+/// Makes a step chart of the request shares by range of the disk.
 fn heat(card: &Card) -> Chart {
     let heat = &card.heat;
     let range = heat.range_bytes as f64;

@@ -1,4 +1,5 @@
-//! The verb `fit`: a small model of a trace, to share in its place, and what its twin stands in for.
+//! The verb `fit`: makes a small model of a trace, to share in its place, and evaluates what its
+//! twin can stand in for.
 
 use std::path::{Path, PathBuf};
 
@@ -33,18 +34,18 @@ forebay_ask::ask! {
         budget_kib: Option<u32> [.word("KIB").between(1.0, 16384.0).otherwise("64, less for a short trace")],
         /// Do not compare twins with the trace. By default the first 100,000 requests are compared
         no_verdict: bool,
-        /// Parts of the trace that are told apart
+        /// The number of parts that the trace is divided into
         epochs: Option<u32> [.only(Face::Python)],
-        /// Blocks of arrivals that are told apart
+        /// The number of blocks that arrivals are divided into
         blocks: Option<u32> [.only(Face::Python)],
         source: SourceAsk,
     }
 }
 
-/// The answer of `fit`.
+/// The result of `fit`.
 #[derive(Serialize)]
 struct FitAnswer {
-    /// The file; none if nothing was written.
+    /// The model's file; none if nothing was written.
     model: Option<String>,
     model_bytes: usize,
     requests: u64,
@@ -55,9 +56,9 @@ struct FitAnswer {
     transitions: usize,
     /// What the model reveals about the trace, one sentence each.
     reveals: Vec<String>,
-    /// The uses a twin is fit for; none if no twins were compared.
+    /// The purposes that twins are fit for; none if no twins were compared.
     verdict: Option<VerdictOfTwins>,
-    /// Requests of the trace and of the twin that were compared.
+    /// The number of requests of the trace and of each twin that were compared.
     judged_requests: Option<u64>,
     /// The verdict in a sentence.
     stands_in: Option<String>,
@@ -72,7 +73,7 @@ impl Verb for FitAsk {
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let name = self.trace.name();
-        // An output that cannot be written to fails before the trace is read.
+        // Checks the output before the trace is read.
         let begin = |output: &PathBuf| Draft::new(output, &self.trace.kept());
         let draft = self.output.as_ref().map(begin).transpose().map_err(Error::output)?;
         let consumed = session.begin("fitting", Some(name));

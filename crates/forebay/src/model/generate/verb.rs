@@ -1,4 +1,4 @@
-//! The verb `generate`: a trace, or a fio job, drawn from a model.
+//! The verb `generate`: generates a trace, or a fio job, from a model.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ forebay_ask::ask! {
     }
 }
 
-/// A mechanism of the model that is left out.
+/// A mechanism of the model to leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut(Mechanism);
 
@@ -59,7 +59,7 @@ impl Value for LeftOut {
     }
 }
 
-/// The answer of `generate` if it writes a fio job.
+/// The result of `generate` if it writes a fio job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct JobAnswer {
     output: String,
@@ -103,7 +103,7 @@ impl Verb for GenerateAsk {
 }
 
 impl GenerateAsk {
-    /// How many requests it will be, if that is known.
+    /// Returns the number of requests to generate, if known.
     fn expected(&self, model: &Model) -> Option<u64> {
         self.requests.or(self.r#for.is_none().then_some(model.requests))
     }

@@ -1,6 +1,8 @@
-//! Who shares the drives: several traces, or the volumes of traces, on one clock, each with a promise of its own.
+//! The clients that share the drives: several traces, or the volumes of traces, on one clock, each
+//! with its own promise.
 //!
-//! A request's stream is its client, as behind `forebay serve`, and its volume is numbered through all traces.
+//! A request's stream is its client, as in `forebay serve`, and its volume is numbered across all
+//! traces.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,71 +19,72 @@ use crate::input::{Failed, Input, Records};
 use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
 use crate::plan::consolidate::Begin;
 
-/// A promise.
+/// A promise to a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
     /// The time within which requests are answered.
     pub within: Nanos,
-    /// The share of them.
+    /// The share of requests that are answered in that time.
     pub fraction: Share,
 }
 
 /// One client.
 pub(super) struct Client {
-    /// Told apart from all others.
+    /// Its name, unique among all clients.
     pub(super) name: String,
-    /// What it is promised.
+    /// Its promise.
     pub(super) promise: Promise,
-    /// Bytes that its volumes reach.
+    /// The extent of its volumes, in bytes.
     pub(super) bytes: u64,
-    /// When its requests arrive.
+    /// The arrival times of its requests.
     pub(super) gaps: Gaps,
 }
 
-/// Which clients there are.
+/// Whether traces or volumes are the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// One a trace.
+    /// One client per trace.
     Trace,
-    /// One a volume of any trace.
+    /// One client per volume of any trace.
     Volume,
 }
 
-/// All clients, and where their requests come from.
+/// All clients and the traces that their requests come from.
 pub(super) struct Clients<'a> {
     inputs: &'a [Input],
-    /// How much later each trace begins than the first.
+    /// The delay of each trace after the first.
     shifts: Vec<Nanos>,
     /// The number of each trace's first volume.
     first_volume: Vec<usize>,
-    /// Of each volume, its client.
+    /// The client of each volume.
     client_of: Vec<Option<usize>>,
-    /// In the order given.
+    /// The clients in the order given.
     pub(super) clients: Vec<Client>,
     /// The last arrival.
     pub(super) lasts: Nanos,
 }
 
-/// How clients are made of traces.
+/// The options for turning traces into clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told<'a> {
-    /// Which there are.
+    /// Whether traces or volumes are the clients.
     pub(super) by: By,
-    /// When they begin.
+    /// When the clients begin.
     pub(super) begin: Begin,
-    /// What all are promised but for those that have another promise.
+    /// The promise to all clients that have no promise of their own.
     pub(super) promise: Promise,
-    /// Others' promises, by name.
+    /// Individual promises, by client name.
     pub(super) own: &'a [(String, Promise)],
-    /// Times are taken as they are, though a clock seems too coarse.
+    /// Whether to trust the traces' times even if a clock seems too coarse.
     pub(super) trust_times: bool,
 }
 
 impl<'a> Clients<'a> {
-    /// The clients of `inputs`.
+    /// Makes the clients of `inputs`.
     ///
     /// # Errors
-    /// A trace without times, or with a clock that is too coarse for a promise; a promise to nobody.
+    /// If a trace has no times or a clock that is too coarse for a promise, or if a promise names
+    /// an unknown client.
     pub(super) fn new(inputs: &'a [Input], told: Told<'_>) -> Result<Clients<'a>, Error> {
         let promises = || told.own.iter().map(|(_, own)| *own).chain([told.promise]);
         let clock = Clock::of(promises().map(|promise| promise.within), told.trust_times);
@@ -103,7 +106,7 @@ impl<'a> Clients<'a> {
         Ok(clients)
     }
 
-    /// Gives each volume its client.
+    /// Assigns a client to each volume.
     fn named(&mut self, told: Told<'_>) {
         let one = |name: String, bytes| Client {
             name,
@@ -140,7 +143,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// When the requests of each arrive.
+    /// Collects the arrival times of each client's requests.
     fn count(&mut self) -> Result<(), Error> {
         let everybody: Vec<usize> = (0..self.clients.len()).collect();
         let mut merged = self.merged(&everybody)?;
@@ -170,14 +173,15 @@ impl<'a> Clients<'a> {
         Ok(())
     }
 
-    /// Bytes that each volume reaches, those of nobody in `group` as if they were not there.
+    /// Returns the extent of each volume in bytes; zero for volumes of clients outside `group`.
     pub(super) fn extents(&self, group: &[usize]) -> Vec<u64> {
         let all = self.inputs.iter().flat_map(|input| &input.extents);
         let is_of = |client: &Option<usize>| client.is_some_and(|client| group.contains(&client));
         all.zip(&self.client_of).map(|(bytes, of)| if is_of(of) { *bytes } else { 0 }).collect()
     }
 
-    /// Where each volume is used, in the same order; of nobody's in `group` nothing is.
+    /// Returns the used areas of each volume, in the same order; none for volumes of clients
+    /// outside `group`.
     pub(super) fn stretches(&self, group: &[usize]) -> Vec<Vec<Stretch>> {
         let used = self.inputs.iter().flat_map(|input| {
             let some = input.stretches.iter().cloned();
@@ -187,7 +191,8 @@ impl<'a> Clients<'a> {
         used.zip(&self.client_of).map(|(of, c)| if is_of(c) { of } else { Vec::new() }).collect()
     }
 
-    /// The requests of all in `group`, in time order. After the last one, ask [`Merged::ended`].
+    /// Merges the requests of all clients in `group` by time. Call [`Merged::ended`] after the last
+    /// request.
     pub(super) fn merged(&self, group: &[usize]) -> Result<Merged<'_>, Error> {
         let mut wanted = vec![false; self.clients.len()];
         group.iter().for_each(|client| wanted[*client] = true);
@@ -207,10 +212,10 @@ impl<'a> Clients<'a> {
         Ok(merged)
     }
 
-    /// What to keep in mind of them; one sentence each.
+    /// Returns cautions about the clients; one sentence each.
     ///
     /// # Errors
-    /// A trace that cannot be read again.
+    /// If a trace cannot be read again.
     pub(super) fn cautions(&self, begin: Begin) -> Result<Vec<String>, Error> {
         let mut told = Vec::new();
         for input in self.inputs {
@@ -235,12 +240,12 @@ impl<'a> Clients<'a> {
     }
 }
 
-/// A path without its folder.
+/// Strips the folder from a path.
 fn short(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// How much later each begins than the first.
+/// Returns the delay of each trace after the first.
 fn shifts(inputs: &[Input], begin: Begin) -> Result<Vec<Nanos>, Error> {
     if begin == Begin::Together || inputs.len() < 2 {
         return Ok(vec![Nanos::ZERO; inputs.len()]);
@@ -251,11 +256,11 @@ fn shifts(inputs: &[Input], begin: Begin) -> Result<Vec<Nanos>, Error> {
     Ok(began.into_iter().map(|at| at - first).collect())
 }
 
-/// Several traces as one.
+/// Several traces merged into one.
 pub(super) struct Merged<'a> {
     clients: &'a Clients<'a>,
     sources: Vec<(Failed, Records<'a>)>,
-    /// Whose next one comes first.
+    /// The time of each trace's next request, the earliest first.
     next: BinaryHeap<Reverse<(Nanos, usize)>>,
     heads: Vec<Option<Record>>,
     wanted: Vec<bool>,
@@ -277,7 +282,7 @@ impl Merged<'_> {
         }
     }
 
-    /// What went wrong with reading.
+    /// Returns the error that ended reading, if any.
     pub(super) fn ended(&self) -> Result<(), Error> {
         match self.sources.iter().find_map(|(failed, _)| failed.take()) {
             Some(error) => Err(error.into()),
@@ -285,7 +290,7 @@ impl Merged<'_> {
         }
     }
 
-    /// Holds what went wrong once the iterator has ended.
+    /// Returns the slot that holds the read error, if any, once the iterator has ended.
     pub(super) fn failed(&self) -> Vec<Failed> {
         self.sources.iter().map(|(failed, _)| Failed::clone(failed)).collect()
     }

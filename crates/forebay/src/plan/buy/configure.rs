@@ -1,8 +1,10 @@
-//! What was decided, as configuration: `forebay serve` tenants, cgroup lines, dmClock's figures.
+//! The result as configuration: `forebay serve` tenants, cgroup lines and dmClock parameters.
 //!
-//! Drives are files that stand for them, with the model's times (`emulate`), so that all can be tried before anything
-//! is bought. Each client's promise is kept as a rate: what a server of constant rate needs for it. Where the rates of
-//! all come to more than the drives do at a time, for their bursts do not meet, each is cut by the same share.
+//! Drives are represented by files with the model's service times (`emulate`), so that the
+//! configuration can be tried before anything is bought. Each client's promise is kept as a rate:
+//! the constant-rate capacity that it needs. If the rates add up to more than the drives can serve
+//! at once (possible because the clients' bursts do not overlap), each is reduced by the same
+//! share.
 
 use forebay_ask::AskError;
 use std::path::Path;
@@ -17,24 +19,25 @@ use super::rank::{Row, Sharing};
 use super::speed::Speed;
 use crate::error::Error;
 
-/// The texts.
+/// The generated texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Configuration {
-    /// Commands that make what `serve` names.
+    /// Commands that create the files named in `serve`.
     pub setup: String,
     /// A configuration of `forebay serve`.
     pub serve: String,
-    /// Lines for the files of cgroup v2 that they name.
+    /// Lines for the cgroup v2 files that they name.
     pub cgroup: String,
-    /// Reservation, weight and limit of each client.
+    /// The reservation, weight and limit of each client.
     pub dmclock: String,
 }
 
 impl Configuration {
-    /// Whether they could be written into `folder`, so that nobody waits for an answer that has no place.
+    /// Checks that the texts can be written into `folder`, so that an unwritable folder fails
+    /// before the long computation.
     ///
     /// # Errors
-    /// A folder that is none, or that nothing can be written into.
+    /// If `folder` is not a folder or not writable.
     pub fn check(folder: &Path) -> Result<(), Error> {
         let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
         let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
@@ -52,10 +55,10 @@ impl Configuration {
         })
     }
 
-    /// Writes the texts into `folder`, which is made if it is not there, over none of `kept`.
+    /// Writes the texts into `folder`, creating it if needed, without overwriting any of `kept`.
     ///
     /// # Errors
-    /// What cannot be written.
+    /// If a text cannot be written.
     pub fn write(&self, folder: &Path, kept: &Kept) -> Result<(), Error> {
         let failed =
             |path: &Path, source| Error::output(TraceError::Io { path: path.into(), source });
@@ -74,16 +77,16 @@ impl Configuration {
     }
 }
 
-/// One set-up of drives and who is on it.
+/// One set-up of drives and its clients.
 struct Back<'a> {
     name: String,
     drives: usize,
-    /// Requests a second that it does.
+    /// Requests per second that it can serve.
     iops: u64,
     clients: Vec<Tenant<'a>>,
 }
 
-/// A client with what is kept for it.
+/// A client and the rate reserved for it.
 struct Tenant<'a> {
     need: &'a ClientNeed,
     keep_iops: u64,
@@ -91,10 +94,11 @@ struct Tenant<'a> {
 }
 
 const MIB: u64 = 1 << 20;
-/// Bytes that `serve` reserves at the end of a disk with a write-back flash (docs/placement-log.md).
+/// The bytes that `serve` reserves at the end of a disk with a write-back flash cache
+/// (docs/placement-log.md).
 const MARK_BYTES: u64 = 4096;
 
-/// The texts of `best`, whose set-ups do so many requests a second.
+/// Generates the texts for `best`, whose set-ups serve `rates_iops` requests per second.
 pub(super) fn configuration(
     best: &Row,
     kind: &Kind<'_>,
@@ -137,7 +141,7 @@ fn back<'a>(
     let iops = rate_iops.floor().max(1.0) as u64;
     let wanted: Vec<u64> = group.iter().map(|need| need.capacity_iops.unwrap_or(iops)).collect();
     let shortest_ms = group.iter().map(|need| need.within_ms).fold(f64::INFINITY, f64::min);
-    // What is under way when a request comes has to be done within its bound too.
+    // Requests in progress when a new one arrives also have to finish within its bound.
     let beside = (1e3 / shortest_ms).ceil() as u64;
     let room = iops.saturating_sub(beside);
     let sum = wanted.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
@@ -158,7 +162,7 @@ impl Back<'_> {
         self.clients.iter().any(|tenant| tenant.need.capacity_iops != Some(tenant.keep_iops))
     }
 
-    /// What it does, which `serve` wants to know where anything is kept for anybody.
+    /// Returns the capacity line, which `serve` requires if any client has a reservation.
     fn capacity(&self) -> String {
         if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
             return String::new();
@@ -167,15 +171,16 @@ impl Back<'_> {
         format!("capacity_iops = {}\n{}", self.iops, if self.is_cut() { cut } else { "" })
     }
 
-    /// What `tenant` may have while all others have what is kept for them; no less than its promise takes, which it would
-    /// else be kept from while the others are idle.
+    /// Returns the rate that `tenant` may reach while all others use their reservations. It is at
+    /// least what its promise needs; otherwise the promise would break even while the others are
+    /// idle.
     fn limit_iops(&self, tenant: &Tenant<'_>) -> u64 {
         let all: u64 = self.clients.iter().map(|tenant| tenant.keep_iops).sum();
         let left = self.iops.saturating_sub(all - tenant.keep_iops);
         left.max(tenant.need.capacity_iops.unwrap_or(0)).max(1)
     }
 
-    /// A comment where not all promises fit at a time.
+    /// Returns a comment if the promises do not all fit at the same time.
     fn cut_note(&self) -> String {
         match self.is_cut() {
             true => format!(
@@ -191,7 +196,7 @@ impl Back<'_> {
     }
 }
 
-/// A text in the quotes of TOML.
+/// Quotes a text for TOML.
 fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -201,7 +206,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// A name as a line of a comment or a path bears it.
+/// Replaces characters that a path or a one-line comment cannot contain.
 fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '/' || c.is_whitespace() { '_' } else { c };
     text.chars().map(plain).collect()
@@ -218,12 +223,12 @@ impl Words<'_> {
         (1..=back.drives).map(|n| format!("drives/{}-{n}.img", back.name)).collect()
     }
 
-    /// Whether one file stands for several drives, which `serve` does not put together itself.
+    /// Whether one file represents several drives, which `serve` does not combine itself.
     fn is_striped(&self, back: &Back<'_>) -> bool {
         !self.best.layout.is_volume() && back.drives > 1
     }
 
-    /// What puts the drives together that one file stands for.
+    /// Returns the commands that combine the drives represented by one file.
     fn mdadm(&self, back: &Back<'_>) -> String {
         let (name, drives, sets) = (&back.name, back.drives, self.sets(back));
         let create = |name: &str, level: &str, chunk: &str, drives: usize| {
@@ -425,7 +430,7 @@ impl Words<'_> {
     }
 }
 
-/// A client's export, with what is kept for it.
+/// Returns a client's export with its reservation.
 fn exported(tenant: &Tenant<'_>, on: &str, offset: u64) -> String {
     let name = quoted(&tenant.need.client);
     let (offset, size) = (offset / MIB, tenant.bytes / MIB);
@@ -455,7 +460,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_fits_and_limits_are_what_others_leave() {
-        // Within 10 ms at most 100 a second are under way when one comes.
+        // At 10 ms, up to 100 per second may be in progress when a request arrives.
         let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];
         let of = |rate_iops: f64| {
             let back = back("data".into(), 1, rate_iops, &needs, 2.0);
@@ -465,7 +470,8 @@ mod tests {
         };
         assert_eq!(of(1000.0), (vec![100, 200], vec![800, 900], false));
         assert_eq!(of(400.0), (vec![100, 200], vec![200, 300], false));
-        // 399 less 100 are one too few for both: each gets its share, and may have what its promise takes.
+        // 399 minus 100 is one too few for both: each reservation is reduced by its share, and each
+        // limit covers the promise.
         assert_eq!(of(399.0), (vec![99, 199], vec![200, 300], true));
         assert_eq!(of(150.0), (vec![16, 33], vec![117, 200], true));
         let back = back("data".into(), 1, 1000.0, &needs, 2.0);

@@ -1,9 +1,10 @@
-//! Ways to keep data on drives, and how many drives each takes at least.
+//! Layouts of data on drives, and the least number of drives that each needs.
 //!
-//! Drives stand in *sets*: a drive that has nothing to do with others, an array of up to 32, or disks with the
-//! flash they share. Data lie in stripes of [`STRIPE_BYTES`] over all sets, so that sets run one after another.
-//! An array either writes in place in chunks of 512 KiB, as md does and controllers do, or is a `forebay volume`: chunks of
-//! 64 KiB in fresh cells, with checksums and no write hole. A small write to a volume first reads what else is in its chunk.
+//! Drives form *sets*: a single independent drive, an array of up to 32 drives, or disks with the
+//! flash they share. Data are striped over all sets in units of [`STRIPE_BYTES`], so sets can be
+//! simulated one after another. An array either writes in place in chunks of 512 KiB, as md and
+//! controllers do, or is a `forebay volume`, which writes chunks of 64 KiB to fresh cells, with
+//! checksums and without a write hole. A small write to a volume first reads the rest of its chunk.
 
 use forebay_core::catalog::{DeviceSet, FlashLane, volume_bytes};
 use forebay_core::{Device, SpecError};
@@ -12,28 +13,28 @@ use serde::Serialize;
 use crate::devices::OpenDevice;
 use crate::plan::devices::STRIPE_BYTES;
 
-/// A way to keep data.
+/// A layout of data on drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Striped, each byte once.
+    /// Striped without redundancy.
     Single,
-    /// Two copies of each, written in place.
+    /// Two copies, written in place.
     Mirror,
-    /// Four chunks and two parities, written in place.
+    /// RAID 6 with four data and two parity chunks, written in place.
     Raid6,
-    /// A volume with two copies of each.
+    /// A volume with two copies.
     VolumeMirror,
-    /// A volume of four chunks and two parities.
+    /// A volume with four data and two parity chunks.
     VolumeRaid6,
-    /// Striped over disks, what is used most on flash that they share.
+    /// Striped over disks; the most used data are cached on flash that the disks share.
     FlashCache,
-    /// A volume of RAID 6 and three copies, whichever the writes of each 256 KiB pay.
+    /// A volume that uses RAID 6 or three copies for each 256 KiB, whichever suits its writes.
     Adaptive,
 }
 
 impl Layout {
-    /// All there are.
+    /// All layouts.
     pub const ALL: [Layout; 7] = [
         Layout::Single,
         Layout::Mirror,
@@ -44,7 +45,7 @@ impl Layout {
         Layout::Adaptive,
     ];
 
-    /// Its name, as an argument gives it.
+    /// Returns the name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Single => "single",
@@ -57,12 +58,12 @@ impl Layout {
         }
     }
 
-    /// By its name.
+    /// Returns the layout with this name.
     pub fn named(name: &str) -> Option<Layout> {
         Layout::ALL.into_iter().find(|layout| layout.name() == name)
     }
 
-    /// Drives that may fail without loss, whichever they are.
+    /// Returns the number of drives that may fail without data loss, regardless of which they are.
     pub fn survives(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 0,
@@ -71,17 +72,17 @@ impl Layout {
         }
     }
 
-    /// Whether it is an array's.
+    /// Whether it is a layout of an array.
     pub fn is_array(self) -> bool {
         self.survives() > 0
     }
 
-    /// Whether it is a `forebay volume`.
+    /// Whether it is a layout of a `forebay volume`.
     pub fn is_volume(self) -> bool {
         matches!(self, Layout::VolumeMirror | Layout::VolumeRaid6 | Layout::Adaptive)
     }
 
-    /// The level of an array, but for an adaptive one's, which changes.
+    /// Returns the level of an array; adaptive volumes have none because their level changes.
     pub fn level(self) -> &'static str {
         match self {
             Layout::Mirror | Layout::VolumeMirror => "raid10",
@@ -89,7 +90,7 @@ impl Layout {
         }
     }
 
-    /// The fewest drives, but for the flash.
+    /// Returns the least number of drives, without the flash.
     pub fn width(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 1,
@@ -98,12 +99,12 @@ impl Layout {
         }
     }
 
-    /// The most drives of a set.
+    /// Returns the largest number of drives in a set.
     fn set_max(self) -> usize {
         if self == Layout::Single { 1 } else { 32 }
     }
 
-    /// Sets that so many drives make; none where they make no equal ones.
+    /// Returns the number of sets that `drives` form; none if they cannot form equal sets.
     pub fn sets(self, drives: usize) -> Option<usize> {
         let sets = drives.div_ceil(self.set_max()).max(1);
         (drives >= self.width() && drives.is_multiple_of(sets)).then_some(sets)
@@ -114,7 +115,7 @@ impl Layout {
 #[derive(Clone, Copy)]
 pub(super) struct Kind<'a> {
     pub(super) drive: &'a OpenDevice,
-    /// As whoever asked named it.
+    /// The name under which the user requested the drive.
     pub(super) asked: &'a str,
     pub(super) layout: Layout,
     pub(super) flash: Option<&'a OpenDevice>,
@@ -123,24 +124,25 @@ pub(super) struct Kind<'a> {
     pub(super) scheduler: &'a str,
 }
 
-/// One set as it is simulated.
+/// The simulated configuration of one set.
 pub(super) struct Set {
     /// The policy.
     pub(super) spec: String,
-    /// Its lanes.
+    /// The devices behind the policy, one per lane.
     pub(super) lanes: DeviceSet,
-    /// Bytes that clients may use.
+    /// The bytes that clients may use.
     pub(super) usable: u64,
 }
 
-/// Units that a simulated array has at most: its table is in memory, and all that the data reach is there.
+/// The largest number of units in a simulated array. Its table is in memory and covers the extent
+/// of the data.
 const UNITS_MAX: u64 = 2 << 20;
-/// Data chunks of one.
+/// The number of data chunks per unit.
 const CHUNKS: u64 = 4;
-/// A chunk of a volume, and of an array that writes in place: md's own.
+/// The chunk size of a volume. Arrays that write in place use md's default chunk size.
 const VOLUME_CHUNK_KIB: u64 = 64;
 pub(super) const CHUNK_KIB: u64 = 512;
-/// Blocks of a simulated cache at most; beyond that they are larger.
+/// The largest number of blocks in a simulated cache; larger caches use larger blocks.
 const BLOCKS_MAX: u64 = 4 << 20;
 
 impl Kind<'_> {
@@ -158,7 +160,7 @@ impl Kind<'_> {
         }
     }
 
-    /// What an array is asked for, but for what is on it.
+    /// Returns the policy parameters of the array, without its contents.
     pub(super) fn array(&self) -> String {
         let level = match self.layout {
             Layout::Adaptive => {
@@ -171,7 +173,7 @@ impl Kind<'_> {
         format!("array:{level}:disk={}", self.inner())
     }
 
-    /// What `simulate --policy` takes for a set, but for what is on it.
+    /// Returns the set's policy, without its contents, as `simulate --policy` accepts it.
     pub(super) fn named(&self) -> String {
         match self.layout {
             Layout::FlashCache => format!("cache:disk={}", self.inner()),
@@ -180,7 +182,7 @@ impl Kind<'_> {
         }
     }
 
-    /// The policy of a volume, which has its level from when it was made.
+    /// Returns the policy of a volume for `serve`; the volume's level is fixed when it is created.
     pub(super) fn served(&self) -> String {
         match self.layout {
             Layout::Adaptive => self.array(),
@@ -188,12 +190,12 @@ impl Kind<'_> {
         }
     }
 
-    /// The scheduler within another policy's name.
+    /// Returns the scheduler as a parameter of another policy.
     pub(super) fn inner(&self) -> String {
         self.scheduler.replace('+', "++").replace(':', "+")
     }
 
-    /// Bytes that a set of so many drives holds.
+    /// Returns the capacity in bytes of a set of `drives`.
     fn set_bytes(&self, drives: usize) -> Result<u64, SpecError> {
         let capacity = self.drive.model.capacity();
         let bytes = match self.layout.is_array() {
@@ -203,14 +205,14 @@ impl Kind<'_> {
         Ok(bytes / STRIPE_BYTES * STRIPE_BYTES)
     }
 
-    /// Bytes that so many drives hold with their redundancy; none where they make no equal sets.
+    /// Returns the usable capacity in bytes of `drives`; none if they cannot form equal sets.
     pub(super) fn holds(&self, drives: usize) -> Result<Option<u64>, SpecError> {
         let Some(sets) = self.layout.sets(drives) else { return Ok(None) };
         Ok(Some(self.set_bytes(drives / sets)?.saturating_mul(sets as u64)))
     }
 
-    /// One of the sets that `drives` make, as far as `bytes` of data in all sets reach; `used` is what of them the
-    /// trace uses.
+    /// Returns one of the sets that `drives` form, sized for data that extend to `bytes` over all
+    /// sets; `used` is the part that the trace uses.
     pub(super) fn set(&self, drives: usize, bytes: u64, used: u64) -> Result<Set, SpecError> {
         let sets = self.layout.sets(drives).unwrap_or(1);
         let each = drives / sets;
@@ -227,7 +229,8 @@ impl Kind<'_> {
             let (spec, lanes) = (self.scheduler.to_string(), self.lanes(each, capacity));
             return Ok(Set { spec, lanes, usable: whole });
         }
-        // No more of an array than the data reach: the rest would take memory and nothing else.
+        // Simulates only the part of an array within the extent of the data; the rest would only
+        // use memory.
         let wanted = share.min(whole).min(bytes_max(self.layout));
         let holds = |bytes: u64| volume_bytes(&self.array(), &self.lanes(each, bytes));
         let (mut few, mut enough) = (0, capacity);
@@ -241,7 +244,8 @@ impl Kind<'_> {
         Ok(Set { spec, lanes: self.lanes(each, enough), usable })
     }
 
-    /// The cache of a set whose trace uses so many bytes: more than it uses no cache ever holds.
+    /// Returns the cache of a set. It never has to be larger than `used`, the bytes that the trace
+    /// uses.
     fn cache(&self, used: u64) -> String {
         let flash = self.flash.map_or(0, |flash| flash.model.capacity());
         let size = used.next_multiple_of(64 << 20).max(64 << 20).min(flash);
@@ -255,7 +259,7 @@ impl Kind<'_> {
         )
     }
 
-    /// Drives of the flash kind that so many disks have beside them.
+    /// Returns the number of flash drives that accompany `drives` disks.
     pub(super) fn caches(&self, drives: usize) -> usize {
         match self.layout {
             Layout::FlashCache => self.layout.sets(drives).unwrap_or(0),
@@ -264,13 +268,13 @@ impl Kind<'_> {
     }
 }
 
-/// Bytes that a simulated array holds at most.
+/// Returns the largest number of bytes in a simulated array.
 fn bytes_max(layout: Layout) -> u64 {
     let chunk_kib = if layout.is_volume() { VOLUME_CHUNK_KIB } else { CHUNK_KIB };
     UNITS_MAX * CHUNKS * (chunk_kib << 10)
 }
 
-/// Whether data that reach so far in one of `sets` are pressed onto less when an array of them is simulated.
+/// Whether an array in one of `sets` is simulated with its data compressed into a smaller space.
 pub(super) fn is_pressed(layout: Layout, bytes: u64, sets: usize) -> bool {
     layout.is_array() && bytes / sets.max(1) as u64 > bytes_max(layout)
 }
@@ -302,7 +306,8 @@ mod tests {
         assert_eq!(holds(Layout::Single, 5), Some(5 * single));
         assert_eq!(holds(Layout::FlashCache, 64), Some(64 * single));
         assert_eq!(holds(Layout::Mirror, 64), holds(Layout::Mirror, 32).map(|bytes| 2 * bytes));
-        // Two copies take half, two parities of six a third; and no two sets of 33 are equal.
+        // Two copies halve the capacity, two parities of six cost a third, and 33 drives cannot
+        // form equal sets.
         let of = |layout, drives| {
             holds(layout, drives).unwrap() as f64 / (drives as f64 * single as f64)
         };

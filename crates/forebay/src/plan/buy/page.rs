@@ -1,5 +1,5 @@
-//! The page of `plan buy`: what to buy, what everything that was tried comes to, what cannot keep the
-//! promises, and the answer as configuration.
+//! The page of `plan buy`: what to buy, the results of all combinations, those that cannot keep the
+//! promises, and the configuration.
 
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
@@ -12,12 +12,12 @@ use super::{Answer, ClientNeed, Row};
 use crate::plan::page::key;
 use crate::quantities::{bound, bytes, promised, significant};
 
-/// Rows on a terminal's first screen.
+/// The number of rows on a terminal's first screen.
 const FIRST_ROWS: usize = 4;
-/// Notes on a terminal's first screen.
+/// The number of notes on a terminal's first screen.
 const FIRST_NOTES: usize = 2;
 
-/// The page of `answer`; `written` says where its configuration was written.
+/// Makes the page of `answer`; `written` names the files that the configuration was written to.
 pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     let requests: u64 = answer.clients.iter().map(|need| need.requests).sum();
     let reach: f64 = answer.clients.iter().map(|need| need.bytes as f64).sum();
@@ -78,7 +78,7 @@ fn best(answer: &Answer) -> Option<&Row> {
     answer.rows.first().filter(|row| row.drives.is_some())
 }
 
-/// Its price, to the cent.
+/// Returns the price of a row, to the cent.
 pub(super) fn price(row: &Row) -> Option<Figure> {
     let currency = row.currency.as_ref()?.as_bytes().try_into().ok()?;
     Some(Figure::new(row.price?, Unit::Money(currency)))
@@ -93,7 +93,7 @@ fn key_figures(answer: &Answer, best: &Row) -> Vec<KeyFigure> {
     price.into_iter().chain(watts).chain(worst).collect()
 }
 
-/// The rows that keep the promise: the first ones in few columns, then all.
+/// Adds the rows that keep the promises: first the best rows in few columns, then all.
 fn add_rows(page: &mut Page, answer: &Answer) {
     let rows: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
     if rows.is_empty() {
@@ -125,13 +125,14 @@ fn add_rows(page: &mut Page, answer: &Answer) {
     page.add("What decides the number", Place::Detail, vec![said, table]);
 }
 
-/// What a row is called: its drive, its layout and, where there are several clients, whether they share.
+/// Returns the name of a row: its drive, its layout and, if there are several clients, whether they
+/// share.
 fn name(row: &Row, several: bool) -> String {
     let sharing = if several { format!(", {}", row.sharing.name()) } else { String::new() };
     format!("{}, {}{sharing}", row.drive, row.layout.name())
 }
 
-/// The drives to buy, with flash before them and spares.
+/// Returns the drives to buy, including flash and spares.
 fn bought(row: &Row) -> String {
     let plus = |extra: usize, what: &str| match extra {
         0 => String::new(),
@@ -207,7 +208,7 @@ fn in_detail(rows: &[&Row], several: bool, is_priced: bool) -> Table {
     table
 }
 
-/// What each client needs of a server of constant rate, and gets of the best.
+/// Returns the table of each client's constant-rate need and its share in time in the best row.
 fn clients(answer: &Answer) -> Table {
     let mut table = Table::new([
         Column::words("client"),
@@ -234,7 +235,7 @@ fn clients(answer: &Answer) -> Table {
     table
 }
 
-/// `99 % within 10 ms`, or that each client has its own promise.
+/// Formats the promise, e.g. `99 % within 10 ms`, or says that each client has its own.
 fn promise(needs: &[ClientNeed]) -> String {
     let of = |need: &ClientNeed| (need.fraction, need.within_ms);
     let Some(first) = needs.first() else { return "nothing".into() };
@@ -247,7 +248,7 @@ fn promise(needs: &[ClientNeed]) -> String {
     }
 }
 
-/// What to buy, in a sentence.
+/// Says what to buy, in one sentence.
 pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], drives_max: usize) -> String {
     let promise = promise(needs);
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else {

@@ -1,11 +1,11 @@
-//! What drives cost and draw, as a file of the user's says; else as the device's file does.
+//! Prices and power of drives, from the user's file or else from the device's file.
 //!
 //! ```toml
 //! currency = "EUR"
 //! on = "2026-11"
 //! [drive.hc550]
 //! amount = 329.00
-//! watts = 6.5       # each, on average; left out, the model's
+//! watts = 6.5       # mean per drive; defaults to the model's
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ use serde::Deserialize;
 use crate::devices::{self, OpenDevice, Price};
 use crate::error::Error;
 
-/// The user's figures.
+/// The user's prices and power figures.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
     of: BTreeMap<String, Figures>,
     currency: Option<String>,
 }
 
-/// One drive's.
+/// The figures of one drive.
 #[derive(Clone, Debug)]
 struct Figures {
     price: Price,
@@ -47,14 +47,14 @@ struct Table {
     watts: Option<f64>,
 }
 
-/// No drive draws more.
+/// The highest power that a drive may be given.
 const WATTS_MAX: f64 = 1e6;
 
 impl Prices {
     /// Reads the file at `path`, which may price bundled drives and those called `names`.
     ///
     /// # Errors
-    /// What cannot be read or makes no sense, and a price for a drive that there is not.
+    /// If the file cannot be read or is invalid, or if it prices an unknown drive.
     pub fn read(path: &Path, names: &[String]) -> Result<Prices, Error> {
         let text = whole::read_text(path, whole::WRITTEN_MAX, "a file of prices")
             .map_err(|error| Error::Unfit(format!("{}: {error}", path.display())))?;
@@ -88,14 +88,14 @@ impl Prices {
         Ok(Prices { of, currency: Some(file.currency) })
     }
 
-    /// What one `device` costs; none where nobody says, or in another currency than the user's.
+    /// Returns the price of one `device`; none if unknown or in a currency other than the user's.
     pub(super) fn price(&self, device: &OpenDevice) -> Option<Price> {
         let own = device.price.as_ref();
         let own = own.filter(|price| self.currency.as_ref().is_none_or(|c| *c == price.currency));
         self.of.get(&device.name).map(|figures| &figures.price).or(own).cloned()
     }
 
-    /// What one `device` draws on average, if the user says.
+    /// Returns the mean power of one `device`, if the user's file has it.
     pub(super) fn watts(&self, device: &OpenDevice) -> Option<f64> {
         self.of.get(&device.name)?.watts
     }
@@ -123,7 +123,7 @@ mod tests {
         let priced = "\n[price]\namount = 561.75\ncurrency = \"USD\"\non = \"2020-09\"\n";
         std::fs::write(&path, text + priced).unwrap();
         let mine = devices::open(path.to_str().unwrap()).unwrap();
-        // Its own price is in another currency.
+        // The device file's price is in another currency.
         assert_eq!(prices.price(&mine).map(|price| price.amount), None);
         let own = Prices::default().price(&mine).unwrap();
         assert_eq!(

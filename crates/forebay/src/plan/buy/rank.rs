@@ -1,7 +1,7 @@
-//! Rows of the answer: what each drive in each layout comes to, and which is best.
+//! The rows of the result: each drive in each layout, ranked.
 //!
-//! What keeps the promises comes first, the cheapest before all; what nobody knows the price of comes after what has
-//! one, and then what draws least.
+//! Rows that keep the promises come first, ordered by price, then those without a known price,
+//! ordered by power.
 
 use serde::Serialize;
 
@@ -16,14 +16,14 @@ use super::{Question, Tried};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// All on the same.
+    /// All clients on the same drives.
     Shared,
-    /// Each on drives of its own.
+    /// Each client on its own drives.
     Apart,
 }
 
 impl Sharing {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Sharing::Shared => "shared",
@@ -32,22 +32,22 @@ impl Sharing {
     }
 }
 
-/// What decides how many drives it takes.
+/// What determines the number of drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Binds {
-    /// The data, each byte once.
+    /// The data, without redundancy.
     Bytes,
-    /// Their redundancy.
+    /// The redundancy of the data.
     Redundancy,
     /// The promise.
     Time,
-    /// More than one of them, or another for each client.
+    /// Several of them, or different ones for different clients.
     Several,
 }
 
 impl Binds {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Binds::Bytes => "bytes",
@@ -58,129 +58,133 @@ impl Binds {
     }
 }
 
-/// What a client gets.
+/// The share of a client's requests that is answered in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientShare {
-    /// Its name.
+    /// The client's name.
     pub client: String,
-    /// The share of its requests that is promised.
+    /// The promised share of its requests.
     pub fraction: f64,
     /// The share that was answered in time.
     pub in_time_fraction: f64,
 }
 
 impl ClientShare {
-    /// By how much it is short.
+    /// Returns the shortfall from the promise.
     fn missing(&self) -> f64 {
         self.fraction - self.in_time_fraction
     }
 }
 
-/// Why no number of drives is given.
+/// The reason that no number of drives was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// One at a time requests are too slow, even on drives whose arms never have to move.
+    /// Single requests are too slow even on drives whose arms never have to move.
     AnyNumber,
-    /// One at a time requests are too slow on as many as were allowed.
+    /// Single requests are too slow on the maximum number of drives.
     UpToMost,
-    /// The data take more than were allowed.
+    /// The data need more drives than the maximum.
     Bytes,
-    /// As many as were allowed do not; more might.
+    /// The maximum number of drives is too slow; more might be enough.
     MoreMight,
 }
 
-/// A drive in a layout.
+/// The result of a drive in a layout.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The drive.
     pub drive: String,
-    /// How data are kept.
+    /// The layout.
     pub layout: Layout,
     /// Whether clients share drives.
     pub sharing: Sharing,
     /// The scheduler of each drive.
     pub scheduler: String,
-    /// The policy of a set, as `simulate --policy` takes it.
+    /// The policy of a set, as accepted by `simulate --policy`.
     pub policy: String,
-    /// The least number of drives that does, but for flash that they share and spares; none where none does.
+    /// The least number of drives that keeps the promises, without shared flash and spares; none if
+    /// no allowed number does.
     pub drives: Option<usize>,
-    /// The same of each client apart, in their order.
+    /// The number of drives of each client on its own, in client order.
     pub drives_each: Vec<usize>,
-    /// Flash drives beside them.
+    /// The number of flash cache drives.
     pub cache_drives: usize,
-    /// Which.
+    /// The flash cache drive.
     pub cache_drive: Option<String>,
-    /// Drives that stand ready.
+    /// The number of spare drives.
     pub spare_drives: usize,
-    /// What the bytes take, each once; none where a drive has no size.
+    /// The number of drives that the data need without redundancy; none if a drive has no size.
     pub drives_for_bytes: Option<u64>,
-    /// What the bytes take with their redundancy; none above the most that were allowed.
+    /// The number of drives that the data need with redundancy; none if above the maximum.
     pub drives_for_redundancy: Option<usize>,
-    /// What keeps the promises wherever the data lie; none where no allowed number does.
+    /// The number of drives that keeps the promises regardless of whether the data fit; none if no
+    /// allowed number does.
     pub drives_for_time: Option<usize>,
-    /// Which decides.
+    /// Which of the three determines the number.
     pub binds: Option<Binds>,
-    /// Drives that may fail without loss.
+    /// The number of drives that may fail without data loss.
     pub survives: usize,
-    /// What each client gets of them; where none does, of as many as were allowed, or of requests one at a time.
+    /// The share in time of each client on these drives; if no number was found, on the maximum
+    /// number, or of single requests.
     pub clients: Vec<ClientShare>,
-    /// The next smaller number, where the promise decides and clients share.
+    /// The next smaller number of drives, if the promise determines the number and clients share.
     pub one_less: Option<OneLess>,
-    /// The share of the time that drives are busy, their mean.
+    /// The mean share of time that the drives are busy.
     pub utilisation: Option<f64>,
-    /// The most of any.
+    /// The highest share of any drive.
     pub utilisation_max: Option<f64>,
-    /// What all draw together, each on average, spares idle; none of what has no figures of power.
+    /// The mean power of all drives together, with spares idle; none if any drive has no power
+    /// figures.
     pub mean_power_w: Option<f64>,
-    /// What all cost; none where a price is not known.
+    /// The price of all drives; none if a price is unknown.
     pub price: Option<f64>,
-    /// In which money.
+    /// The currency of the price.
     pub currency: Option<String>,
-    /// The day of the oldest price.
+    /// The date of the oldest price.
     pub priced_on: Option<String>,
-    /// Why none does.
+    /// The reason that no number was found.
     pub refusal: Option<Refusal>,
-    /// Requests whose answers were simulated on what is proposed.
+    /// The number of requests simulated on the proposed drives.
     pub simulated_requests: u64,
 }
 
 /// A number of drives that breaks a promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OneLess {
-    /// How many.
+    /// The number of drives.
     pub drives: usize,
-    /// Who gets least of what it is promised.
+    /// The client furthest below its promise.
     #[serde(flatten)]
     pub worst: ClientShare,
 }
 
 impl Row {
-    /// The client that is shortest, or has the least to spare.
+    /// Returns the client with the largest shortfall or the smallest margin.
     pub fn worst(&self) -> Option<&ClientShare> {
         self.clients.iter().max_by(|a, b| a.missing().total_cmp(&b.missing()))
     }
 
-    /// All drives that are bought, flash and spares included.
+    /// Returns the number of all drives to buy, including flash and spares.
     pub fn bought(&self) -> Option<usize> {
         Some(self.drives? + self.cache_drives + self.spare_drives)
     }
 }
 
 impl Tried<'_> {
-    /// What progress calls it.
+    /// Returns the name that progress messages use.
     pub(super) fn name(&self) -> String {
         format!("{} {} {}", self.kind.drive.name, self.kind.layout.name(), self.sharing.name())
     }
 
-    /// Whether `row` is of this.
+    /// Whether `row` is the result of this combination.
     pub(super) fn is(&self, row: &Row) -> bool {
         let is_kind = self.kind.drive.name == row.drive && self.kind.layout == row.layout;
         is_kind && self.sharing == row.sharing
     }
 }
 
-/// The row of what was `found` for each group of clients.
+/// Makes the row from the results `found` for each group of clients.
 pub(super) fn row(
     kind: &Kind<'_>,
     sharing: Sharing,
@@ -233,8 +237,8 @@ pub(super) fn row(
     }
 }
 
-/// What decides, for all groups.
-/// What decides in a layout of so many drives at least.
+/// Returns what determines the number of drives, over all groups. `least` is the least number of
+/// drives that the layout needs.
 fn binds(found: &[Found], least: usize) -> Option<Binds> {
     let each: Option<Vec<Binds>> = found.iter().map(|one| binds_of(one, least)).collect();
     let each = each?;
@@ -244,7 +248,8 @@ fn binds(found: &[Found], least: usize) -> Option<Binds> {
 
 fn binds_of(found: &Found, least: usize) -> Option<Binds> {
     let (drives, held) = (found.drives?, found.for_redundancy?);
-    // That the fewest drives there can be are fast enough decides nothing.
+    // If the least number of drives that the layout needs is fast enough, the promise does not
+    // determine the number.
     let is_by_time = found.for_time == Some(drives) && drives > least;
     if drives > held {
         return Some(Binds::Time);
@@ -256,7 +261,7 @@ fn binds_of(found: &Found, least: usize) -> Option<Binds> {
     Some(if is_by_bytes { Binds::Bytes } else { Binds::Redundancy })
 }
 
-/// What each client of `group` gets by `count`.
+/// Returns the share in time of each client of `group` from `count`.
 fn shares_of<'a>(
     clients: &'a Clients<'_>,
     group: impl Iterator<Item = usize> + 'a,
@@ -305,7 +310,7 @@ fn refusal(found: &Found) -> Option<Refusal> {
     }
 }
 
-/// The best first.
+/// Sorts the rows, the best first.
 pub(super) fn rank(rows: &mut [Row]) {
     let or_last = |figure: Option<f64>| figure.unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| {
@@ -316,7 +321,7 @@ pub(super) fn rank(rows: &mut [Row]) {
     });
 }
 
-/// Data that are pressed onto less where an array of them is simulated: layouts and drives, for a sentence.
+/// Whether the row's array is simulated with its data compressed into a smaller space.
 pub(super) fn is_any_pressed(row: &Row, bytes: u64) -> bool {
     let sets = row.drives.and_then(|drives| row.layout.sets(drives)).unwrap_or(1);
     is_pressed(row.layout, bytes, sets)
@@ -345,7 +350,8 @@ mod tests {
             (1, (3, 3, 1, 3), Binds::Bytes),
             (6, (3, 8, 6, 8), Binds::Redundancy),
             (1, (1, 1, 1, 1), Binds::Bytes),
-            // With the data as they are it takes more than either alone.
+            // With the data at their real places it needs more drives than for either requirement
+            // alone.
             (2, (2, 3, 2, 4), Binds::Time),
         ] {
             let (bytes, redundancy, time, drives) = numbers;

@@ -1,4 +1,5 @@
-//! One run of a set of drives under a group's requests, which ends as soon as more of them are late than may be.
+//! One run of a set of drives under a group's requests. A run may end as soon as more requests are
+//! late than allowed.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -18,54 +19,54 @@ use crate::layout::{Map, VolumeLayout};
 use crate::plan::devices::STRIPE_BYTES;
 use crate::plan::devices::striped::Striped;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Count {
-    /// Of each client of the group: requests, and those answered in time.
+    /// For each client of the group, its requests and how many were answered in time.
     pub(super) of: Vec<(u64, u64)>,
-    /// What all drives drew, each on average.
+    /// The sum of the drives' mean power.
     pub(super) watts: f64,
-    /// What flash beside them drew.
+    /// The sum of the flash drives' mean power.
     pub(super) flash_watts: f64,
-    /// The share of the time that drives were busy: the mean of all, and the most of any.
+    /// The share of time that drives were busy: the mean over all drives, and the highest.
     pub(super) busy: (f64, f64),
-    /// From the first request until the last was answered.
+    /// The time from the first request until the last was answered.
     pub(super) makespan: Nanos,
 }
 
-/// Whose requests are tried on what.
+/// The requests and the drives to simulate.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) clients: &'a Clients<'a>,
-    /// Which of them.
+    /// The clients whose requests are simulated.
     pub(super) group: &'a [usize],
     pub(super) kind: Kind<'a>,
-    /// How much faster than recorded requests come.
+    /// How much faster than recorded the requests arrive.
     pub(super) intensity: Intensity,
-    /// How much more room data need than they reach.
+    /// The factor by which the data outgrow their recorded extent.
     pub(super) growth: f64,
-    /// Bytes that all traces use.
+    /// Bytes used by all traces.
     pub(super) used: u64,
     pub(super) drives_max: usize,
 }
 
-/// How requests come.
+/// The spacing of arrivals.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Come {
     AsRecorded,
-    /// So far apart that none meets another.
+    /// So far apart that requests never overlap.
     Apart,
-    /// All at once: how fast the devices are.
+    /// All at once, to measure the drives' throughput.
     AtOnce,
 }
 
-/// Requests that come alone come so far apart.
+/// The spacing of requests that never overlap.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
 
-/// Requests that come at once: more would tell no more.
+/// The number of requests to send at once; more would not change the measured throughput.
 const AT_ONCE: u64 = 100_000;
 
-/// Arrivals between one look at whether to stop and the next.
+/// The number of arrivals between checks for a stop request.
 const EVERY: u64 = 4096;
 
 /// One set's run.
@@ -79,7 +80,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// None once more are late than `allowed`.
+    /// Runs the set; none as soon as more requests are late than `allowed`.
     pub(super) fn count(
         &self,
         allowed: Option<Vec<u64>>,
@@ -147,21 +148,21 @@ impl Run<'_> {
     }
 }
 
-/// Where each client is in a group.
+/// Returns each client's index within the group.
 fn places(group: &[usize]) -> Vec<usize> {
     let mut places = vec![0; group.iter().max().map_or(0, |most| most + 1)];
     group.iter().enumerate().for_each(|(place, client)| places[*client] = place);
     places
 }
 
-/// Why a run ended early.
+/// The reason that a run ended early.
 #[derive(Clone, Copy)]
 enum Over {
     Late,
     Stopped,
 }
 
-/// A set's requests, dealt in stripes over its lanes; an array has one.
+/// A set's requests, striped over its lanes; an array has one lane.
 struct Dealt<'a> {
     striped: Striped<Merged<'a>>,
     lanes: u64,
@@ -179,13 +180,13 @@ impl Iterator for Dealt<'_> {
     }
 }
 
-/// The lane of an offset in stripes over so many, and the offset there.
+/// Returns the lane of an offset that is striped over `lanes`, and the offset there.
 fn dealt(offset: u64, lanes: u64) -> (Lane, u64) {
     let (stripe, within) = (offset / STRIPE_BYTES, offset % STRIPE_BYTES);
     ((stripe % lanes) as Lane, stripe / lanes * STRIPE_BYTES + within)
 }
 
-/// A workload that ends once it is over.
+/// A workload that ends once `over` is set.
 struct Until<'o, W> {
     open: W,
     over: &'o Cell<Option<Over>>,
@@ -210,7 +211,7 @@ impl<W: Workload> Workload for Until<'_, W> {
 }
 
 struct Watch<'o, 't, 'm> {
-    /// Of each client, where it is below.
+    /// The index of each client in the vectors below.
     place: Vec<usize>,
     within: Vec<Nanos>,
     of: Vec<(u64, u64)>,
@@ -246,7 +247,7 @@ struct Visit<'a, 'o, 't, 'm> {
     watch: Watch<'o, 't, 'm>,
     drives: usize,
     models: Vec<DeviceModel>,
-    /// A device draws power to the trace's end.
+    /// The end of the trace: devices draw power until then.
     lasts: Nanos,
 }
 

@@ -1,10 +1,11 @@
-//! What the answer rests on, and what cannot keep the promises, in words.
+//! Sentences about the result: what it is based on, and which combinations cannot keep the
+//! promises.
 
 use super::rank::{Refusal, Row, Sharing};
 use super::{Binds, ClientNeed, Question};
 use crate::quantities::{self, achieved, counted};
 
-/// What the answer means and rests on; a sentence each.
+/// Explains what the result means and is based on; a sentence each.
 pub(super) fn reasons(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> Vec<String> {
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else { return Vec::new() };
     let sharing = if needs.len() > 1 { sharing_words(best.sharing) } else { "" };
@@ -30,7 +31,7 @@ fn sharing_words(sharing: Sharing) -> &'static str {
     }
 }
 
-/// What decides the number.
+/// Says what determines the number of drives.
 fn why(best: &Row) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     if (best.drives_for_redundancy, best.drives_for_time) == (Some(1), Some(1)) {
@@ -50,7 +51,7 @@ fn why(best: &Row) -> String {
     )
 }
 
-/// That it was simulated, and what one less does.
+/// Says that the number was simulated, and what one drive less would achieve.
 fn checked(best: &Row) -> String {
     let kept = best.worst().map_or(String::new(), |worst| {
         format!(" ({} in time for {})", achieved(worst.in_time_fraction), worst.client)
@@ -67,10 +68,10 @@ fn checked(best: &Row) -> String {
     format!("Checked by simulating {}{kept}{less}.", counted(best.simulated_requests, "request"))
 }
 
-/// Drives of one reason that are named; more are counted.
+/// The most drives to name per reason; the rest are only counted.
 const NAMED: usize = 8;
 
-/// What cannot do it, and why; a sentence for each reason.
+/// Says which drives cannot keep the promises, and why; a sentence per reason.
 pub(super) fn refusals(rows: &[Row], drives_max: usize) -> Vec<String> {
     let reasons = [Refusal::AnyNumber, Refusal::UpToMost, Refusal::Bytes, Refusal::MoreMight];
     let told = |reason: Refusal| {

@@ -1,19 +1,20 @@
-//! What one drive does at its fastest, as Linux's `io.cost.model` asks for it: bytes a second in order, and I/Os of
-//! 4 KiB a second in order and at random, of reads and of writes, with as many under way as the drive takes. Reads in
-//! order a disk is given one at a time: it reads ahead by itself. Flash has no such figures: a model that was never
-//! written to is faster than a drive is for long.
+//! The peak rates of one drive, as Linux's `io.cost.model` requires them: sequential bytes per
+//! second, and sequential and random 4 KiB I/Os per second, for reads and for writes, at the queue
+//! depth that the drive accepts. A disk gets sequential reads one at a time, because it reads ahead
+//! itself. Flash has no such figures: a model that was never written to is faster than a real drive
+//! is in the long run.
 
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
-/// The six figures.
+/// The rates of reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {
     pub(super) read: Direction,
     pub(super) write: Direction,
 }
 
-/// Of reads, or of writes.
+/// The rates of reads or of writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     pub(super) bytes_per_s: u64,
@@ -23,11 +24,11 @@ pub(super) struct Direction {
 
 const SMALL: u32 = 4096;
 const LARGE: u32 = 1 << 20;
-/// I/Os under way at most.
+/// The highest queue depth.
 const DEPTH: usize = 32;
 
 impl Speed {
-    /// Those of a disk, or of a server of constant rate; none of flash.
+    /// Measures a disk or a constant-rate server; none for flash.
     pub(super) fn of(model: &DeviceModel) -> Option<Speed> {
         if matches!(model, DeviceModel::Ssd(_)) {
             return None;
@@ -45,7 +46,7 @@ fn large(model: &DeviceModel) -> u32 {
     LARGE.min(model.len_max())
 }
 
-/// I/Os a second, after as many as a drive's own memory takes.
+/// Returns the I/Os per second, after enough I/Os to fill the drive's own memory.
 fn rate(model: &DeviceModel, op: Op, len: u32, at_random: bool) -> f64 {
     let (mut device, len) = (model.clone(), len.min(model.len_max()));
     let ios: u64 = if len <= SMALL { 20_000 } else { 2_000 };
@@ -56,7 +57,7 @@ fn rate(model: &DeviceModel, op: Op, len: u32, at_random: bool) -> f64 {
     let (mut begun, mut ended) = (0u64, 0u64);
     while ended < ios {
         while begun < ios && under_way < depth && device.room() {
-            // Marsaglia's xorshift64: the same I/Os every time.
+            // Marsaglia's xorshift64, for reproducible I/Os.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;

@@ -1,4 +1,4 @@
-//! What a row's drives cost and draw.
+//! The price and power of a row's drives.
 
 use forebay_core::{Device, Nanos};
 
@@ -8,7 +8,7 @@ use super::run::Count;
 use super::trial::Found;
 use crate::devices::OpenDevice;
 
-/// What is paid and drawn.
+/// The drives to pay for and power.
 pub(super) struct Spent<'a> {
     pub(super) kind: &'a Kind<'a>,
     pub(super) found: &'a [Found],
@@ -19,7 +19,7 @@ pub(super) struct Spent<'a> {
 }
 
 impl Spent<'_> {
-    /// Amount, money and the older of the days.
+    /// Returns the amount, the currency and the oldest date.
     pub(super) fn price(&self) -> Option<(f64, String, String)> {
         let price = self.question.prices.price(self.kind.drive)?;
         let drives = (self.drives? + self.spare_drives) as f64 * price.amount;
@@ -31,7 +31,7 @@ impl Spent<'_> {
         (cache.currency == price.currency).then(|| (all, price.currency, price.on.min(cache.on)))
     }
 
-    /// Watts, spares idle; none of what has no figures of power.
+    /// Returns the mean power in watts, with spares idle; none if any drive has no power figures.
     pub(super) fn watts(&self) -> Option<f64> {
         let (drives, prices) = (self.drives?, self.question.prices);
         let sum = |of: fn(&Count) -> f64| -> f64 {
@@ -51,7 +51,7 @@ impl Spent<'_> {
     }
 }
 
-/// What a drive draws that has nothing to do.
+/// Returns the power of an idle drive.
 fn idle_watts(device: &OpenDevice) -> f64 {
     let hour = Nanos::from_secs(3600);
     device.model.joules(hour) / hour.as_secs_f64()

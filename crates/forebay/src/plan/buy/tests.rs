@@ -1,4 +1,5 @@
-//! Small traces on servers whose times can be worked out by hand, and the least number against trying all.
+//! Small traces on servers whose times can be worked out by hand, and the least number compared
+//! with trying all.
 
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::plan::devices::STRIPE_BYTES;
 
-/// Reads at `at` (ms), each in the stripe of its number, of a volume.
+/// Makes reads from (arrival in ms, stripe, volume).
 fn input(requests: &[(u64, u64, u32)]) -> Input {
     input_of(Op::Read, requests)
 }
@@ -30,7 +31,7 @@ fn input_with(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
     Input::from_records(requests.iter().map(record).collect(), vec!["a".into()])
 }
 
-/// A burst of so many at once, a stripe each.
+/// Makes a burst of `count` requests at once, each in its own stripe.
 fn burst(count: u64) -> Vec<(u64, u64, u32)> {
     (0..count).map(|stripe| (0, stripe, 0)).collect()
 }
@@ -39,7 +40,7 @@ fn promise(within_ms: u64, fraction: &str) -> Promise {
     Promise { within: Nanos::from_millis(within_ms), fraction: fraction.parse().unwrap() }
 }
 
-/// What is asked in most tests: all within 20 ms, of `fixed:100`, in single.
+/// The options of most tests: all requests within 20 ms, on `fixed:100`, layout single.
 struct Ask {
     drives: Vec<Candidate>,
     flash: Candidate,
@@ -84,7 +85,8 @@ fn asked(inputs: &[Input], question: &Question<'_>) -> Answer {
     answer(inputs, question, &mut crate::progress::unheard).unwrap()
 }
 
-/// Requests in time on `servers`, first come first served, each in its stripe's: by client.
+/// Counts the requests in time per client on `servers`, first come, first served, each on the
+/// server of its stripe.
 fn in_time(requests: &[(u64, u64, u32)], servers: usize, within_ms: u64) -> Vec<(u64, u64)> {
     let (mut free, mut of) = (vec![0; servers], vec![(0, 0); 2]);
     for (at, stripe, client) in requests {
@@ -100,7 +102,8 @@ fn in_time(requests: &[(u64, u64, u32)], servers: usize, within_ms: u64) -> Vec<
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Against first come first served by hand on 1, 2, 3 servers and so on, of 100 requests a second each.
+    /// Compares with first come, first served computed by hand on 1, 2, 3, ... servers of 100
+    /// requests per second each.
     #[test]
     fn the_number_is_the_least_that_keeps_every_promise(
         gaps in prop::collection::vec((prop_oneof![Just(0u64), 0u64..30], 0u64..6, 0u32..2), 2..60),
@@ -110,7 +113,8 @@ proptest! {
         let mut at = 0;
         let mut requests: Vec<(u64, u64, u32)> =
             gaps.iter().map(|(gap, stripe, client)| { at += gap; (at, *stripe, *client) }).collect();
-        // Both are there, and reach as far, so that the second's stripes begin where eight end.
+        // Both clients exist and reach as far, so the second client's stripes begin after the first
+        // one's eight.
         requests.insert(0, (0, 7, 0));
         requests.insert(0, (0, 7, 1));
         let inputs = [input(&requests)];
@@ -146,7 +150,8 @@ proptest! {
 
 #[test]
 fn growth_brings_requests_faster_and_data_more_room() {
-    // One every 20 ms keeps a server of 100 a second half busy; four times as many it cannot serve in time.
+    // One request every 20 ms keeps a server of 100 per second half busy; four times as many
+    // overload it.
     let steady: Vec<(u64, u64, u32)> = (0..40).map(|n| (n * 20, n % 8, 0)).collect();
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let drives =
@@ -169,7 +174,7 @@ fn growth_brings_requests_faster_and_data_more_room() {
 
 #[test]
 fn clients_share_a_clock_and_drives_or_have_their_own() {
-    // Bursts that never meet: together they take what one takes.
+    // The bursts never overlap, so both clients together need as much as one.
     let apart = [input(&burst(4)), input(&[(500, 0, 0), (500, 1, 0), (500, 2, 0), (500, 3, 0)])];
     let meeting = [input(&burst(4)), input(&burst(4))];
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
@@ -181,7 +186,7 @@ fn clients_share_a_clock_and_drives_or_have_their_own() {
     };
     assert_eq!(drives(&apart), (Some(2), vec![2, 2]));
     assert_eq!(drives(&meeting), (Some(4), vec![2, 2]));
-    // By clocks of their own they begin half a second apart.
+    // By their own clocks they begin half a second apart.
     let mut recorded = meeting;
     recorded[0].notes.began = Some(Nanos::from_millis(7000));
     recorded[1].notes.began = Some(Nanos::from_millis(7500));
@@ -195,7 +200,7 @@ fn each_volume_takes_whole_stripes_and_each_drive_draws() {
     let model = &ask.drives[0].device.model;
     let whole = model.capacity() / STRIPE_BYTES * STRIPE_BYTES;
     let mut two = input(&[(0, 0, 0), (1000, 1, 0)]);
-    // Together they are a drive's bytes, and begin a stripe more.
+    // Together the clients fill one drive, but start a new stripe and so need one stripe more.
     two.extents = vec![STRIPE_BYTES / 2, whole - STRIPE_BYTES / 2];
     let question = Question { promise: promise(50, "1"), ..ask.question() };
     let row = asked(&[two], &question).rows.remove(0);
@@ -206,7 +211,7 @@ fn each_volume_takes_whole_stripes_and_each_drive_draws() {
 
 #[test]
 fn drives_are_busy_for_a_share_of_the_whole_trace() {
-    // Four of five on one drive, the last when all else is done.
+    // One drive answers four of five in time; the last arrives when all else is done.
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let uneven = [input(&[(0, 0, 0), (0, 2, 0), (0, 4, 0), (0, 1, 0), (100, 0, 0)])];
     let question = Question { promise: promise(30, "1"), ..ask.question() };
@@ -214,7 +219,8 @@ fn drives_are_busy_for_a_share_of_the_whole_trace() {
     assert_eq!((row.drives, row.utilisation_max), (Some(2), Some(40.0 / 110.0)));
     let mean = (40.0 / 110.0 + 10.0 / 100.0) / 2.0;
     assert!((row.utilisation.unwrap() - mean).abs() < 1e-9, "{:?}", row.utilisation);
-    // A client that asks once at the beginning has an idle drive until the other ends.
+    // A client that sends one request at the beginning has an idle drive until the other client
+    // ends.
     let apart = [input(&[(0, 0, 0)]), input(&[(0, 0, 0), (990, 0, 0)])];
     let busy = |growth| {
         let question = Question { growth, sharings: &[Sharing::Apart], ..ask.question() };
@@ -226,7 +232,8 @@ fn drives_are_busy_for_a_share_of_the_whole_trace() {
 
 #[test]
 fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
-    // All over a disk of one: an arm takes longer than 12 ms, a turn less.
+    // Spread over a whole disk, a request with a seek takes longer than 12 ms; without the seek,
+    // less.
     let ask = Ask::of(&["sata250:plain"], &[Layout::Single]);
     let mut far = input(&(0..40).map(|n| (n * 1000, n * 90_001 % 200_000, 0)).collect::<Vec<_>>());
     far.extents = vec![200_000 * STRIPE_BYTES];
@@ -238,7 +245,7 @@ fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
 #[test]
 fn what_is_too_slow_alone_is_so_in_any_number() {
     let ask = Ask::of(&["fixed:50", "hc550"], &[Layout::Single, Layout::Mirror]);
-    // No disk turns in 2 ms; a server of 50 a second takes 20.
+    // No disk rotates in 2 ms, and a server of 50 per second takes 20 ms.
     let slow = [input(&(0..40).map(|n| (n * 100, n * 37 % 900, 0)).collect::<Vec<_>>())];
     let question = Question { promise: promise(2, "0.9"), ..ask.question() };
     let found = asked(&slow, &question);
@@ -268,13 +275,13 @@ fn layouts_take_their_width_and_what_survives_too_little_is_left_out() {
     assert_eq!(drives(2), two);
     let one = [("mirror", Some(2)), ("volume-mirror", Some(2))];
     assert_eq!(drives(1), [two[0], one[0], two[1], one[1], two[2]]);
-    // A server has no arm, so no flash before it.
+    // A server has no arm, so it gets no flash cache.
     assert_eq!(drives(0), [two[0], one[0], two[1], ("single", Some(1)), one[1], two[2]]);
     assert_eq!(Layout::ALL.map(Layout::survives), [0, 1, 2, 0, 1, 2, 2]);
 }
 
-/// Writes of 4 KiB on servers that take 10 ms: in place a mirror makes both copies at once; a volume reads the rest of the
-/// chunk first.
+/// Writes of 4 KiB on servers that take 10 ms: in place, a mirror writes both copies at once; a
+/// volume first reads the rest of the chunk.
 #[test]
 fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
     let writes: Vec<_> = (1..20).map(|n| (n * 500, n % 8, 0)).collect();
@@ -291,7 +298,7 @@ fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
     assert_eq!(drives(11), [("mirror", Some(2)), ("volume-mirror", None)]);
     // With room for a round of records in between.
     assert_eq!(drives(41), [("mirror", Some(2)), ("volume-mirror", Some(2))]);
-    // 128 KiB are in one chunk of 512, and in two of 64: twice as many I/Os.
+    // 128 KiB fit in one chunk of 512 KiB but span two chunks of 64 KiB: twice as many I/Os.
     let reads: Vec<_> = (1..20).map(|n| (n * 500, n % 8, 0)).collect();
     let reads = [input_with(Op::Read, 128 << 10, &reads)];
     let question = Question { promise: promise(21, "1"), ..ask.question() };
@@ -303,14 +310,14 @@ fn a_mirror_writes_in_place_and_a_volume_reads_the_rest_of_a_chunk_first() {
 
 #[test]
 fn a_cache_of_flash_is_tried_before_disks_only() {
-    // The same few blocks over and over: the second time they are on flash.
+    // The same few blocks repeatedly: from the second time on they are on flash.
     let again: Vec<(u64, u64, u32)> = (0..400).map(|n| (n * 40, n % 4 * 50, 0)).collect();
     let mut ask = Ask::of(&["sata250:plain"], &[Layout::Single, Layout::FlashCache]);
     ask.flash = Candidate::open("samsung-830").unwrap();
     let question = Question { promise: promise(2, "0.95"), ..ask.question() };
     let rows = asked(&[input(&again)], &question).rows;
     let best = &rows[0];
-    // Alone the disk turns in 8 ms, so most of what no cache has is late; what one has is not.
+    // One rotation of the disk takes 8 ms, so most cache misses are late and cache hits are not.
     assert_eq!((best.layout, best.drives, best.cache_drives), (Layout::FlashCache, Some(1), 1));
     assert_eq!(best.cache_drive.as_deref(), Some("samsung-830"));
     assert_eq!(rows[1].drives, None);
@@ -364,14 +371,14 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
     let found = asked(&[input(&burst(8))], &question);
     let told: Vec<_> =
         found.rows.iter().map(|row| (row.drive.as_str(), row.drives, row.price)).collect();
-    // Eight at once in 20 ms: four of 100 a second, one of 400; two of 300.
+    // Eight at once in 20 ms: four drives of 100 per second, one of 400, or two of 300.
     let expected = [
         ("fixed:100", Some(4), Some(50.0)),
         ("fixed:400", Some(1), Some(100.0)),
         ("fixed:300", Some(2), None),
     ];
     assert_eq!(told, expected);
-    // The cheapest, though it draws most.
+    // The cheapest, although it draws the most power.
     assert_eq!(found.rows[0].mean_power_w, Some(45.0));
     assert!(
         found.said.starts_with("Buy 4 fixed:100 (single), 1 spare, for 50.00 EUR, to keep "),
@@ -399,7 +406,8 @@ fn the_cheapest_is_first_and_what_has_no_price_comes_after() {
 
 #[test]
 fn reservations_are_cut_where_all_do_not_fit() {
-    // Two clients need 200 a second each for their bursts, which never meet on a server of 200 a second.
+    // Two clients need 200 per second each for their bursts, which never overlap on a server of 200
+    // per second.
     let later: Vec<(u64, u64, u32)> =
         burst(4).iter().map(|(_, stripe, _)| (5000, *stripe, 0)).collect();
     let inputs = [input(&burst(4)), input(&later)];
@@ -407,10 +415,10 @@ fn reservations_are_cut_where_all_do_not_fit() {
     let found = asked(&inputs, &ask.question());
     assert_eq!((found.rows[0].drives, found.clients[0].capacity_iops), (Some(1), Some(200)));
     let text = found.configuration.unwrap();
-    // 50 a second are for what is under way.
+    // 50 per second are set aside for the requests in progress.
     assert!(text.serve.contains("capacity_iops = 250\n# All promises together"), "{}", text.serve);
     assert_eq!(text.serve.matches("keep_iops = 100\n").count(), 2, "{}", text.serve);
-    // 150 are left beside the other's reservation, and its own promise takes 200.
+    // 150 are left beside the other client's reservation, but the client's own promise needs 200.
     assert_eq!(text.dmclock.lines().nth(2), Some("(memory) 100 100 200"));
     for said in [&text.dmclock, &text.cgroup] {
         assert!(said.contains("# data: all promises together are more"), "{said}");

@@ -1,7 +1,7 @@
-//! A kind of drive in a layout, in one number after another: how many keep each client's promise.
+//! Finds how many drives of a kind, in a layout, keep each client's promise.
 //!
-//! Numbers are tried from the least on, so the one found is the least of all: every smaller one was simulated and
-//! breaks a promise. A run that has broken one ends there.
+//! Numbers are tried in ascending order, so the result is the least: every smaller number was
+//! simulated and breaks a promise. A run ends as soon as it has broken one.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +13,38 @@ use crate::error::Error;
 use crate::jobs::Tell;
 use crate::plan::devices::STRIPE_BYTES;
 
-/// Numbers that are tried before it is asked whether any can do.
+/// The number of trials before checking whether any number can succeed.
 const TRIED_FIRST: usize = 4;
 
-/// A case's trials, each made once.
+/// The trials of a case; each is run only once.
 pub(super) struct Trial<'a, 't> {
     pub(super) case: Case<'a>,
-    /// Requests that arrived in all trials so far.
+    /// The number of requests that arrived in all trials so far.
     counted: &'t mut u64,
     tell: Tell<'t>,
     known: BTreeMap<usize, Option<Count>>,
 }
 
-/// What a case comes to.
+/// The result for a case.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) for_bytes: Option<u64>,
     pub(super) for_redundancy: Option<usize>,
     pub(super) for_time: Option<usize>,
     pub(super) drives: Option<usize>,
-    /// What they do; without them, what as many as were allowed do.
+    /// The outcome on the drives found, or else on the maximum number allowed.
     pub(super) count: Option<Count>,
-    /// What the next smaller number does, where the promise decides.
+    /// The next smaller number and its outcome, if the promise determines the number.
     pub(super) one_less: Option<(usize, Count)>,
     pub(super) never: Option<Never>,
 }
 
-/// Why no number does.
+/// The reason that no number succeeds.
 #[derive(Clone, Debug)]
 pub(super) enum Never {
-    /// Requests one at a time are too slow, even if arms were always where they have to be.
+    /// Single requests are too slow even if arms were always in place.
     AnyNumber(Count),
-    /// Requests one at a time are too slow on as many as are allowed.
+    /// Single requests are too slow on the maximum number of drives.
     UpTo(Count),
 }
 
@@ -53,7 +53,7 @@ impl<'a, 't> Trial<'a, 't> {
         Trial { case, counted, tell, known: BTreeMap::new() }
     }
 
-    /// The least number, and what decides it.
+    /// Finds the least number and what determines it.
     pub(super) fn find(&mut self) -> Result<Found, Error> {
         let bytes = self.bytes();
         let needed = (bytes as f64 * self.case.growth).ceil() as u64;
@@ -87,34 +87,35 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(found)
     }
 
-    /// Requests a second that so many drives do when all that can be is under way.
+    /// Measures the requests per second of `drives` at full load.
     pub(super) fn rate_iops(&mut self, drives: usize) -> Result<f64, Error> {
         let count = self.over(drives, Come::AtOnce, None, None)?.unwrap_or_default();
         let requests: u64 = count.of.iter().map(|of| of.0).sum();
         Ok(requests as f64 / count.makespan.as_secs_f64().max(1e-9))
     }
 
-    /// Numbers of drives that may be tried.
+    /// Returns the numbers of drives that may be tried.
     fn numbers(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let (layout, max) = (self.case.kind.layout, self.case.drives_max);
         (layout.width()..=max).filter(move |drives| layout.sets(*drives).is_some())
     }
 
-    /// Bytes that the group's data reach, whole stripes of each volume.
+    /// Returns the extent of the group's data in bytes, rounded up to whole stripes per volume.
     fn bytes(&self) -> u64 {
         let extents = self.case.clients.extents(self.case.group);
         let stripes = extents.iter().map(|bytes| bytes.div_ceil(STRIPE_BYTES));
         stripes.fold(0, u64::saturating_add).saturating_mul(STRIPE_BYTES)
     }
 
-    /// Drives that hold so many bytes once; none where a drive has no size.
+    /// Returns the number of drives that hold `needed` bytes without redundancy; none if a drive
+    /// has no size.
     fn for_bytes(&self, needed: u64) -> Option<u64> {
         let capacity = self.case.kind.drive.model.capacity();
         let whole = (capacity / STRIPE_BYTES * STRIPE_BYTES).max(STRIPE_BYTES);
         (capacity < u64::MAX).then(|| needed.div_ceil(whole).max(1))
     }
 
-    /// The least number that holds so many bytes with their redundancy.
+    /// Returns the least number of drives that hold `needed` bytes with redundancy.
     fn for_redundancy(&self, needed: u64) -> Result<Option<usize>, Error> {
         for drives in self.numbers() {
             if self.case.kind.holds(drives)?.is_some_and(|bytes| bytes >= needed) {
@@ -124,7 +125,7 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(None)
     }
 
-    /// Whether requests that come one at a time are too slow, even if no arm ever had to move.
+    /// Tests whether single requests are too slow even if no arm ever had to move.
     fn slow_anywhere(&mut self) -> Result<Option<Never>, Error> {
         let still = self.case.kind.drive.without_seeks();
         let Some(least) = self.numbers().next() else { return Ok(None) };
@@ -132,7 +133,8 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(alone.map(Never::AnyNumber))
     }
 
-    /// Whether they are on as many drives as are allowed; of drives without an arm that is known.
+    /// Tests whether single requests are too slow on the maximum number of drives. Without an arm,
+    /// [`slow_anywhere`](Self::slow_anywhere) has already tested this.
     fn slow_up_to_most(&mut self) -> Result<Option<Never>, Error> {
         let Some(most) = self.numbers().last() else { return Ok(None) };
         if self.case.kind.drive.model.cylinders() == 0 {
@@ -142,7 +144,7 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(alone.map(Never::UpTo))
     }
 
-    /// What so many do of requests that come one at a time, if that breaks a promise.
+    /// Returns the outcome of requests sent one at a time, if that breaks a promise.
     fn alone(&mut self, drives: usize, still: Option<&OpenDevice>) -> Result<Option<Count>, Error> {
         let allowed = self.allowed();
         if self.over(drives, Come::Apart, Some(&allowed), still)?.is_some() {
@@ -151,7 +153,7 @@ impl<'a, 't> Trial<'a, 't> {
         self.over(drives, Come::Apart, None, still)
     }
 
-    /// How many requests of each client may be late.
+    /// Returns how many requests of each client may be late.
     fn allowed(&self) -> Vec<u64> {
         let late = |client: &usize| {
             let client = &self.case.clients.clients[*client];
@@ -161,7 +163,7 @@ impl<'a, 't> Trial<'a, 't> {
         self.case.group.iter().map(late).collect()
     }
 
-    /// The least number from `first` on, of as many numbers as are to be tried.
+    /// Finds the least number from `first` on, trying at most `numbers` of them.
     fn least(&mut self, first: usize, numbers: usize) -> Result<Option<usize>, Error> {
         for drives in self.numbers().filter(|drives| *drives >= first).take(numbers) {
             if self.keeps(drives)? {
@@ -171,7 +173,7 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(None)
     }
 
-    /// Whether so many keep every promise.
+    /// Whether this number of drives keeps every promise.
     fn keeps(&mut self, drives: usize) -> Result<bool, Error> {
         if !self.known.contains_key(&drives) {
             let allowed = self.allowed();
@@ -181,13 +183,13 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(self.known[&drives].is_some())
     }
 
-    /// The next smaller number, and what it does.
+    /// Returns the next smaller number and its outcome.
     fn before(&mut self, drives: usize) -> Result<Option<(usize, Count)>, Error> {
         let before = self.numbers().rev().find(|fewer| *fewer < drives);
         before.map(|fewer| Ok((fewer, self.whole(fewer)?))).transpose()
     }
 
-    /// What so many do, to the end.
+    /// Runs `drives` to the end of the trace.
     fn whole(&mut self, drives: usize) -> Result<Count, Error> {
         if let Some(Some(count)) = self.known.get(&drives) {
             return Ok(count.clone());
@@ -195,8 +197,8 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(self.over(drives, Come::AsRecorded, None, None)?.unwrap_or_default())
     }
 
-    /// What so many do; none once more requests of a client are late than are `allowed`. With `still` that stands in
-    /// for each drive.
+    /// Runs `drives`; none as soon as more requests of a client are late than `allowed`. `still`,
+    /// if given, replaces each drive.
     fn over(
         &mut self,
         drives: usize,

@@ -37,7 +37,7 @@ forebay_ask::ask! {
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
         /// Spare drives that stand ready to replace one that fails
         spare: u16 = "0" [.between(0.0, 1024.0)],
-        /// Only layouts in which any so many drives may fail without loss
+        /// Only layouts in which this many drives may fail without data loss, whichever they are
         survives: u16 = "0" [.between(0.0, 2.0)],
         /// Your prices, a TOML file (docs/plan-buy.md)
         prices: Option<PathBuf>,
@@ -77,7 +77,7 @@ impl Value for OwnPromise {
 
     fn parse(text: &str) -> Result<OwnPromise, String> {
         let wrong = || format!("got '{text}', expected CLIENT=TIME:SHARE, as in web=5ms:0.999");
-        // A name may have any character; a promise has no '='.
+        // A client's name may contain any character, but a promise never contains '='.
         let (client, promised) = text.rsplit_once('=').ok_or_else(wrong)?;
         let (within, fraction) = promised.split_once(':').ok_or_else(wrong)?;
         let promise = Promise { within: positive_duration(within)?, fraction: fraction.parse()? };
@@ -105,7 +105,7 @@ impl Value for Layout {
     }
 }
 
-/// Which sharing is tried.
+/// Whether clients share drives, use their own, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared(&'static [Sharing]);
 
@@ -188,7 +188,7 @@ impl Verb for BuyAsk {
 }
 
 impl BuyAsk {
-    /// Clients' own promises, each once.
+    /// Returns the clients' own promises; each client may have only one.
     fn own_promises(&self) -> Result<Vec<(String, Promise)>, Error> {
         let own = || self.promise.iter();
         for OwnPromise { client, .. } in own() {
@@ -210,7 +210,7 @@ impl BuyAsk {
         names.iter().map(|name| Candidate::open(name)).collect()
     }
 
-    /// Writes the configuration, if it was asked for and there is one. What was written.
+    /// Writes the configuration if requested and available, and returns a note of what was written.
     fn configured(
         &self,
         answer: &Answer,

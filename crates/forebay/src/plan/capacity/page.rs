@@ -10,10 +10,10 @@ use crate::plan::page::{about_load, mean_rate};
 use crate::plan::{costed, devices};
 use crate::quantities::{bound, promised, significant};
 
-/// For each bound, (share, IOPS) from nine tenths on.
+/// For each bound, the points (share, IOPS) from a share of 0.9 on.
 type Curves = [Vec<(f64, u64)>];
 
-/// The page of capacities of a server of constant rate.
+/// Makes the page for constant-rate capacities.
 pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> Page {
     let mut page = Page {
         title: called("Capacity", &[&answer.trace]),
@@ -34,7 +34,8 @@ const HOW: &str = "A server of constant rate takes the same time for every reque
     still answer in time, first come, first served, and puts the others aside. No scheduler answers more in time at that \
     rate, so no smaller capacity is enough. A real device is not such a server: ask for a device to learn how many are needed.";
 
-/// The capacity for 99 % of the requests (or the largest share below) beside that for all, at the bound where they differ most.
+/// Compares the capacity for 99 % of the requests (or the largest share below) with that for all,
+/// at the bound where they differ most.
 fn headline(answer: &Answer) -> String {
     let whole: Vec<&Row> = answer.rows.iter().filter(|row| row.volume.is_none()).collect();
     let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
@@ -66,7 +67,7 @@ fn headline(answer: &Answer) -> String {
     format!("{kept}; answering {what} takes {}, {times} times as many.", last.capacity_iops)
 }
 
-/// Bounds down, fractions across; checks below each bound.
+/// Makes the table with bounds as rows and fractions as columns; checks are below each bound.
 fn prices(answer: &Answer, promises: &Promises) -> Table {
     let by_volume = answer.rows.iter().any(|row| row.volume.is_some());
     let fractions = promises.fractions.iter().map(|share| promised(share.as_f64()));
@@ -84,7 +85,7 @@ fn prices(answer: &Answer, promises: &Promises) -> Table {
     table
 }
 
-/// A line of the table: what it adds to the bound, and its cell of a row.
+/// A line of the table: its label after the bound, and the function that makes its cell from a row.
 type Line = (&'static str, fn(&Row) -> Cell);
 
 fn lines(rows: &[Row]) -> Vec<Line> {
@@ -147,7 +148,7 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
     [("curve", 0.9, "tenth"), ("knee", 0.99, "hundredth")].map(chart).into()
 }
 
-/// The page of speeds, where requests cost what their length takes.
+/// Makes the page for speeds, if the cost of a request depends on its length.
 pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
     let [unit, meant] = answer.meant(costs);
     let mut page = Page {
@@ -200,7 +201,8 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
     page
 }
 
-/// The speed for most requests within each bound: for 99 % of them, or for the largest share below that.
+/// Says the speed for most requests within each bound: for 99 % of them, or for the largest share
+/// below that.
 fn speed_headline(answer: &costed::Answer) -> String {
     let first = answer.bounds().next().unwrap_or(&[]).iter().enumerate();
     let most = first.filter(|(_, row)| row.fraction <= 0.99);
@@ -214,10 +216,10 @@ fn speed_headline(answer: &costed::Answer) -> String {
     format!("Answering {} of the requests takes {}.", promised(share), each.join(", "))
 }
 
-/// Promises whose sentences have room on a terminal's first screen.
+/// The most promises that are described on a terminal's first screen.
 const SENTENCES_MAX: usize = 2;
 
-/// The page of numbers of devices; `notes` are about their model.
+/// Makes the page for numbers of devices; `notes` are about their model.
 pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
     let told = answer.told();
     let mut page = Page {
@@ -248,7 +250,8 @@ pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
     page
 }
 
-/// A number of devices, or why there is none: the most that were tried, and the share that they answer in time.
+/// Formats a number of devices, or why there is none: the highest number that was tried and the
+/// share that it answers in time.
 fn number(row: &devices::Row, devices_max: usize) -> Cell {
     let never = row.alone_fraction.is_some_and(|alone| alone < row.fraction) && !row.has_arm;
     match row.devices {
@@ -261,7 +264,7 @@ fn number(row: &devices::Row, devices_max: usize) -> Cell {
     }
 }
 
-/// The number of devices for the strictest promise that can be kept.
+/// Says the number of devices for the strictest promise that can be kept.
 fn device_headline(answer: &devices::Answer) -> String {
     let kept = answer.rows.iter().filter(|row| row.devices.is_some());
     let strictest = kept.max_by(|one, other| {

@@ -1,4 +1,5 @@
-//! The verb `plan capacity`: for a server of constant rate, for devices, or where requests cost by their length.
+//! The verb `plan capacity`: for a constant-rate server, for devices, or for costs by request
+//! length.
 
 use std::path::{Path, PathBuf};
 
@@ -38,10 +39,10 @@ forebay_ask::ask! {
         hold_out: Option<PartialShare> [.excludes(&["device"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
-        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
         /// device, whose random reads set the cost. The answer is how many times as fast a server must be
         cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],
-        /// Ask how many of these devices are needed: a bundled device, a device file, or fixed:RATE
+        /// Find how many of these devices are needed: a bundled device, a device file, or fixed:RATE
         device: Option<String> [.word("DEVICE")],
         /// The scheduler of each device
         policy: String = "mq-deadline" [.word("POLICY").requires("device")],
@@ -87,7 +88,7 @@ impl CapacityAsk {
         Clock::of(self.within.iter().copied(), self.trust_times)
     }
 
-    /// For a server of constant rate.
+    /// Finds the capacity of a constant-rate server.
     fn at_a_rate(&self, promises: &Promises, session: &mut dyn Session) -> Result<Answered, Error> {
         let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out.map(|share| share.0) };
@@ -101,7 +102,7 @@ impl CapacityAsk {
         Answered::new(&found, page::of_rate(&found, promises, &curves))
     }
 
-    /// For a server that takes each request's cost.
+    /// Finds the speed of a server on which requests cost by length.
     fn by_cost(
         &self,
         cost: &str,
@@ -115,7 +116,7 @@ impl CapacityAsk {
         Answered::new(&found, page::of_cost(&found, &costs))
     }
 
-    /// In devices.
+    /// Finds the number of devices.
     fn in_devices(
         &self,
         device: &str,

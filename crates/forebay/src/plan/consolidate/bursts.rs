@@ -1,4 +1,5 @@
-//! How the bursts of clients that share a server meet: their requests per second over time, stacked.
+//! How the bursts of clients that share a server overlap: their requests per second over time,
+//! stacked.
 
 use std::fmt::Write;
 
@@ -13,10 +14,10 @@ use forebay_show::page::Block;
 use super::merged::times;
 use super::page::{COLORS, Shown, apart, client_names, color, legend};
 
-/// Shifts that have pictures.
+/// The number of shifts that have charts.
 const PICTURES_MAX: usize = 3;
 
-/// How the clients' bursts meet, for the first shifts.
+/// Makes the charts of how the clients' bursts overlap, for the first shifts.
 pub(super) fn bursts(page: &Shown<'_>) -> Vec<Block> {
     let shifts = page.shifts.iter().take(PICTURES_MAX).enumerate();
     let mut blocks: Vec<Block> =
@@ -27,11 +28,12 @@ pub(super) fn bursts(page: &Shown<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Steps of time that are told apart.
+/// The number of time steps in a chart.
 pub(super) const STEPS: usize = 400;
 
-/// How long all clients take together, in seconds, and the requests in each step of it: each layer holds those of all
-/// clients before it too, so that the last one is the outline. `None` where all come at once.
+/// Returns the duration of all clients together, in seconds, and the cumulative layers of requests
+/// per time step: each layer includes all clients before it, so the last layer is the outline.
+/// `None` if all requests arrive at once.
 pub(super) fn layers(page: &Shown<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; STEPS]>)> {
     let each = || times(page.clients, page.begin, shift).into_iter();
     let end = each().filter_map(Iterator::last).max().unwrap_or_default().as_secs_f64();
@@ -48,7 +50,7 @@ pub(super) fn layers(page: &Shown<'_>, shift: Nanos) -> Option<(f64, Vec<[u64; S
     Some((end, layers))
 }
 
-/// Requests a second of each client over time, one upon the other.
+/// Makes a stacked chart of each client's requests per second over time.
 fn stacked(page: &Shown<'_>, index: usize, shift: Nanos) -> Option<Block> {
     const SIZE: (f64, f64) = (1140.0, 240.0);
     let (end, layers) = layers(page, shift)?;
@@ -86,7 +88,8 @@ fn stacked(page: &Shown<'_>, index: usize, shift: Nanos) -> Option<Block> {
     Some(Block::Picture { svg: plot.finish(), caption })
 }
 
-/// What each part of the time says: the requests a second, and whose most of them are.
+/// Adds the tooltips of the time steps: the requests per second, and the client with the most of
+/// them.
 fn strips(plot: &mut Plot, layers: &[[u64; STEPS]], step: f64, called: &[String]) {
     let part = STEPS.div_ceil(STRIPS);
     for from in (0..STEPS).step_by(part) {

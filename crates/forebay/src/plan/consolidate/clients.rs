@@ -1,4 +1,4 @@
-//! Who shares a server: traces, or the volumes of each, and when each begins.
+//! The clients of a shared server: traces, or the volumes of each, and when each begins.
 
 use std::path::Path;
 
@@ -11,12 +11,14 @@ use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
 use crate::plan::costed::Load;
 use crate::progress::Progress;
 
-/// A client's requests, with their lengths or without.
+/// A client's requests, with or without their lengths.
 pub trait OneClient: Sized {
-    /// Reads all that `reader` gives; messages call it `name`. With `by_volume`, volumes are told apart as well.
+    /// Reads all requests from `reader`; messages call it `name`. With `by_volume`, volumes are
+    /// also recorded separately.
     ///
     /// # Errors
-    /// A trace that cannot be read, that has no request or no times, or whose clock is too coarse for what is promised.
+    /// If the trace cannot be read, has no requests or no times, or has a clock too coarse for the
+    /// promises.
     fn read(
         name: &Path,
         reader: &mut dyn Reader,
@@ -24,18 +26,18 @@ pub trait OneClient: Sized {
         clock: Clock,
         progress: Progress<'_>,
     ) -> Result<Self, Error>;
-    /// How reading went.
+    /// Returns the notes from reading the trace.
     fn notes(&self) -> &Notes;
-    /// What to keep in mind of a trace that says little; one sentence each.
+    /// Returns cautions if the trace is too short or too coarse to say much; one sentence each.
     fn cautions(&self) -> Vec<String>;
-    /// Its volumes, each as a client.
+    /// Returns each volume as a client.
     fn split(self) -> Vec<Self>;
-    /// The same by its source's own clock.
+    /// Converts the times to the source's own clock.
     ///
     /// # Errors
-    /// A source that does not tell its clock.
+    /// If the source does not record its clock.
     fn by_own_clock(self) -> Result<Self, Error>;
-    /// When it begins and ends.
+    /// Returns when the client begins and ends.
     fn span(&self) -> Span<'_>;
 }
 
@@ -93,11 +95,13 @@ impl OneClient for Load {
     }
 }
 
-/// The clients that `traces` are, or their volumes if those were told apart, and when they begin: the volumes of a trace by
-/// its clock, traces together or, with `keep_times`, each by its source's own clock.
+/// Returns the clients and when they begin. The clients are `traces`, or their volumes if those
+/// were separated. The volumes of a trace begin by the trace's clock; traces begin together or,
+/// with `keep_times`, each by its source's own clock.
 ///
 /// # Errors
-/// A trace that does not tell its clock, fewer than two volumes, and a common clock of the volumes of several traces.
+/// If a trace does not record its clock, if there are fewer than two volumes, or if a common clock
+/// is requested for the volumes of several traces.
 pub fn clients<C: OneClient>(
     traces: Vec<C>,
     by_volume: bool,

@@ -1,6 +1,6 @@
-//! Several clients' arrivals as one, each request with its client.
+//! The merged arrivals of several clients; each request keeps its client.
 //!
-//! Memory: six bytes a request.
+//! Memory: six bytes per request.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,8 @@ use crate::plan::consolidate::Begin;
 use crate::plan::search;
 use forebay_ask::Share;
 
-/// When the requests of each of `clients` come, which begin as `begin` says; the `k`-th comes `k` shifts later.
+/// Returns the arrival times of each of `clients`, which begin as `begin` says; client `k` is
+/// delayed by `k` shifts.
 pub(crate) fn times<'a>(
     clients: &[&'a ArrivalTimes],
     begin: Begin,
@@ -31,18 +32,18 @@ pub(crate) fn times<'a>(
     each.collect()
 }
 
-/// All arrivals in order.
+/// All arrivals in order of time.
 pub(super) struct Merged {
     pub(super) times: Gaps,
-    /// Whose they are.
+    /// The client of each arrival.
     clients: Vec<u16>,
-    /// Requests of each client.
+    /// The number of requests of each client.
     pub(super) requests: Vec<u64>,
 }
 
 impl Merged {
-    /// The arrivals of `clients`, at most 65,536 of them, which begin as `begin` says; the `k`-th comes
-    /// `k` shifts later.
+    /// Merges the arrivals of up to 65,536 `clients`, which begin as `begin` says; client `k` is
+    /// delayed by `k` shifts.
     pub(super) fn new(clients: &[&ArrivalTimes], begin: Begin, shift: Nanos) -> Merged {
         let mut sources = times(clients, begin, shift);
         let mut heads = BinaryHeap::new();
@@ -59,7 +60,7 @@ impl Merged {
         Merged { times, clients: owners, requests }
     }
 
-    /// The requests of each client that RTT over all of them answers in time.
+    /// Counts the requests of each client that RTT over all clients answers in time.
     pub(super) fn answered(&self, within: Nanos, capacity_iops: u64) -> Vec<u64> {
         let mut answered = vec![0; self.requests.len()];
         let Ok(mut rtt) = Rtt::new(capacity_iops, within) else { return answered };
@@ -69,8 +70,8 @@ impl Merged {
         answered
     }
 
-    /// What is left of the clients' requests when each has been shaped by RTT at its own of
-    /// `capacities_iops`: all that is promised to anybody.
+    /// Merges what RTT admits of each client's requests at its own one of `capacities_iops`: all
+    /// requests that are promised.
     pub(super) fn shaped(&self, within: Nanos, capacities_iops: &[u64]) -> Gaps {
         let mut shapers: Vec<Option<Rtt>> =
             capacities_iops.iter().map(|iops| Rtt::new(*iops, within).ok()).collect();
@@ -84,14 +85,14 @@ impl Merged {
         promised
     }
 
-    /// The capacity from `least` on that keeps `fraction` to every client, by halving; `None` where
-    /// the highest does not.
+    /// Finds by bisection, from `least` on, the capacity that keeps `fraction` for every client;
+    /// `None` if the highest does not.
     pub(super) fn every_client(&self, within: Nanos, fraction: Share, least: u64) -> Option<u64> {
         let kept = |capacity: u64| {
             let answered = self.answered(within, capacity);
             answered.iter().zip(&self.requests).all(|(in_time, all)| *in_time >= fraction.of(*all))
         };
-        // Where all are answered, so are each one's.
+        // A capacity that answers all requests answers all requests of each client.
         let most = least_rate_for_all(&self.times, within).unwrap_or(RATE_MAX_IOPS);
         search::least(least, most, most.saturating_sub(least), kept)
     }
@@ -137,7 +138,7 @@ mod tests {
             answered[0] >= 32 && answered[1] >= 48
         };
         assert!(kept(found) && !kept(found - 1), "{found}");
-        // From above what is needed, nothing lower is looked for.
+        // A search that starts above the need does not look below its start.
         assert_eq!(merged.every_client(within, fraction, found + 7), Some(found + 7));
     }
 }

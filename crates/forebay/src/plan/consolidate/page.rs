@@ -1,5 +1,5 @@
-//! The page of `plan consolidate`: what clients need together and alone, how their bursts meet, and who gets
-//! what.
+//! The page of `plan consolidate`: the clients' needs together and alone, how their bursts overlap,
+//! and each client's share.
 
 use forebay_core::Nanos;
 use forebay_show::figure::Unit;
@@ -20,24 +20,24 @@ use crate::plan::costed::Costs;
 use crate::plan::costed::consolidate::Consolidation as SpeedConsolidation;
 use crate::quantities::{bound, promised, significant};
 
-/// What the page shows.
+/// The contents of the page.
 pub(super) struct Shown<'a> {
-    /// When the clients' requests arrive.
+    /// The arrival times of the clients' requests.
     pub(super) clients: &'a [&'a ArrivalTimes],
     pub(super) begin: Begin,
-    /// How much later each begins than the one before it.
+    /// The delay of each client after the one before it.
     pub(super) shifts: &'a [Nanos],
     pub(super) found: &'a Consolidation,
 }
 
-/// Colors of clients; those from the last color on share it.
+/// The number of client colors; all further clients share the last one.
 pub(super) const COLORS: usize = 9;
-/// Clients that have a part of a bar each; the others share one.
+/// The most clients that have their own part of a bar; the others share one.
 const PARTS_MAX: usize = 40;
-/// Promises that have pictures.
+/// The most promises that have charts.
 const PROMISES_MAX: usize = 4;
 
-/// The page of capacities of servers of constant rate.
+/// Makes the page for constant-rate capacities.
 pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     let found = shown.found;
     let clients = found.clients.len();
@@ -87,7 +87,8 @@ const HOW: &str = "Together: enough for the promised share of all requests, whos
     answer in time. Together, requests of clients that burst are put aside first, so such a client may get less than its \
     share.";
 
-/// What clients need `together`, `alone` in all, and so that the promise is kept to `each`.
+/// Compares what the clients need `together`, what they need `alone` in total, and what keeps the
+/// promise to `each`.
 fn headline(clients: usize, [together, alone, each]: [&str; 3], promise: &str) -> String {
     format!(
         "{clients} clients need {together} together, {alone} alone, for {promise}; each keeps its promise at {each}."
@@ -115,7 +116,7 @@ fn begin(shown: &Shown<'_>) -> String {
     }
 }
 
-/// Promises for which sharing takes more than servers of their own.
+/// Lists the promises for which sharing needs more capacity than separate servers.
 fn harm(found: &Consolidation) -> Vec<String> {
     let rows = found.rows.iter().filter(|row| row.every_client_iops > row.sum_iops);
     let harmed: Vec<String> =
@@ -128,18 +129,18 @@ fn harm(found: &Consolidation) -> Vec<String> {
     if harmed.is_empty() { Vec::new() } else { vec![said] }
 }
 
-/// The class of a client's color, by its place.
+/// Returns the CSS class of a client's color, by its index.
 pub(super) fn color(client: usize) -> String {
     format!("k{}", client.min(COLORS - 1))
 }
 
-/// Names of clients: their number, and enough of their trace's path to tell them apart.
+/// Returns client names: the number, and enough of the trace's path to distinguish it from others.
 pub(super) fn client_names(clients: &[Client]) -> Vec<String> {
     let traces: Vec<&str> = clients.iter().map(|client| client.trace.as_str()).collect();
     names::clients(&traces)
 }
 
-/// The color of each client.
+/// Makes the legend of the clients' colors.
 pub(super) fn legend(clients: &[Client]) -> Block {
     let last = COLORS - 1;
     let names = client_names(clients).into_iter().enumerate().take(COLORS);
@@ -150,7 +151,7 @@ pub(super) fn legend(clients: &[Client]) -> Block {
     Block::Legend(names.collect())
 }
 
-/// What each promise takes of clients alone, stacked, beside what it takes together.
+/// Compares, per promise, the stacked needs of the clients alone with their need together.
 fn needs(found: &Consolidation) -> Vec<Block> {
     let mut shown = Vec::new();
     let called = client_names(&found.clients);
@@ -201,7 +202,7 @@ fn needs(found: &Consolidation) -> Vec<Block> {
     bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)
 }
 
-/// The promise of each row and, where clients begin at different times, by how much they are shifted.
+/// Returns the columns with each row's promise and, if clients begin at different times, its shift.
 fn promises<'a>(
     rows: impl Iterator<Item = &'a Shared> + Clone,
 ) -> (Vec<Column>, impl Fn(&Shared) -> Vec<Cell>) {
@@ -240,7 +241,7 @@ fn together(found: &Consolidation) -> Table {
     table
 }
 
-/// What keeps all that each client's own shaper lets in.
+/// Returns the table of capacities that keep all requests admitted by the clients' own shapers.
 fn shaped(found: &Consolidation) -> Table {
     let (columns, promise) = promises(found.rows.iter());
     let more = [Column::of("Q1s", Unit::Count), Column::of("ratio", Unit::Number)];
@@ -271,7 +272,7 @@ fn alone(clients: &[Client]) -> Table {
     table
 }
 
-/// What each client gets at the capacity that all need together.
+/// Returns the table of each client's share at the capacity that all need together.
 fn shares(found: &Consolidation) -> Table {
     let heads = found.rows.iter().map(|row| promise(row.fraction, row.within_ms, row.shift_s));
     let heads = heads.map(|head| Column::of(head, Unit::Achieved));
@@ -283,7 +284,7 @@ fn shares(found: &Consolidation) -> Table {
     table
 }
 
-/// A capacity, with its interval where there is one.
+/// Formats a capacity with its interval, if any.
 fn capacity(iops: u64, interval: Option<(u64, u64)>) -> Cell {
     let value = iops as f64;
     interval.map_or(Cell::Value(value), |(low, high)| Cell::Interval {
@@ -293,7 +294,7 @@ fn capacity(iops: u64, interval: Option<(u64, u64)>) -> Cell {
     })
 }
 
-/// The page of speeds, where requests cost what their length takes.
+/// Makes the page for speeds, if the cost of a request depends on its length.
 pub(super) fn of_cost(found: &SpeedConsolidation, costs: &Costs) -> Page {
     let clients = found.clients.len();
     let mut page = Page {
@@ -374,7 +375,8 @@ mod tests {
         let at = |layer: &[u64; STEPS]| -> Vec<(usize, u64)> {
             layer.iter().copied().enumerate().filter(|step| step.1 > 0).collect()
         };
-        // From the first of each: 0, 0 and 8 s, and 0 and 4 s; the last is in the last step.
+        // Relative to each client's first request: 0, 0 and 8 s, and 0 and 4 s; the last is in the
+        // last step.
         let (end, found) = layers(&page, Nanos::ZERO).unwrap();
         assert_eq!((end, found.len()), (8.0, 2));
         assert_eq!(at(&found[0]), [(0, 2), (399, 1)]);

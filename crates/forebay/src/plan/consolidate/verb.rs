@@ -20,9 +20,9 @@ use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, warn
 forebay_ask::ask! {
     /// Find what clients that share a server need together, and what each of them needs alone
     pub struct ConsolidateAsk("plan consolidate") {
-        /// The clients' traces; a single trace is put together with itself
+        /// The clients' traces; a single trace is combined with copies of itself
         traces: Vec<TraceInput> [.positional().at_least_one()],
-        /// How much later each client begins than the one before it; each time given has an answer of its own
+        /// How much later each client begins than the one before it; each time given has its own result
         shift: Vec<Delay> [.otherwise("1s,100s for one trace, 0s for several")],
         /// How many clients a single trace stands for
         clients: Option<u16> [.between(2.0, 1000.0).otherwise("2").excludes(&["by"])],
@@ -34,7 +34,7 @@ forebay_ask::ask! {
         within: Vec<Nanos> = "10ms",
         /// Shares of all requests to answer in time
         fraction: Vec<Share> = "1,0.9,0.95",
-        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
         /// device, whose random reads set the cost. The answer is how many times as fast a server must be
         cost_us: Option<String> [.word("COST").excludes(&["confidence"])],
         /// Give every capacity a confidence interval of this level, by resampling the traces
@@ -49,10 +49,10 @@ forebay_ask::ask! {
     }
 }
 
-/// Clients, and when they begin.
+/// The clients and when they begin.
 struct Clients<C> {
     each: Vec<C>,
-    /// How many clients each stands for.
+    /// The number of clients that each trace represents.
     copies: usize,
     begin: Begin,
     shifts: Vec<Nanos>,

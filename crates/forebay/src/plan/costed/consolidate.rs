@@ -1,11 +1,13 @@
-//! `plan consolidate --cost-us`: clients that share a server where long requests cost more.
+//! `plan consolidate --cost-us`: clients that share a server on which long requests cost more.
 //!
-//! What each needs alone, added up, beside what they need together, and what keeps the promise to each: each client's
-//! requests are decomposed alone, what is left of them is merged, and all of that is kept (`shaped_speed`). It is at most
-//! the sum, and at least what they need together.
+//! Compares the sum of what each client needs alone with what all need together and with what keeps
+//! the promise to each client (`shaped_speed`). For the latter, each client's requests are
+//! decomposed alone, the admitted requests are merged, and all of those are kept. It is at most the
+//! sum and at least what all need together.
 //!
-//! What each client gets where all are decomposed together is not told: with unequal costs several sets of requests are
-//! equally large, and which of them is put aside decides whose they are.
+//! Each client's share under a common decomposition is not reported: with unequal costs, several
+//! sets of admitted requests are equally large, and the choice between them would decide the
+//! clients' shares.
 
 use forebay_core::Nanos;
 use serde::Serialize;
@@ -19,56 +21,57 @@ use crate::plan::capacity::{Promises, once};
 use crate::plan::consolidate::{Begin, cautions, named};
 use forebay_ask::Share;
 
-/// One promise to clients that share a server.
+/// The price of one promise to clients that share a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shared {
-    /// How much later each client begins than the one before it.
+    /// The delay of each client after the one before it.
     pub shift_s: f64,
     /// The bound.
     pub within_ms: f64,
-    /// The share of requests, of each client alone and of all together.
+    /// The promised share of requests, both of each client alone and of all together.
     pub fraction: f64,
-    /// The speeds that the clients need alone, added up.
+    /// The sum of the speeds that the clients need alone.
     pub sum_speed: f64,
-    /// What they need together.
+    /// The speed that they need together.
     pub merged_speed: f64,
-    /// The latter over the former: 1 if sharing saves nothing.
+    /// `merged_speed` divided by `sum_speed`: 1 if sharing saves nothing.
     pub ratio: f64,
-    /// What keeps the promise to each client.
+    /// The speed that keeps the promise to each client.
     pub shaped_speed: f64,
-    /// That over the sum.
+    /// `shaped_speed` divided by `sum_speed`.
     pub shaped_ratio: f64,
 }
 
-/// A client alone.
+/// A client alone on a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
-    /// Its place in the order given, from 1 on.
+    /// Its position in the order given, counted from 1.
     pub client: usize,
     /// Its trace.
     #[serde(flatten)]
     pub about: About,
-    /// What its promises cost.
+    /// The prices of its promises.
     pub rows: Vec<Row>,
 }
 
-/// What sharing a server saves.
+/// The savings from sharing a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Consolidation {
-    /// What a request takes a server of speed 1, in microseconds, and for each KiB.
+    /// The cost of a request at speed 1: microseconds, plus microseconds per KiB.
     pub cost_us: String,
-    /// What each client needs alone, in the order given.
+    /// The needs of each client alone, in the order given.
     pub clients: Vec<Client>,
-    /// What to keep in mind of them; one sentence each.
+    /// Cautions; one sentence each.
     pub cautions: Vec<String>,
-    /// What they need together.
+    /// The needs of the clients together.
     pub rows: Vec<Shared>,
 }
 
-/// `promises` to `clients`, which begin as `begin` says, the `k`-th `k` shifts later, for each of `shifts`.
+/// Prices `promises` to `clients`, which begin as `begin` says, with client `k` delayed by `k`
+/// shifts, for each of `shifts`.
 ///
 /// # Errors
-/// A promise that no speed up to a million keeps.
+/// If no speed up to a million keeps a promise.
 pub fn consolidate(
     clients: &[&Load],
     begin: Begin,
@@ -113,7 +116,7 @@ fn alone(clients: &[&Load], promises: &Promises, cost: Cost) -> Result<Vec<Clien
     Ok(alone)
 }
 
-/// Who shares a server, and what is asked of it.
+/// The clients of a server and the question about them.
 struct Question<'a> {
     clients: &'a [&'a Load],
     begin: Begin,
@@ -123,7 +126,8 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// A row for each fraction; `alone` has the speeds that the clients need by themselves.
+    /// Makes a row for each fraction; `alone` returns the speeds that the clients need by
+    /// themselves.
     fn rows(
         &self,
         fractions: &[Share],
@@ -158,7 +162,7 @@ impl Question<'_> {
         fractions.iter().zip(prices).enumerate().map(row).collect()
     }
 
-    /// The requests of all clients, some of whose are given, in the order in which they come.
+    /// Merges the requests in `each`, one list per client, in order of arrival.
     fn merged(&self, each: impl Iterator<Item = Vec<Arrival>>) -> Vec<Arrival> {
         let firsts = || self.clients.iter().map(|client| client.span().first);
         let earliest = firsts().min().unwrap_or_default();
@@ -176,7 +180,7 @@ impl Question<'_> {
     }
 }
 
-/// Whether all of `requests` are answered within the bound at so many thousandths of speed.
+/// Whether all of `requests` are answered within the bound at `speed`, in thousandths.
 fn all_in_time(requests: &[Arrival], cost: Cost, within: Nanos, speed: u64) -> bool {
     let (bound, mut all) = (u128::from(within.0) * scale(speed), true);
     first_come(requests, cost, speed, |took| all &= took <= bound);

@@ -1,4 +1,5 @@
-//! What a request costs a server of speed 1: an amount whatever its length, and one for each KiB, exactly.
+//! The cost of a request on a server of speed 1: a fixed amount plus an amount per KiB, computed
+//! exactly.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,29 +13,30 @@ use crate::input::Input;
 use crate::simulate::{self, Setup};
 use forebay_ask::decimal;
 
-/// What is divided to make whole numbers of it: picoseconds, and bytes of a KiB.
+/// The divisor that makes costs whole numbers: picoseconds per nanosecond times bytes per KiB.
 pub(super) const PARTS_OF_NS: u128 = 1000 * 1024;
 
-/// What a request costs a server of speed 1.
+/// The cost of a request on a server of speed 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Whatever its length, in ps.
+    /// The fixed cost per request, in ps.
     pub(super) base_ps: u64,
-    /// For each KiB, in ps.
+    /// The cost per KiB, in ps.
     pub(super) kib_ps: u64,
 }
 
 impl Cost {
-    /// The same in parts of a nanosecond.
+    /// Returns the cost in units of `1 / PARTS_OF_NS` ns.
     pub(super) fn parts(self, len: u32) -> u128 {
         u128::from(self.base_ps) * 1024 + u128::from(self.kib_ps) * u128::from(len)
     }
 
-    /// What reads scattered over an idle `device` take, one at a time: those of 4 and of 256 KiB, or the longest it
-    /// takes at once, tell what each KiB adds. Longer ones may be divided on their way.
+    /// Derives the cost from random reads on an idle `device`, one at a time: those of 4 KiB and of
+    /// 256 KiB (or the longest that the device accepts at once) determine the cost per KiB. Longer
+    /// requests may be split by the system.
     ///
     /// # Errors
-    /// A device that cannot be simulated.
+    /// If the device cannot be simulated.
     pub fn of_device(device: &OpenDevice) -> Result<Cost, Error> {
         const SHORT: u32 = 4096;
         let long = device.model.len_max().clamp(2 * SHORT, 256 << 10);
@@ -44,12 +46,12 @@ impl Cost {
         Ok(Cost { base_ps: base_ps.round() as u64, kib_ps: kib_ps.round() as u64 })
     }
 
-    /// What `text` says: a cost, or the name of a device, of which it is taken.
+    /// Parses `text` as a cost, or else as the name of a device that determines it.
     ///
     /// # Errors
-    /// What is neither.
+    /// If `text` is neither.
     pub fn named(text: &str) -> Result<Cost, Error> {
-        // What begins as a number is meant to be one.
+        // A text that begins like a number is meant to be a cost.
         let begins = |first: char| first.is_ascii_digit() || "+-.".contains(first);
         let is_number = text.starts_with(begins) || text.parse::<f64>().is_ok();
         match text.parse::<Cost>() {
@@ -61,7 +63,7 @@ impl Cost {
         }
     }
 
-    /// As a person reads it: four digits of each part.
+    /// Formats the cost with four digits per part.
     pub fn shown(self) -> String {
         let us = |ps: u64| {
             let us = ps as f64 / 1e6;
@@ -80,13 +82,13 @@ impl Cost {
         }
     }
 
-    /// In microseconds.
+    /// Returns the cost of `len` bytes in microseconds.
     pub fn us(self, len: f64) -> f64 {
         (self.base_ps as f64 + self.kib_ps as f64 * len / 1024.0) / 1e6
     }
 }
 
-/// What a read of `len` bytes takes in the mean, at places that are multiples of `apart`.
+/// Measures the mean time of a read of `len` bytes at offsets that are multiples of `apart`.
 fn read_ps(device: &OpenDevice, len: u32, apart: u32) -> Result<f64, Error> {
     const READS: u64 = 500;
     let places = device.model.capacity() / u64::from(apart);

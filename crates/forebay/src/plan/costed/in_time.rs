@@ -1,19 +1,25 @@
-//! The most requests of unequal cost that a server answers in time, and the least speed for a number of them.
+//! The most requests of unequal cost that a server answers in time, and the least speed for a
+//! number of them.
 //!
-//! With unequal costs admitting whatever still fits, as RTT does, is not best: a long request may keep out several
-//! short ones. Deadlines are in the order of arrivals here, and for that case there is an exact rule (H. Kise,
-//! T. Ibaraki, H. Mine, *A solvable case of the one-machine scheduling problem with ready and due times*, Operations
-//! Research 26(1), 1978): take requests as they come; when one would be late, put aside the one whose absence lets the
-//! last one end soonest, be it an earlier one. It knows what comes when it puts aside, so it is a bound for every
-//! scheduler on line. Where this departs from the source: only the running busy period is kept, since nothing before it
-//! can end sooner.
+//! With unequal costs, it is not optimal to admit whatever still fits, as RTT does: a long request
+//! may displace several short ones. Deadlines are in the order of arrivals here, and for that case
+//! there is an exact rule (H. Kise, T. Ibaraki, H. Mine, *A solvable case of the one-machine
+//! scheduling problem with ready and due times*, Operations Research 26(1), 1978): take requests in
+//! order of arrival; when one would be late, put aside the request, possibly an earlier one, whose
+//! removal lets the last one end soonest. The rule is offline: it knows
+//! later arrivals when it puts a request aside. The result is therefore a bound for every online
+//! scheduler.
+//! Departure from the source: only the current busy period is kept, since no earlier removal can
+//! make anything end sooner.
 //!
-//! **Monotone.** What some order does in time a faster server does too, so the most never falls with the speed.
+//! **Monotone.** A faster server can answer in time whatever a slower one can, so the result never
+//! falls with the speed.
 //!
-//! **Several servers.** One of the sum of their speeds does in time whatever they do: it can work for each at that
-//! one's speed, and need not divide its time, since deadlines are in the order of arrivals.
+//! **Several servers.** One server with the sum of their speeds answers in time whatever they do:
+//! it can work for each of them at that server's speed, and does not have to divide its time, since
+//! deadlines are in the order of arrivals.
 //!
-//! Invariant: exact, in whole numbers.
+//! Invariant: exact integer arithmetic.
 
 use forebay_core::Nanos;
 
@@ -23,12 +29,13 @@ use crate::plan::search::least;
 /// The highest speed that is tried, in thousandths.
 pub(super) const SPEED_MAX: u64 = 1_000_000_000;
 
-/// When a request arrives, and its length in bytes.
+/// A request's arrival time and its length in bytes.
 pub(super) type Arrival = (Nanos, u32);
 
-/// The least speed in thousandths, from `from` on, that is `enough`, as every higher one is; none above [`SPEED_MAX`].
+/// Finds the least speed in thousandths, from `from` on, that is `enough`; none above
+/// [`SPEED_MAX`]. Every higher speed must be enough as well.
 pub(super) fn least_speed(from: u64, enough: impl FnMut(u64) -> bool) -> Option<u64> {
-    // Doubled first: passes at low speeds, where much is put aside, cost most.
+    // Doubles first: passes at low speeds, which put many requests aside, are the slowest.
     let from = from.max(1);
     least(from, SPEED_MAX, from, enough)
 }
@@ -48,14 +55,14 @@ impl Taken {
     }
 }
 
-/// The most of `requests` that a server of so many thousandths of speed answers within the bound.
+/// Counts the most of `requests` that a server answers within the bound at `speed`, in thousandths.
 pub(super) fn in_time(requests: &[Arrival], cost: Cost, within: Nanos, speed: u64) -> u64 {
     let mut aside = 0;
     put_aside_of(requests, cost, within, speed, |_| aside += 1);
     requests.len() as u64 - aside
 }
 
-/// Those of `requests` that it answers: of the largest sets the one that the rule ends with.
+/// Returns the requests that it answers: of the largest sets, the one that the rule ends with.
 pub(super) fn answered(
     requests: &[Arrival],
     cost: Cost,
@@ -67,8 +74,8 @@ pub(super) fn answered(
     requests.iter().zip(kept).filter(|(_, kept)| *kept).map(|(request, _)| *request)
 }
 
-/// Tells `took` how long each of `requests` takes from its arrival, first come first served and nothing put aside, in
-/// units of which [`scale`] has so many a nanosecond.
+/// Calls `took` with the response time of each of `requests`, first come, first served, with none
+/// put aside, in units of `1 / scale(speed)` ns (see [`scale`]).
 pub(super) fn first_come(requests: &[Arrival], cost: Cost, speed: u64, mut took: impl FnMut(u128)) {
     let (scale, mut free) = (scale(speed), 0);
     for (at, len) in requests {
@@ -78,12 +85,13 @@ pub(super) fn first_come(requests: &[Arrival], cost: Cost, speed: u64, mut took:
     }
 }
 
-/// Units of time a nanosecond, in which services at so many thousandths of speed are whole.
+/// Returns the number of time units per nanosecond that makes service times at `speed`, in
+/// thousandths, whole numbers.
 pub(super) fn scale(speed: u64) -> u128 {
     PARTS_OF_NS * u128::from(speed)
 }
 
-/// Tells `aside` the place of each request that is put aside.
+/// Calls `aside` with the index of each request that is put aside.
 fn put_aside_of(
     requests: &[Arrival],
     cost: Cost,
@@ -93,7 +101,7 @@ fn put_aside_of(
 ) {
     let scale = scale(speed);
     let within = u128::from(within.0) * scale;
-    // Of the running busy period, in the order in which they are served.
+    // The requests of the current busy period, in the order in which they are served.
     let mut taken: Vec<Taken> = Vec::new();
     let mut free = 0;
     for (index, (at, len)) in requests.iter().enumerate() {
@@ -117,10 +125,11 @@ fn put_aside_of(
     }
 }
 
-/// Which of `taken` to put aside for `new` to end sooner than all do without `new`; none if it is `new` itself.
+/// Returns the index in `taken` of the request to put aside so that all others and `new` end sooner
+/// than without `new`; none if `new` itself is to be put aside.
 fn worth_more_aside(taken: &[Taken], new: Taken) -> Option<usize> {
     let (mut most, mut best) = (new.service, None);
-    // No later one may begin before it arrives.
+    // No later request may begin before it arrives.
     let mut limit = new.waits();
     for (index, one) in taken.iter().enumerate().rev() {
         if limit <= most {
@@ -135,7 +144,7 @@ fn worth_more_aside(taken: &[Taken], new: Taken) -> Option<usize> {
     best
 }
 
-/// Takes one out and lets those after it begin sooner; when all are done.
+/// Removes a request, lets those after it begin sooner, and returns when all are done.
 fn put_aside(taken: &mut Vec<Taken>, aside: usize) -> u128 {
     let mut sooner = taken[aside].service;
     let mut begins = 0;
@@ -147,7 +156,7 @@ fn put_aside(taken: &mut Vec<Taken>, aside: usize) -> u128 {
         }
     }
     let free = taken.last().map_or(0, |last| last.begins + last.service);
-    // What comes before one that does not wait can no longer let anything end sooner.
+    // Requests before one that does not wait can no longer let anything end sooner.
     if begins > aside {
         taken.drain(..begins);
     } else {

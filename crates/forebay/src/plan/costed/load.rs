@@ -1,6 +1,6 @@
-//! When a trace's requests arrive, and how long they are.
+//! The arrival times and lengths of a trace's requests.
 //!
-//! Memory: 16 bytes a request, as much again where volumes are told apart.
+//! Memory: 16 bytes per request, and the same again if volumes are separated.
 
 use std::path::{Path, PathBuf};
 
@@ -14,23 +14,24 @@ use crate::input::read_through;
 use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
 use crate::progress::Progress;
 
-/// A trace's arrivals and lengths.
+/// The arrivals and lengths of a trace.
 pub struct Load {
-    /// Where it was read from.
+    /// The file or stream that they were read from.
     pub path: PathBuf,
-    /// How reading went.
+    /// Notes from reading the trace.
     pub notes: Notes,
     pub(super) requests: Vec<Arrival>,
-    /// Of each volume that has any, by name; empty unless asked for.
+    /// The requests of each volume that has any, by volume name; empty unless requested.
     volumes: Vec<(String, Vec<Arrival>)>,
 }
 
 impl Load {
-    /// Reads all that `reader` gives; messages call it `name`. With `by_volume`, volumes are told apart as well.
+    /// Reads all requests from `reader`; messages call it `name`. With `by_volume`, volumes are
+    /// also recorded separately.
     ///
     /// # Errors
-    /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse for what is
-    /// promised.
+    /// If the trace cannot be read, has no requests or no times, or has a clock too coarse for the
+    /// promises.
     pub fn read(
         name: &Path,
         reader: &mut dyn Reader,
@@ -62,7 +63,8 @@ impl Load {
         })
     }
 
-    /// Its volumes, each as a trace of its own by the same clock. Empty unless volumes were told apart.
+    /// Returns each volume as a trace of its own, by the same clock. Empty unless volumes were
+    /// separated.
     pub fn split(self) -> Vec<Load> {
         let Load { path, notes, volumes, .. } = self;
         let of = |(volume, requests): (String, Vec<Arrival>)| Load {
@@ -74,40 +76,41 @@ impl Load {
         volumes.into_iter().map(of).collect()
     }
 
-    /// The same by the source's own clock, which other traces may share.
+    /// Converts the times to the source's own clock, which other traces may share.
     ///
     /// # Errors
-    /// A source that does not tell its clock.
+    /// If the source does not record its clock.
     pub fn by_own_clock(mut self) -> Result<Load, Error> {
         let began = own_clock(&self.path, &self.notes)?;
         self.requests.iter_mut().for_each(|(at, _)| *at += began);
         Ok(self)
     }
 
-    /// When it began and ended.
+    /// Returns when the trace began and ended.
     pub fn span(&self) -> Span<'_> {
         let at = |request: Option<&Arrival>| request.map_or(Nanos::ZERO, |(at, _)| *at);
         Span { path: &self.path, first: at(self.requests.first()), last: at(self.requests.last()) }
     }
 
-    /// What to keep in mind of a trace with little to tell; one sentence each.
+    /// Returns cautions about a trace that is too short or too coarse to say much; one sentence
+    /// each.
     pub fn cautions(&self) -> Vec<String> {
         let clock = Times::among(self.requests.iter().map(|(at, _)| *at));
         cautions(self.count(), self.span().duration(), clock)
     }
 
-    /// The mean length in bytes.
+    /// Returns the mean length in bytes.
     pub fn mean_bytes(&self) -> f64 {
         let sum: u128 = self.requests.iter().map(|(_, len)| u128::from(*len)).sum();
         sum as f64 / self.requests.len().max(1) as f64
     }
 
-    /// Requests.
+    /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         self.requests.len() as u64
     }
 
-    /// Of requests that are known, in the order of their times: when each comes and its bytes.
+    /// Makes a load from requests in order of time, given as arrival and length in bytes.
     pub fn of(name: &str, requests: Vec<(Nanos, u32)>) -> Load {
         Load { path: PathBuf::from(name), notes: Notes::default(), requests, volumes: Vec::new() }
     }

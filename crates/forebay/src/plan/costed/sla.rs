@@ -1,12 +1,14 @@
-//! `plan sla --cost-us`: a promise of several tiers on a server where long requests cost more.
+//! `plan sla --cost-us`: a promise of several tiers on a server on which long requests cost more.
 //!
-//! One server, first come first served, nothing put aside: a faster one answers every request no later, so its least
-//! speed is found exactly. Below the floor, the dearest tier alone, no scheduler and no number of servers of that speed
-//! together keeps the promise ([`super::in_time`]).
+//! Prices one server that serves requests first come, first served, and puts none aside. A faster
+//! server answers every request no later, so its least speed is found exactly. Below the floor, the
+//! speed of the most expensive tier alone, no scheduler keeps the promise, and neither do several
+//! servers with that total speed ([`super::in_time`]).
 //!
-//! Servers of their own for the tiers, and Miser, are not priced. What a tier puts aside is for the next one; with
-//! unequal costs several sets of requests are equally large and leave the next tier different work, so there is no one
-//! price; and what a server admits that takes whatever still fits may fall as it gets faster.
+//! Separate servers for the tiers, and Miser, are not priced. The requests that one tier puts aside
+//! go to the next. With unequal costs several sets of admitted requests are equally large and leave
+//! different work for the next tier, so the price would not be unique. Moreover, a server that
+//! admits whatever still fits may admit fewer requests as it gets faster.
 
 use serde::Serialize;
 
@@ -16,43 +18,43 @@ use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::sla::Sla;
 
-/// A tier, and what becomes of it.
+/// A tier and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tier {
     /// The bound.
     pub within_ms: f64,
     /// The promised share of all requests.
     pub fraction: f64,
-    /// What it takes by itself, whatever the scheduler.
+    /// The least speed for this tier alone, regardless of the scheduler.
     pub alone_speed: f64,
     /// The share of all requests that is answered within the bound at `fcfs_speed`.
     pub achieved_fraction: f64,
 }
 
-/// What a promise costs.
+/// The price of a promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// What a request takes a server of speed 1, in microseconds, and for each KiB.
+    /// The cost of a request at speed 1: microseconds, plus microseconds per KiB.
     pub cost_us: String,
     /// The trace.
     #[serde(flatten)]
     pub about: About,
-    /// What to keep in mind of it; one sentence each.
+    /// Cautions; one sentence each.
     pub cautions: Vec<String>,
-    /// Below this nothing keeps it.
+    /// The speed below which no scheduler keeps the promise.
     pub floor_speed: f64,
-    /// What one server needs that serves requests as they come.
+    /// The speed that one first-come, first-served server needs.
     pub fcfs_speed: f64,
-    /// Requests of the mean length that it does in a second.
+    /// Requests of the mean length per second at this speed.
     pub mean_length_iops: f64,
-    /// The tiers, the strictest bound first.
+    /// The tiers, ordered from the strictest bound.
     pub tiers: Vec<Tier>,
 }
 
 /// Prices `sla` on `load` at `cost`.
 ///
 /// # Errors
-/// A promise that no speed up to a million keeps.
+/// If no speed up to a million keeps a promise.
 pub fn price(load: &Load, cost: Cost, sla: &Sla) -> Result<Price, Error> {
     let about = About::of(load, cost);
     let alone = on_all_cores(&sla.tiers, |tier| {
@@ -85,7 +87,7 @@ pub fn price(load: &Load, cost: Cost, sla: &Sla) -> Result<Price, Error> {
     })
 }
 
-/// The requests that are answered first come first served within the bound of each tier.
+/// Counts the requests that are answered within the bound of each tier, first come, first served.
 fn answered(load: &Load, cost: Cost, sla: &Sla, speed: u64) -> Vec<u64> {
     let bounds = sla.tiers.iter().map(|tier| u128::from(tier.within.0) * scale(speed));
     let bounds: Vec<u128> = bounds.collect();

@@ -1,4 +1,4 @@
-//! Prices by length in sentences, for the terminal and for pages.
+//! Sentences about prices by length, for the terminal and for pages.
 
 use forebay_ask::AskError;
 
@@ -6,7 +6,7 @@ use super::{About, Answer, Cost, Row};
 use crate::error::Error;
 use crate::quantities::{bytes, millis};
 
-/// A cost, and how it was asked for.
+/// A cost and the text that requested it.
 pub struct Costs {
     asked: String,
     /// The cost.
@@ -14,18 +14,18 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// What `asked` says: a cost, or a device whose random reads set it.
+    /// Parses `asked` as a cost, or as a device whose random reads set it.
     ///
     /// # Errors
-    /// Neither of them, with what was expected.
+    /// If `asked` is neither; the message says what was expected.
     pub fn named(asked: &str) -> Result<Costs, Error> {
         Ok(Costs { asked: asked.into(), cost: Cost::named(asked)? })
     }
 
-    /// As [`Costs::named`], for the input `cost_us`.
+    /// Does the same as [`Costs::named`] for the option `cost_us`.
     ///
     /// # Errors
-    /// As [`Costs::named`].
+    /// Same as [`Costs::named`].
     pub(in crate::plan) fn asked(asked: &str) -> Result<Costs, Error> {
         Costs::named(asked).map_err(|wrong| {
             let said = match wrong {
@@ -38,7 +38,7 @@ impl Costs {
         })
     }
 
-    /// What a server of speed 1 takes.
+    /// Says what a server of speed 1 takes for a request.
     pub fn unit(&self) -> String {
         let told = self.cost.shown();
         let is_same = self.asked == told || self.asked == self.cost.to_string();
@@ -46,7 +46,7 @@ impl Costs {
         format!("A server of speed 1 takes {told} µs for a request{of}")
     }
 
-    /// The same, and what that is for a request of the mean length of `about`.
+    /// Says the same, with the cost of a request of the mean length of `about`.
     pub(in crate::plan) fn of(&self, about: &About) -> String {
         format!(
             "{}, {} for one of the mean length, {}.",
@@ -58,7 +58,7 @@ impl Costs {
 }
 
 impl Answer {
-    /// What the speeds mean.
+    /// Explains what the speeds mean.
     pub fn meant(&self, costs: &Costs) -> [String; 2] {
         [
             costs.of(&self.about),
@@ -67,7 +67,7 @@ impl Answer {
         ]
     }
 
-    /// The rows of each bound.
+    /// Returns the rows of each bound.
     pub fn bounds(&self) -> impl Iterator<Item = &[Row]> + Clone {
         self.rows.chunk_by(|one, other| one.within_ms == other.within_ms)
     }

@@ -1,4 +1,5 @@
-//! The requests of a trace that one of several devices gets, its volumes striped over all.
+//! The requests that one of several devices gets from a trace whose volumes are striped over all
+//! devices.
 
 use forebay_core::{Nanos, Request};
 use forebay_trace::Record;
@@ -12,9 +13,9 @@ pub(in crate::plan) struct Striped<R> {
     pub(in crate::plan) layout: VolumeLayout,
     pub(in crate::plan) devices: usize,
     pub(in crate::plan) lane: usize,
-    /// Bytes used of a device.
+    /// The usable bytes of a device.
     pub(in crate::plan) usable: u64,
-    /// Between arrivals, where not as recorded.
+    /// The time between arrivals, if not as recorded.
     pub(in crate::plan) apart: Option<Nanos>,
     pub(in crate::plan) next: u64,
 }
@@ -50,7 +51,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Offsets that `lane` of two devices of four stripes gets of reads of so many bytes.
+    /// Returns the offsets that `lane` of two devices, of four stripes each, gets from these reads.
     fn offsets(lane: usize, reads: &[(u64, u32)]) -> Vec<u64> {
         let record = |&(offset, len): &(u64, u32)| Record {
             at: Nanos::ZERO,
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_would_reach_beyond_a_device_ends_with_it() {
-        // The last 4 KiB of the device's last stripe, and from there on.
+        // The last 4 KiB of the device's last stripe, and a read that extends beyond it.
         let reads = [(7 * MIB - 4096, 4096), (7 * MIB - 4096, 65_536)];
         assert_eq!(offsets(0, &reads), [4 * MIB - 4096, 4 * MIB - 65_536]);
     }

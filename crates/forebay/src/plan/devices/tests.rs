@@ -5,7 +5,7 @@ use super::*;
 use forebay_core::{Flags, Op};
 use forebay_trace::Record;
 
-/// `at` milliseconds, a megabyte apart.
+/// Makes requests at these milliseconds, a megabyte apart.
 fn input(at_ms: &[u64]) -> Input {
     let record = |(index, at): (usize, &u64)| Record {
         at: Nanos(at * 1_000_000),
@@ -36,7 +36,7 @@ fn asked(promises: &Promises) -> Question<'_> {
     Question { policy, promises, devices_max: 8, price_each: Some(50.0), trust_times: true }
 }
 
-/// Requests at these milliseconds, `apart` bytes from one another, on drives of 250 GB.
+/// Sends requests at these milliseconds, `apart` bytes from one another, to drives of 250 GB.
 fn on_drives(at_ms: &[u64], apart: u64, within_ms: u64) -> Row {
     let mut input = input(at_ms);
     input.extents = vec![apart * at_ms.len() as u64];
@@ -61,7 +61,7 @@ fn data_take_devices_too() {
     let busy = on_drives(&[0; 8], 1 << 20, 40);
     assert_eq!((busy.devices_for_bytes, busy.binds), (Some(1), Some(Binds::Time)), "{busy:?}");
     assert!(busy.one_less_fraction.unwrap() < 1.0);
-    // More than are allowed: none is claimed to do.
+    // The data need more drives than allowed, so no number is claimed.
     let vast = on_drives(&[0, 1000], 2 << 40, 100);
     assert_eq!((vast.devices_for_bytes, vast.devices), (Some(18), None));
 }
@@ -80,7 +80,7 @@ fn what_an_idle_device_is_too_slow_for_no_number_of_them_keeps() {
     };
     assert_eq!((slow(9_999).devices, slow(9_999).alone_fraction), (None, Some(0.0)));
     assert!(!slow(9_999).has_arm);
-    // Twenty at once on eight: one alone is in time, so more of them would do.
+    // Twenty at once on eight: a single request is in time, so more devices would be enough.
     assert_eq!((slow(10_000).devices, slow(10_000).alone_fraction), (None, Some(1.0)));
     assert_eq!((slow(30_000).devices_for_bytes, slow(30_000).mean_power_w), (None, None));
     assert_eq!((slow(30_000).capacity_iops, slow(30_000).alone_fraction), (Some(667), None));
@@ -88,12 +88,12 @@ fn what_an_idle_device_is_too_slow_for_no_number_of_them_keeps() {
 
 #[test]
 fn a_burst_takes_as_many_servers_as_finish_it_in_time() {
-    // Eight at once at 100 a second each: 80 ms on one server, 20 ms on four.
+    // Eight at once at 100 per second each: 80 ms on one server, 20 ms on four.
     let burst = [0; 8];
     assert_eq!(devices(&burst, "fixed:100", 80, "1"), Some(1));
     assert_eq!(devices(&burst, "fixed:100", 79, "1"), Some(2));
     assert_eq!(devices(&burst, "fixed:100", 20, "1"), Some(4));
-    // Three servers have three, three and two of them.
+    // Three servers get three, three and two of them.
     assert_eq!(devices(&burst, "fixed:100", 30, "1"), Some(3));
     assert_eq!(devices(&burst, "fixed:100", 20, "0.75"), Some(3));
     assert_eq!(devices(&burst, "fixed:100", 9, "1"), None);
@@ -114,7 +114,8 @@ fn what_binds_is_what_asks_for_as_many() {
         ((4, 2, 4), Binds::Bytes),
         ((2, 2, 2), Binds::Both),
         ((1, 3, 3), Binds::Time),
-        // With the data as they are it takes more than either alone.
+        // With the data at their real places it needs more devices than for either requirement
+        // alone.
         ((3, 2, 4), Binds::Time),
         ((2, 2, 3), Binds::Time),
     ];
@@ -129,7 +130,8 @@ fn what_binds_is_what_asks_for_as_many() {
 
 #[test]
 fn alone_means_that_no_request_meets_another() {
-    // A second each: eight keep no more than eight of twenty within a second, alone each is in time.
+    // A second each: eight devices answer only eight of twenty within a second; alone, each is in
+    // time.
     let device = crate::devices::open("fixed:1").unwrap();
     let within = vec![Nanos::from_secs(1)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
@@ -139,7 +141,7 @@ fn alone_means_that_no_request_meets_another() {
     assert_eq!((row.devices, row.alone_fraction), (None, Some(1.0)));
 }
 
-/// Like [`input`], all of one kind and volumes of so many bytes.
+/// Makes an input as [`input`] does, with one operation and volumes of `extent` bytes.
 fn all_of(op: Op, at_ms: &[u64], extent: u64) -> Input {
     let record = |(index, at): (usize, &u64)| Record {
         at: Nanos::from_millis(*at),
@@ -157,7 +159,7 @@ fn all_of(op: Op, at_ms: &[u64], extent: u64) -> Input {
     input
 }
 
-/// The row of all within `within_ms` on drives of 250 GB with their cache.
+/// Returns the row for all requests within `within_ms` on drives of 250 GB with their cache.
 fn with_cache(input: &Input, within_ms: u64) -> Row {
     let within = vec![Nanos::from_millis(within_ms)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
@@ -170,7 +172,7 @@ fn without_its_cache_a_drive_is_slow_to_write_and_reads_are_as_they_were() {
     let at_ms: Vec<u64> = (0..40).map(|k| k / 4 * 100).collect();
     let reads = with_cache(&all_of(Op::Read, &at_ms, 0), 200);
     assert!(reads.devices.is_some() && reads.without_write_cache.is_none(), "{reads:?}");
-    // Four writes at once take the arm longer than the bound, and the cache nothing.
+    // Four writes at once take the arm longer than the bound, but the cache no time.
     let writes = with_cache(&all_of(Op::Write, &at_ms, 0), 30);
     let without = writes.without_write_cache.as_ref().unwrap();
     assert_eq!(writes.devices, Some(1), "{writes:?}");
@@ -180,7 +182,7 @@ fn without_its_cache_a_drive_is_slow_to_write_and_reads_are_as_they_were() {
 
 #[test]
 fn without_their_cache_drives_hold_no_more_data() {
-    // One would be fast enough, three hold the data.
+    // One device would be fast enough; three hold the data.
     let writes = with_cache(&all_of(Op::Write, &[0, 1000], 700_000_000_000), 200);
     assert_eq!((writes.devices, writes.devices_for_time), (Some(3), Some(1)));
     assert_eq!(writes.without_write_cache.unwrap().devices, Some(3));

@@ -1,4 +1,4 @@
-//! What a number of devices comes to, in sentences.
+//! Sentences about a number of devices.
 
 use forebay_ask::named;
 
@@ -6,7 +6,7 @@ use super::{Binds, Row};
 use crate::quantities::{achieved, bound, money, promised, watts};
 
 impl Row {
-    /// What it says of at most `max` devices called `device`.
+    /// Describes the row, given at most `max` devices called `device`.
     pub fn told(&self, device: &str, max: usize) -> String {
         sentence(self, device, max)
     }
@@ -45,7 +45,7 @@ fn sentence(row: &Row, device: &str, max: usize) -> String {
     format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")
 }
 
-/// What the write cache has to do with so many `devices`; none where it changes nothing.
+/// Describes the effect of the write cache on this number of `devices`; none if it changes nothing.
 fn write_cache(row: &Row, devices: usize, max: usize) -> Option<String> {
     let without = row.without_write_cache.as_ref()?;
     let takes = match without.devices {
@@ -58,7 +58,7 @@ fn write_cache(row: &Row, devices: usize, max: usize) -> Option<String> {
     ))
 }
 
-/// Why no number of devices is given.
+/// Says why no number of devices was found.
 fn refusal(row: &Row, device: &str, max: usize) -> String {
     match (row.alone_fraction, row.devices_for_bytes) {
         (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(

@@ -1,4 +1,4 @@
-//! One device model in one number after another: how many keep a promise.
+//! Finds how many devices of one model keep a promise.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ use crate::plan::search::try_least;
 use crate::progress::{Telling, Told};
 use forebay_ask::Share;
 
-/// Requests of a run, those within each bound, and what the devices drew.
+/// The requests of a run, those within each bound, and the energy of the devices.
 #[derive(Clone, Debug, Default)]
 struct Count {
     requests: u64,
@@ -34,7 +34,7 @@ impl Count {
     }
 }
 
-/// Tells how far a table is, before each of its runs.
+/// Reports the progress of a table before each of its runs.
 pub(super) struct Teller<'a> {
     progress: RefCell<Telling<'a>>,
     done_share: Cell<f64>,
@@ -45,12 +45,12 @@ impl<'a> Teller<'a> {
         Teller { progress: RefCell::new(progress), done_share: Cell::new(0.0) }
     }
 
-    /// So much is done.
+    /// Reports the share of the work that is done.
     pub(super) fn at(&self, done_share: f64) {
         self.done_share.set(done_share);
     }
 
-    /// Whatever is `doing` begins, unless all is to stop.
+    /// Reports that `doing` begins. Fails if a stop was requested.
     pub(super) fn before(&self, doing: String) -> Result<(), Error> {
         let told = Told { doing, done_share: self.done_share.get() };
         let stops = (self.progress.borrow_mut())(&told).is_break();
@@ -58,19 +58,19 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// A device and a scheduler, tried in ever other numbers.
+/// A device and a scheduler, tried in different numbers.
 pub(super) struct Trial<'a> {
     of: Tried<'a>,
     tell: &'a dyn Fn(String) -> Result<(), Error>,
     known: BTreeMap<usize, Count>,
-    /// Requests one at a time.
+    /// The result for requests sent one at a time.
     alone: Option<Count>,
 }
 
-/// Arrivals that are to be alone come so far apart.
+/// The spacing of requests that never overlap.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
 
-/// What is tried.
+/// The result of one number of devices.
 #[derive(Clone, Copy)]
 struct Tried<'a> {
     input: &'a Input,
@@ -80,7 +80,7 @@ struct Tried<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// `tell` is told what is about to run, and may stop it.
+    /// Makes the trials; `tell` is called before each run and may stop it.
     pub(super) fn new(
         input: &'a Input,
         device: &'a OpenDevice,
@@ -95,7 +95,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// A row, but for its rate.
+    /// Makes a row without its rate.
     pub(super) fn row(
         &mut self,
         index: usize,
@@ -153,7 +153,7 @@ impl<'a> Trial<'a> {
         Ok(WithoutCache { devices, achieved_fraction })
     }
 
-    /// The devices that hold what the volumes reach, whole stripes of it.
+    /// Returns the devices that hold the volumes' extents, rounded up to whole stripes.
     fn for_bytes(&self) -> Option<u64> {
         let capacity = self.of.device.model.capacity();
         if capacity == u64::MAX {
@@ -165,7 +165,7 @@ impl<'a> Trial<'a> {
         u64::try_from(reached.sum::<u128>().div_ceil(stripes).max(1)).ok()
     }
 
-    /// The least number from `first` on; `first` itself, or one less is not enough.
+    /// Finds the least number from `first` on. The result is `first`, or one less is not enough.
     fn least(
         &mut self,
         index: usize,
@@ -197,7 +197,7 @@ impl<'a> Trial<'a> {
         Ok(sum)
     }
 
-    /// What so many devices do, with requests as they came or each so far `apart`.
+    /// Runs `devices`, with requests as recorded or each `apart` from the next.
     fn over(&self, devices: usize, apart: Option<Nanos>) -> Result<Count, Error> {
         (self.tell)(format!("simulating {devices} {}", self.of.device.name))?;
         let of = self.of;
@@ -213,7 +213,7 @@ impl<'a> Trial<'a> {
 }
 
 impl Tried<'_> {
-    /// What `lane` of `devices` does.
+    /// Runs `lane` of `devices`.
     fn run(&self, devices: usize, lane: usize, apart: Option<Nanos>) -> Result<Count, Error> {
         let records = self.input.records()?;
         let failed = records.failed();
@@ -233,7 +233,7 @@ impl Tried<'_> {
     }
 }
 
-/// What decides that it takes so many.
+/// Returns what determines the number of devices.
 pub(super) fn binds(for_bytes: usize, for_time: usize, devices: usize) -> Binds {
     match for_bytes.cmp(&for_time) {
         Ordering::Greater if for_bytes == devices => Binds::Bytes,
@@ -246,7 +246,7 @@ struct Visit<'a> {
     striped: Striped<Records<'a>>,
     device: &'a OpenDevice,
     within: &'a [Nanos],
-    /// The trace's duration: a device draws power to its end.
+    /// The trace's duration: devices draw power until its end.
     lasts: Nanos,
 }
 
@@ -257,7 +257,7 @@ impl Visit<'_> {
         let mut workload = Open::new(self.striped, Intensity::RECORDED);
         let mut devices = [self.device.model.clone()];
         let end = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
-        // It draws power to the trace's end, or until it is done.
+        // Devices draw power until the end of the trace or until they are done.
         let until = end.max(self.lasts);
         watch.count.watts = devices[0].joules(until) / until.as_secs_f64().max(1e-9);
         watch.count

@@ -1,26 +1,26 @@
-//! A disk as `plan power` sees it: how many requests it serves, and what it draws.
+//! The disk model of `plan power`: its request rate and its power.
 
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
 use crate::devices::{self, DiskSpec};
 use crate::error::Error;
 
-/// Random reads that a disk's rate is measured with, and their length.
+/// The number and length of the random reads that measure a disk's rate.
 const READS: u64 = 2000;
 const LEN_BYTES: u32 = 4096;
 
 /// A disk's rate and power.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disk {
-    /// What tables call it.
+    /// The name shown in tables.
     pub name: String,
-    /// Requests a second.
+    /// Requests per second.
     pub iops: u64,
-    /// Turning, with nothing to do.
+    /// Power while it spins without serving requests.
     pub idle_w: f64,
-    /// Serving a request: of seeking and transferring, what draws more.
+    /// Power while it serves a request: the higher of seeking and transferring.
     pub active_w: f64,
-    /// Standing still.
+    /// Power while it is stopped.
     pub standby_w: f64,
     /// Energy of one spin-up.
     pub spin_up_j: f64,
@@ -29,11 +29,11 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The disk that a device's name or file describes. Without `iops` its rate is that of random
-    /// 4 KiB reads, one at a time, over all of it, simulated.
+    /// Opens the disk that a device's name or file describes. Without `iops`, its rate is that of
+    /// simulated random 4 KiB reads over the whole disk, one at a time.
     ///
     /// # Errors
-    /// No such disk, or one whose file does not say what standing still saves and costs.
+    /// If the disk does not exist, or its file has no standby and spin-up figures.
     pub fn open(name_or_path: &str, iops: Option<u64>) -> Result<Disk, Error> {
         let (name, spec) = devices::open_spec(name_or_path)?;
         let power = match spec {
@@ -63,7 +63,7 @@ impl Disk {
 }
 
 impl Disk {
-    /// How long it has to stand still to save what it takes to turn again.
+    /// Returns how long the disk has to stay stopped to save the energy of its next spin-up.
     pub fn break_even(&self) -> Nanos {
         let saved_w = self.idle_w - self.standby_w;
         if saved_w > 0.0 { Nanos::from_secs_f64(self.spin_up_j / saved_w) } else { Nanos::MAX }
@@ -74,7 +74,7 @@ fn random_reads_per_s(mut device: impl Device) -> u64 {
     let blocks = (device.capacity() / u64::from(LEN_BYTES)).max(1);
     let (mut now, mut state) = (Nanos::ZERO, 1u64);
     for id in 0..READS {
-        // Marsaglia's xorshift64: the same reads every time.
+        // Marsaglia's xorshift64, for reproducible reads.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -101,7 +101,7 @@ mod tests {
     fn the_papers_drive_has_the_papers_power() {
         let disk = Disk::open("ultrastar-36z15", None).unwrap();
         assert_eq!((disk.active_w, disk.idle_w), (13.5, 10.2));
-        // 0.2 ms of overhead, 3.4 ms of seeking, half a turn of 4 ms.
+        // 0.2 ms of overhead, 3.4 ms of seeking, half a rotation of 4 ms.
         assert!((160..200).contains(&disk.iops), "{}", disk.iops);
         assert_eq!(Disk::open("ultrastar-36z15", Some(100)).unwrap().iops, 100);
         // 175 J over 3.7 W.

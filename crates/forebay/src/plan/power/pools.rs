@@ -1,8 +1,8 @@
-//! How many pools each epoch needs, in one pass.
+//! Finds how many pools each epoch needs, in one pass.
 //!
-//! A request that the first pool cannot answer in time is offered to the second, and so on: what
-//! pool `k` does never depends on those behind it. So one run with as many pools as it takes says
-//! for every number of pools how many requests they answer.
+//! A request that the first pool cannot answer in time is offered to the second, and so on, so pool
+//! `k` never depends on those after it. Therefore a single run with as many pools as needed gives
+//! the number of answered requests for every smaller number of pools as well.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::Question;
 use super::run::Plant;
 use forebay_ask::Share;
 
-/// Epochs a trace may cover.
+/// The highest number of epochs in a trace.
 pub const EPOCHS_MAX: u64 = 1_000_000;
 
-/// Pools that are dealt with.
+/// The highest number of pools.
 pub const POOLS_MAX: usize = 4096;
 
 /// For each epoch, the requests that each pool answers in time.
 pub(super) struct Profile {
-    /// Requests by pool, of each epoch that has any.
+    /// The requests by pool of each epoch that has any.
     counts: BTreeMap<u64, Vec<u64>>,
     epochs: u64,
 }
@@ -61,7 +61,7 @@ impl Profile {
         Ok(Profile { counts, epochs })
     }
 
-    /// Pools that the whole trace needs for `fraction`.
+    /// Returns the number of pools that the whole trace needs for `fraction`.
     pub(super) fn needed(&self, fraction: Share) -> usize {
         let mut all = Vec::new();
         for epoch in self.counts.values() {
@@ -71,7 +71,7 @@ impl Profile {
         needed(&all, fraction)
     }
 
-    /// Pools that each epoch needs, at least one.
+    /// Returns the number of pools that each epoch needs, at least one.
     pub(super) fn needed_by_epoch(&self, fraction: Share) -> Vec<usize> {
         let of = |epoch| self.counts.get(&epoch).map_or(1, |counts| needed(counts, fraction));
         (0..self.epochs).map(of).collect()

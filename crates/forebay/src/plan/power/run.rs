@@ -1,4 +1,4 @@
-//! A trace on pools that are switched by a schedule: response times and energy.
+//! Simulates a trace on pools that are switched by a schedule: response times and energy.
 
 use std::collections::VecDeque;
 
@@ -8,29 +8,29 @@ use forebay_core::rtt::Gaps;
 use super::Disk;
 use forebay_ask::Share;
 
-/// The pools and how they are used.
+/// The pools and their parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Plant {
-    /// Requests a second of one pool.
+    /// Requests per second of one pool.
     pub(super) rate_iops: u64,
     pub(super) within: Nanos,
-    /// Response times that are counted, rising; the last is the bound.
+    /// The response times to count requests within, in ascending order; the last is the bound.
     pub(super) steps: [Nanos; 3],
     pub(super) epoch: Nanos,
-    /// Disks a pool.
+    /// Disks per pool.
     pub(super) disks: u64,
     pub(super) disk: Disk,
 }
 
-/// How many pools are on in each epoch.
+/// The number of pools that are on in each epoch.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     pub(super) pools: Vec<usize>,
-    /// Known early enough to spin up before the epoch begins.
+    /// Whether the schedule is known early enough to spin up before the epoch begins.
     pub(super) foreseen: bool,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) requests: u64,
@@ -39,9 +39,9 @@ pub(super) struct Tally {
     pub(super) sum_ms: f64,
     pub(super) longest: Nanos,
     pub(super) broken_epochs: u64,
-    /// Pools switched on.
+    /// The number of times that a pool was switched on.
     pub(super) spin_ups: u64,
-    /// Pool-seconds on, spin-up included.
+    /// The pool-seconds on, spin-up included.
     pub(super) pool_s: f64,
     pub(super) duration_s: f64,
     pub(super) energy_j: f64,
@@ -50,7 +50,7 @@ pub(super) struct Tally {
 /// One pool.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pool {
-    /// When it is done with what it has, in units of `1 / rate` ns.
+    /// When it finishes its accepted requests, in units of `1 / rate` ns.
     free: u128,
     served: u64,
 }
@@ -58,11 +58,11 @@ struct Pool {
 struct Run<'a> {
     plant: &'a Plant,
     pools: Vec<Pool>,
-    /// Pools that serve: the first of them.
+    /// The number of serving pools, which are always the first ones.
     on: usize,
     late: VecDeque<Nanos>,
     tally: Tally,
-    /// Requests of this epoch, and those of them answered in time.
+    /// This epoch's requests, and how many of them were answered in time.
     epoch: (u64, u64),
 }
 
@@ -104,16 +104,17 @@ pub(super) fn run(
     run.tally
 }
 
-/// Changes of the number of pools that serve.
+/// Computes the changes in the number of serving pools.
 struct Switches;
 
 impl Switches {
-    /// In order of time: at the epoch's start pools go off, and come on once they turn.
+    /// Returns the changes in order of time: at the start of an epoch pools are switched off; pools
+    /// switched on serve once they spin.
     fn of(schedule: &Schedule, plant: &Plant) -> Vec<(Nanos, usize)> {
         let mut all: Vec<(Nanos, usize)> = Vec::new();
         for (epoch, pair) in (1u64..).zip(schedule.pools.windows(2)) {
             let begins = Nanos(plant.epoch.0.saturating_mul(epoch));
-            // One that is still spinning up and is not wanted any more never serves.
+            // A pool that is still spinning up when it is no longer needed never serves.
             while all.last().is_some_and(|last| last.0 >= begins) {
                 all.pop();
             }
@@ -134,7 +135,7 @@ impl Run<'_> {
         u128::from(at.0) * u128::from(self.plant.rate_iops)
     }
 
-    /// The first pool that answers in time takes the request; if none does, it waits.
+    /// Gives the request to the first pool that answers it in time; if none can, it waits.
     fn arrive(&mut self, at: Nanos) {
         let (now, bound) = (self.units(at), self.units(self.plant.within));
         self.tally.requests += 1;
@@ -149,7 +150,7 @@ impl Run<'_> {
         self.epoch.1 += 1;
     }
 
-    /// Pools with nothing to do before `until` serve what waits, one request after another.
+    /// Lets pools that are idle before `until` serve the waiting requests, one after another.
     fn serve_late(&mut self, until: Nanos) {
         let until = self.units(until);
         while let Some(&at) = self.late.front() {
@@ -183,7 +184,7 @@ impl Run<'_> {
         self.tally.broken_epochs += u64::from(in_time < fraction.of(requests));
     }
 
-    /// Energy of all pools until the end of the trace.
+    /// Adds up the energy of all pools until the end of the trace.
     fn account(&mut self, schedule: &Schedule, duration: Nanos) {
         let (plant, disk) = (self.plant, &self.plant.disk);
         let (duration_s, epoch_s) = (duration.as_secs_f64(), plant.epoch.as_secs_f64());
@@ -194,7 +195,8 @@ impl Run<'_> {
             before = *pools;
             self.tally.spin_ups += new as u64;
             on_s += *pools as f64 * lasts_s;
-            // A foreseen spin-up takes its time from the epoch before; its energy is all its own.
+            // A foreseen spin-up takes time from the epoch before; its energy is counted
+            // separately.
             let spin_up_s = disk.spin_up.as_secs_f64();
             spinning_s += new as f64 * if schedule.foreseen { 0.0 } else { spin_up_s.min(lasts_s) };
         }

@@ -16,7 +16,8 @@ fn arrivals(times: Vec<u64>) -> ArrivalTimes {
     }
 }
 
-/// Pools of one disk with 10 requests a second, one second a request's bound, epochs of 100 s.
+/// Asks for pools of one disk with 10 requests per second, a bound of one second, and epochs of 100
+/// s.
 fn question(fraction: &str) -> Question {
     let disk = Disk {
         name: "d".into(),
@@ -38,7 +39,7 @@ fn question(fraction: &str) -> Question {
     }
 }
 
-/// `bursts` of so many requests at the middle of each epoch, and one at the very end.
+/// Makes a burst of the given size in the middle of each epoch, and one request at the very end.
 fn bursts(bursts: &[u64]) -> ArrivalTimes {
     let middle = |epoch: usize| (epoch as u64 * 100 + 50) * SECOND;
     let mut times = vec![0];
@@ -55,7 +56,7 @@ fn rows(arrivals: &ArrivalTimes, question: &Question) -> Vec<Row> {
 
 #[test]
 fn energy_adds_up() {
-    // Twenty at once take two pools; later epochs need one.
+    // Twenty at once need two pools; later epochs need one.
     let found = rows(&bursts(&[20, 5, 5]), &question("1"));
     let (served_s, all_s) = (32.0 / 10.0, 300.0);
     let joules = |on_pool_s: f64, spin_ups: f64| {
@@ -76,7 +77,7 @@ fn a_prediction_that_is_too_low_breaks_its_epoch_and_spins_up_late() {
     assert_eq!((predicted.broken_epochs, predicted.late_requests), (1, 10));
     assert_eq!((oracle.broken_epochs, oracle.late_requests), (0, 0));
     assert_eq!((predicted.disk_spin_ups, oracle.disk_spin_ups), (1, 1));
-    // The ten that were late wait for the first ten, then for each other.
+    // The ten late requests wait for the first ten, then for each other.
     assert_eq!(predicted.max_ms, 2000.0);
     assert_eq!(predicted.answered[2].within_ms, 1000.0);
     assert!((predicted.answered[2].fraction - 42.0 / 52.0).abs() < 1e-12);
@@ -103,7 +104,7 @@ fn a_spin_up_costs_its_energy_and_draws_nothing_else_meanwhile() {
 
 #[test]
 fn a_request_at_an_epochs_start_is_of_that_epoch() {
-    // The pool is full until 200.95 s, so the one at 200 s, alone in its epoch, is late.
+    // The pool is busy until 200.95 s, so the request at 200 s, alone in its epoch, is late.
     let mut times: Vec<u64> = (0..100).map(|second| second * SECOND).collect();
     times.extend([199_950_000_000; 10]);
     times.push(200 * SECOND);
@@ -124,7 +125,7 @@ fn who_comes_as_a_pool_is_free_goes_before_those_that_are_late() {
 
 #[test]
 fn spinning_up_takes_a_part_of_the_epoch() {
-    // The second burst comes 5 s into the third epoch, before the second pool turns.
+    // The second burst arrives 5 s into the third epoch, before the second pool spins.
     let mut times = vec![0, 150 * SECOND];
     times.extend([150 * SECOND; 20]);
     times.extend([205 * SECOND; 20]);
@@ -202,7 +203,7 @@ fn the_plan_that_is_recommended_keeps_the_promise_and_needs_no_foresight() {
         _ => "Switching pools by past needs (predicted) draws ",
     }));
     assert_eq!(found.recommended, Some(best.plan));
-    // Where the next epoch needs more than the last one did, a prediction breaks the promise.
+    // If an epoch needs more than the last one did, a prediction breaks the promise.
     let surprised = power(&bursts(&[5, 5, 20, 5]), &asked).unwrap();
     let predicted = surprised.rows.iter().find(|row| row.plan == "predicted").unwrap();
     assert!(predicted.broken_epochs > 0 && predicted.energy_j < surprised.rows[0].energy_j);

@@ -29,11 +29,11 @@ forebay_ask::ask! {
         pool_disks: u64 = "4" [.between(1.0, 1e6)],
         /// The time within which to answer
         within: Nanos = "20ms",
-        /// The promised share of the requests of each epoch
+        /// The share of each epoch's requests that is promised within the time
         fraction: Share = "0.99",
         /// The share of all requests that the baseline has enough pools for
         baseline_fraction: Share = "1",
-        /// How long pools stay as they are
+        /// The time between decisions about which pools are on
         epoch: Nanos = "1h",
         /// How many past epochs a prediction considers; it takes the most that any of them needed
         history: u16 = "1" [.word("EPOCHS").between(1.0, 65535.0)],
@@ -45,7 +45,7 @@ forebay_ask::ask! {
     }
 }
 
-/// What was asked, and the answer for each trace.
+/// The options and the result for each trace.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) within_ms: f64,
@@ -55,7 +55,7 @@ pub(super) struct Answer {
     pub(super) traces: Vec<OfTrace>,
 }
 
-/// The answer for one trace.
+/// The result for one trace.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct OfTrace {
     pub(super) trace: String,

@@ -1,4 +1,4 @@
-//! The file that holds a promise.
+//! The file that defines a promise.
 //!
 //! ```toml
 //! [[tier]]
@@ -15,17 +15,17 @@ use serde::Deserialize;
 use crate::error::Error;
 use forebay_ask::{Share, positive_duration};
 
-/// What a tier looks like.
+/// The syntax of a tier, for error messages.
 const FORM: &str = "each [[tier]] with fraction = 0.99 and within_ms = 50";
 
-/// What a bound may be.
+/// The valid range of a bound, for error messages.
 const TIME: &str =
     "expected milliseconds above 0 and below 500 years, in whole nanoseconds, e.g. 0.5";
 
-/// Tiers of one promise at most.
+/// The highest number of tiers in a promise.
 pub const TIERS_MAX: usize = 8;
 
-/// A promise: tiers of rising bounds and rising fractions.
+/// A promise: tiers with increasing bounds and increasing fractions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sla {
     pub(in crate::plan) tiers: Vec<Tier>,
@@ -53,7 +53,7 @@ struct Row {
 }
 
 impl Sla {
-    /// The times of its tiers.
+    /// Returns the bounds of its tiers.
     pub fn within(&self) -> impl Iterator<Item = Nanos> {
         self.tiers.iter().map(|tier| tier.within)
     }
@@ -61,7 +61,7 @@ impl Sla {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, or as [`Sla::read`].
+    /// If the file cannot be read, or for the same reasons as [`Sla::read`].
     pub fn open(path: &Path) -> Result<Sla, Error> {
         let text = whole::read_text(path, whole::WRITTEN_MAX, "a promise").map_err(|error| {
             Error::Unfit(format!(
@@ -72,11 +72,11 @@ impl Sla {
         Sla::read(path, &text)
     }
 
-    /// Reads `text`, which messages call `path`.
+    /// Parses `text`, which messages call `path`.
     ///
     /// # Errors
-    /// What is no promise, and tiers that contradict each other: of two tiers, the longer bound has
-    /// to promise the larger fraction.
+    /// If the text is not a promise, or if tiers contradict each other: a tier with a longer bound
+    /// has to promise a larger fraction.
     pub fn read(path: &Path, text: &str) -> Result<Sla, Error> {
         let wrong = |said: String| Error::Unfit(format!("{}: {said}", path.display()));
         let file: File = toml::from_str(text).map_err(|error| {
@@ -91,10 +91,10 @@ impl Sla {
         Sla::from_rows(&rows).map_err(wrong)
     }
 
-    /// Of tiers (fraction, milliseconds).
+    /// Makes a promise from tiers (fraction, milliseconds).
     ///
     /// # Errors
-    /// As [`Sla::read`].
+    /// Same as [`Sla::read`].
     pub fn new(rows: &[(f64, f64)]) -> Result<Sla, Error> {
         Sla::from_rows(rows).map_err(Error::Unfit)
     }
@@ -105,7 +105,7 @@ impl Sla {
         }
         let mut tiers = Vec::new();
         for (number, (fraction, within_ms)) in (1..).zip(rows) {
-            // Shown as short as can be, a number is what was written.
+            // The shortest decimal form of a number is the form in which it was written.
             let fraction = fraction.to_string().parse();
             let fraction = fraction.map_err(|said| format!("tier {number}: {said}"))?;
             let within = positive_duration(&format!("{within_ms}ms"))

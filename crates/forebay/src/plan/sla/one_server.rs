@@ -1,13 +1,13 @@
 //! A promise of several tiers on one server that all requests share.
 //!
-//! **FCFS.** First come, first served, nothing put aside. A faster server answers every request no
-//! later, so what it answers in time never falls with the capacity, and the least capacity is found
-//! exactly by halving. Time is counted as RTT counts it ([`forebay_core::rtt`]).
+//! **FCFS.** First come, first served, with no request put aside. A faster server answers every
+//! request no later, so the number answered in time never falls with the capacity, and bisection
+//! finds the least capacity exactly. Time is counted as RTT counts it ([`forebay_core::rtt`]).
 //!
-//! **Miser.** The classes of separate servers, at their rates, on one server that is smaller than their
-//! sum: a class without hurry waits while the slack of those before it asks for it. Whether that keeps
-//! the promise is simulated. More capacity need not be better, so the answer is the least found by
-//! halving; one IOPS less was simulated and breaks a tier.
+//! **Miser.** The classes of separate servers, at their rates, on one server that is smaller than
+//! their sum: a less urgent class waits while the slack of the classes before it requires this.
+//! Whether that keeps the promise is simulated. More capacity is not always better, so the result
+//! is the least found by bisection; one IOPS less was simulated and breaks a tier.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::AnyPolicy;
@@ -20,19 +20,19 @@ use super::Server;
 use super::file::Tier;
 use crate::plan::search::least;
 
-/// Requests of which Miser is simulated; of longer traces it would take minutes.
+/// The highest number of requests for which Miser is simulated; longer traces would take minutes.
 pub(super) const MISER_REQUESTS_MAX: usize = 2_000_000;
 
-/// The least capacity at which FCFS keeps every one of `tiers`, not below `floor_iops`.
+/// Returns the least capacity, not below `floor_iops`, at which FCFS keeps every one of `tiers`.
 pub(super) fn fcfs(gaps: &Gaps, tiers: &[Tier], floor_iops: u64) -> Option<u64> {
-    // The answer is mostly near the floor.
+    // The result is usually near the floor.
     least(floor_iops, RATE_MAX_IOPS, floor_iops / 16, |capacity| {
         keeps(tiers, &fcfs_in_time(gaps, tiers, capacity))
     })
 }
 
-/// A capacity at which Miser keeps every one of `tiers` with the classes of `servers`, from
-/// `floor_iops` on and below `most_iops`, if there is one.
+/// Finds a capacity from `floor_iops` up to but not including `most_iops` at which Miser keeps
+/// every one of `tiers` with the classes of `servers`, if there is one.
 pub(super) fn miser(
     gaps: &Gaps,
     tiers: &[Tier],
@@ -47,7 +47,7 @@ pub(super) fn miser(
     })
 }
 
-/// The requests that FCFS answers within the bound of each tier.
+/// Counts the requests that FCFS answers within the bound of each tier.
 pub(super) fn fcfs_in_time(gaps: &Gaps, tiers: &[Tier], capacity_iops: u64) -> Counts {
     let rate = u128::from(capacity_iops.max(1));
     let bounds: Vec<u128> = tiers.iter().map(|tier| u128::from(tier.within.0) * rate).collect();
@@ -63,7 +63,8 @@ pub(super) fn fcfs_in_time(gaps: &Gaps, tiers: &[Tier], capacity_iops: u64) -> C
     counts
 }
 
-/// What Miser answers, with the classes of `servers` on one server; none where it cannot be built.
+/// Counts the requests that Miser answers within each bound, with the classes of `servers` on one
+/// server; none if it cannot be built.
 pub(super) fn miser_in_time(
     gaps: &Gaps,
     tiers: &[Tier],
@@ -82,7 +83,7 @@ pub(super) fn miser_in_time(
 /// A service, in units of `1 / rate` nanoseconds.
 const SERVICE: u128 = 1_000_000_000;
 
-/// Requests, and those answered within each tier's bound.
+/// The number of requests, and of those answered within each tier's bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) requests: u64,
@@ -94,7 +95,7 @@ pub(super) fn keeps(tiers: &[Tier], counts: &Counts) -> bool {
     counts.in_time.iter().zip(needs).all(|(count, need)| *count >= need)
 }
 
-/// What `policy` makes of the arrivals on `device`.
+/// Runs `policy` with the arrivals on `device`.
 fn counted(gaps: &Gaps, tiers: &[Tier], device: Fixed, mut policy: AnyPolicy) -> Counts {
     let request = |(index, at): (usize, Nanos)| Request {
         at,

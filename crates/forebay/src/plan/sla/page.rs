@@ -14,7 +14,7 @@ use crate::plan::costed::sla::Price as SpeedPrice;
 use crate::plan::page::{about_load, key, mean_rate};
 use crate::quantities::{bound, promised};
 
-/// The page of capacities of servers of constant rate.
+/// Makes the page for constant-rate capacities.
 pub(super) fn of_rate(answer: &Answer) -> Page {
     let price = &answer.price;
     let verdict = match price.checked.as_ref().map(|checked| checked.kept) {
@@ -37,7 +37,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
         key("smallest capacity", price.least.capacity_iops as f64, Unit::Iops),
         key("floor for any scheduler", price.floor_iops as f64, Unit::Iops),
     ];
-    // Who gives a capacity asks about that first.
+    // A user who gives a capacity wants its result first.
     let place = if price.checked.is_some() { Place::Detail } else { Place::FirstScreen };
     if let Some(checked) = &price.checked {
         let blocks = vec![Block::Text(check(checked)), Block::Table(tiers_of(checked))];
@@ -95,7 +95,7 @@ fn headline(price: &Price) -> String {
     }
 }
 
-/// What the table of the tiers at the capacity to check shows.
+/// Returns the caption of the tiers' table at the checked capacity.
 fn check(checked: &Division) -> String {
     match checked.kept {
         true => format!("On {}:", checked.way.name()),
@@ -103,7 +103,8 @@ fn check(checked: &Division) -> String {
     }
 }
 
-/// The ways that were tried and what each takes, the cheapest first; none where no capacity is enough.
+/// Returns the ways that were tried and the capacity of each, the cheapest first; none if no
+/// capacity is enough.
 fn tried(price: &Price) -> Vec<(Way, Option<u64>)> {
     let mut tried =
         vec![(Way::Fcfs, price.fcfs_iops), (Way::SeparateServers, Some(price.separate_iops))];
@@ -164,7 +165,7 @@ fn tiers_of(division: &Division) -> Table {
     table
 }
 
-/// The capacity of a tier's server, or in words which other server keeps the tier.
+/// Returns the capacity of a tier's server, or says which other server keeps the tier.
 fn server(tier: &Kept, way: Way) -> Cell {
     match (tier.share_iops, way) {
         (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),
@@ -173,7 +174,7 @@ fn server(tier: &Kept, way: Way) -> Cell {
     }
 }
 
-/// The page of speeds, where requests cost what their length takes.
+/// Makes the page for speeds, if the cost of a request depends on its length.
 pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
     let mut page = Page {
         title: called("Promise", &[&price.about.trace]),

@@ -24,7 +24,7 @@ forebay_ask::ask! {
         trace: TraceInput [.positional()],
         /// Also check the promise at this capacity, in requests per second
         capacity: Option<u64> [.word("IOPS").between(1.0, RATE_MAX_IOPS as f64)],
-        /// Let a request cost what its length takes: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
+        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB, as in 100+0.5/KiB, or a
         /// device, whose random reads set the cost. The answer is how many times as fast one server must be, first
         /// come, first served
         cost_us: Option<String> [.word("COST").excludes(&["capacity"])],
@@ -36,10 +36,10 @@ forebay_ask::ask! {
     }
 }
 
-/// A promise as it is given.
+/// A promise as the user gives it.
 #[derive(Clone, Debug)]
 pub enum PromiseInput {
-    /// The file that holds it.
+    /// The file that defines it.
     File(PathBuf),
     /// Its tiers as (fraction, milliseconds).
     Tiers(Vec<(f64, f64)>),
@@ -75,12 +75,12 @@ impl Value for PromiseInput {
     }
 }
 
-/// What the promise costs, and of which trace.
+/// The price of the promise and the trace that it applies to.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) trace: String,
     pub(super) requests: u64,
-    /// From the first request to the last.
+    /// The time from the first request to the last.
     pub(super) duration_s: f64,
     #[serde(flatten)]
     pub(super) price: Price,

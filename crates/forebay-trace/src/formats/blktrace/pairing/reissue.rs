@@ -1,13 +1,14 @@
-//! Requests that are issued again: the driver was busy, the request goes back to the scheduler and is issued
-//! once more, alone, merged with others or in parts. A trace of issues and completions only shows two
-//! issues and one completion.
+//! Handles requests that are issued again: if the driver is busy, the request goes back to the
+//! scheduler and is issued once more, alone, merged with others or in parts. A trace with only
+//! issues and completions shows two issues and one completion.
 //!
-//! Nothing tells a second issue from another request for the same sectors but what follows. A completion ends
-//! the oldest request of exactly its sectors; every other one over them is then in doubt. One in doubt that
-//! completes later was a request of its own. One that is issued once more, or never completes, was the same
-//! request: it is left out and counted. A driver that is busy is asked again within [`AGAIN_NS`]; what is
-//! issued later is another request, and the one before has lost its completion. Empty flushes have no sectors: there one in doubt is left out when
-//! the next is issued long after.
+//! A second issue can only be distinguished from another request for the same sectors by what
+//! follows. A completion ends the oldest request of exactly its sectors; every other request over
+//! these sectors is then in doubt. If it completes later, it was a separate request. If it is
+//! issued once more, or never completes, it was the same request: it is left out and counted. A
+//! busy driver is retried within [`AGAIN_NS`]; an issue after that is another request, and the
+//! previous one has lost its completion. Empty flushes have no sectors: a flush in doubt is left
+//! out if the next one is issued long after it.
 
 use std::collections::VecDeque;
 
@@ -16,9 +17,10 @@ use forebay_core::{Nanos, Op};
 use super::waiting::{Pending, Place};
 use super::{Pairing, Span};
 
-/// How many times as long as the one that completed a flush may take that was under way with it.
+/// How many times as long as a completed flush another flush may take that was outstanding at the
+/// same time.
 const FLUSH_TIMES: u64 = 10;
-/// A request that is issued again is so within a second of its last issue.
+/// A request is issued again within a second of its last issue.
 const AGAIN_NS: u64 = 1_000_000_000;
 
 impl Pairing {
@@ -27,7 +29,7 @@ impl Pairing {
         self.pending.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// A request is issued: those in doubt at its place were issued again.
+    /// Processes the issue of a request: those in doubt with the same sectors were issued again.
     pub(super) fn issue(&mut self, id: u64, pending: &Pending) {
         let Some(volume) = self.volumes.get(pending.record.volume) else { return };
         if pending.record.op == Op::Flush {
@@ -67,7 +69,7 @@ impl Pairing {
         }
     }
 
-    /// Ends the oldest request of exactly these sectors; whether there is one.
+    /// Ends the oldest request of exactly these sectors, and returns whether there is one.
     pub(super) fn complete_exact(&mut self, span: &Span, op: Op, at: Nanos) -> bool {
         let place: Place = (op as u8, span.sector, span.bytes);
         let volume = self.volumes.find(span.device);
@@ -81,7 +83,8 @@ impl Pairing {
         let mut oldest: Option<(u64, Nanos)> = None;
         let mut last = Nanos::ZERO;
         for (id, issued) in ids.iter().filter_map(issued_at) {
-            // One issued long before the next has lost its completion, or it is no request of its own.
+            // A request issued long before the next has lost its completion, or is not a separate
+            // request.
             if oldest.is_none() || issued - last > Nanos(AGAIN_NS) {
                 oldest = Some((id, issued));
             }
@@ -106,7 +109,8 @@ impl Pairing {
         true
     }
 
-    /// A flush has completed after so long: others under way with it are in doubt.
+    /// Processes the completion of a flush that took `took`: other outstanding flushes are in
+    /// doubt.
     pub(super) fn doubt_flushes(&mut self, span: &Span, at: Nanos, took: Nanos) {
         let Some(volume) = self.volumes.find(span.device) else { return };
         let others = volume.flushes.clone();

@@ -1,4 +1,4 @@
-//! Requests that wait for their completions, and what each device has outstanding.
+//! Requests that wait for their completions, and the outstanding requests of each device.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -11,21 +11,21 @@ use crate::trace::{Dictionary, Record};
 pub(super) struct Pending {
     pub(super) record: Record,
     pub(super) sector: u64,
-    /// Sectors not completed yet.
+    /// The sectors that have not completed yet.
     pub(super) awaited: u64,
     /// Whether an empty completion must follow.
     pub(super) trailing: bool,
     pub(super) done: bool,
-    /// Its sectors that others completed which were under way with it.
+    /// Its sectors that were completed by other requests outstanding at the same time.
     pub(super) covered: u64,
-    /// Whether it was issued again, and is counted by the other.
+    /// Whether it was issued again and is counted as the later request.
     pub(super) issued_again: bool,
 }
 
-/// Operation, first sector and bytes of a request.
+/// The operation, first sector and bytes of a request.
 pub(super) type Place = (u8, u64, u32);
 
-/// What one device has outstanding.
+/// The outstanding requests of one device.
 #[derive(Default)]
 pub(super) struct Volume {
     pub(super) reads: Outstanding,
@@ -33,9 +33,9 @@ pub(super) struct Volume {
     pub(super) discards: Outstanding,
     /// Empty flushes, oldest first.
     pub(super) flushes: VecDeque<u64>,
-    /// By sector: writes that an empty completion ends, oldest first.
+    /// Writes that end with an empty completion, by sector, oldest first.
     pub(super) barriers: BTreeMap<u64, VecDeque<u64>>,
-    /// Requests under way by their place, oldest first, where issues are the arrivals.
+    /// Outstanding requests by place, oldest first, if issues are the arrivals.
     pub(super) issued: HashMap<Place, VecDeque<u64>>,
     /// When one of several empty flushes completed, and how long it took.
     pub(super) flushed: Option<(Nanos, Nanos)>,
@@ -85,8 +85,8 @@ impl Pending {
         (self.record.op as u8, self.sector, self.record.len)
     }
 
-    /// Whether another request over all its sectors has completed since it was issued: if no completion of
-    /// its own follows, it was the same one.
+    /// Whether another request over all of its sectors has completed since it was issued. If it
+    /// never gets its own completion, it was the same request.
     pub(super) fn is_doubtful(&self) -> bool {
         self.record.latency.is_none()
             && self.covered > 0
@@ -99,7 +99,7 @@ impl Pending {
 }
 
 impl Volume {
-    /// The request an empty completion ends.
+    /// Returns the request that an empty completion ends.
     pub(super) fn end_of_flush(&mut self, span: &Span, issued: bool) -> Option<u64> {
         let category = span.category;
         if issued {
