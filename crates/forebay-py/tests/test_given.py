@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_an_error_in_a_list_too(small):
     [
         (lambda it: forebay.play(it), "expected target, map_volume, volume or emulate$"),
         (lambda it: forebay.play(it, emulate="fixed:9", target="x"), "^target: cannot be combined with emulate"),
-        (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to=$"),
+        (lambda it: forebay.convert(it, it.with_name("x.unknown")), "name the format with to$"),
         (lambda it: forebay.play(it, emulate="fixed:9", depth=0), "^emulate: cannot be combined with depth"),
         (lambda it: forebay.simulate(it, device="sata250", flash="hc550", policy="noop"),
          '^flash="hc550": got a mechanical disk, .* e.g. d7-p5520'),

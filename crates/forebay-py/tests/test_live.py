@@ -202,7 +202,7 @@ def test_a_sweep_is_fitted_and_compared_as_the_command_does(tmp_path, answer):
     rows = [(1, 7816.3, 125.4, 110.1, 146.4), (4, 29526.56, 133.5, 119.3, 203.8), (32, 63110.33, 505.4, 505.9, 692.2)]
     results, output = tmp_path / "depth.json", tmp_path / "mine.toml"
     results.write_text(json.dumps({"jobs": [job(*row) for row in rows]}))
-    with pytest.warns(match="--capacity"):
+    with pytest.warns(match="capacity"):
         fitted = forebay.device_fit([results], output, kind="ssd")
     assert fitted["kind"] == "ssd" and len(fitted["rows"]) == 3 and fitted["iops_error_share"] < 0.1
     validation = forebay.device_validate(output, [results])

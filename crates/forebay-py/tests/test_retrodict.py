@@ -39,9 +39,9 @@ def test_advise_has_its_line_of_trust():
 
 
 def test_a_fit_needs_a_disk_and_latencies():
-    with pytest.raises(ValueError, match="fit_device: got True without a device"):
+    with pytest.raises(ValueError, match="fit_device: has an effect only with device"):
         forebay.advise(recorded(300, 5_000_000), fit_device=True)
-    with pytest.raises(forebay.Error, match="fit_device=True on fixed:100: got a device without moving parts"):
+    with pytest.raises(forebay.Error, match="fit_device on fixed:100: got a device without moving parts"):
         forebay.advise(recorded(300, 5_000_000), device="fixed:100", fit_device=True)
     with pytest.raises(forebay.Error, match="records no latencies"):
         forebay.advise(recorded(300, None), device="sata250", fit_device=True)

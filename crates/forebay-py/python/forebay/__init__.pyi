@@ -59,6 +59,11 @@ __all__ = [
     "simulate",
     "store_simulate",
     "sweep",
+    "volume_check",
+    "volume_create",
+    "volume_grow",
+    "volume_replace",
+    "volume_status",
 ]
 
 __version__: str

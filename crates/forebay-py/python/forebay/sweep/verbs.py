@@ -22,6 +22,10 @@ def _plan(trace: str, within: str, fraction: float, **rest: Any) -> dict[str, An
     return forebay.plan_capacity(trace, within=[within], fraction=[fraction], **rest)
 
 
+def _compare(trace: str, other: str, **rest: Any) -> dict[str, Any]:
+    return forebay.compare(trace, other, **rest)
+
+
 def _advise(trace: str, **rest: Any) -> dict[str, Any]:
     return forebay.advise(trace, **rest).to_dict()
 
@@ -49,7 +53,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "plan": _plan,
     "describe": forebay.describe,
     "fit": forebay.fit,
-    "compare": forebay.compare,
+    "compare": _compare,
     "advise": _advise,
     "cache": forebay.cache,
     "windows": _windows,
@@ -61,6 +65,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
 _REST: dict[str, Callable[..., Any]] = {
     "simulate": forebay.simulate,
     "plan": forebay.plan_capacity,
+    "compare": forebay.compare,
     "advise": forebay.advise,
 }
 
