@@ -12,7 +12,7 @@ use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
 
 /// The number of bytes to receive at a time, in addition to the rest of a long write.
 const INBOX_BYTES: u32 = 128 << 10;
-/// The same limit after a long write; a write is long if it has at least this many bytes.
+/// The same limit after a long write, which is one of at least [`LONG_BYTES`].
 const INBOX_SHORT_BYTES: u32 = 4 << 10;
 const LONG_BYTES: u32 = 64 << 10;
 /// The maximum number of a client's requests in flight and unsent answers, beyond which no more

@@ -14,7 +14,7 @@ use forebay_core::{Completion, Nanos, Op, Request, RequestId};
 use forebay_trace::write::{Kept, Writer, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};
 
-/// The number of records passed to the thread at a time.
+/// The number of records in a bunch passed to the thread, and the number of bunches that may wait.
 const BUNCH: usize = 1024;
 const BUNCHES: usize = 256;
 
