@@ -79,8 +79,8 @@ impl Engine {
         }
     }
 
-    /// Returns Some(true) if there is something to append, and Some(false) if nothing more will
-    /// come.
+    /// Returns Some(false) if puts are waiting, Some(true) if none will come any more, and None
+    /// otherwise.
     fn is_next(&self) -> Option<bool> {
         let state = self.state.borrow();
         match state.queue.is_empty() {
