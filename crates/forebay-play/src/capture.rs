@@ -33,7 +33,7 @@ forebay_ask::ask! {
     pub struct CaptureAsk("capture") {
         /// The block device, e.g. /dev/sda
         device: PathBuf [.positional().word("DEVICE")],
-        /// The trace to write. Its extension selects the format unless --to is given
+        /// The trace to write. Its extension selects the format unless a format is given
         output: PathBuf [.short('o')],
         /// How long to capture: 60s, 5m, 1h
         r#for: Nanos,

@@ -180,8 +180,7 @@ impl FoundBatch {
 pub(crate) struct Gap {
     /// The range of indices in the log.
     pub(crate) batches: Range<u64>,
-    /// An exclusive lower bound on the sequence numbers: those before the gap are lower; 0 if there
-    /// are none.
+    /// A lower bound on the sequence numbers: those before the gap are lower; 0 if there are none.
     pub(crate) after: u64,
     /// An upper bound on the sequence numbers: those after the gap are not lower; None if there are
     /// none.

@@ -4,9 +4,8 @@
 //! some tags to others may use only the first few of each word, and waits for one of these even if
 //! others are free. A freed tag is not allocated again before the rest of its word has been used.
 //!
-//! Linux uses smaller words for few tags, but it sizes a scheduler's tags for the maximum number:
-//! on a guest whose disk has 64 tags, only the first tag of a word is available to limited
-//! requests.
+//! Linux uses smaller words for few tags, but it sizes a scheduler's tags for the maximum number. On
+//! a guest whose disk has 64 tags, there is one word, so only one tag is the first of a word.
 
 /// Bits of a word.
 const WORD_BITS: u32 = u64::BITS;

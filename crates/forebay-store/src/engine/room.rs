@@ -61,9 +61,10 @@ impl Engine {
         (0..self.disks.len()).any(|disk| (disk == log.disk) == is_basic && has_room(disk))
     }
 
-    /// Returns the free space when a transformation failed, which is retried only with more than
-    /// that, apart from occasional retries. Returns None if the log was not first in line, or if
-    /// circumstances have changed, or if a disk failed, in which case only time helps.
+    /// Returns the free space at which a transformation failed, or None if it succeeded. Apart from
+    /// occasional retries, the log waits until the free space has changed. The result is 0 if the
+    /// log was not first in line or if other rules apply from now on, and the maximum if a disk
+    /// failed, in which case only time helps.
     pub(super) fn found(&self, log: &Log, outcome: &Result<(), Trouble>) -> Option<u64> {
         let state = self.state.borrow();
         match outcome {
@@ -74,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Returns whether a waiting log finds room, and more than when it failed.
+    /// Returns whether a waiting log finds room, and the free space has changed since it failed.
     pub(super) fn finds_more(&self, state: &State, log: &Log) -> bool {
         let is_more = log.found.get().is_some_and(|found| found < u64::MAX && self.free() != found);
         is_more && self.finds_room(state, log)

@@ -46,8 +46,8 @@ const P99_UNIT: f64 = 0.08;
 const PRIOR: f64 = 0.6;
 /// The minimum gain in rate per outstanding I/O for a row to be the first one fitted.
 const FASTER: f64 = 1.03;
-/// If the last step in depth gains at least this share of its additional I/Os, the rate has not
-/// reached its maximum.
+/// If the last step in depth multiplies the rate by more than this share of the factor in depth, the
+/// rate has not reached its maximum.
 const SATURATED: f64 = 0.7;
 /// The number of rows in the coarse search.
 const COARSE_ROWS: usize = 4;
