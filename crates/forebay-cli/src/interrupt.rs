@@ -22,7 +22,8 @@ pub(crate) fn shortens<T>(
     done
 }
 
-/// Asks interruptible work to end early; returns false if there is none.
+/// Asks interruptible work to end early; returns false if there is none, or if it was asked before
+/// and need not be waited for.
 pub(crate) fn stop_early() -> bool {
     let second = STOP.swap(true, Ordering::Relaxed);
     RUNNING.load(Ordering::Relaxed) && (!second || PATIENT.load(Ordering::Relaxed))
